@@ -1,0 +1,2 @@
+//! Analyses of models and chains: action profiles.
+#![forbid(unsafe_code)]

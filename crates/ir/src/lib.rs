@@ -1,0 +1,7 @@
+//! The model IR: types, operations, state, events; its text form, verifier and the reference engine.
+#![forbid(unsafe_code)]
+
+pub mod chain;
+pub mod model;
+pub mod routes;
+pub mod value;

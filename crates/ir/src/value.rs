@@ -1,0 +1,137 @@
+//! Values of parameters: sets, rule sets, route tables, backends, pools, patterns.
+
+use crate::model::Word;
+
+/// A set of unsigned integers: sorted, disjoint, not adjacent, inclusive intervals.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct IntervalSet(Vec<(Word, Word)>);
+
+/// A parameter's value.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ParamValue {
+    /// One scalar.
+    Scalar(Word),
+    /// Members, each with a value for each column.
+    List(Vec<Vec<Word>>),
+    /// A set.
+    Set(IntervalSet),
+    /// An ordered rule set.
+    Rules(RuleSet),
+    /// A route table.
+    Routes(crate::routes::RouteTable),
+    /// Patterns.
+    Patterns(braid_externs::patterns::PatternSet),
+    /// A pool's members.
+    Pool(IntervalSet),
+    /// Backends.
+    Backends(Vec<Backend>),
+    /// Text.
+    Str(String),
+}
+
+/// A backend.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Backend {
+    /// A value for each column; the first names it.
+    pub columns: Vec<Word>,
+    /// Whether it is up.
+    pub up: bool,
+}
+
+/// An ordered rule set: the first matching rule decides, then the default. A packet that is not
+/// IP matches no rule and does not pass.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RuleSet {
+    /// Rules in order.
+    pub rules: Vec<Rule>,
+    /// Whether packets that match no rule pass.
+    pub default_pass: bool,
+}
+
+/// A rule: a conjunction of conditions. `None` in an optional part matches anything.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Rule {
+    /// Source and destination addresses, which fix the IP version; `None` for either version.
+    pub addrs: Option<RuleAddrs>,
+    /// Upper-layer protocol: (value, mask); mask 0 matches anything.
+    pub proto: (u8, u8),
+    /// TCP or UDP source port, inclusive. (0, 65535) also matches packets without ports.
+    pub sport: (u16, u16),
+    /// TCP or UDP destination port, inclusive. (0, 65535) also matches packets without ports.
+    pub dport: (u16, u16),
+    /// TCP flags: (value, mask); a mask other than 0 matches only packets with a TCP header.
+    pub tcp_flags: (u8, u8),
+    /// Whether packets that match pass.
+    pub pass: bool,
+    /// Line in its file from 1; 0 when unknown.
+    pub line: u32,
+}
+
+/// Addresses of a rule: inclusive ranges.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RuleAddrs {
+    /// IPv4.
+    V4 {
+        /// Source addresses.
+        src: (u32, u32),
+        /// Destination addresses.
+        dst: (u32, u32),
+    },
+    /// IPv6.
+    V6 {
+        /// Source addresses.
+        src: (u128, u128),
+        /// Destination addresses.
+        dst: (u128, u128),
+    },
+}
+
+impl IntervalSet {
+    /// The set of all members of these inclusive intervals (in any order, overlapping or not;
+    /// those with a lower end above the upper are empty).
+    #[must_use]
+    pub fn new(intervals: impl IntoIterator<Item = (Word, Word)>) -> Self {
+        let mut sorted: Vec<_> = intervals.into_iter().filter(|(lo, hi)| lo <= hi).collect();
+        sorted.sort_unstable();
+        let mut merged: Vec<(Word, Word)> = Vec::with_capacity(sorted.len());
+        for (lo, hi) in sorted {
+            match merged.last_mut() {
+                Some(last) if lo <= last.1 || lo - 1 == last.1 => last.1 = last.1.max(hi),
+                _ => merged.push((lo, hi)),
+            }
+        }
+        Self(merged)
+    }
+
+    /// The intervals in order.
+    #[must_use]
+    pub fn intervals(&self) -> &[(Word, Word)] {
+        &self.0
+    }
+
+    /// Whether `value` is a member.
+    #[must_use]
+    pub fn contains(&self, value: Word) -> bool {
+        let after = self.0.partition_point(|&(lo, _)| lo <= value);
+        after > 0 && value <= self.0[after - 1].1
+    }
+
+    /// Whether there are no members.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Number of members; stops at the largest representable number.
+    #[must_use]
+    pub fn len(&self) -> Word {
+        self.0
+            .iter()
+            .fold(0, |sum: Word, &(lo, hi)| sum.saturating_add((hi - lo).saturating_add(1)))
+    }
+
+    /// Members in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = Word> + '_ {
+        self.0.iter().flat_map(|&(lo, hi)| lo..=hi)
+    }
+}

@@ -1,0 +1,512 @@
+//! The syntax tree: what the parser makes of a `.braid` file. Every node has its span.
+
+use std::ops::Range;
+
+/// Byte range in a source file, with the file's number in the `SourceMap`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub struct Span {
+    /// The file.
+    pub file: u32,
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// The byte range.
+    #[must_use]
+    pub fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    /// The smallest span that covers both.
+    #[must_use]
+    pub fn to(self, other: Span) -> Span {
+        Span { file: self.file, start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+}
+
+/// An identifier.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ident {
+    /// Its text.
+    pub text: String,
+    /// Where.
+    pub span: Span,
+}
+
+/// A file.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct File {
+    /// Its items in order.
+    pub items: Vec<Item>,
+}
+
+/// A top-level item.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Item {
+    /// `use "other.braid";`
+    Use { path: String, span: Span },
+    /// `const NAME = EXPR;`
+    Const(Const),
+    /// `event NAME extends PARENT { field: type, … }`
+    Event(EventDef),
+    /// `fn`
+    Fn(FnDef),
+    /// `nf`
+    Nf(Nf),
+    /// `chain`
+    Chain(Chain),
+}
+
+/// `const NAME = EXPR;` in a file or a function.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Const {
+    /// Its name.
+    pub name: Ident,
+    /// Its value.
+    pub value: Expr,
+    /// All of it.
+    pub span: Span,
+}
+
+/// An event type.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EventDef {
+    /// Its name.
+    pub name: Ident,
+    /// What it extends; the root is `EVENT`.
+    pub parent: Option<Ident>,
+    /// Its own fields.
+    pub fields: Vec<(Ident, Type)>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// `fn NAME(a: T, …) -> T = EXPR;` a pure function, or `action NAME(a: T, …) { … }` statements.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FnDef {
+    /// Its name.
+    pub name: Ident,
+    /// Its parameters.
+    pub params: Vec<(Ident, Type)>,
+    /// What it is.
+    pub body: FnBody,
+    /// All of it.
+    pub span: Span,
+}
+
+/// The body of a function of one's own.
+#[derive(Clone, PartialEq, Debug)]
+pub enum FnBody {
+    /// `-> T = EXPR;`
+    Pure(Type, Expr),
+    /// `{ … }`, inlined where called as a statement.
+    Action(Block),
+}
+
+/// A network function.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Nf {
+    /// `stream nf`.
+    pub stream: bool,
+    /// Its name.
+    pub name: Ident,
+    /// Its parameters.
+    pub params: Vec<ParamDef>,
+    /// Declarations and statements in order.
+    pub items: Vec<NfItem>,
+    /// All of it.
+    pub span: Span,
+    /// Up to the opening brace.
+    pub head: Span,
+}
+
+/// A parameter.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ParamDef {
+    /// Its name.
+    pub name: Ident,
+    /// Its type.
+    pub ty: Type,
+    /// `= EXPR`.
+    pub default: Option<Expr>,
+}
+
+/// A part of a function.
+#[derive(Clone, PartialEq, Debug)]
+pub enum NfItem {
+    /// `const`
+    Const(Const),
+    /// `fn` or `action`
+    Fn(FnDef),
+    /// `port a, b;`
+    Port(Vec<Ident>),
+    /// `tag NAME: TYPE;`
+    Tag(Ident, Type),
+    /// `state …;`
+    State(StateDef),
+    /// `queue NAME capacity N;`
+    Queue { name: Ident, capacity: Expr, span: Span },
+    /// `every PERIOD { … }`
+    Every { period: Expr, body: Block, span: Span },
+    /// `on expire STATE { … }`
+    OnExpire { state: Ident, body: Block, span: Span },
+    /// `on open|data|close { … }` of a stream function.
+    OnStream { what: Ident, body: Block, span: Span },
+    /// A statement of the packet program.
+    Stmt(Stmt),
+}
+
+/// `state NAME: TYPE per KEY = DEFAULT, option, …;`
+#[derive(Clone, PartialEq, Debug)]
+pub struct StateDef {
+    /// Its name.
+    pub name: Ident,
+    /// Type of its entries: a scalar or a record.
+    pub ty: Type,
+    /// `global`, `per flow`, `per biflow`, `per (…)`.
+    pub key: KeyDef,
+    /// `= EXPR`.
+    pub default: Option<Expr>,
+    /// Options in order.
+    pub options: Vec<StateOption>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// Per what a state has entries.
+#[derive(Clone, PartialEq, Debug)]
+pub enum KeyDef {
+    /// `global`
+    Global(Span),
+    /// `per flow`
+    Flow(Span),
+    /// `per biflow`
+    Biflow(Span),
+    /// `per (ip.src, l4.sport)` (fields) or `per (ip4, port)` (types: explicit keys only); a
+    /// single one may stand without parentheses.
+    List(Vec<KeyPart>, Span),
+}
+
+/// A part of a key.
+#[derive(Clone, PartialEq, Debug)]
+pub enum KeyPart {
+    /// A dotted field name.
+    Field(Path),
+    /// A type.
+    Type(Type),
+}
+
+/// An option of a state declaration.
+#[derive(Clone, PartialEq, Debug)]
+pub enum StateOption {
+    /// `idle EXPR`
+    Idle(Expr),
+    /// `hard EXPR`
+    Hard(Expr),
+    /// `tick EXPR`
+    Tick(Expr),
+    /// `capacity EXPR`
+    Capacity(Expr),
+    /// `full refuse` or `full evict_oldest`
+    Full(Ident),
+    /// `lives with NAME`
+    LivesWith(Ident),
+    /// `sharded`
+    Sharded(Span),
+}
+
+/// A type as written.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Type {
+    /// What it is.
+    pub kind: TypeKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// The forms of types.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TypeKind {
+    /// `ip4`, `u16`, `rules`, …, and `list<ip4>`, `pool<port, fifo>`, `index(servers)`.
+    Named { name: Ident, args: Vec<Type>, of: Option<Ident> },
+    /// `{ addr: ip4, port: port }`
+    Record(Vec<(Ident, Type)>),
+}
+
+/// `{ stmt … }`
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Block {
+    /// Its statements.
+    pub stmts: Vec<Stmt>,
+    /// Braces included.
+    pub span: Span,
+}
+
+/// A statement.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Stmt {
+    /// What it is.
+    pub kind: StmtKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// The statements.
+#[derive(Clone, PartialEq, Debug)]
+pub enum StmtKind {
+    /// `match { PRED => BODY … else => BODY }`
+    Match(Vec<Row>),
+    /// `if COND { … } else if … else { … }` (the last may be absent)
+    If { cond: Expr, then: Block, otherwise: Option<Block> },
+    /// `for i in A..B { … }` with constant bounds, A included, B excluded.
+    For { var: Ident, from: Expr, to: Expr, body: Block },
+    /// `let NAME = EXPR [else STMT];`
+    Let { name: Ident, value: Expr, otherwise: Option<Box<Stmt>> },
+    /// `PLACE = EXPR [else STMT];`, with `op` `PLACE op= EXPR`
+    Assign { place: Expr, op: Option<BinOp>, value: Expr, otherwise: Option<Box<Stmt>> },
+    /// `delete STATE;` or `delete STATE[key];`
+    Delete(Expr),
+    /// `output;`, `output back;`, `output a, b;`
+    Output(Vec<Ident>),
+    /// `drop;` or `drop "reason";`
+    Drop(Option<(String, Span)>),
+    /// `consume;`
+    Consume,
+    /// `mirror PORT;`
+    Mirror(Ident),
+    /// `hold QUEUE for EXPR [else STMT];`
+    Hold { queue: Ident, delay: Expr, otherwise: Option<Box<Stmt>> },
+    /// `resubmit;`
+    Resubmit,
+    /// `send SHAPE { field = EXPR; … payload = quote; } [to PORT];` (default: back)
+    Send {
+        shape: Ident,
+        fields: Vec<(Path, Expr)>,
+        payload: Option<(Ident, Option<Expr>)>,
+        port: Option<Ident>,
+    },
+    /// `emit EVENT { field: EXPR, … };`
+    Emit { event: Ident, args: Vec<(Ident, Expr)> },
+    /// `push vlan(EXPR);`
+    Push { header: Ident, args: Vec<Expr> },
+    /// `pop vlan;`
+    Pop(Ident),
+    /// A call for its effect: `release(ports, p);`, an `action`, `forward;` in stream functions.
+    Call(Expr),
+    /// `{ … }`
+    Block(Block),
+    /// What the parser could not make sense of (already reported).
+    Error,
+}
+
+/// A row of a match.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// `None` for `else`.
+    pub pred: Option<Expr>,
+    /// Body: a block, or one statement (`=> output;`).
+    pub body: Block,
+    /// All of it.
+    pub span: Span,
+}
+
+/// A dotted name: `ip.src`, `quoted.l4.sport`, or a single identifier.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Path {
+    /// Its parts.
+    pub parts: Vec<Ident>,
+    /// Where.
+    pub span: Span,
+}
+
+/// An expression.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// The expressions.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ExprKind {
+    /// A number as written, without a unit.
+    Int(u128),
+    /// A number with a unit; the unit is canonical (`ms`, `Ki`, `KiB`, `Mbit/s`).
+    Quantity(u128, String),
+    /// `true`, `false`
+    Bool(bool),
+    /// `"text"`
+    Str(String),
+    /// `10.0.0.1`
+    Ip4(u32),
+    /// `2001:db8::1`
+    Ip6(u128),
+    /// `02:00:00:00:00:01`
+    Mac(u64),
+    /// `10.0.0.0/8`
+    Prefix4(u32, u8),
+    /// `2001:db8::/32`
+    Prefix6(u128, u8),
+    /// A name or field: resolved later.
+    Path(Path),
+    /// `A..B`, both included (except in `for`).
+    Range(Box<Expr>, Box<Expr>),
+    /// `{ a, b, 1..5 }` in a place for a set, or `[a, b]` for a list.
+    Set(Vec<Expr>),
+    /// `[a, b]`
+    List(Vec<Expr>),
+    /// `{ addr: X, port: Y }`
+    Record(Vec<(Ident, Expr)>),
+    /// `BASE[INDEX, …]`
+    Index(Box<Expr>, Vec<Expr>),
+    /// `EXPR.NAME` where EXPR is no plain path (such as `back[k].addr`)
+    Member(Box<Expr>, Ident),
+    /// `NAME(ARG, name: ARG, …)`
+    Call(Ident, Vec<Arg>),
+    /// `!EXPR`, `not EXPR`
+    Not(Box<Expr>),
+    /// `~EXPR`
+    Complement(Box<Expr>),
+    /// Binary operators.
+    Binary(BinOp, Box<Expr>, Box<Expr>),
+    /// `EXPR in SET`
+    In(Box<Expr>, Box<Expr>),
+    /// `payload matches PATTERNS`
+    Matches(Box<Expr>, Box<Expr>),
+    /// `exists STATE` or `exists STATE[key]`
+    Exists(Box<Expr>),
+    /// `has HEADER`
+    Has(Path),
+    /// `if COND { EXPR } else { EXPR }`
+    If(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// What the parser could not make sense of (already reported).
+    Error,
+}
+
+/// An argument of a call.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Arg {
+    /// `name:`
+    pub name: Option<Ident>,
+    /// Its value.
+    pub value: Expr,
+}
+
+/// Binary operators, loosest first: `or`, `and`, comparisons, `|`, `^`, `&`, shifts, sums, products.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum BinOp {
+    /// `or`
+    Or,
+    /// `and`
+    And,
+    /// `==`
+    Eq,
+    /// `!=`
+    Ne,
+    /// `<`
+    Lt,
+    /// `<=`
+    Le,
+    /// `>`
+    Gt,
+    /// `>=`
+    Ge,
+    /// `|`
+    BitOr,
+    /// `^`
+    BitXor,
+    /// `&`
+    BitAnd,
+    /// `<<`
+    Shl,
+    /// `>>`
+    Shr,
+    /// `+`
+    Add,
+    /// `-`
+    Sub,
+    /// `*`
+    Mul,
+    /// `/`
+    Div,
+    /// `%`
+    Rem,
+}
+
+/// A chain.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Chain {
+    /// Its name.
+    pub name: Ident,
+    /// Its parts in order.
+    pub items: Vec<ChainItem>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// A part of a chain.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ChainItem {
+    /// `interface lan { behind 10.0.0.0/8, fd00::/8; }` or `interface wan;`
+    Interface { name: Ident, behind: Vec<Expr>, span: Span },
+    /// `NAME = FUNCTION(param: VALUE, …);`
+    Instance { name: Ident, function: Ident, args: Vec<Arg>, span: Span },
+    /// `path a <-> b -> c;`
+    Path { ends: Vec<PathEnd>, arrows: Vec<Arrow>, span: Span },
+    /// `link a.port -> b;` or `<->`
+    Link { from: PathEnd, arrow: Arrow, to: PathEnd, span: Span },
+    /// `policy { Order(a, before, b); Priority(a > b); Position(a, first); }`
+    Policy { rules: Vec<PolicyRule>, span: Span },
+    /// `malformed drop;` or `malformed pass;`
+    Malformed(Ident),
+    /// `seed 7;` or `workers 4;`
+    Setting { name: Ident, value: Expr },
+}
+
+/// An end of a link: `NAME` or `NAME.PORT`; in a path a function may be given in place:
+/// `lan <-> monitor() <-> wan`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PathEnd {
+    /// The interface, instance or (with `args`) function.
+    pub name: Ident,
+    /// The port.
+    pub port: Option<Ident>,
+    /// Arguments of a function given in place.
+    pub args: Option<Vec<Arg>>,
+    /// Where.
+    pub span: Span,
+}
+
+/// How two ends are linked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrow {
+    /// `->`
+    OneWay,
+    /// `<->`
+    TwoWay,
+}
+
+/// A policy rule as written.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PolicyRule {
+    /// What it is.
+    pub kind: PolicyKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// The policy rules of NFP Table 1.
+#[derive(Clone, PartialEq, Debug)]
+pub enum PolicyKind {
+    /// `Order(a, before, b)`
+    Order(Ident, Ident),
+    /// `Priority(a > b)`
+    Priority(Ident, Ident),
+    /// `Position(a, first)` or `Position(a, last)`
+    Position(Ident, Ident),
+}

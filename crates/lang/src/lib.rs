@@ -1,0 +1,4 @@
+//! The Braid language: lexer, parser, checks, lowering to IR, chain files, importers, formatter.
+#![forbid(unsafe_code)]
+
+pub mod ast;

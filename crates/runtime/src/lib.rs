@@ -1,0 +1,2 @@
+//! Runs chains on engines: captures in, captures out, control scripts, accounting.
+#![forbid(unsafe_code)]

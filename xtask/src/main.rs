@@ -1,0 +1,4 @@
+//! Repository chores: `cargo xtask NAME`.
+#![forbid(unsafe_code)]
+
+fn main() {}
