@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chain;
+pub mod engine;
 pub mod model;
 pub mod routes;
 pub mod value;
