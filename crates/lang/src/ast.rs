@@ -1,4 +1,5 @@
 //! The syntax tree: what the parser makes of a `.braid` file. Every node has its span.
+#![allow(missing_docs, reason = "a variant's doc shows its fields in their syntax")]
 
 use std::ops::Range;
 

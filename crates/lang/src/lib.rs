@@ -2,3 +2,5 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+pub mod diag;
+pub mod source;

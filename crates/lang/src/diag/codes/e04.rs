@@ -1,0 +1,3 @@
+//! E04xx: presence of headers, state and flow of control.
+
+codes! {}

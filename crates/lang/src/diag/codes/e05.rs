@@ -1,0 +1,3 @@
+//! E05xx: chains.
+
+codes! {}

@@ -1,0 +1,3 @@
+//! E06xx: files and importers.
+
+codes! {}

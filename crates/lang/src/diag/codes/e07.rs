@@ -1,0 +1,3 @@
+//! E07xx: control files.
+
+codes! {}

@@ -1,0 +1,145 @@
+//! Source files by number: what a `Span` points into, with line and column for messages.
+
+use crate::ast::Span;
+
+/// Largest source file in bytes; a longer one is refused with `FILE_TOO_LARGE`.
+pub const MAX_FILE_BYTES: usize = 4 << 20;
+
+/// One source file.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    name: String,
+    text: String,
+    line_starts: Vec<u32>,
+}
+
+impl SourceFile {
+    fn new(name: String, text: String) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let line_starts = std::iter::once(0).chain(ends.map(|(at, _)| offset(at + 1))).collect();
+        Self { name, text, line_starts }
+    }
+
+    /// The name that messages show, usually its path.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Line and column of a byte, both from 1; the column counts characters. A byte beyond the end
+    /// counts as the end.
+    #[must_use]
+    pub fn line_column(&self, byte: u32) -> (u32, u32) {
+        let line = self.line_starts.partition_point(|start| *start <= byte).max(1);
+        let start = self.line_starts[line - 1] as usize;
+        let end = floor_boundary(&self.text, byte as usize);
+        let column = self.text.get(start..end).map_or(0, |before| before.chars().count());
+        (offset(line), offset(column + 1))
+    }
+
+    /// The text of a line (from 1) without its end; empty where there is no such line.
+    #[must_use]
+    pub fn line(&self, number: u32) -> &str {
+        self.text.lines().nth((number as usize).saturating_sub(1)).unwrap_or("")
+    }
+}
+
+/// All source files of a run. `Span::file` is a file's number.
+#[derive(Clone, Debug, Default)]
+pub struct SourceMap {
+    files: Vec<SourceFile>,
+}
+
+impl SourceMap {
+    /// A map without files.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a file and gives its number.
+    pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> u32 {
+        self.files.push(SourceFile::new(name.into(), text.into()));
+        offset(self.files.len() - 1)
+    }
+
+    /// The file of that number.
+    #[must_use]
+    pub fn get(&self, file: u32) -> Option<&SourceFile> {
+        self.files.get(file as usize)
+    }
+
+    /// The number of the file of that name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<u32> {
+        self.files.iter().position(|file| file.name == name).map(offset)
+    }
+
+    /// The files in order of their numbers.
+    pub fn files(&self) -> impl Iterator<Item = &SourceFile> {
+        self.files.iter()
+    }
+
+    /// The text that a span covers; empty where it points outside.
+    #[must_use]
+    pub fn slice(&self, span: Span) -> &str {
+        self.get(span.file).and_then(|file| file.text.get(span.range())).unwrap_or("")
+    }
+
+    /// `name:line:column` of a span's first byte.
+    #[must_use]
+    pub fn place(&self, span: Span) -> String {
+        let Some(file) = self.get(span.file) else {
+            return "?".into();
+        };
+        let (line, column) = file.line_column(span.start);
+        format!("{}:{line}:{column}", file.name)
+    }
+}
+
+/// The last character boundary at or before `byte`.
+pub(crate) fn floor_boundary(text: &str, byte: usize) -> usize {
+    let mut at = byte.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// A position as 32 bits; positions beyond are the last one (files are smaller by `MAX_FILE_BYTES`).
+pub(crate) fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_column_counts_characters_from_one() {
+        let mut map = SourceMap::new();
+        let file = map.add("a.braid", "ab\né x\n");
+        let at = |byte| map.get(file).unwrap().line_column(byte);
+        assert_eq!(at(0), (1, 1));
+        assert_eq!(at(2), (1, 3));
+        assert_eq!(at(3), (2, 1));
+        assert_eq!(at(6), (2, 3));
+        assert_eq!(at(8), (3, 1));
+        assert_eq!(at(99), (3, 1));
+    }
+
+    #[test]
+    fn place_names_file_line_and_column() {
+        let mut map = SourceMap::new();
+        map.add("first", "");
+        let file = map.add("dir/b.braid", "x\ny");
+        assert_eq!(map.place(Span { file, start: 2, end: 3 }), "dir/b.braid:2:1");
+        assert_eq!(map.find("dir/b.braid"), Some(1));
+    }
+}
