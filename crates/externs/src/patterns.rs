@@ -1,5 +1,201 @@
 //! Pattern sets over payloads: many literals and regular expressions at once.
+//!
+//! All literals are searched in one pass with Aho-Corasick automata (one for exact case, one for
+//! ASCII case-insensitive ones), all regular expressions in one pass with `regex-automata`, whose
+//! time is linear in the payload. Everything works on bytes. Pattern files are input from outside,
+//! so every quantity has a limit, checked before or while compiling.
 
-/// A compiled set of patterns.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PatternSet;
+mod compiled;
+
+use compiled::Compiled;
+use std::fmt;
+use std::sync::Arc;
+
+/// Most patterns in a set.
+pub const MAX_PATTERNS: usize = 65_536;
+/// Most bytes of all literals of a set together.
+pub const MAX_LITERAL_BYTES: usize = 1 << 20;
+/// Most bytes of one regular expression's source.
+pub const MAX_REGEX_BYTES: usize = 4_096;
+/// Most bytes of the compiled automaton of all regular expressions of a set together.
+pub const MAX_AUTOMATON_BYTES: usize = 32 << 20;
+
+/// A pattern.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pattern {
+    /// What a match reports. Several patterns may share a number.
+    pub number: u32,
+    /// What matches.
+    pub matcher: Matcher,
+}
+
+/// What a pattern matches.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Matcher {
+    /// These bytes, anywhere in the payload.
+    Literal {
+        /// The bytes, at least one.
+        bytes: Vec<u8>,
+        /// Whether ASCII letters match in either case.
+        nocase: bool,
+    },
+    /// A regular expression in the syntax of the `regex` crate without Unicode: `.`, classes and
+    /// `\w` are about bytes, `\xHH` is a byte, `^` and `$` are the payload's ends.
+    Regex {
+        /// The source without delimiters.
+        source: String,
+        /// Whether ASCII letters match in either case.
+        nocase: bool,
+    },
+}
+
+/// A compiled set of patterns. Cheap to clone; equal when the patterns are equal.
+#[derive(Clone)]
+pub struct PatternSet {
+    patterns: Arc<[Pattern]>,
+    compiled: Arc<Compiled>,
+}
+
+/// Why patterns can't be used. `index` is the pattern's place in the list, from 0.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PatternError {
+    /// Too many patterns.
+    #[error("{count} patterns, but a set holds at most {MAX_PATTERNS}")]
+    TooMany {
+        /// How many there are.
+        count: usize,
+    },
+    /// A literal without bytes would match everything.
+    #[error("an empty literal would match every payload")]
+    EmptyLiteral {
+        /// Which one.
+        index: usize,
+    },
+    /// Too many bytes of literals.
+    #[error("the literals up to this one are longer than {MAX_LITERAL_BYTES} bytes together")]
+    LiteralsTooLong {
+        /// The first one past the limit.
+        index: usize,
+    },
+    /// A regular expression is too long.
+    #[error("a regular expression of {length} bytes, but at most {MAX_REGEX_BYTES} are allowed")]
+    RegexTooLong {
+        /// Which one.
+        index: usize,
+        /// Its length in bytes.
+        length: usize,
+    },
+    /// A regular expression has a syntax error.
+    #[error("{message}")]
+    RegexSyntax {
+        /// Which one.
+        index: usize,
+        /// Where in its source, in bytes from 0.
+        offset: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// A regular expression is too big when compiled.
+    #[error(
+        "this regular expression compiles to more than {} MiB; use smaller counts in `{{n,m}}`",
+        MAX_AUTOMATON_BYTES >> 20
+    )]
+    RegexTooBig {
+        /// Which one.
+        index: usize,
+    },
+    /// The regular expressions are too big when compiled.
+    #[error(
+        "the regular expressions compile to more than {} MiB together; use fewer, or smaller counts",
+        MAX_AUTOMATON_BYTES >> 20
+    )]
+    RegexesTooBig,
+    /// The automata can't be built for another reason.
+    #[error("the patterns can't be compiled: {message}")]
+    Build {
+        /// What the library said.
+        message: String,
+    },
+}
+
+impl PatternError {
+    /// The pattern's place in the list, from 0, if the error is about one.
+    #[must_use]
+    pub fn index(&self) -> Option<usize> {
+        match *self {
+            Self::EmptyLiteral { index }
+            | Self::LiteralsTooLong { index }
+            | Self::RegexTooLong { index, .. }
+            | Self::RegexSyntax { index, .. }
+            | Self::RegexTooBig { index } => Some(index),
+            Self::TooMany { .. } | Self::RegexesTooBig | Self::Build { .. } => None,
+        }
+    }
+}
+
+impl PatternSet {
+    /// Compiles patterns.
+    ///
+    /// # Errors
+    /// All patterns that can't be used, in order; or one error about the whole set.
+    pub fn new(patterns: Vec<Pattern>) -> Result<Self, Vec<PatternError>> {
+        let compiled = Arc::new(Compiled::new(&patterns)?);
+        Ok(Self { patterns: patterns.into(), compiled })
+    }
+
+    /// The lowest number among the patterns that match the payload.
+    #[must_use]
+    pub fn lowest_match(&self, payload: &[u8]) -> Option<u32> {
+        self.compiled.lowest_match(payload)
+    }
+
+    /// The patterns in the order given.
+    #[must_use]
+    pub fn patterns(&self) -> &[Pattern] {
+        &self.patterns
+    }
+}
+
+impl Default for PatternSet {
+    /// No patterns: matches nothing.
+    fn default() -> Self {
+        Self { patterns: Arc::new([]), compiled: Arc::new(Compiled::default()) }
+    }
+}
+
+impl PartialEq for PatternSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.patterns == other.patterns
+    }
+}
+
+impl Eq for PatternSet {}
+
+impl fmt::Debug for PatternSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PatternSet").field(&self.patterns).finish()
+    }
+}
+
+impl fmt::Display for Pattern {
+    /// The pattern as a line of a pattern file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.number)?;
+        match &self.matcher {
+            Matcher::Literal { bytes, nocase } => {
+                f.write_str("\"")?;
+                for &byte in bytes {
+                    match byte {
+                        b'"' | b'\\' => write!(f, "\\{}", char::from(byte))?,
+                        b' '..=b'~' => write!(f, "{}", char::from(byte))?,
+                        _ => write!(f, "\\x{byte:02x}")?,
+                    }
+                }
+                f.write_str(if *nocase { "\" nocase" } else { "\"" })
+            }
+            Matcher::Regex { source, nocase } => {
+                write!(f, "/{source}/{}", if *nocase { "i" } else { "" })
+            }
+        }
+    }
+}

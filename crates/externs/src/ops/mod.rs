@@ -1,0 +1,102 @@
+//! The operators, one file each, and their registry.
+
+pub mod checksum;
+pub mod crc32;
+pub mod hash;
+pub mod maglev;
+pub mod pick;
+pub mod random;
+
+use crate::signature::Extern;
+
+/// All operators by name. A new one is added here, nowhere else.
+static ALL: [&Extern; 6] = [
+    &checksum::CHECKSUM,
+    &crc32::CRC32,
+    &hash::HASH,
+    &maglev::MAGLEV,
+    &pick::PICK,
+    &random::RANDOM,
+];
+
+/// All operators, sorted by name.
+#[must_use]
+pub fn all() -> &'static [&'static Extern] {
+    &ALL
+}
+
+/// The operator of this name.
+#[must_use]
+pub fn lookup(name: &str) -> Option<&'static Extern> {
+    ALL.iter().find(|op| op.signature.name == name).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{all, lookup};
+    use crate::call::{Cache, CallCtx, MAX_RESULTS};
+    use crate::rng::Rng;
+
+    #[test]
+    fn examples_hold() {
+        for op in all() {
+            let signature = &op.signature;
+            assert!(!signature.examples.is_empty(), "{} has no example", signature.name);
+            for example in signature.examples {
+                let results = op.call(&mut CallCtx {
+                    args: example.args,
+                    payload: example.payload,
+                    backends: signature.takes_param.is_some().then_some(&example.backends),
+                    rng: &mut Rng::new(example.seed),
+                    cache: &mut Cache::default(),
+                });
+                assert_eq!(
+                    &results[..signature.results.len()],
+                    example.results,
+                    "{}",
+                    example.call
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn registry_is_sorted_and_finds_each_by_name() {
+        assert!(all().is_sorted_by_key(|op| op.signature.name));
+        for op in all() {
+            let found = lookup(op.signature.name).expect("registered");
+            assert_eq!(found.signature.name, op.signature.name);
+        }
+        assert!(lookup("Hash").is_none());
+    }
+
+    #[test]
+    fn signatures_fit_the_calling_convention() {
+        for op in all() {
+            let signature = &op.signature;
+            assert!((1..=MAX_RESULTS).contains(&signature.results.len()), "{}", signature.name);
+            assert!(!signature.variadic || !signature.args.is_empty(), "{}", signature.name);
+        }
+    }
+
+    #[test]
+    fn usage_names_parameter_arguments_and_results() {
+        let usage = |name| lookup(name).expect("registered").signature.usage();
+        assert_eq!(usage("maglev"), "maglev(BACKENDS, hash: u32) -> found, index");
+        assert_eq!(usage("hash"), "hash(value, …) -> hash: u32");
+        assert_eq!(usage("checksum"), "checksum() -> checksum: u16");
+    }
+
+    #[test]
+    fn missing_arguments_and_backends_give_results_not_panics() {
+        for op in all() {
+            op.call(&mut CallCtx {
+                args: &[],
+                payload: &[],
+                backends: None,
+                rng: &mut Rng::new(0),
+                cache: &mut Cache::default(),
+            });
+        }
+    }
+}

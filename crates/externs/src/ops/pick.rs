@@ -1,0 +1,55 @@
+//! `pick(BACKENDS, h)`: the backend that a hash falls on, modulo those that are up.
+
+use crate::call::{Backends, CallCtx, Results};
+use crate::signature::{
+    ArgSpec, Example, Extern, ParamKind, Profile, ResultKind, ResultSpec, Signature, Touch, Width,
+};
+
+/// The operator.
+pub static PICK: Extern = Extern {
+    signature: Signature {
+        name: "pick",
+        args: &[ArgSpec { name: "hash", width: Width::Bits(32) }],
+        variadic: false,
+        takes_param: Some(ParamKind::Backends),
+        results: &[
+            ResultSpec { name: "found", kind: ResultKind::Found },
+            ResultSpec { name: "index", kind: ResultKind::Index },
+        ],
+        profile: Profile { payload: Touch::No, state: Touch::Reads },
+        doc: "The backend with number hash mod u among the u backends that are up, in list order. No \
+              answer when none is up. When a backend fails most flows move: see `maglev`.",
+        examples: &[
+            Example {
+                call: "pick(servers, 5)  -- with the second of four down: 5 mod 3 = 2, the third one up",
+                args: &[(5, 32)],
+                payload: &[],
+                backends: &[(1, true), (2, false), (3, true), (4, true)],
+                seed: 0,
+                results: &[1, 3],
+            },
+            Example {
+                call: "pick(servers, 5)  -- with none up",
+                args: &[(5, 32)],
+                payload: &[],
+                backends: &[(1, false)],
+                seed: 0,
+                results: &[0, 0],
+            },
+        ],
+    },
+    run,
+};
+
+fn run(ctx: &mut CallCtx<'_>) -> Results {
+    match ctx.backends.and_then(|backends| choose(backends, ctx.arg(0))) {
+        Some(index) => [1, index as u128],
+        None => [0, 0],
+    }
+}
+
+fn choose(backends: &dyn Backends, hash: u128) -> Option<usize> {
+    let up = || (0..backends.count()).filter(|&index| backends.is_up(index));
+    let rank = hash.checked_rem(up().count() as u128)?;
+    up().nth(usize::try_from(rank).ok()?)
+}

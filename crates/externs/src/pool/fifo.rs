@@ -1,0 +1,92 @@
+//! Free members of a pool in the order `Fifo`: a queue of intervals with an index by value.
+
+use super::{Interval, common, minus, normalised};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Free members. An interval's members wait lowest first. When a member is taken out of the
+/// middle, both rests keep the sequence number, and (number, lower end) still orders them.
+#[derive(Clone, Debug)]
+pub(super) struct FreeQueue {
+    /// Upper end by (sequence number, lower end): the order of the queue.
+    queue: BTreeMap<(u64, u128), u128>,
+    /// Sequence number and upper end by lower end: to find a value.
+    index: BTreeMap<u128, (u64, u128)>,
+    /// Next sequence number.
+    next: u64,
+}
+
+impl FreeQueue {
+    pub(super) fn new(members: &[Interval]) -> Self {
+        let mut new = Self { queue: BTreeMap::new(), index: BTreeMap::new(), next: 0 };
+        new.append(members, &BTreeSet::new());
+        new
+    }
+
+    pub(super) fn take(&mut self) -> Option<u128> {
+        let (&(sequence, lo), &hi) = self.queue.first_key_value()?;
+        self.cut(sequence, lo);
+        if lo < hi {
+            self.put(sequence, lo + 1, hi);
+        }
+        Some(lo)
+    }
+
+    /// Removes a free member.
+    pub(super) fn remove(&mut self, value: u128) {
+        let Some((&lo, &(sequence, hi))) = self.index.range(..=value).next_back() else { return };
+        if value > hi {
+            return;
+        }
+        self.cut(sequence, lo);
+        if lo < value {
+            self.put(sequence, lo, value - 1);
+        }
+        if value < hi {
+            self.put(sequence, value + 1, hi);
+        }
+    }
+
+    /// Adds a member that is not free at the end.
+    pub(super) fn push(&mut self, value: u128) {
+        // A run of releases in ascending order stays one interval.
+        if let Some((&(sequence, lo), &hi)) = self.queue.last_key_value()
+            && hi.checked_add(1) == Some(value)
+        {
+            self.cut(sequence, lo);
+            self.put(sequence, lo, value);
+            return;
+        }
+        self.put(self.next, value, value);
+        self.next += 1;
+    }
+
+    /// Adds members at the end, lowest first, without those that are taken.
+    pub(super) fn append(&mut self, members: &[Interval], taken: &BTreeSet<u128>) {
+        let taken: Vec<Interval> = taken.iter().map(|&value| (value, value)).collect();
+        for (lo, hi) in minus(members, &normalised(&taken)) {
+            self.put(self.next, lo, hi);
+        }
+        self.next += 1;
+    }
+
+    /// Keeps only these members.
+    pub(super) fn retain(&mut self, members: &[Interval]) {
+        let queue = std::mem::take(&mut self.queue);
+        self.index.clear();
+        for ((sequence, lo), hi) in queue {
+            for (lo, hi) in common(&[(lo, hi)], members) {
+                self.put(sequence, lo, hi);
+            }
+        }
+    }
+
+    fn put(&mut self, sequence: u64, lo: u128, hi: u128) {
+        self.queue.insert((sequence, lo), hi);
+        self.index.insert(lo, (sequence, hi));
+    }
+
+    fn cut(&mut self, sequence: u64, lo: u128) {
+        self.queue.remove(&(sequence, lo));
+        self.index.remove(&lo);
+    }
+}
