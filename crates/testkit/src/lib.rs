@@ -1,2 +1,4 @@
-//! Test support: generators of functions, chains and traffic, filetests, packet builder, trace comparison.
+//! Test support: generators of functions, chains and traffic, cases, packet builder, trace comparison.
 #![forbid(unsafe_code)]
+
+pub mod packet;
