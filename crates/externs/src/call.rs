@@ -27,7 +27,7 @@ pub struct CallCtx<'a> {
     pub cache: &'a mut Cache,
 }
 
-/// Backends as operators see them.
+/// Backends as operators see them: a slice or a `Vec` of [`Backend`]s.
 pub trait Backends {
     /// How many there are, up or down.
     fn count(&self) -> usize;
@@ -37,18 +37,50 @@ pub trait Backends {
     fn is_up(&self, index: usize) -> bool;
 }
 
-/// Names and health, for callers without a type of their own.
-impl Backends for &[(u128, bool)] {
+/// A backend as operators see it.
+pub trait Backend {
+    /// Its name (first column).
+    fn name(&self) -> u128;
+    /// Whether it is up.
+    fn is_up(&self) -> bool;
+}
+
+/// Name and health, for callers without a type of their own.
+impl Backend for (u128, bool) {
+    fn name(&self) -> u128 {
+        self.0
+    }
+
+    fn is_up(&self) -> bool {
+        self.1
+    }
+}
+
+impl<B: Backend> Backends for &[B] {
     fn count(&self) -> usize {
         self.len()
     }
 
     fn name(&self, index: usize) -> u128 {
-        self[index].0
+        self[index].name()
     }
 
     fn is_up(&self, index: usize) -> bool {
-        self[index].1
+        self[index].is_up()
+    }
+}
+
+impl<B: Backend> Backends for Vec<B> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn name(&self, index: usize) -> u128 {
+        self[index].name()
+    }
+
+    fn is_up(&self, index: usize) -> bool {
+        self[index].is_up()
     }
 }
 

@@ -12,7 +12,7 @@ pub mod pool;
 pub mod rng;
 pub mod signature;
 
-pub use call::{Arg, Backends, Cache, CallCtx, MAX_RESULTS, Results};
+pub use call::{Arg, Backend, Backends, Cache, CallCtx, MAX_RESULTS, Results};
 pub use ops::{all, lookup};
 pub use patterns::PatternSet;
 pub use pool::Pool;

@@ -5,4 +5,5 @@ pub mod chain;
 pub mod engine;
 pub mod model;
 pub mod routes;
+pub mod rules;
 pub mod value;

@@ -61,6 +61,9 @@ pub struct Rule {
     pub dport: (u16, u16),
     /// TCP flags: (value, mask); a mask other than 0 matches only packets with a TCP header.
     pub tcp_flags: (u8, u8),
+    /// ICMP or ICMPv6 type (high half) and code (low half): (value, mask); a mask other than 0
+    /// matches only packets with such a header.
+    pub icmp: (u16, u16),
     /// Whether packets that match pass.
     pub pass: bool,
     /// Line in its file from 1; 0 when unknown.
@@ -84,6 +87,16 @@ pub enum RuleAddrs {
         /// Destination addresses.
         dst: (u128, u128),
     },
+}
+
+impl braid_externs::Backend for Backend {
+    fn name(&self) -> Word {
+        self.columns.first().copied().unwrap_or(0)
+    }
+
+    fn is_up(&self) -> bool {
+        self.up
+    }
 }
 
 impl IntervalSet {

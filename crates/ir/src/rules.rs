@@ -1,0 +1,230 @@
+//! Rules over packets: what a rule matches, which rule of a set decides, and their text form.
+//!
+//! Evaluation is naive on purpose: rule after rule, condition after condition. Faster
+//! classifiers are judged by it. The text form is the simple rule file of `docs/rule-files.md`.
+
+use crate::value::{Rule, RuleAddrs, RuleSet};
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Names of the TCP flags, lowest bit first, as rule files write them.
+pub const TCP_FLAG_NAMES: [&str; 8] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
+
+/// Protocols that rule files know by name.
+pub const PROTOCOL_NAMES: [(&str, u8); 4] = [("tcp", 6), ("udp", 17), ("icmp", 1), ("icmp6", 58)];
+
+/// The port range that also matches packets without ports.
+pub const ANY_PORT: (u16, u16) = (0, u16::MAX);
+
+/// What rules look at in an IP packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RulePacket {
+    /// 4 or 6.
+    pub version: u8,
+    /// Source address (in the low 32 bits for version 4).
+    pub src: u128,
+    /// Destination address (in the low 32 bits for version 4).
+    pub dst: u128,
+    /// Upper-layer protocol, behind IPv6 extension headers.
+    pub proto: u8,
+    /// Source and destination port of TCP or UDP, if that header is present.
+    pub ports: Option<(u16, u16)>,
+    /// TCP flags (FIN is bit 0), if that header is present.
+    pub tcp_flags: Option<u8>,
+    /// ICMP or ICMPv6 type and code, if that header is present.
+    pub icmp: Option<(u8, u8)>,
+}
+
+impl Rule {
+    /// The rule that matches every IP packet.
+    #[must_use]
+    pub fn any(pass: bool) -> Self {
+        Self {
+            addrs: None,
+            proto: (0, 0),
+            sport: ANY_PORT,
+            dport: ANY_PORT,
+            tcp_flags: (0, 0),
+            icmp: (0, 0),
+            pass,
+            line: 0,
+        }
+    }
+
+    /// Whether an IP packet meets all conditions.
+    #[must_use]
+    pub fn matches(&self, packet: &RulePacket) -> bool {
+        self.matches_addrs(packet)
+            && masked(u16::from(packet.proto), widen(self.proto))
+            && self.matches_ports(packet)
+            && optional(packet.tcp_flags.map(u16::from), widen(self.tcp_flags))
+            && optional(packet.icmp.map(|(kind, code)| u16::from_be_bytes([kind, code])), self.icmp)
+    }
+
+    fn matches_addrs(&self, packet: &RulePacket) -> bool {
+        let inside = |value: u128, (lo, hi): (u128, u128)| lo <= value && value <= hi;
+        let wide = |(lo, hi): (u32, u32)| (u128::from(lo), u128::from(hi));
+        match self.addrs {
+            None => true,
+            Some(RuleAddrs::V4 { src, dst }) => {
+                packet.version == 4
+                    && inside(packet.src, wide(src))
+                    && inside(packet.dst, wide(dst))
+            }
+            Some(RuleAddrs::V6 { src, dst }) => {
+                packet.version == 6 && inside(packet.src, src) && inside(packet.dst, dst)
+            }
+        }
+    }
+
+    fn matches_ports(&self, packet: &RulePacket) -> bool {
+        let inside = |value: u16, (lo, hi): (u16, u16)| lo <= value && value <= hi;
+        match packet.ports {
+            Some((sport, dport)) => inside(sport, self.sport) && inside(dport, self.dport),
+            None => self.sport == ANY_PORT && self.dport == ANY_PORT,
+        }
+    }
+}
+
+impl RuleSet {
+    /// Whether an IP packet passes, and the number of the rule that decides, from 0: the first one
+    /// that matches, or the number of rules when it is the default.
+    #[must_use]
+    pub fn decide(&self, packet: &RulePacket) -> (bool, u32) {
+        match (0..).zip(&self.rules).find(|(_, rule)| rule.matches(packet)) {
+            Some((number, rule)) => (rule.pass, number),
+            None => (self.default_pass, u32::try_from(self.rules.len()).unwrap_or(u32::MAX)),
+        }
+    }
+}
+
+fn widen((value, mask): (u8, u8)) -> (u16, u16) {
+    (u16::from(value), u16::from(mask))
+}
+
+/// Whether the bits under the mask are equal.
+fn masked(found: u16, (value, mask): (u16, u16)) -> bool {
+    (found ^ value) & mask == 0
+}
+
+/// As `masked`, for a field that only some packets have.
+fn optional(found: Option<u16>, condition: (u16, u16)) -> bool {
+    condition.1 == 0 || found.is_some_and(|found| masked(found, condition))
+}
+
+impl fmt::Display for RuleSet {
+    /// The set as a rule file, the default on the last line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for rule in &self.rules {
+            writeln!(f, "{rule}")?;
+        }
+        writeln!(f, "default {}", action(self.default_pass))
+    }
+}
+
+impl fmt::Display for Rule {
+    /// The rule as a line of a rule file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(action(self.pass))?;
+        self.fmt_proto(f)?;
+        let (src, dst) = self.addr_texts();
+        fmt_side(f, "from", src, self.sport)?;
+        fmt_side(f, "to", dst, self.dport)?;
+        fmt_icmp(f, self.icmp)?;
+        fmt_flags(f, self.tcp_flags)
+    }
+}
+
+impl Rule {
+    fn fmt_proto(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.proto {
+            (_, 0) => Ok(()),
+            (value, 0xff) => match PROTOCOL_NAMES.iter().find(|(_, number)| *number == value) {
+                Some((name, _)) => write!(f, " proto {name}"),
+                None => write!(f, " proto {value}"),
+            },
+            (value, mask) => write!(f, " proto {value:#04x}/{mask:#04x}"),
+        }
+    }
+
+    /// Source and destination; `None` where any address of either version matches, or where the
+    /// other one says the version.
+    fn addr_texts(&self) -> (Option<String>, Option<String>) {
+        let full4 = (0, u32::MAX);
+        let full6 = (0, u128::MAX);
+        match self.addrs {
+            None => (None, None),
+            Some(RuleAddrs::V4 { src, dst }) => {
+                let text = |(lo, hi): (u32, u32)| {
+                    let prefix = prefix_len(lo.into(), hi.into(), 32);
+                    range_text(Ipv4Addr::from(lo), Ipv4Addr::from(hi), prefix)
+                };
+                // The version must be said somewhere.
+                let said = dst != full4;
+                ((src != full4 || !said).then(|| text(src)), (dst != full4).then(|| text(dst)))
+            }
+            Some(RuleAddrs::V6 { src, dst }) => {
+                let text = |(lo, hi): (u128, u128)| {
+                    range_text(Ipv6Addr::from(lo), Ipv6Addr::from(hi), prefix_len(lo, hi, 128))
+                };
+                let said = dst != full6;
+                ((src != full6 || !said).then(|| text(src)), (dst != full6).then(|| text(dst)))
+            }
+        }
+    }
+}
+
+fn action(pass: bool) -> &'static str {
+    if pass { "pass" } else { "drop" }
+}
+
+/// The length of the prefix that is exactly this range of addresses of so many bits.
+fn prefix_len(lo: u128, hi: u128, bits: u32) -> Option<u32> {
+    let host_bits = u128::BITS - (lo ^ hi).leading_zeros();
+    let host_mask = u128::MAX.checked_shr(u128::BITS - host_bits).unwrap_or(0);
+    (lo & host_mask == 0 && hi & host_mask == host_mask).then(|| bits - host_bits)
+}
+
+fn range_text(lo: impl fmt::Display, hi: impl fmt::Display, prefix: Option<u32>) -> String {
+    match prefix {
+        Some(length) => format!("{lo}/{length}"),
+        None => format!("{lo}-{hi}"),
+    }
+}
+
+fn fmt_side(
+    f: &mut fmt::Formatter<'_>,
+    word: &str,
+    addr: Option<String>,
+    ports: (u16, u16),
+) -> fmt::Result {
+    if addr.is_none() && ports == ANY_PORT {
+        return Ok(());
+    }
+    write!(f, " {word} {}", addr.as_deref().unwrap_or("any"))?;
+    match ports {
+        ANY_PORT => Ok(()),
+        (lo, hi) if lo == hi => write!(f, " port {lo}"),
+        (lo, hi) => write!(f, " port {lo}-{hi}"),
+    }
+}
+
+fn fmt_icmp(f: &mut fmt::Formatter<'_>, (value, mask): (u16, u16)) -> fmt::Result {
+    let [kind, code] = value.to_be_bytes();
+    match mask {
+        0 => Ok(()),
+        0xff00 => write!(f, " type {kind}"),
+        0xffff => write!(f, " type {kind} code {code}"),
+        _ => write!(f, " type {value:#06x}/{mask:#06x}"),
+    }
+}
+
+fn fmt_flags(f: &mut fmt::Formatter<'_>, (value, mask): (u8, u8)) -> fmt::Result {
+    let mut separator = " flags ";
+    for (bit, name) in TCP_FLAG_NAMES.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1) {
+        let not = if value >> bit & 1 == 1 { "" } else { "!" };
+        write!(f, "{separator}{not}{name}")?;
+        separator = ",";
+    }
+    Ok(())
+}
