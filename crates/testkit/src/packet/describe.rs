@@ -323,117 +323,55 @@ fn gre(spec: &mut Spec, bytes: &[u8]) {
     }
 }
 
-/// A way to leave an attribute to its usual value.
-type Relax = fn(&mut Layer);
-
 /// Leaves every attribute to its usual value that gives the same bytes.
 fn simplify(spec: &mut Spec, frame: &Frame) {
     for at in 0..spec.layers.len() {
-        for relax in relaxations(&spec.layers[at]) {
+        let mut i = 0;
+        while let Some(layer) = relaxed(&spec.layers[at], i) {
             let mut simpler = spec.clone();
-            relax(&mut simpler.layers[at]);
+            simpler.layers[at] = layer;
             if simpler.frame() == *frame {
                 *spec = simpler;
             }
+            i += 1;
         }
     }
 }
 
-fn relaxations(layer: &Layer) -> &'static [Relax] {
+/// The layer with its i-th attribute left to its usual value.
+fn relaxed(layer: &Layer, i: usize) -> Option<Layer> {
     match layer {
-        Layer::Eth(_) => &[|l| {
-            if let Layer::Eth(eth) = l {
-                eth.ethertype = None
-            }
-        }],
-        Layer::Cooked(_) => &[|l| {
-            if let Layer::Cooked(cooked) = l {
-                cooked.ethertype = None
-            }
-        }],
-        Layer::Vlan(_) => &[|l| {
-            if let Layer::Vlan(vlan) = l {
-                vlan.ethertype = None
-            }
-        }],
-        Layer::Gre(..) => &[|l| {
-            if let Layer::Gre(_, proto) = l {
-                *proto = None
-            }
-        }],
-        Layer::Arp(_) => &[
-            |l| {
-                if let Layer::Arp(arp) = l {
-                    arp.sha = None
-                }
-            },
-            |l| {
-                if let Layer::Arp(arp) = l {
-                    arp.tha = None
-                }
-            },
-        ],
-        Layer::Ip(_) => &[
-            |l| {
-                if let Layer::Ip(ip) = l {
-                    ip.proto = None
-                }
-            },
-            |l| {
-                if let Layer::Ip(ip) = l {
-                    ip.version = None
-                }
-            },
-            |l| {
-                if let Layer::Ip(ip) = l {
-                    ip.ihl = None
-                }
-            },
-            |l| {
-                if let Layer::Ip(ip) = l {
-                    ip.len = None
-                }
-            },
-            |l| {
-                if let Layer::Ip(ip) = l {
-                    ip.sum = None
-                }
-            },
-            |l| {
-                if let Layer::Ip(ip) = l {
-                    ip.frag_header = false
-                }
-            },
-        ],
-        Layer::Tcp(_) => &[
-            |l| {
-                if let Layer::Tcp(tcp) = l {
-                    tcp.offset = None
-                }
-            },
-            |l| {
-                if let Layer::Tcp(tcp) = l {
-                    tcp.sum = None
-                }
-            },
-        ],
-        Layer::Udp(_) => &[
-            |l| {
-                if let Layer::Udp(udp) = l {
-                    udp.len = None
-                }
-            },
-            |l| {
-                if let Layer::Udp(udp) = l {
-                    udp.sum = None
-                }
-            },
-        ],
-        Layer::Icmp(_) => &[|l| {
-            if let Layer::Icmp(icmp) = l {
-                icmp.sum = None
-            }
-        }],
-        _ => &[],
+        Layer::Eth(eth) => one(eth, Layer::Eth, i, &[|eth| eth.ethertype = None]),
+        Layer::Cooked(sll) => one(sll, Layer::Cooked, i, &[|sll| sll.ethertype = None]),
+        Layer::Vlan(vlan) => one(vlan, Layer::Vlan, i, &[|vlan| vlan.ethertype = None]),
+        Layer::Gre(key, Some(_)) if i == 0 => Some(Layer::Gre(*key, None)),
+        Layer::Arp(arp) => one(arp, Layer::Arp, i, &[|arp| arp.sha = None, |arp| arp.tha = None]),
+        Layer::Ip(ip) => one(
+            ip,
+            Layer::Ip,
+            i,
+            &[
+                |ip| ip.proto = None,
+                |ip| ip.version = None,
+                |ip| ip.ihl = None,
+                |ip| ip.len = None,
+                |ip| ip.sum = None,
+                |ip| ip.frag_header = false,
+            ],
+        ),
+        Layer::Tcp(tcp) => {
+            one(tcp, Layer::Tcp, i, &[|tcp| tcp.offset = None, |tcp| tcp.sum = None])
+        }
+        Layer::Udp(udp) => one(udp, Layer::Udp, i, &[|udp| udp.len = None, |udp| udp.sum = None]),
+        Layer::Icmp(icmp) => one(icmp, Layer::Icmp, i, &[|icmp| icmp.sum = None]),
+        _ => None,
     }
+}
+
+/// A copy of a header with the i-th of these changes.
+fn one<T: Clone>(header: &T, layer: fn(T) -> Layer, i: usize, by: &[fn(&mut T)]) -> Option<Layer> {
+    let change = by.get(i)?;
+    let mut header = header.clone();
+    change(&mut header);
+    Some(layer(header))
 }

@@ -1,0 +1,44 @@
+# `make demo` and `make test` do all set-up; the others say what they need.
+
+CARGO ?= cargo
+# Seconds for each fuzz target.
+TIME ?= 60
+
+.PHONY: help setup build demo test fmt bless check-captures compare-kernel fuzz
+
+help:
+	@echo 'make demo            a chain of four functions over a bundled capture'
+	@echo 'make test            formatting, clippy, rustdoc, structure tests, all tests'
+	@echo 'make build           the braid command: target/release/braid'
+	@echo 'make fmt             formats the sources'
+	@echo 'make bless           rewrites expected outcomes to what happens; review the diff'
+	@echo 'make fuzz TIME=60    every fuzz target for so many seconds'
+	@echo 'make check-captures BRAID_DATA=DIR   every capture below DIR through every function'
+	@echo 'make compare-kernel  NAPT, firewall and router against the Linux kernel (root)'
+
+setup:
+	@scripts/setup.sh
+
+build: setup
+	$(CARGO) build --release --package braid-cli
+
+demo: setup
+	scripts/demo.sh
+
+test: setup
+	scripts/test.sh
+
+fmt:
+	$(CARGO) fmt --all
+
+bless:
+	BLESS=1 INSTA_UPDATE=always $(CARGO) test --workspace
+
+check-captures: setup
+	scripts/check-captures.sh
+
+compare-kernel: setup
+	scripts/compare-kernel.sh
+
+fuzz: setup
+	scripts/fuzz.sh $(TIME)

@@ -1,0 +1,84 @@
+//! The repository keeps its structure: one test a rule, and tests that the rules find what they seek.
+
+use xtask::structure::{File, RULES, length, scan};
+
+/// Panics with all places that break the rule of this name.
+fn holds(name: &str) {
+    let (_, rule) = RULES.iter().find(|(rule, _)| *rule == name).expect("a rule of this name");
+    let wrong = rule();
+    assert!(wrong.is_empty(), "{name}, but:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_file_starts_with_a_line_on_what_lives_there() {
+    holds("every file starts with a line on what lives there");
+}
+
+#[test]
+fn crates_use_only_crates_that_they_may() {
+    holds("crates use only crates that they may");
+}
+
+#[test]
+fn unsafe_code_is_forbidden() {
+    holds("unsafe code is forbidden");
+}
+
+#[test]
+fn files_are_short() {
+    holds("files are short");
+}
+
+#[test]
+fn functions_are_short() {
+    holds("functions are short");
+}
+
+#[test]
+fn no_placeholder_is_left() {
+    holds("no placeholder is left");
+}
+
+#[test]
+fn nothing_names_a_place_outside_of_the_repository() {
+    holds("nothing names a place outside of the repository");
+}
+
+#[test]
+fn every_network_function_has_its_model_page_and_cases() {
+    holds("every network function has its model, page and cases");
+}
+
+#[test]
+fn scanner_sees_braces_of_code_only() {
+    let text = "fn a() { '{'; \"}\\\"}\"; r#\"}\"#; b'}'; /* } /* } */ */ // }\n}\nfn b<'x>(c: &'x str) {}\n";
+    let functions: Vec<_> =
+        scan::functions(text).into_iter().map(|f| (f.name, f.line, f.lines)).collect();
+    assert_eq!(functions, [("a".to_owned(), 1, 2), ("b".to_owned(), 3, 1)]);
+}
+
+#[test]
+fn declarations_without_a_body_are_no_functions() {
+    let text = "trait T { fn a(&self) -> [u8; 4]; fn b(&self) {} }\n";
+    let names: Vec<_> = scan::functions(text).into_iter().map(|f| f.name).collect();
+    assert_eq!(names, ["b"]);
+}
+
+#[test]
+fn long_function_is_found_unless_excepted() {
+    let body = "    x();\n".repeat(69);
+    let file = File { path: "f.rs".to_owned(), text: format!("fn long() {{\n{body}}}\n") };
+    let all = [file];
+    assert_eq!(length::functions_over(&all, &[]), ["f.rs:1: long has 71 lines (at most 70)"]);
+    assert!(length::functions_over(&all, &[("f.rs", "long", "a table")]).is_empty());
+    assert_eq!(length::functions_over(&[], &[("f.rs", "long", "a table")]).len(), 1);
+}
+
+#[test]
+fn long_file_is_found_unless_excepted() {
+    let all = [File { path: "f.rs".to_owned(), text: "x\n".repeat(601) }];
+    assert_eq!(length::files_over(&all, &[]), ["f.rs: 601 lines (at most 600)"]);
+    assert!(length::files_over(&all, &[("f.rs", "a table")]).is_empty());
+    let short = [File { path: "f.rs".to_owned(), text: "x\n".repeat(600) }];
+    assert_eq!(length::files_over(&short, &[("f.rs", "a table")]).len(), 1);
+}
