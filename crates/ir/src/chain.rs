@@ -129,3 +129,37 @@ pub enum Change {
     /// Removes the backend with this value in its first column.
     RemoveBackend(u128),
 }
+
+/// When a change of configuration applies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// At this time (ns since the epoch).
+    At(u64),
+    /// So long after the run's first packet (ns).
+    AfterFirst(u64),
+}
+
+/// A change of configuration as a control file writes it.
+#[derive(Clone, Debug)]
+pub struct Scheduled {
+    /// When.
+    pub when: When,
+    /// The function, by number.
+    pub node: u16,
+    /// The parameter.
+    pub param: ParamId,
+    /// What changes.
+    pub change: Change,
+}
+
+impl Scheduled {
+    /// The change with its time, in a run whose first packet has this time.
+    #[must_use]
+    pub fn resolve(&self, first_packet_ns: u64) -> Control {
+        let time_ns = match self.when {
+            When::At(time_ns) => time_ns,
+            When::AfterFirst(delay_ns) => first_packet_ns.saturating_add(delay_ns),
+        };
+        Control { time_ns, node: self.node, param: self.param, change: self.change.clone() }
+    }
+}

@@ -2,5 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+pub mod chain;
 pub mod diag;
+pub mod sema;
 pub mod source;

@@ -1,0 +1,327 @@
+//! Derives a profile: one pass over the operations that each program can reach.
+
+use super::{Profile, StateUse};
+use braid_externs::signature::Touch;
+use braid_ir::model::{
+    BinOp, Block, Dest, Granularity, Key, Model, NewPacket, NewPayload, Op, ParamId, Program,
+    Shape, StateId, TagId, Term,
+};
+use braid_packet::{Field, Header};
+
+/// What an implicit `flow` or `biflow` key reads.
+const FLOW: &[Field] = &[
+    Field::InetVersion,
+    Field::InetSrc,
+    Field::InetDst,
+    Field::InetProto,
+    Field::InetSport,
+    Field::InetDport,
+];
+
+/// What the key of a quoted packet reads.
+const QUOTED_FLOW: &[Field] = &[
+    Field::QuotedInetVersion,
+    Field::QuotedInetSrc,
+    Field::QuotedInetDst,
+    Field::QuotedProto,
+    Field::QuotedInetSport,
+    Field::QuotedInetDport,
+];
+
+/// What any rule set may look at.
+const RULES: &[Field] = &[
+    Field::InetVersion,
+    Field::InetSrc,
+    Field::InetDst,
+    Field::InetProto,
+    Field::L4Sport,
+    Field::L4Dport,
+    Field::TcpFlags,
+];
+
+/// The action profile of a model.
+#[must_use]
+pub fn derive(model: &Model) -> Profile {
+    let mut walk = Walk { model, profile: Profile::default(), on_time: false };
+    walk.profile.function.clone_from(&model.name);
+    walk.profile.state = model.state.iter().map(state_use).collect();
+    walk.program(&model.packet);
+    walk.on_time = true;
+    for program in model.expire.iter().map(|(_, program)| program) {
+        walk.program(program);
+    }
+    for timer in &model.timers {
+        walk.program(&timer.body);
+    }
+    walk.profile.acts_on_time = !model.expire.is_empty() || !model.timers.is_empty();
+    walk.profile
+}
+
+fn state_use(state: &braid_ir::model::StateDecl) -> StateUse {
+    StateUse {
+        name: state.name.clone(),
+        per: per(&state.granularity),
+        reads: false,
+        writes: false,
+        renews: false,
+        on_time: false,
+    }
+}
+
+/// A granularity as it is declared.
+fn per(granularity: &Granularity) -> String {
+    let list = |parts: Vec<String>| format!("({})", parts.join(", "));
+    match granularity {
+        Granularity::Global => "global".into(),
+        Granularity::Flow => "flow".into(),
+        Granularity::Biflow => "biflow".into(),
+        Granularity::Fields(fields) => {
+            list(fields.iter().map(|field| field.info().name.into()).collect())
+        }
+        Granularity::Key(types) => list(types.iter().map(ToString::to_string).collect()),
+    }
+}
+
+/// How an operation uses a state table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Find,
+    Write,
+    Count,
+}
+
+struct Walk<'m> {
+    model: &'m Model,
+    profile: Profile,
+    /// In a timer or a handler of expiries.
+    on_time: bool,
+}
+
+impl Walk<'_> {
+    fn program(&mut self, program: &Program) {
+        for block in reachable(program) {
+            for op in &block.ops {
+                self.op(op);
+            }
+            self.term(&block.term);
+        }
+    }
+
+    fn op(&mut self, op: &Op) {
+        match op {
+            Op::Load { field, .. } | Op::LoadEntry { field, .. } => self.read(&[*field]),
+            Op::Store { field, .. } => {
+                self.profile.writes.insert(*field);
+            }
+            Op::Has { header, .. } => {
+                self.profile.tests.insert(*header);
+            }
+            Op::LoadTag { tag, .. } => {
+                let name = self.tag(*tag);
+                self.profile.reads_tags.insert(name);
+            }
+            Op::StoreTag { tag, .. } => {
+                let name = self.tag(*tag);
+                self.profile.writes_tags.insert(name);
+            }
+            Op::PushVlan { .. } => {
+                self.profile.adds.insert(Header::Vlan);
+            }
+            Op::PopVlan => {
+                self.profile.removes.insert(Header::Vlan);
+            }
+            Op::Rules { .. } => self.read(RULES),
+            Op::Patterns { .. } => {
+                self.profile.reads_payload = true;
+                self.profile.faults.insert("truncated");
+            }
+            Op::Extern { name, .. } => self.call(name),
+            Op::ListGet { .. } | Op::BackendUp { .. } => {
+                self.profile.faults.insert("index");
+            }
+            Op::Bin { op: BinOp::Div | BinOp::Rem, .. } => {
+                self.profile.faults.insert("division");
+            }
+            Op::Take { pool, .. } | Op::TakeThis { pool, .. } | Op::Release { pool, .. } => {
+                let name = self.param(*pool);
+                self.profile.pools.insert(name);
+            }
+            Op::Emit { event, .. } => {
+                let event = self.model.events.get(event.index());
+                self.profile.events.extend(event.map(|event| event.name.clone()));
+            }
+            Op::Mirror { port } => {
+                self.profile.copies = true;
+                self.output(*port);
+            }
+            Op::Create { new, port } => {
+                self.create(new);
+                self.output(*port);
+            }
+            _ => self.state_op(op),
+        }
+    }
+
+    fn state_op(&mut self, op: &Op) {
+        match op {
+            Op::StateExists { state, key, .. } => self.state(*state, Some(key), Access::Find),
+            Op::StateGet { state, key, .. } => {
+                self.may_miss(*state);
+                self.state(*state, Some(key), Access::Find);
+            }
+            Op::StateSet { state, key, .. } | Op::StateDelete { state, key } => {
+                self.state(*state, Some(key), Access::Write);
+            }
+            Op::StatePut { state, key, .. } => {
+                self.may_miss(*state);
+                self.state(*state, Some(key), Access::Write);
+            }
+            Op::StateLen { state, .. } => self.state(*state, None, Access::Count),
+            _ => {}
+        }
+    }
+
+    /// Reading an entry that does not exist is a fault where there is no default.
+    fn may_miss(&mut self, state: StateId) {
+        let decl = self.model.state.get(state.index());
+        if decl.is_some_and(|decl| decl.default.is_none()) {
+            self.profile.faults.insert("no_entry");
+        }
+    }
+
+    fn state(&mut self, state: StateId, key: Option<&Key>, access: Access) {
+        let at = state.index();
+        let Some(decl) = self.model.state.get(at) else { return };
+        match key {
+            Some(Key::Entry | Key::Reversed(false)) => match &decl.granularity {
+                Granularity::Flow | Granularity::Biflow => self.read(FLOW),
+                Granularity::Fields(fields) => self.read(fields),
+                Granularity::Global | Granularity::Key(_) => {}
+            },
+            Some(Key::Quoted | Key::Reversed(true)) => self.read(QUOTED_FLOW),
+            Some(Key::Explicit(_)) | None => {}
+        }
+        let expires = decl.idle.is_some() || decl.lives_with.is_some();
+        let on_time = self.on_time;
+        let Some(usage) = self.profile.state.get_mut(at) else { return };
+        if on_time {
+            usage.on_time = true;
+            return;
+        }
+        usage.reads |= access != Access::Write;
+        usage.writes |= access == Access::Write;
+        usage.renews |= access == Access::Find && expires;
+    }
+
+    fn create(&mut self, new: &NewPacket) {
+        self.profile.creates.insert(shape_name(new.shape));
+        self.read(&[Field::EthSrc, Field::EthDst]);
+        match new.shape {
+            Shape::Icmp | Shape::Tcp4 | Shape::Udp4 => self.read(&[Field::IpSrc, Field::IpDst]),
+            Shape::Icmp6 | Shape::Tcp6 | Shape::Udp6 => self.read(&[Field::Ip6Src, Field::Ip6Dst]),
+            Shape::Arp => {}
+        }
+        match new.payload {
+            NewPayload::Empty => {}
+            NewPayload::Same => self.profile.reads_payload = true,
+            // All bytes from the IP header on may end up in the new packet.
+            NewPayload::Quote(_) => {
+                self.profile.reads_payload = true;
+                self.read(RULES);
+            }
+        }
+    }
+
+    fn term(&mut self, term: &Term) {
+        match term {
+            Term::Output { ports, .. } => {
+                self.profile.copies |= ports.len() > 1;
+                for port in ports {
+                    self.output(*port);
+                }
+            }
+            Term::Drop { reason, .. } => {
+                let reason = self.model.reasons.get(reason.index());
+                self.profile.drops.extend(reason.cloned());
+            }
+            Term::Consume { .. } => self.profile.consumes = true,
+            Term::Hold { queue, .. } => {
+                let queue = self.model.queues.get(queue.index());
+                self.profile.holds.extend(queue.map(|queue| queue.name.clone()));
+            }
+            Term::Resubmit { .. } => {
+                self.profile.resubmits = true;
+                self.profile.faults.insert("resubmit");
+            }
+            Term::Jump(_) | Term::Branch { .. } | Term::Return => {}
+        }
+    }
+
+    fn output(&mut self, dest: Dest) {
+        let name = match dest {
+            Dest::Onward => "onward".into(),
+            Dest::Back => "back".into(),
+            Dest::Port(port) => {
+                self.model.ports.get(port.index()).cloned().unwrap_or_else(|| port.to_string())
+            }
+        };
+        self.profile.outputs.insert(name);
+    }
+
+    fn call(&mut self, name: &str) {
+        self.profile.externs.insert(name.into());
+        let Some(operator) = braid_externs::lookup(name) else { return };
+        let declared = operator.signature.profile;
+        if declared.payload != Touch::No {
+            self.profile.reads_payload = true;
+            self.profile.writes_payload |= declared.payload == Touch::Writes;
+            self.profile.faults.insert("truncated");
+        }
+        if declared.state != Touch::No {
+            self.profile.stateful_externs.insert(name.into());
+        }
+    }
+
+    fn read(&mut self, fields: &[Field]) {
+        self.profile.reads.extend(fields);
+    }
+
+    fn tag(&self, at: TagId) -> String {
+        self.model.tags.get(at.index()).map_or_else(String::new, |tag| tag.name.clone())
+    }
+
+    fn param(&self, at: ParamId) -> String {
+        self.model.params.get(at.index()).map_or_else(String::new, |param| param.name.clone())
+    }
+}
+
+fn shape_name(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Icmp => "icmp",
+        Shape::Icmp6 => "icmp6",
+        Shape::Tcp4 => "tcp",
+        Shape::Tcp6 => "tcp6",
+        Shape::Udp4 => "udp",
+        Shape::Udp6 => "udp6",
+        Shape::Arp => "arp",
+    }
+}
+
+/// Blocks that can run. Jumps go to later blocks only, so that one pass in order suffices.
+fn reachable(program: &Program) -> impl Iterator<Item = &Block> {
+    let mut runs = vec![false; program.blocks.len()];
+    if let Some(entry) = runs.first_mut() {
+        *entry = true;
+    }
+    for (at, block) in program.blocks.iter().enumerate() {
+        if !runs[at] {
+            continue;
+        }
+        for next in block.term.targets() {
+            if let Some(next) = runs.get_mut(next.block.index()) {
+                *next = true;
+            }
+        }
+    }
+    program.blocks.iter().zip(runs).filter(|(_, runs)| *runs).map(|(block, _)| block)
+}

@@ -1,0 +1,165 @@
+//! Action profiles (NFP §4.1, Table 2): what a function does to packets and state. Always derived
+//! from the model, never declared by hand; only externs declare theirs.
+//!
+//! A profile over-approximates: whatever some packet can make the function do is in it.
+
+mod derive;
+mod table;
+
+pub use derive::derive;
+pub use table::{details, table};
+
+use braid_packet::{Field, Header};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeSet;
+
+/// What a function does to packets and state.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Profile {
+    /// The function's name.
+    pub function: String,
+    /// Fields that it reads: in conditions and values, and as implicit keys.
+    #[serde(serialize_with = "field_names")]
+    pub reads: BTreeSet<Field>,
+    /// Fields that it assigns (checksums and lengths that follow are left out).
+    #[serde(serialize_with = "field_names")]
+    pub writes: BTreeSet<Field>,
+    /// Headers whose presence it tests.
+    #[serde(serialize_with = "header_names")]
+    pub tests: BTreeSet<Header>,
+    /// Headers that it adds.
+    #[serde(serialize_with = "header_names")]
+    pub adds: BTreeSet<Header>,
+    /// Headers that it removes.
+    #[serde(serialize_with = "header_names")]
+    pub removes: BTreeSet<Header>,
+    /// Whether it reads bytes behind the headers.
+    pub reads_payload: bool,
+    /// Whether it changes bytes behind the headers.
+    pub writes_payload: bool,
+    /// Tags that it reads.
+    pub reads_tags: BTreeSet<String>,
+    /// Tags that it sets.
+    pub writes_tags: BTreeSet<String>,
+    /// Reasons for which its rows drop packets.
+    pub drops: BTreeSet<String>,
+    /// Faults that may drop a packet: `index`, `division`, `no_entry`, `resubmit`, `truncated`.
+    pub faults: BTreeSet<&'static str>,
+    /// Ports to which packets go: `onward`, `back`, or a port's name.
+    pub outputs: BTreeSet<String>,
+    /// Shapes of the packets that it builds: `tcp`, `icmp6`, ….
+    pub creates: BTreeSet<&'static str>,
+    /// Whether it makes copies: mirrors, or several outputs.
+    pub copies: bool,
+    /// Whether it absorbs packets.
+    pub consumes: bool,
+    /// Queues in which it holds packets back.
+    pub holds: BTreeSet<String>,
+    /// Whether a packet may run through it more than once.
+    pub resubmits: bool,
+    /// Its state, in declaration order.
+    pub state: Vec<StateUse>,
+    /// Pools that it takes members from or gives them back to.
+    pub pools: BTreeSet<String>,
+    /// Events that it publishes.
+    pub events: BTreeSet<String>,
+    /// Externs that it calls.
+    pub externs: BTreeSet<String>,
+    /// Those of them that read or change what their instance keeps: the health of backends, the
+    /// random generator.
+    pub stateful_externs: BTreeSet<String>,
+    /// Whether it acts without a packet: timers, handlers of expiries.
+    pub acts_on_time: bool,
+}
+
+/// How a function uses a state table.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct StateUse {
+    /// The table's name.
+    pub name: String,
+    /// Per what it has entries: `global`, `flow`, `biflow`, `(ip.src, l4.sport)`.
+    pub per: String,
+    /// Whether packets read it, or test whether it has an entry.
+    pub reads: bool,
+    /// Whether packets assign or delete entries.
+    pub writes: bool,
+    /// Whether finding an entry moves its deadline (a read that is a write, too).
+    pub renews: bool,
+    /// Whether timers or handlers of expiries read or write it.
+    pub on_time: bool,
+}
+
+/// How a column of NFP Table 2 is used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// Not at all.
+    None,
+    /// Read only.
+    Read,
+    /// Written only.
+    Write,
+    /// Both.
+    ReadWrite,
+}
+
+impl Use {
+    fn of(reads: bool, writes: bool) -> Self {
+        match (reads, writes) {
+            (false, false) => Use::None,
+            (true, false) => Use::Read,
+            (false, true) => Use::Write,
+            (true, true) => Use::ReadWrite,
+        }
+    }
+
+    /// As in NFP Table 2: nothing, `R`, `W`, `R/W`.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Use::None => "",
+            Use::Read => "R",
+            Use::Write => "W",
+            Use::ReadWrite => "R/W",
+        }
+    }
+}
+
+/// The address and port columns of NFP Table 2, with the fields that count for each.
+pub const COLUMNS: &[(&str, &[Field])] = &[
+    ("SIP", &[Field::IpSrc, Field::Ip6Src, Field::InetSrc]),
+    ("DIP", &[Field::IpDst, Field::Ip6Dst, Field::InetDst]),
+    ("SPORT", &[Field::L4Sport, Field::TcpSport, Field::UdpSport, Field::InetSport]),
+    ("DPORT", &[Field::L4Dport, Field::TcpDport, Field::UdpDport, Field::InetDport]),
+];
+
+impl Profile {
+    /// How the function uses these fields taken together.
+    #[must_use]
+    pub fn uses(&self, fields: &[Field]) -> Use {
+        let any = |set: &BTreeSet<Field>| fields.iter().any(|field| set.contains(field));
+        Use::of(any(&self.reads), any(&self.writes))
+    }
+
+    /// How it uses the payload.
+    #[must_use]
+    pub fn payload(&self) -> Use {
+        Use::of(self.reads_payload, self.writes_payload)
+    }
+
+    /// Whether it changes the header stack.
+    #[must_use]
+    pub fn adds_or_removes(&self) -> bool {
+        !self.adds.is_empty() || !self.removes.is_empty()
+    }
+}
+
+fn field_names<S: Serializer>(fields: &BTreeSet<Field>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(fields.iter().map(|field| field.info().name))
+}
+
+fn header_names<S: Serializer>(
+    headers: &BTreeSet<Header>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(headers.iter().map(|header| header.name()))
+}

@@ -1,0 +1,115 @@
+//! Arguments of an instance: a value for each parameter of its model.
+
+use braid_ir::model::Model;
+use braid_ir::value::ParamValue;
+
+use super::Functions;
+use crate::ast::{Arg, Ident};
+use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
+
+/// The values in the order of the parameters. Where one is missing or wrong, that is reported and
+/// the list is shorter than the model's.
+pub(super) fn values(
+    model: &Model,
+    function: &Ident,
+    args: &[Arg],
+    functions: &mut dyn Functions,
+    diags: &mut Diagnostics,
+) -> Vec<ParamValue> {
+    let given = assign(model, function, args, diags);
+    let mut values = Vec::with_capacity(model.params.len());
+    let mut missing = Vec::new();
+    for (param, arg) in model.params.iter().zip(given) {
+        match (arg, &param.default) {
+            (Some(arg), _) => values.extend(functions.value(&arg.value, param, diags)),
+            (None, Some(default)) => values.push(default.clone()),
+            (None, None) => missing.push(format!("`{}`", param.name)),
+        }
+    }
+    if !missing.is_empty() {
+        let message = format!("`{}` lacks {}", function.text, missing.join(", "));
+        let help = format!("write `{}({}: …)`", function.text, missing[0].trim_matches('`'));
+        diags.push(
+            Diagnostic::new(
+                codes::CHAIN_MISSING_ARGUMENT,
+                message,
+                function.span,
+                "needs a value for each parameter without a default",
+            )
+            .help(help),
+        );
+    }
+    values
+}
+
+/// Which argument each parameter gets.
+fn assign<'a>(
+    model: &Model,
+    function: &Ident,
+    args: &'a [Arg],
+    diags: &mut Diagnostics,
+) -> Vec<Option<&'a Arg>> {
+    let mut given: Vec<Option<&Arg>> = vec![None; model.params.len()];
+    let mut named = false;
+    for (place, arg) in args.iter().enumerate() {
+        let at = match &arg.name {
+            Some(name) => {
+                named = true;
+                let at = model.params.iter().position(|param| param.name == name.text);
+                if at.is_none() {
+                    diags.push(unknown(model, function, name));
+                }
+                at
+            }
+            None => {
+                let at = Some(place).filter(|at| !named && *at < model.params.len());
+                if at.is_none() {
+                    diags.push(out_of_place(model, function, arg, named));
+                }
+                at
+            }
+        };
+        let Some(at) = at else { continue };
+        match given[at] {
+            None => given[at] = Some(arg),
+            Some(before) => {
+                let message = format!("`{}` is given twice", model.params[at].name);
+                diags.push(
+                    Diagnostic::new(
+                        codes::CHAIN_DUPLICATE_ARGUMENT,
+                        message,
+                        arg.value.span,
+                        "again",
+                    )
+                    .label(before.value.span, "first here")
+                    .help("keep one of them"),
+                );
+            }
+        }
+    }
+    given
+}
+
+fn unknown(model: &Model, function: &Ident, name: &Ident) -> Diagnostic {
+    let names: Vec<&str> = model.params.iter().map(|param| param.name.as_str()).collect();
+    let message = format!("`{}` has no parameter `{}`", function.text, name.text);
+    let note = match names.as_slice() {
+        [] => "it has no parameters".to_owned(),
+        names => format!("its parameters are {}", names.join(", ")),
+    };
+    let help = did_you_mean_help(&name.text, names.iter().copied());
+    Diagnostic::new(codes::CHAIN_UNKNOWN_ARGUMENT, message, name.span, "unknown")
+        .note(note)
+        .help_if(help)
+}
+
+fn out_of_place(model: &Model, function: &Ident, arg: &Arg, named: bool) -> Diagnostic {
+    let span = arg.value.span;
+    if named {
+        let message = "an argument without a name comes after one with a name";
+        return Diagnostic::new(codes::CHAIN_TOO_MANY_ARGUMENTS, message, span, "which parameter?")
+            .help("give it its parameter's name: `name: value`");
+    }
+    let message = format!("`{}` takes {} arguments", function.text, model.params.len());
+    Diagnostic::new(codes::CHAIN_TOO_MANY_ARGUMENTS, message, span, "one too many")
+}

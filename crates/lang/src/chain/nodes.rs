@@ -1,0 +1,213 @@
+//! Interfaces and instances: names, prefixes, models.
+
+use braid_ir::model::Word;
+use braid_ir::value::IntervalSet;
+
+use super::{Draft, End, Found, Functions, Interface, MAX_FUNCTIONS, MAX_INTERFACES, Node, args};
+use crate::ast::{Arg, ChainItem, Expr, ExprKind, Ident, Span};
+use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
+
+/// Declares the interfaces and instances of the chain, in order.
+pub(super) fn declare(
+    draft: &mut Draft<'_>,
+    functions: &mut dyn Functions,
+    diags: &mut Diagnostics,
+) {
+    let ast = draft.ast;
+    for item in &ast.items {
+        match item {
+            ChainItem::Interface { name, behind, .. } => interface(draft, name, behind, diags),
+            ChainItem::Instance { name, function, args, .. } => {
+                if let Some(at) = instance(draft, name, function, args, functions, diags) {
+                    name_it(draft, name, End::Node(at), diags);
+                }
+            }
+            _ => {}
+        }
+    }
+    let declared = ast.items.iter().any(|item| matches!(item, ChainItem::Interface { .. }));
+    if !declared {
+        implicit(draft);
+    }
+    overlaps(draft, diags);
+}
+
+/// A chain that declares no interface has `in` and `out`.
+fn implicit(draft: &mut Draft<'_>) {
+    for (at, name) in [(0, "in"), (1, "out")] {
+        draft.interfaces.push(Interface {
+            name: name.into(),
+            span: None,
+            behind4: IntervalSet::default(),
+            behind6: IntervalSet::default(),
+        });
+        draft.names.entry(name).or_insert(End::Interface(at));
+    }
+}
+
+/// Adds an instance of a function and gives its number.
+pub(super) fn instance(
+    draft: &mut Draft<'_>,
+    name: &Ident,
+    function: &Ident,
+    args: &[Arg],
+    functions: &mut dyn Functions,
+    diags: &mut Diagnostics,
+) -> Option<u16> {
+    if draft.nodes.len() >= MAX_FUNCTIONS {
+        let message = format!("a chain has at most {MAX_FUNCTIONS} functions");
+        diags.push(Diagnostic::new(codes::CHAIN_TOO_LARGE, message, name.span, "one too many"));
+        return None;
+    }
+    let model = match functions.find(&function.text, diags) {
+        Found::Model(model) => Some(model),
+        Found::Broken => None,
+        Found::Stream => {
+            diags.push(stream(function));
+            None
+        }
+        Found::Unknown => {
+            diags.push(unknown_function(function, functions));
+            None
+        }
+    };
+    let params = match &model {
+        Some(model) => args::values(model, function, args, functions, diags),
+        None => Vec::new(),
+    };
+    let at = u16::try_from(draft.nodes.len()).ok()?;
+    draft.nodes.push(Node { name: name.text.clone(), span: name.span, model, params });
+    Some(at)
+}
+
+fn stream(function: &Ident) -> Diagnostic {
+    let message = format!("`{}` is a stream function, which chains cannot run yet", function.text);
+    Diagnostic::new(codes::CHAIN_STREAM_FUNCTION, message, function.span, "works on TCP streams")
+        .note("stream functions are checked now and run in a later version")
+}
+
+fn unknown_function(function: &Ident, functions: &dyn Functions) -> Diagnostic {
+    let name = &function.text;
+    let names = functions.names();
+    let help = did_you_mean_help(name, names.iter().map(String::as_str));
+    Diagnostic::new(
+        codes::CHAIN_UNKNOWN_FUNCTION,
+        format!("there is no function `{name}`"),
+        function.span,
+        "neither in this program nor in the library",
+    )
+    .help("`braid nfs` lists the library")
+    .help_if(help)
+}
+
+fn interface<'a>(draft: &mut Draft<'a>, name: &'a Ident, behind: &[Expr], diags: &mut Diagnostics) {
+    if draft.interfaces.len() >= MAX_INTERFACES {
+        let message = format!("a chain has at most {MAX_INTERFACES} interfaces");
+        diags.push(Diagnostic::new(codes::CHAIN_TOO_LARGE, message, name.span, "one too many"));
+        return;
+    }
+    let mut intervals4 = Vec::new();
+    let mut intervals6 = Vec::new();
+    for prefix in behind {
+        match addresses(prefix) {
+            Some((false, interval)) => intervals4.push(interval),
+            Some((true, interval)) => intervals6.push(interval),
+            None if prefix.kind == ExprKind::Error => {}
+            None => {
+                let message = "expected a prefix or an address";
+                diags.push(
+                    Diagnostic::new(codes::NOT_A_PREFIX, message, prefix.span, "not one")
+                        .help("write it like `10.0.0.0/8` or `fd00::/8`"),
+                );
+            }
+        }
+    }
+    let at = u16::try_from(draft.interfaces.len()).unwrap_or(u16::MAX);
+    draft.interfaces.push(Interface {
+        name: name.text.clone(),
+        span: Some(name.span),
+        behind4: IntervalSet::new(intervals4),
+        behind6: IntervalSet::new(intervals6),
+    });
+    name_it(draft, name, End::Interface(at), diags);
+}
+
+/// The addresses of a prefix (host bits ignored) or of an address, and whether they are IPv6.
+fn addresses(prefix: &Expr) -> Option<(bool, (Word, Word))> {
+    match prefix.kind {
+        ExprKind::Ip4(addr) => Some((false, (addr.into(), addr.into()))),
+        ExprKind::Ip6(addr) => Some((true, (addr, addr))),
+        ExprKind::Prefix4(addr, len) => {
+            let host = u32::MAX.checked_shr(u32::from(len)).unwrap_or(0);
+            Some((false, ((addr & !host).into(), (addr | host).into())))
+        }
+        ExprKind::Prefix6(addr, len) => {
+            let host = u128::MAX.checked_shr(u32::from(len)).unwrap_or(0);
+            Some((true, (addr & !host, addr | host)))
+        }
+        _ => None,
+    }
+}
+
+fn name_it<'a>(draft: &mut Draft<'a>, name: &'a Ident, end: End, diags: &mut Diagnostics) {
+    if let Some(before) = draft.names.get(name.text.as_str()) {
+        let message = format!("`{}` is declared twice in this chain", name.text);
+        let mut diagnostic =
+            Diagnostic::new(codes::CHAIN_DUPLICATE_NAME, message, name.span, "again here");
+        if let Some(span) = declared_at(draft, *before) {
+            diagnostic = diagnostic.label(span, "first here");
+        }
+        diags.push(diagnostic.help("give one of them another name"));
+        return;
+    }
+    draft.names.insert(&name.text, end);
+}
+
+fn declared_at(draft: &Draft<'_>, end: End) -> Option<Span> {
+    match end {
+        End::Interface(at) => draft.interfaces.get(usize::from(at)).and_then(|i| i.span),
+        End::Node(at) => draft.nodes.get(usize::from(at)).map(|node| node.span),
+    }
+}
+
+/// An address can be behind one interface only.
+fn overlaps(draft: &Draft<'_>, diags: &mut Diagnostics) {
+    for (at, second) in draft.interfaces.iter().enumerate() {
+        for first in &draft.interfaces[..at] {
+            let common = shared(&first.behind4, &second.behind4)
+                .map(|addr| u32::try_from(addr).unwrap_or(u32::MAX))
+                .map(|addr| std::net::Ipv4Addr::from(addr).to_string())
+                .or_else(|| {
+                    shared(&first.behind6, &second.behind6)
+                        .map(|addr| std::net::Ipv6Addr::from(addr).to_string())
+                });
+            if let (Some(common), Some(span)) = (common, second.span) {
+                let message =
+                    format!("{common} is behind both `{}` and `{}`", first.name, second.name);
+                let mut diagnostic =
+                    Diagnostic::new(codes::PREFIX_OVERLAP, message, span, "behind this one");
+                if let Some(span) = first.span {
+                    diagnostic = diagnostic.label(span, "and behind this one");
+                }
+                diags.push(diagnostic.help("make the prefixes behind interfaces disjoint"));
+            }
+        }
+    }
+}
+
+/// The lowest member of both sets: one pass over both in order.
+fn shared(a: &IntervalSet, b: &IntervalSet) -> Option<Word> {
+    let (mut left, mut right) = (a.intervals().iter().peekable(), b.intervals().iter().peekable());
+    while let (Some(x), Some(y)) = (left.peek(), right.peek()) {
+        let low = x.0.max(y.0);
+        if low <= x.1.min(y.1) {
+            return Some(low);
+        }
+        if x.1 < y.1 {
+            left.next()
+        } else {
+            right.next()
+        };
+    }
+    None
+}

@@ -1,0 +1,418 @@
+//! Policy: the rules of NFP Table 1, and every way in which they contradict each other or the
+//! links. Without rules the order of the paths stands alone.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use braid_ir::chain::{self as ir, Sink, Source};
+use braid_ir::model::{LEFT, RIGHT};
+use rustc_hash::FxHashMap;
+
+use super::{Draft, End, MAX_RULES, graph};
+use crate::ast::{ChainItem, Ident, PolicyKind, PolicyRule, Span};
+use crate::diag::{Code, Diagnostic, Diagnostics, codes, did_you_mean_help};
+
+/// A rule over functions by number, with its place.
+#[derive(Clone, Copy)]
+struct Rule {
+    rule: ir::PolicyRule,
+    span: Span,
+}
+
+/// Checks the policy and gives its rules, and the pairs that run in parallel.
+pub(super) fn check(
+    draft: &Draft<'_>,
+    diags: &mut Diagnostics,
+) -> (Vec<ir::PolicyRule>, Vec<ir::Priority>) {
+    let rules = resolve(draft, diags);
+    let policy = Policy { draft, rules: &rules, after: graph::after(draft) };
+    policy.cycles(diags);
+    policy.positions(diags);
+    policy.orders_and_path(diags);
+    policy.priorities(diags);
+    let priorities = rules.iter().filter_map(|rule| match rule.rule {
+        ir::PolicyRule::Priority(winner, loser) => Some(ir::Priority { winner, loser }),
+        _ => None,
+    });
+    let priorities = priorities.collect();
+    (rules.iter().map(|rule| rule.rule).collect(), priorities)
+}
+
+/// The rules whose names are right, each once.
+fn resolve(draft: &Draft<'_>, diags: &mut Diagnostics) -> Vec<Rule> {
+    let mut rules: Vec<Rule> = Vec::new();
+    for item in &draft.ast.items {
+        let ChainItem::Policy { rules: written, .. } = item else { continue };
+        for written in written {
+            if rules.len() >= MAX_RULES {
+                let message = format!("a policy has at most {MAX_RULES} rules");
+                let code = codes::CHAIN_TOO_LARGE;
+                diags.push(Diagnostic::new(code, message, written.span, "one too many"));
+                return rules;
+            }
+            let Some(rule) = resolve_rule(draft, written, diags) else { continue };
+            if !rules.iter().any(|known| known.rule == rule) {
+                rules.push(Rule { rule, span: written.span });
+            }
+        }
+    }
+    rules
+}
+
+fn resolve_rule(
+    draft: &Draft<'_>,
+    written: &PolicyRule,
+    diags: &mut Diagnostics,
+) -> Option<ir::PolicyRule> {
+    let (a, b) = match &written.kind {
+        PolicyKind::Order(a, b) | PolicyKind::Priority(a, b) => {
+            (function(draft, a, diags), function(draft, b, diags))
+        }
+        PolicyKind::Position(a, place) => {
+            let a = function(draft, a, diags);
+            return match place.text.as_str() {
+                "first" => Some(ir::PolicyRule::First(a?)),
+                "last" => Some(ir::PolicyRule::Last(a?)),
+                other => {
+                    let message = format!("expected `first` or `last`, found `{other}`");
+                    diags.push(
+                        Diagnostic::new(codes::POLICY_POSITION, message, place.span, "")
+                            .help_if(did_you_mean_help(other, ["first", "last"])),
+                    );
+                    None
+                }
+            };
+        }
+    };
+    let (a, b) = (a?, b?);
+    if a == b {
+        let message = format!("this rule relates `{}` to itself", draft.node_name(a));
+        diags.push(
+            Diagnostic::new(codes::POLICY_SELF, message, written.span, "")
+                .help("name two different functions"),
+        );
+        return None;
+    }
+    Some(match written.kind {
+        PolicyKind::Order(..) => ir::PolicyRule::Order(a, b),
+        _ => ir::PolicyRule::Priority(a, b),
+    })
+}
+
+fn function(draft: &Draft<'_>, name: &Ident, diags: &mut Diagnostics) -> Option<u16> {
+    if let Some(End::Node(at)) = draft.names.get(name.text.as_str()) {
+        return Some(*at);
+    }
+    // Functions in place have names of their own, which paths cannot use but policies can.
+    if let Some(at) = draft.node_names().position(|node| node == name.text) {
+        return u16::try_from(at).ok();
+    }
+    let known: Vec<&str> = draft.node_names().collect();
+    let message = format!("the chain has no function `{}`", name.text);
+    diags.push(
+        Diagnostic::new(codes::POLICY_UNKNOWN_FUNCTION, message, name.span, "unknown")
+            .note(format!("its functions are {}", known.join(", ")))
+            .help_if(did_you_mean_help(&name.text, known.iter().copied())),
+    );
+    None
+}
+
+struct Policy<'d, 'a> {
+    draft: &'d Draft<'a>,
+    rules: &'d [Rule],
+    /// For each function, those after it on forward paths.
+    after: Vec<BTreeSet<u16>>,
+}
+
+impl Policy<'_, '_> {
+    fn name(&self, node: u16) -> &str {
+        self.draft.node_name(node)
+    }
+
+    /// A rule as one would write it.
+    fn text(&self, rule: ir::PolicyRule) -> String {
+        match rule {
+            ir::PolicyRule::Order(a, b) => {
+                format!("Order({}, before, {})", self.name(a), self.name(b))
+            }
+            ir::PolicyRule::Priority(a, b) => {
+                format!("Priority({} > {})", self.name(a), self.name(b))
+            }
+            ir::PolicyRule::First(a) => format!("Position({}, first)", self.name(a)),
+            ir::PolicyRule::Last(a) => format!("Position({}, last)", self.name(a)),
+        }
+    }
+
+    /// Two rules that cannot both hold.
+    fn conflict(&self, code: Code, first: Rule, second: Rule, why: &str) -> Diagnostic {
+        let (a, b) = (self.text(first.rule), self.text(second.rule));
+        Diagnostic::new(code, format!("{b} contradicts {a}"), second.span, why)
+            .label(first.span, "the other rule")
+            .help("remove one of the two rules")
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (Rule, Rule)> {
+        let rules = self.rules;
+        (0..rules.len())
+            .flat_map(move |at| (at + 1..rules.len()).map(move |b| (rules[at], rules[b])))
+    }
+
+    /// Cycles among orders, and among priorities.
+    fn cycles(&self, diags: &mut Diagnostics) {
+        let order = |rule: &Rule| match rule.rule {
+            ir::PolicyRule::Order(a, b) => Some((a, b, *rule)),
+            _ => None,
+        };
+        let priority = |rule: &Rule| match rule.rule {
+            ir::PolicyRule::Priority(a, b) => Some((a, b, *rule)),
+            _ => None,
+        };
+        let orders: Vec<_> = self.rules.iter().filter_map(order).collect();
+        let priorities: Vec<_> = self.rules.iter().filter_map(priority).collect();
+        self.cycle(codes::ORDER_CYCLE, &orders, "before", diags);
+        self.cycle(codes::PRIORITY_CYCLE, &priorities, "over", diags);
+    }
+
+    fn cycle(
+        &self,
+        code: Code,
+        edges: &[(u16, u16, Rule)],
+        relation: &str,
+        diags: &mut Diagnostics,
+    ) {
+        let Some(cycle) = find_cycle(edges) else { return };
+        let rules: Vec<Rule> = cycle.iter().map(|at| edges[*at].2).collect();
+        let names: Vec<String> = rules.iter().map(|rule| self.text(rule.rule)).collect();
+        let start = self.name(edges[cycle[0]].0);
+        let message = format!("{} put `{start}` {relation} itself", join(&names));
+        let mut spans: Vec<Span> = rules.iter().map(|rule| rule.span).collect();
+        spans.sort_by_key(|span| (span.file, span.start));
+        let last = spans.pop().unwrap_or(self.draft.ast.name.span);
+        let mut diagnostic = Diagnostic::new(code, message, last, "closes the circle");
+        for span in spans {
+            diagnostic = diagnostic.label(span, "part of the circle");
+        }
+        diags.push(diagnostic.help("remove one of these rules"));
+    }
+
+    fn positions(&self, diags: &mut Diagnostics) {
+        use ir::PolicyRule::{First, Last, Order, Priority};
+        for (a, b) in self.pairs() {
+            let found = match (a.rule, b.rule) {
+                (First(x), First(y)) | (Last(x), Last(y)) if x != y => {
+                    Some((codes::POSITION_CONFLICT, "only one function can be there"))
+                }
+                (First(x), Last(y)) | (Last(y), First(x)) if x == y => {
+                    Some((codes::POSITION_CONFLICT, "a function cannot be both"))
+                }
+                (First(x), Order(_, y)) | (Order(_, y), First(x)) if x == y => {
+                    Some((codes::POSITION_AGAINST_ORDER, "nothing runs before the first function"))
+                }
+                (Last(x), Order(y, _)) | (Order(y, _), Last(x)) if x == y => {
+                    Some((codes::POSITION_AGAINST_ORDER, "nothing runs after the last function"))
+                }
+                (First(x) | Last(x), Priority(y, z)) | (Priority(y, z), First(x) | Last(x))
+                    if x == y || x == z =>
+                {
+                    Some((
+                        codes::PRIORITY_AGAINST_POSITION,
+                        "a function with a position runs alone, not in parallel",
+                    ))
+                }
+                _ => None,
+            };
+            if let Some((code, why)) = found {
+                diags.push(self.conflict(code, a, b, why));
+            }
+        }
+    }
+
+    /// Whether `b` comes after `a` on a forward path.
+    fn follows(&self, a: u16, b: u16) -> bool {
+        self.after.get(usize::from(a)).is_some_and(|after| after.contains(&b))
+    }
+
+    fn orders_and_path(&self, diags: &mut Diagnostics) {
+        let count = u16::try_from(self.draft.nodes.len()).unwrap_or(u16::MAX);
+        for rule in self.rules {
+            match rule.rule {
+                ir::PolicyRule::Order(a, b) if self.follows(b, a) => {
+                    let message = format!(
+                        "{} contradicts the path, where `{}` comes before `{}`",
+                        self.text(rule.rule),
+                        self.name(b),
+                        self.name(a)
+                    );
+                    diags.push(
+                        Diagnostic::new(codes::ORDER_AGAINST_PATH, message, rule.span, "")
+                            .help("change the rule or the path"),
+                    );
+                }
+                ir::PolicyRule::First(a) => {
+                    if let Some(other) = (0..count).find(|other| self.follows(*other, a)) {
+                        diags.push(self.misplaced(*rule, other, "before", a));
+                    }
+                }
+                ir::PolicyRule::Last(a) => {
+                    if let Some(other) = (0..count).find(|other| self.follows(a, *other)) {
+                        diags.push(self.misplaced(*rule, other, "after", a));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn misplaced(&self, rule: Rule, other: u16, relation: &str, node: u16) -> Diagnostic {
+        let message = format!(
+            "{} contradicts the path, where `{}` comes {relation} `{}`",
+            self.text(rule.rule),
+            self.name(other),
+            self.name(node)
+        );
+        Diagnostic::new(codes::POSITION_AGAINST_PATH, message, rule.span, "")
+            .help("change the rule or the path")
+    }
+
+    fn priorities(&self, diags: &mut Diagnostics) {
+        use ir::PolicyRule::{Order, Priority};
+        for (a, b) in self.pairs() {
+            match (a.rule, b.rule) {
+                (Priority(x, y), Order(v, w)) | (Order(v, w), Priority(x, y))
+                    if (x, y) == (v, w) || (x, y) == (w, v) =>
+                {
+                    let why = "in parallel or one after the other?";
+                    diags.push(self.conflict(codes::PRIORITY_AGAINST_ORDER, a, b, why));
+                }
+                (Priority(x, y), Priority(v, w)) if (x, y) != (w, v) => {
+                    let common = [x, y].into_iter().find(|node| *node == v || *node == w);
+                    if let Some(node) = common {
+                        let message = format!("`{}` is in two Priority rules", self.name(node));
+                        diags.push(
+                            Diagnostic::new(codes::PRIORITY_OVERLAP, message, b.span, "and here")
+                                .label(a.span, "here")
+                                .help("a function runs in parallel with one neighbour at most"),
+                        );
+                    }
+                }
+                _ => {}
+            }
+        }
+        for rule in self.rules {
+            if let Priority(winner, loser) = rule.rule {
+                if let Some(diagnostic) = self.apart(*rule, winner, loser) {
+                    diags.push(diagnostic);
+                }
+            }
+        }
+    }
+
+    /// What keeps two functions from running in parallel.
+    fn apart(&self, rule: Rule, a: u16, b: u16) -> Option<Diagnostic> {
+        let right_to_left = |from: u16, to: u16| {
+            self.draft.links.iter().any(|link| {
+                link.source == Source::Port(from, RIGHT) && link.sink == Sink::Port(to, LEFT)
+            })
+        };
+        let (left, right) = match (right_to_left(a, b), right_to_left(b, a)) {
+            (true, _) => (a, b),
+            (false, true) => (b, a),
+            (false, false) => {
+                let message = format!(
+                    "{} relates functions that are not neighbours on a path",
+                    self.text(rule.rule)
+                );
+                return Some(
+                    Diagnostic::new(codes::PRIORITY_APART, message, rule.span, "")
+                        .help(self.apart_help(a, b)),
+                );
+            }
+        };
+        let enters_between = |sink: Sink, from: Source| {
+            self.draft.links.iter().find(|link| link.sink == sink && link.source != from).copied()
+        };
+        let intruder = enters_between(Sink::Port(right, LEFT), Source::Port(left, RIGHT))
+            .or_else(|| enters_between(Sink::Port(left, RIGHT), Source::Port(right, LEFT)))?;
+        let message = format!(
+            "packets enter between `{}` and `{}`, which {} lets run in parallel",
+            self.name(left),
+            self.name(right),
+            self.text(rule.rule)
+        );
+        Some(
+            Diagnostic::new(codes::PRIORITY_APART, message, rule.span, "")
+                .label(intruder.span, "they enter here")
+                .help("link these packets to another place, or remove the rule"),
+        )
+    }
+
+    fn apart_help(&self, a: u16, b: u16) -> String {
+        let (first, second) = if self.follows(b, a) { (b, a) } else { (a, b) };
+        let between: Vec<String> = self
+            .after
+            .get(usize::from(first))
+            .into_iter()
+            .flatten()
+            .filter(|node| self.follows(**node, second))
+            .map(|node| format!("`{}`", self.name(*node)))
+            .collect();
+        if between.is_empty() {
+            return "link one directly to the other".into();
+        }
+        format!(
+            "{} between them: move it, or write Order({}, before, {})",
+            match between.as_slice() {
+                [one] => format!("{one} stands"),
+                many => format!("{} stand", many.join(", ")),
+            },
+            self.name(first),
+            self.name(second)
+        )
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`
+fn join(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// A shortest cycle, as edge numbers in order.
+fn find_cycle(edges: &[(u16, u16, Rule)]) -> Option<Vec<usize>> {
+    let mut leaving: FxHashMap<u16, Vec<usize>> = FxHashMap::default();
+    for (at, edge) in edges.iter().enumerate() {
+        leaving.entry(edge.0).or_default().push(at);
+    }
+    (0..edges.len()).filter_map(|start| shortest(edges, &leaving, start)).min_by_key(Vec::len)
+}
+
+/// The shortest way from the end of an edge to its start, that edge in front: breadth first.
+fn shortest(
+    edges: &[(u16, u16, Rule)],
+    leaving: &FxHashMap<u16, Vec<usize>>,
+    start: usize,
+) -> Option<Vec<usize>> {
+    let goal = edges[start].0;
+    let mut came_by: FxHashMap<usize, usize> = FxHashMap::default();
+    let mut seen = BTreeSet::from([edges[start].1]);
+    let mut queue = VecDeque::from([start]);
+    while let Some(at) = queue.pop_front() {
+        if edges[at].1 == goal {
+            let mut way = vec![at];
+            while let Some(before) = came_by.get(&way[way.len() - 1]) {
+                way.push(*before);
+            }
+            way.reverse();
+            return Some(way);
+        }
+        for next in leaving.get(&edges[at].1).into_iter().flatten() {
+            if seen.insert(edges[*next].1) {
+                came_by.insert(*next, at);
+                queue.push_back(*next);
+            }
+        }
+    }
+    None
+}

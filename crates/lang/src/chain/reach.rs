@@ -1,0 +1,171 @@
+//! Where a model may send packets, for packets that enter in one direction.
+//!
+//! One pass over the blocks in order with constants folded: a row for `forward` packets does not
+//! count for backward ones. Parameters are not folded, since control changes them at run time.
+
+use std::collections::BTreeSet;
+
+use braid_ir::model::{
+    BinOp, CmpOp, Dest, LEFT, Model, Op, PortId, Program, RIGHT, Target, Term, ValueId, Word,
+};
+use braid_packet::Field;
+
+/// Ports at which packets may leave that entered in this direction.
+pub(super) fn exits(model: &Model, backward: bool) -> BTreeSet<PortId> {
+    let mut found = Walk::new(&model.packet, backward);
+    found.run();
+    found.dests.into_iter().map(|dest| port_of(dest, backward)).collect()
+}
+
+/// The port that a destination means for packets of this direction.
+fn port_of(dest: Dest, backward: bool) -> PortId {
+    match (dest, backward) {
+        (Dest::Port(port), _) => port,
+        (Dest::Onward, false) | (Dest::Back, true) => RIGHT,
+        (Dest::Onward, true) | (Dest::Back, false) => LEFT,
+    }
+}
+
+/// What is known of a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// No path to its definition was seen yet.
+    Nothing,
+    Constant(Word),
+    Varies,
+}
+
+struct Walk<'p> {
+    program: &'p Program,
+    backward: bool,
+    values: Vec<Known>,
+    runs: Vec<bool>,
+    dests: Vec<Dest>,
+}
+
+impl<'p> Walk<'p> {
+    fn new(program: &'p Program, backward: bool) -> Self {
+        let mut runs = vec![false; program.blocks.len()];
+        if let Some(entry) = runs.first_mut() {
+            *entry = true;
+        }
+        let values = vec![Known::Nothing; program.values.len()];
+        Self { program, backward, values, runs, dests: Vec::new() }
+    }
+
+    fn run(&mut self) {
+        for (at, block) in self.program.blocks.iter().enumerate() {
+            if !self.runs[at] {
+                continue;
+            }
+            for op in &block.ops {
+                self.op(op);
+            }
+            self.term(&block.term);
+        }
+    }
+
+    fn op(&mut self, op: &Op) {
+        match op {
+            Op::Mirror { port } | Op::Create { port, .. } => self.dests.push(*port),
+            _ => {}
+        }
+        let result = match op {
+            Op::Const { value, .. } => Known::Constant(*value),
+            Op::Load { field: Field::PktBackward, .. }
+            | Op::LoadEntry { field: Field::PktBackward, .. } => {
+                Known::Constant(self.backward.into())
+            }
+            Op::Cmp { op, a, b, .. } => self.both(*a, *b, |a, b| Word::from(compare(*op, a, b))),
+            Op::Bin { op: op @ (BinOp::And | BinOp::Or | BinOp::Xor), a, b, .. } => {
+                self.logic(*op, *a, *b)
+            }
+            Op::Not { out, a } => match self.value(*a) {
+                Known::Constant(a) => Known::Constant(!a & self.mask(*out)),
+                other => other,
+            },
+            _ => Known::Varies,
+        };
+        for out in op.outs() {
+            self.set(out, result);
+        }
+    }
+
+    /// `and` with a known 0 is 0, whatever the other side is.
+    fn logic(&self, op: BinOp, a: ValueId, b: ValueId) -> Known {
+        let zero = Known::Constant(0);
+        if op == BinOp::And && (self.value(a) == zero || self.value(b) == zero) {
+            return zero;
+        }
+        self.both(a, b, |a, b| match op {
+            BinOp::And => a & b,
+            BinOp::Or => a | b,
+            _ => a ^ b,
+        })
+    }
+
+    fn both(&self, a: ValueId, b: ValueId, f: impl Fn(Word, Word) -> Word) -> Known {
+        match (self.value(a), self.value(b)) {
+            (Known::Constant(a), Known::Constant(b)) => Known::Constant(f(a, b)),
+            _ => Known::Varies,
+        }
+    }
+
+    fn term(&mut self, term: &Term) {
+        match term {
+            Term::Jump(target) | Term::Hold { full: target, .. } => self.enter(target),
+            Term::Branch { cond, yes, no } => match self.value(*cond) {
+                Known::Constant(0) => self.enter(no),
+                Known::Constant(_) => self.enter(yes),
+                Known::Nothing | Known::Varies => {
+                    self.enter(yes);
+                    self.enter(no);
+                }
+            },
+            Term::Output { ports, .. } => self.dests.extend(ports),
+            Term::Drop { .. } | Term::Consume { .. } | Term::Resubmit { .. } | Term::Return => {}
+        }
+    }
+
+    /// A block runs; its parameters hold what any jump to it gives.
+    fn enter(&mut self, target: &Target) {
+        let at = target.block.index();
+        let (Some(block), Some(runs)) = (self.program.blocks.get(at), self.runs.get_mut(at)) else {
+            return;
+        };
+        *runs = true;
+        for (param, arg) in block.params.iter().zip(&target.args) {
+            let joined = match (self.value(*param), self.value(*arg)) {
+                (Known::Nothing, new) => new,
+                (old, new) if old == new => old,
+                _ => Known::Varies,
+            };
+            self.set(*param, joined);
+        }
+    }
+
+    fn value(&self, id: ValueId) -> Known {
+        self.values.get(id.index()).copied().unwrap_or(Known::Varies)
+    }
+
+    fn set(&mut self, id: ValueId, known: Known) {
+        if let Some(value) = self.values.get_mut(id.index()) {
+            *value = known;
+        }
+    }
+
+    fn mask(&self, id: ValueId) -> Word {
+        self.program.values.get(id.index()).map_or(Word::MAX, |ty| ty.max())
+    }
+}
+
+fn compare(op: CmpOp, a: Word, b: Word) -> bool {
+    match op {
+        CmpOp::Eq => a == b,
+        CmpOp::Ne => a != b,
+        CmpOp::Lt => a < b,
+        CmpOp::Le => a <= b,
+        CmpOp::Gt => a > b,
+        CmpOp::Ge => a >= b,
+    }
+}
