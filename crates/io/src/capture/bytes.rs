@@ -1,0 +1,124 @@
+//! The bytes of a capture file: decompressed, counted, with cut-off ends told from whole ones.
+
+use crate::{Progress, ReadError};
+use std::io::{self, BufReader, Cursor, ErrorKind, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Largest zstd window, as a power of two: what `zstd` itself accepts unless told otherwise.
+const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+
+type Stream = Box<dyn Read + Send>;
+
+/// Decompressed bytes of a file.
+pub(super) struct Bytes {
+    inner: BufReader<Stream>,
+    compression: Option<&'static str>,
+    offset: u64,
+    cut: bool,
+    stored: Arc<AtomicU64>,
+    total: Option<u64>,
+}
+
+impl Bytes {
+    /// Detects compression by the first bytes. `total`: stored length, where known.
+    pub(super) fn new(
+        read: impl Read + Send + 'static,
+        total: Option<u64>,
+    ) -> Result<Self, ReadError> {
+        let stored = Arc::new(AtomicU64::new(0));
+        let mut read = Counted { inner: read, count: Arc::clone(&stored) };
+        let mut head = Vec::with_capacity(4);
+        (&mut read).take(4).read_to_end(&mut head)?;
+        let compression = match head[..] {
+            [0x1f, 0x8b, ..] => Some("gzip"),
+            [0x28, 0xb5, 0x2f, 0xfd] => Some("zstd"),
+            // A skippable frame may come first; `pzstd` writes files so.
+            [0x50..=0x5f, 0x2a, 0x4d, 0x18] => Some("zstd"),
+            _ => None,
+        };
+        let whole = Cursor::new(head).chain(read);
+        let inner: Stream = match compression {
+            Some("gzip") => Box::new(flate2::read::MultiGzDecoder::new(BufReader::new(whole))),
+            Some(_) => {
+                let mut decoder = zstd::stream::read::Decoder::new(whole)?;
+                decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
+                Box::new(decoder)
+            }
+            None => Box::new(whole),
+        };
+        let inner = BufReader::with_capacity(1 << 16, inner);
+        Ok(Self { inner, compression, offset: 0, cut: false, stored, total })
+    }
+
+    /// Bytes given so far.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Whether the compressed data ended before its time.
+    pub(super) fn cut(&self) -> bool {
+        self.cut
+    }
+
+    /// How much of the file was read, where its length is known.
+    pub(super) fn progress(&self) -> Option<Progress> {
+        let total = self.total?;
+        Some(Progress { read: self.stored.load(Ordering::Relaxed).min(total), total })
+    }
+
+    /// Fills the buffer as far as there are bytes; says how far.
+    pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        let mut filled = 0;
+        while filled < buffer.len() && !self.cut {
+            match self.inner.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(error) => self.failed(error)?,
+            }
+        }
+        self.offset += filled as u64;
+        Ok(filled)
+    }
+
+    /// Passes over so many bytes, or as many as there are; says how many.
+    pub(super) fn skip(&mut self, bytes: u64) -> Result<u64, ReadError> {
+        let mut scratch = [0; 4096];
+        let mut left = bytes;
+        while left > 0 {
+            let step = usize::try_from(left).unwrap_or(usize::MAX).min(scratch.len());
+            let got = self.fill(&mut scratch[..step])?;
+            left -= got as u64;
+            if got < step {
+                break;
+            }
+        }
+        Ok(bytes - left)
+    }
+
+    fn failed(&mut self, error: io::Error) -> Result<(), ReadError> {
+        match (error.kind(), self.compression) {
+            (ErrorKind::Interrupted, _) => Ok(()),
+            (ErrorKind::UnexpectedEof, Some(_)) => {
+                self.cut = true;
+                Ok(())
+            }
+            (_, Some(format)) => Err(ReadError::Decompress { format, error }),
+            (_, None) => Err(error.into()),
+        }
+    }
+}
+
+/// Counts what is read, for progress.
+struct Counted<R> {
+    inner: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.count.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}

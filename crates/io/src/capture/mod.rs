@@ -1,0 +1,13 @@
+//! Capture files: pcap and pcapng, plain or compressed.
+
+mod bytes;
+mod pcap;
+mod pcapng;
+mod reader;
+mod writer;
+
+pub use reader::{CaptureReader, read_all};
+pub use writer::{CaptureWriter, Format, Precision};
+
+/// Most captured bytes of a packet, as in libpcap. A record that claims more is damaged.
+pub const MAX_PACKET: u32 = 262_144;

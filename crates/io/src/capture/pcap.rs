@@ -1,0 +1,130 @@
+//! Reads classic pcap: microseconds and nanoseconds, both byte orders.
+
+use super::MAX_PACKET;
+use super::bytes::Bytes;
+use crate::ReadError;
+use crate::link::link_of_number;
+use braid_packet::{Link, Packet};
+use pcap_parser::PcapHeader;
+
+const HEADER_LEN: usize = 24;
+const RECORD_LEN: usize = 16;
+
+/// What the file header says of all packets.
+pub(super) struct Pcap {
+    link: Link,
+    /// Bytes of frame check sequence at the end of each packet.
+    fcs_len: u32,
+    big_endian: bool,
+    nanoseconds: bool,
+    swapped: Swapped,
+}
+
+/// Files of old versions have captured and original length in the other order.
+#[derive(Clone, Copy)]
+enum Swapped {
+    Never,
+    /// Version 2.3 was written by programs of both opinions.
+    WhenCapturedIsLarger,
+    Always,
+}
+
+impl Pcap {
+    /// Whether these are the first bytes of such a file.
+    pub(super) fn recognises(magic: [u8; 4]) -> bool {
+        matches!(u32::from_le_bytes(magic), 0xa1b2_c3d4 | 0xa1b2_3c4d | 0xd4c3_b2a1 | 0x4d3c_b2a1)
+    }
+
+    /// Reads the rest of the file header; `None` when the file is cut off in it.
+    pub(super) fn open(magic: [u8; 4], bytes: &mut Bytes) -> Result<Option<Self>, ReadError> {
+        let mut header = [0; HEADER_LEN];
+        header[..4].copy_from_slice(&magic);
+        if bytes.fill(&mut header[4..])? < HEADER_LEN - 4 {
+            return Ok(None);
+        }
+        let (_, header) = pcap_parser::parse_pcap_header(&header).map_err(|_| {
+            ReadError::Corrupt { offset: 0, what: "the pcap file header is invalid".into() }
+        })?;
+        let swapped = swapped(&header)?;
+        let network = header.network.0 as u32;
+        // The upper bits say how long a frame check sequence is (in units of 16 bits), if any.
+        let number = network & 0x03ff_ffff;
+        let fcs_len = if network & 0x0400_0000 != 0 { (network >> 28) * 2 } else { 0 };
+        let link = link_of_number(number).ok_or(ReadError::LinkType { number })?;
+        let nanoseconds = header.is_nanosecond_precision();
+        Ok(Some(Self { link, fcs_len, big_endian: header.is_bigendian(), nanoseconds, swapped }))
+    }
+
+    /// Whether time stamps are in nanoseconds.
+    pub(super) fn nanoseconds(&self) -> bool {
+        self.nanoseconds
+    }
+
+    /// The next packet; `None` at the end and where the file is cut off.
+    pub(super) fn next(&self, bytes: &mut Bytes) -> Result<Option<Packet>, ReadError> {
+        let offset = bytes.offset();
+        let mut record = [0; RECORD_LEN];
+        if bytes.fill(&mut record)? < RECORD_LEN {
+            return Ok(None);
+        }
+        let (captured, original) = self.lengths(self.word(&record, 8), self.word(&record, 12));
+        if captured > MAX_PACKET {
+            let what = format!(
+                "the packet's record claims {captured} captured bytes; at most {MAX_PACKET} are \
+                 possible"
+            );
+            return Err(ReadError::Corrupt { offset, what });
+        }
+        let mut data = vec![0; captured as usize];
+        if bytes.fill(&mut data)? < data.len() {
+            return Ok(None);
+        }
+        let unit = if self.nanoseconds { 1 } else { 1_000 };
+        let seconds = u64::from(self.word(&record, 0)) * 1_000_000_000;
+        // Cannot overflow: both factors are below 2^32 and the sum below 2^63.
+        let time_ns = seconds + u64::from(self.word(&record, 4)) * unit;
+        Ok(Some(packet(self.link, time_ns, data, original, self.fcs_len)))
+    }
+
+    fn word(&self, record: &[u8; RECORD_LEN], at: usize) -> u32 {
+        let word = [record[at], record[at + 1], record[at + 2], record[at + 3]];
+        if self.big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
+    }
+
+    fn lengths(&self, captured: u32, original: u32) -> (u32, u32) {
+        match self.swapped {
+            Swapped::Always => (original, captured),
+            Swapped::WhenCapturedIsLarger if captured > original => (original, captured),
+            _ => (captured, original),
+        }
+    }
+}
+
+fn swapped(header: &PcapHeader) -> Result<Swapped, ReadError> {
+    match (header.version_major, header.version_minor) {
+        (2, 0..=2) => Ok(Swapped::Always),
+        (2, 3) => Ok(Swapped::WhenCapturedIsLarger),
+        (2, 4) => Ok(Swapped::Never),
+        (major, minor) => {
+            let what = format!("pcap version {major}.{minor} is not supported; expected 2.4");
+            Err(ReadError::Corrupt { offset: 4, what })
+        }
+    }
+}
+
+/// A packet as recorded, its frame check sequence left out. One that was captured longer than it
+/// is said to have been keeps all its bytes.
+pub(super) fn packet(
+    link: Link,
+    time_ns: u64,
+    mut data: Vec<u8>,
+    original: u32,
+    fcs: u32,
+) -> Packet {
+    // The caller has checked that the length is at most MAX_PACKET.
+    let captured = data.len() as u32;
+    let wire = original.max(captured);
+    let wire = wire.saturating_sub(fcs);
+    data.truncate(wire.min(captured) as usize);
+    Packet::snapped(link, time_ns, data, wire)
+}

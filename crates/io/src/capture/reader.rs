@@ -1,0 +1,178 @@
+//! Reads a capture file of any supported format.
+
+use super::bytes::Bytes;
+use super::pcap::Pcap;
+use super::pcapng::PcapNg;
+use crate::{PacketSource, Progress, ReadError, Warning};
+use braid_packet::Packet;
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::Path;
+
+/// A capture file that is being read, packet by packet, in constant memory.
+///
+/// Formats and compression are told by the first bytes, never by the name. A file that is cut off
+/// gives its whole packets and then a [`Warning`].
+pub struct CaptureReader {
+    bytes: Bytes,
+    format: Format,
+    packets: u64,
+    /// Where the record read last starts.
+    record: u64,
+    warning: Option<Warning>,
+}
+
+enum Format {
+    Pcap(Pcap),
+    PcapNg {
+        state: PcapNg,
+        /// The first four bytes, until they are used.
+        magic: Option<[u8; 4]>,
+    },
+    /// At the end, after an error, or cut off in the file header.
+    Done,
+}
+
+/// Formats that are known by their first bytes and not read, with what to do.
+const REFUSED: &[(&[u8], &str, &str)] = &[
+    (&[0x34, 0xcd, 0xb2, 0xa1], "pcap as modified by A. Kuznetzov", CONVERT),
+    (&[0xa1, 0xb2, 0xcd, 0x34], "pcap as modified by A. Kuznetzov", CONVERT),
+    (&[0x4d, 0x3c, 0x2b, 0xa1], "pcap as modified by Navtel", CONVERT),
+    (&[0xa1, 0x2b, 0x3c, 0x4d], "pcap as modified by Navtel", CONVERT),
+    (&[0x1c, 0x00, 0x01, 0xab], "pcap as modified by Ixia (software)", CONVERT),
+    (&[0xab, 0x01, 0x00, 0x1c], "pcap as modified by Ixia (software)", CONVERT),
+    (&[0x1c, 0x00, 0x01, 0xac], "pcap as modified by Ixia (hardware)", CONVERT),
+    (&[0xac, 0x01, 0x00, 0x1c], "pcap as modified by Ixia (hardware)", CONVERT),
+    (b"snoo", "snoop", CONVERT),
+    (b"GMBU", "Microsoft Network Monitor", CONVERT),
+    (b"btsn", "btsnoop", CONVERT),
+    (b"BZh", "bzip2", "decompress the file first (`bunzip2 FILE`)"),
+    (&[0xfd, b'7', b'z', b'X'], "xz", "decompress the file first (`unxz FILE`)"),
+    (&[0x04, 0x22, 0x4d, 0x18], "lz4", "decompress the file first (`unlz4 FILE`)"),
+    (&[b'P', b'K', 3, 4], "zip", "unpack the file first (`unzip FILE`)"),
+];
+const CONVERT: &str = "convert it with `editcap -F pcap FILE NEW`";
+
+impl CaptureReader {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// When it can't be opened, is not a capture, or is one that is not supported.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        let total = metadata.is_file().then_some(metadata.len());
+        Self::start(file, total)
+    }
+
+    /// Reads from a stream, such as the standard input.
+    ///
+    /// # Errors
+    /// As [`CaptureReader::open`].
+    pub fn new(read: impl Read + Send + 'static) -> Result<Self, ReadError> {
+        Self::start(read, None)
+    }
+
+    fn start(read: impl Read + Send + 'static, total: Option<u64>) -> Result<Self, ReadError> {
+        let mut bytes = Bytes::new(read, total)?;
+        let mut magic = [0; 4];
+        let known = bytes.fill(&mut magic)?;
+        if known == 0 && !bytes.cut() {
+            return Err(ReadError::Empty);
+        }
+        let format = if bytes.cut() && known < 4 {
+            Format::Done
+        } else {
+            recognise(magic, known, &mut bytes)?
+        };
+        let mut reader = Self { bytes, format, packets: 0, record: 0, warning: None };
+        if matches!(reader.format, Format::Done) {
+            reader.warn();
+        }
+        Ok(reader)
+    }
+
+    /// Whether time stamps may be finer than microseconds, so that an output should be too.
+    #[must_use]
+    pub fn nanoseconds(&self) -> bool {
+        match &self.format {
+            Format::Pcap(pcap) => pcap.nanoseconds(),
+            Format::PcapNg { .. } => true,
+            Format::Done => false,
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<Packet>, ReadError> {
+        self.record = self.bytes.offset();
+        match &mut self.format {
+            Format::Pcap(pcap) => pcap.next(&mut self.bytes),
+            Format::PcapNg { state, magic } => {
+                state.next(magic.take(), &mut self.bytes, &mut self.record)
+            }
+            Format::Done => Ok(None),
+        }
+    }
+
+    fn warn(&mut self) {
+        self.warning = Some(Warning { packets: self.packets, offset: self.record });
+    }
+}
+
+impl PacketSource for CaptureReader {
+    fn next_packet(&mut self) -> Result<Option<Packet>, ReadError> {
+        if matches!(self.format, Format::Done) {
+            return Ok(None);
+        }
+        let next = self.read();
+        match &next {
+            Ok(Some(_)) => self.packets += 1,
+            Ok(None) => {
+                self.format = Format::Done;
+                if self.bytes.offset() > self.record || self.bytes.cut() {
+                    self.warn();
+                }
+            }
+            Err(_) => self.format = Format::Done,
+        }
+        next
+    }
+
+    fn warning(&self) -> Option<Warning> {
+        self.warning.clone()
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        self.bytes.progress()
+    }
+}
+
+fn recognise(magic: [u8; 4], known: usize, bytes: &mut Bytes) -> Result<Format, ReadError> {
+    if Pcap::recognises(magic) {
+        return Ok(Pcap::open(magic, bytes)?.map_or(Format::Done, Format::Pcap));
+    }
+    if PcapNg::recognises(magic) {
+        return Ok(Format::PcapNg { state: PcapNg::default(), magic: Some(magic) });
+    }
+    let found = &magic[..known];
+    match REFUSED.iter().find(|(start, ..)| found.starts_with(start)) {
+        Some(&(_, name, remedy)) => Err(ReadError::Format { name, remedy }),
+        None => Err(ReadError::NotACapture { found: found.to_vec() }),
+    }
+}
+
+/// All packets of a capture that lies in memory, with the warning or the error that ended it.
+#[must_use]
+pub fn read_all(capture: &[u8]) -> (Vec<Packet>, Option<Warning>, Option<ReadError>) {
+    let mut packets = Vec::new();
+    let mut reader = match CaptureReader::new(Cursor::new(capture.to_vec())) {
+        Ok(reader) => reader,
+        Err(error) => return (packets, None, Some(error)),
+    };
+    loop {
+        match reader.next_packet() {
+            Ok(Some(packet)) => packets.push(packet),
+            Ok(None) => return (packets, reader.warning(), None),
+            Err(error) => return (packets, None, Some(error)),
+        }
+    }
+}

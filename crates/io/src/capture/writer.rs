@@ -1,0 +1,214 @@
+//! Writes pcap and pcapng, optionally gzip-compressed.
+//!
+//! pcap has one link type, taken from the first packet (Ethernet when there is none), and
+//! microseconds or nanoseconds as the caller says: a stream's header comes before its stamps, so
+//! the writer can't find out by itself. pcapng has an interface per link type and nanoseconds.
+
+use super::MAX_PACKET;
+use crate::link::{link_name, number_of_link};
+use crate::{PacketSink, WriteError};
+use braid_packet::{Link, Packet};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// What time stamps are counted in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Precision {
+    /// Microseconds, rounded down.
+    Micro,
+    /// Nanoseconds.
+    Nano,
+}
+
+/// A file format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Classic pcap, version 2.4, little-endian.
+    Pcap(Precision),
+    /// pcapng 1.0, little-endian.
+    PcapNg,
+}
+
+/// A capture file that is being written.
+pub struct CaptureWriter {
+    out: Out,
+    format: Format,
+    /// Link types so far: of the file (pcap), of interfaces by number (pcapng).
+    links: Vec<Link>,
+    begun: bool,
+}
+
+enum Out {
+    Plain(BufWriter<Box<dyn Write + Send>>),
+    Gzip(Box<GzEncoder<BufWriter<Box<dyn Write + Send>>>>),
+    Finished,
+}
+
+const MICRO_MAGIC: u32 = 0xa1b2_c3d4;
+const NANO_MAGIC: u32 = 0xa1b2_3c4d;
+
+impl CaptureWriter {
+    /// Creates a file, replacing one of that name: pcapng when the name ends in `.pcapng` or
+    /// `.pcapng.gz`, else pcap; compressed when it ends in `.gz`.
+    ///
+    /// # Errors
+    /// When the file can't be created, or the name ends in `.zst`.
+    pub fn create(path: &Path, precision: Precision) -> Result<Self, WriteError> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        if name.ends_with(".zst") {
+            let remedy = "give the output a name that ends in .gz, or compress it afterwards";
+            return Err(WriteError::Unsupported { what: "zstd", remedy });
+        }
+        let stem = name.strip_suffix(".gz");
+        let format = match stem.unwrap_or(&name).ends_with(".pcapng") {
+            true => Format::PcapNg,
+            false => Format::Pcap(precision),
+        };
+        Ok(Self::new(File::create(path)?, format, stem.is_some()))
+    }
+
+    /// Writes to a stream.
+    pub fn new(write: impl Write + Send + 'static, format: Format, gzip: bool) -> Self {
+        let write = BufWriter::with_capacity(1 << 16, Box::new(write) as Box<dyn Write + Send>);
+        let out = match gzip {
+            true => Out::Gzip(Box::new(GzEncoder::new(write, Compression::default()))),
+            false => Out::Plain(write),
+        };
+        Self { out, format, links: Vec::new(), begun: false }
+    }
+
+    fn begin(&mut self, first: Link) -> io::Result<()> {
+        self.begun = true;
+        let mut header = Vec::with_capacity(28);
+        match self.format {
+            Format::Pcap(precision) => {
+                let magic = if precision == Precision::Nano { NANO_MAGIC } else { MICRO_MAGIC };
+                put(&mut header, magic);
+                put(&mut header, u32::from_le_bytes([2, 0, 4, 0]));
+                put(&mut header, 0);
+                put(&mut header, 0);
+                put(&mut header, MAX_PACKET);
+                put(&mut header, u32::from(number_of_link(first)));
+                self.links.push(first);
+            }
+            Format::PcapNg => {
+                put(&mut header, 0x0a0d_0d0a);
+                put(&mut header, 28);
+                put(&mut header, 0x1a2b_3c4d);
+                put(&mut header, u32::from_le_bytes([1, 0, 0, 0]));
+                // The section's length is unknown.
+                put(&mut header, u32::MAX);
+                put(&mut header, u32::MAX);
+                put(&mut header, 28);
+            }
+        }
+        self.out.write_all(&header)
+    }
+
+    fn write_pcap(&mut self, packet: &Packet, precision: Precision) -> Result<(), WriteError> {
+        if let Some(&first) = self.links.first().filter(|&&first| first != packet.link) {
+            let name = |link| link_name(u32::from(number_of_link(link)));
+            return Err(WriteError::MixedLinks { first: name(first), now: name(packet.link) });
+        }
+        let seconds = packet.time_ns / 1_000_000_000;
+        let fraction = (packet.time_ns % 1_000_000_000) as u32;
+        let fraction = if precision == Precision::Nano { fraction } else { fraction / 1_000 };
+        let mut record = Vec::with_capacity(16);
+        // The format ends in the year 2106.
+        put(&mut record, u32::try_from(seconds).unwrap_or(u32::MAX));
+        put(&mut record, fraction);
+        put(&mut record, packet.data().len() as u32);
+        put(&mut record, packet.wire_len);
+        self.out.write_all(&record)?;
+        self.out.write_all(packet.data())?;
+        Ok(())
+    }
+
+    fn write_pcapng(&mut self, packet: &Packet) -> io::Result<()> {
+        let interface = match self.links.iter().position(|&link| link == packet.link) {
+            Some(number) => number,
+            None => self.describe(packet.link)?,
+        };
+        let data = packet.data();
+        let padding = data.len().wrapping_neg() % 4;
+        let len = (32 + data.len() + padding) as u32;
+        let mut head = Vec::with_capacity(28);
+        put(&mut head, 6);
+        put(&mut head, len);
+        put(&mut head, interface as u32);
+        put(&mut head, (packet.time_ns >> 32) as u32);
+        put(&mut head, packet.time_ns as u32);
+        put(&mut head, data.len() as u32);
+        put(&mut head, packet.wire_len);
+        self.out.write_all(&head)?;
+        self.out.write_all(data)?;
+        self.out.write_all(&[0; 3][..padding])?;
+        self.out.write_all(&len.to_le_bytes())
+    }
+
+    /// Writes an interface description with nanosecond resolution; gives its number.
+    fn describe(&mut self, link: Link) -> io::Result<usize> {
+        let mut block = Vec::with_capacity(32);
+        put(&mut block, 1);
+        put(&mut block, 32);
+        put(&mut block, u32::from(number_of_link(link)));
+        put(&mut block, MAX_PACKET);
+        // if_tsresol: code 9, one byte, 10^-9, padded; then the end of options.
+        put(&mut block, u32::from_le_bytes([9, 0, 1, 0]));
+        put(&mut block, 9);
+        put(&mut block, 0);
+        put(&mut block, 32);
+        self.out.write_all(&block)?;
+        self.links.push(link);
+        Ok(self.links.len() - 1)
+    }
+}
+
+impl PacketSink for CaptureWriter {
+    fn write_packet(&mut self, packet: &Packet) -> Result<(), WriteError> {
+        if !self.begun {
+            self.begin(packet.link)?;
+        }
+        match self.format {
+            Format::Pcap(precision) => self.write_pcap(packet, precision),
+            Format::PcapNg => Ok(self.write_pcapng(packet)?),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), WriteError> {
+        if !self.begun {
+            self.begin(Link::Ethernet)?;
+        }
+        match std::mem::replace(&mut self.out, Out::Finished) {
+            Out::Plain(mut out) => out.flush()?,
+            Out::Gzip(out) => out.finish()?.flush()?,
+            Out::Finished => {}
+        }
+        Ok(())
+    }
+}
+
+impl Write for Out {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(out) => out.write(data),
+            Self::Gzip(out) => out.write(data),
+            Self::Finished => Err(io::Error::other("a packet was written after the end")),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(out) => out.flush(),
+            Self::Gzip(out) => out.flush(),
+            Self::Finished => Ok(()),
+        }
+    }
+}
+
+fn put(out: &mut Vec<u8>, word: u32) {
+    out.extend_from_slice(&word.to_le_bytes());
+}
