@@ -4,5 +4,6 @@
 pub mod ast;
 pub mod chain;
 pub mod diag;
+pub mod import;
 pub mod sema;
 pub mod source;

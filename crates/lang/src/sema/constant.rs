@@ -1,0 +1,367 @@
+//! Constant expressions: numbers and sets that are known before any packet arrives.
+
+use braid_ir::model::{Kind, Ty};
+use braid_ir::value::IntervalSet;
+
+use super::arith::{self, Const};
+use super::types::{self, IP4, IP6, MAC};
+use super::{Constants, say};
+use crate::ast::{Arg, BinOp, Expr, ExprKind, Ident, Span};
+use crate::diag::{Diagnostic, Diagnostics, codes};
+
+/// How deep constants may refer to constants before that counts as a circle.
+const MAX_DEPTH: u32 = 64;
+
+/// Names that stand for numbers everywhere: TCP flags and protocols.
+const BUILT_IN: &[(&str, u128)] = &[
+    ("FIN", 0x01),
+    ("SYN", 0x02),
+    ("RST", 0x04),
+    ("PSH", 0x08),
+    ("ACK", 0x10),
+    ("URG", 0x20),
+    ("ECE", 0x40),
+    ("CWR", 0x80),
+    ("ICMP", 1),
+    ("TCP", 6),
+    ("UDP", 17),
+    ("GRE", 47),
+    ("ESP", 50),
+    ("AH", 51),
+    ("ICMP6", 58),
+    ("SCTP", 132),
+];
+
+/// The number of a name that stands for one everywhere.
+#[must_use]
+pub fn built_in(name: &str) -> Option<Const> {
+    BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, value)| Const::plain(*value))
+}
+
+/// Evaluates constant expressions.
+pub struct Eval<'a> {
+    constants: &'a dyn Constants,
+    diags: &'a mut Diagnostics,
+    depth: u32,
+}
+
+impl<'a> Eval<'a> {
+    /// With these named constants in sight.
+    pub fn new(constants: &'a dyn Constants, diags: &'a mut Diagnostics) -> Self {
+        Self { constants, diags, depth: 0 }
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        self.diags.push(diagnostic);
+    }
+
+    /// A number of this type. `None` when wrong, which is then reported.
+    pub fn number(&mut self, expr: &Expr, ty: Ty) -> Option<u128> {
+        let constant = self.scalar(expr)?;
+        say::fit(constant, ty, expr.span, self.diags)
+    }
+
+    /// One number. `None` when wrong, which is then reported.
+    pub fn scalar(&mut self, expr: &Expr) -> Option<Const> {
+        if let Some(literal) = literal(expr, self.diags) {
+            return literal;
+        }
+        match &expr.kind {
+            ExprKind::Path(path) => match path.parts.as_slice() {
+                [name] => self.named(name, expr.span, Self::scalar),
+                _ => self.not_constant(expr.span),
+            },
+            ExprKind::Binary(op, a, b) => self.binary(*op, a, b, expr.span),
+            ExprKind::Complement(inner) => {
+                let value = self.scalar(inner)?;
+                let Some(ty) = value.ty else {
+                    self.report(say::unclear(inner.span));
+                    return None;
+                };
+                Some(Const::typed(!value.value & types::max(ty), ty))
+            }
+            ExprKind::Not(inner) => {
+                let value = self.number(inner, types::BOOL)?;
+                Some(Const::typed(1 - value, types::BOOL))
+            }
+            ExprKind::Call(name, args) => self.call(name, args, expr.span),
+            _ => self.not_constant(expr.span),
+        }
+    }
+
+    fn not_constant<T>(&mut self, span: Span) -> Option<T> {
+        self.report(
+            Diagnostic::new(codes::NOT_CONSTANT, "expected a constant", span, "not a constant")
+                .note("it must be known before packets arrive"),
+        );
+        None
+    }
+
+    /// What a named constant's value is.
+    fn named<T>(
+        &mut self,
+        name: &Ident,
+        span: Span,
+        inner: impl FnOnce(&mut Self, &Expr) -> Option<T>,
+    ) -> Option<T>
+    where
+        T: FromBuiltIn,
+    {
+        let constants = self.constants;
+        let Some(value) = constants.find(&name.text) else {
+            if let Some(known) = built_in(&name.text) {
+                return Some(T::from_built_in(known));
+            }
+            return self.not_constant(span);
+        };
+        if self.depth >= MAX_DEPTH {
+            let message = format!("the constant `{}` leads back to itself", name.text);
+            self.report(Diagnostic::new(codes::RECURSION, message, span, "in a circle"));
+            return None;
+        }
+        self.depth += 1;
+        let result = inner(self, value);
+        self.depth -= 1;
+        result
+    }
+
+    fn binary(&mut self, op: BinOp, a: &Expr, b: &Expr, span: Span) -> Option<Const> {
+        let (x, y) = (self.scalar(a), self.scalar(b));
+        let (x, y) = (x?, y?);
+        match op {
+            BinOp::And | BinOp::Or => {
+                let x = say::fit(x, types::BOOL, a.span, self.diags)?;
+                let y = say::fit(y, types::BOOL, b.span, self.diags)?;
+                let value = if op == BinOp::And { x & y } else { x | y };
+                Some(Const::typed(value, types::BOOL))
+            }
+            BinOp::Eq | BinOp::Ne | BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge => {
+                self.comparison(op, (x, a.span), (y, b.span), span)
+            }
+            _ => combine(op, false, (x, a.span), (y, b.span), span, self.diags),
+        }
+    }
+
+    fn comparison(
+        &mut self,
+        op: BinOp,
+        (x, x_span): (Const, Span),
+        (y, y_span): (Const, Span),
+        span: Span,
+    ) -> Option<Const> {
+        if x.ty.is_some() || y.ty.is_some() {
+            match arith::common(x.ty, y.ty) {
+                Ok(ty) => {
+                    say::fit(x, ty, x_span, self.diags)?;
+                    say::fit(y, ty, y_span, self.diags)?;
+                }
+                Err(wrong) => {
+                    self.report(say::operands(wrong, op, x.ty, y.ty, span));
+                    return None;
+                }
+            }
+        }
+        Some(Const::typed(u128::from(arith::compare(op, x.value, y.value)), types::BOOL))
+    }
+
+    /// Casts, `min`, `max`.
+    fn call(&mut self, name: &Ident, args: &[Arg], span: Span) -> Option<Const> {
+        let values: Option<Vec<Const>> = args.iter().map(|arg| self.scalar(&arg.value)).collect();
+        match (types::scalar(&name.text), name.text.as_str(), values?.as_slice()) {
+            (Some(ty), _, [value]) => Some(Const::typed(value.value.min(types::max(ty)), ty)),
+            (None, "min" | "max", [a, b]) => {
+                let ty = match arith::common(a.ty, b.ty) {
+                    Ok(ty) => Some(ty),
+                    Err(arith::Wrong::Unclear) => None,
+                    Err(wrong) => {
+                        self.report(say::operands(wrong, BinOp::Lt, a.ty, b.ty, span));
+                        return None;
+                    }
+                };
+                let smaller = (name.text == "min") == (a.value <= b.value);
+                Some(Const { value: if smaller { a.value } else { b.value }, ty })
+            }
+            _ => self.not_constant(span),
+        }
+    }
+
+    /// A set of numbers of this type: prefixes, ranges, numbers, sets of these.
+    pub fn set(&mut self, expr: &Expr, ty: Ty) -> Option<IntervalSet> {
+        let mut intervals = Vec::new();
+        self.intervals(expr, ty, &mut intervals).map(|()| IntervalSet::new(intervals))
+    }
+
+    /// Adds the intervals of a set, in the order written.
+    pub fn intervals(&mut self, expr: &Expr, ty: Ty, into: &mut Vec<(u128, u128)>) -> Option<()> {
+        match &expr.kind {
+            ExprKind::Prefix4(..) | ExprKind::Prefix6(..) => {
+                into.push(self.prefix(expr, ty)?);
+                Some(())
+            }
+            ExprKind::Range(from, to) => {
+                let (low, high) = (self.number(from, ty), self.number(to, ty));
+                let (low, high) = (low?, high?);
+                if low > high {
+                    self.report(empty_range(expr.span));
+                    return None;
+                }
+                into.push((low, high));
+                Some(())
+            }
+            ExprKind::Set(members) | ExprKind::List(members) => {
+                let mut whole = Some(());
+                for member in members {
+                    whole = self.intervals(member, ty, into).and(whole);
+                }
+                whole
+            }
+            ExprKind::Path(path) if path.parts.len() == 1 => {
+                let found = self.named(&path.parts[0], expr.span, |eval, inner| {
+                    let mut inner_intervals = Vec::new();
+                    eval.intervals(inner, ty, &mut inner_intervals)?;
+                    Some(Intervals(inner_intervals))
+                })?;
+                into.extend(found.0);
+                Some(())
+            }
+            _ => {
+                let value = self.number(expr, ty)?;
+                into.push((value, value));
+                Some(())
+            }
+        }
+    }
+
+    fn prefix(&mut self, expr: &Expr, ty: Ty) -> Option<(u128, u128)> {
+        let (family, low, high) = prefix_range(&expr.kind)?;
+        if family == ty {
+            return Some((low, high));
+        }
+        let found = if family == IP4 { "an IPv4 prefix" } else { "an IPv6 prefix" };
+        self.report(say::expected_type(&types::name(ty), found, expr.span));
+        None
+    }
+}
+
+/// Named constants may be of the built-in ones.
+trait FromBuiltIn {
+    fn from_built_in(known: Const) -> Self;
+}
+
+impl FromBuiltIn for Const {
+    fn from_built_in(known: Const) -> Self {
+        known
+    }
+}
+
+struct Intervals(Vec<(u128, u128)>);
+
+impl FromBuiltIn for Intervals {
+    fn from_built_in(known: Const) -> Self {
+        Self(vec![(known.value, known.value)])
+    }
+}
+
+/// The type and the ends of a prefix; host bits are ignored.
+#[must_use]
+pub fn prefix_range(kind: &ExprKind) -> Option<(Ty, u128, u128)> {
+    match *kind {
+        ExprKind::Prefix4(addr, len) => {
+            let host = u32::MAX.checked_shr(u32::from(len)).unwrap_or(0);
+            Some((IP4, u128::from(addr & !host), u128::from(addr | host)))
+        }
+        ExprKind::Prefix6(addr, len) => {
+            let host = u128::MAX.checked_shr(u32::from(len)).unwrap_or(0);
+            Some((IP6, addr & !host, addr | host))
+        }
+        _ => None,
+    }
+}
+
+/// A range whose lower end is above the upper one.
+pub fn empty_range(span: Span) -> Diagnostic {
+    Diagnostic::new(codes::EMPTY_RANGE, "the range is empty", span, "lower end above upper end")
+}
+
+/// What a literal stands for; `Some(None)` for one that is wrong, which is then reported.
+pub fn literal(expr: &Expr, diags: &mut Diagnostics) -> Option<Option<Const>> {
+    let constant = match &expr.kind {
+        ExprKind::Int(value) => Const::plain(*value),
+        ExprKind::Quantity(number, unit) => match arith::with_unit(*number, unit) {
+            Some(constant) => constant,
+            None => {
+                let message = format!("`{number} {unit}` is too large");
+                diags.push(Diagnostic::new(codes::NUMBER_TOO_LARGE, message, expr.span, ""));
+                return Some(None);
+            }
+        },
+        ExprKind::Bool(value) => Const::typed(u128::from(*value), types::BOOL),
+        ExprKind::Ip4(addr) => Const::typed(u128::from(*addr), IP4),
+        ExprKind::Ip6(addr) => Const::typed(*addr, IP6),
+        ExprKind::Mac(addr) => Const::typed(u128::from(*addr), MAC),
+        ExprKind::Str(_) => return not_value("a text", expr.span, diags),
+        ExprKind::Prefix4(..) | ExprKind::Prefix6(..) => {
+            return not_value("a prefix", expr.span, diags);
+        }
+        ExprKind::Range(..) => return not_value("a range", expr.span, diags),
+        ExprKind::Set(_) => return not_value("a set", expr.span, diags),
+        ExprKind::List(_) => return not_value("a list", expr.span, diags),
+        ExprKind::Error => return Some(None),
+        _ => return None,
+    };
+    Some(Some(constant))
+}
+
+fn not_value<T>(found: &str, span: Span, diags: &mut Diagnostics) -> Option<Option<T>> {
+    let message = format!("expected a single value, found {found}");
+    let help =
+        (found != "a text" && found != "a list").then(|| "test membership with `in`".to_owned());
+    diags.push(Diagnostic::new(codes::NOT_A_VALUE, message, span, "").help_if(help));
+    Some(None)
+}
+
+/// Arithmetic on two constants. `None` when wrong, which is then reported.
+pub fn combine(
+    op: BinOp,
+    wrapping: bool,
+    (x, x_span): (Const, Span),
+    (y, y_span): (Const, Span),
+    span: Span,
+    diags: &mut Diagnostics,
+) -> Option<Const> {
+    let faulty = |found, diags: &mut Diagnostics| {
+        let place = if found == arith::Fault::Division { y_span } else { span };
+        diags.push(say::fault(found, place));
+    };
+    if x.ty.is_none() && y.ty.is_none() {
+        return match arith::fold_plain(op, x.value, y.value) {
+            Ok(value) => Some(Const::plain(value)),
+            Err(found) => {
+                faulty(found, diags);
+                None
+            }
+        };
+    }
+    let plan = match arith::plan(op, x.ty, y.ty) {
+        Ok(plan) => plan,
+        Err(wrong) => {
+            diags.push(say::operands(wrong, op, x.ty, y.ty, span));
+            return None;
+        }
+    };
+    let a = say::fit(x, plan.left, x_span, diags);
+    let b = say::fit(y, plan.right, y_span, diags);
+    match arith::fold(&plan, op, wrapping, a?, b?) {
+        Ok(value) => Some(Const::typed(value, plan.result)),
+        Err(found) => {
+            faulty(found, diags);
+            None
+        }
+    }
+}
+
+/// Whether a type can be a number of bits to complement.
+#[must_use]
+pub fn has_bits(ty: Ty) -> bool {
+    !matches!(ty.kind, Kind::Bool | Kind::Time | Kind::Duration | Kind::Bitrate)
+}

@@ -1,0 +1,168 @@
+//! Messages that several checks share.
+
+use braid_ir::model::{Kind, Ty};
+
+use super::arith::{Const, Fault, Wrong};
+use super::types;
+use crate::ast::{BinOp, Span};
+use crate::diag::{Diagnostic, Diagnostics, codes};
+
+/// A value of one type where another is needed.
+pub fn mismatch(expected: Ty, found: Ty, span: Span) -> Diagnostic {
+    let (want, have) = (types::name(expected), types::name(found));
+    if expected.kind == found.kind {
+        return Diagnostic::new(
+            codes::WIDTH_MISMATCH,
+            format!("expected {want}, found {have}"),
+            span,
+            format!("this has {} bits", found.width),
+        )
+        .help(format!("write `{want}(…)` to convert it"));
+    }
+    Diagnostic::new(
+        codes::TYPE_MISMATCH,
+        format!("expected {want}, found {have}"),
+        span,
+        format!("this is of type {have}"),
+    )
+    .help_if(castable(expected, found).then(|| format!("write `{want}(…)` to convert it")))
+}
+
+fn castable(to: Ty, from: Ty) -> bool {
+    let bool_in = to.kind == Kind::Bool || from.kind == Kind::Bool;
+    !bool_in && (to.kind == Kind::Uint || from.kind == Kind::Uint)
+}
+
+/// Something that is no single value where one is needed.
+pub fn expected_type(expected: &str, found: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(
+        codes::TYPE_MISMATCH,
+        format!("expected {expected}, found {found}"),
+        span,
+        format!("this is {found}"),
+    )
+}
+
+/// Operands that do not go together.
+pub fn operands(wrong: Wrong, op: BinOp, a: Option<Ty>, b: Option<Ty>, span: Span) -> Diagnostic {
+    let name = |ty: Option<Ty>| ty.map_or_else(|| "a number".to_owned(), types::name);
+    let (left, right) = (name(a), name(b));
+    let symbol = symbol(op);
+    match wrong {
+        Wrong::Widths => Diagnostic::new(
+            codes::WIDTH_MISMATCH,
+            format!("both sides of `{symbol}` need one width, found {left} and {right}"),
+            span,
+            "different widths",
+        )
+        .help_if(wider(a, b).map(|wide| format!("convert the narrower one: `{wide}(…)`"))),
+        Wrong::Types => Diagnostic::new(
+            codes::TYPE_MISMATCH,
+            format!("both sides of `{symbol}` need one type, found {left} and {right}"),
+            span,
+            "different types",
+        )
+        .help_if(number_side(a, b).map(|other| format!("convert the number: `{other}(…)`"))),
+        Wrong::Operator => Diagnostic::new(
+            codes::BAD_OPERANDS,
+            format!("`{symbol}` is not defined for {left} and {right}"),
+            span,
+            "",
+        ),
+        Wrong::Unclear => unclear(span),
+    }
+}
+
+fn wider(a: Option<Ty>, b: Option<Ty>) -> Option<String> {
+    let (a, b) = (a?, b?);
+    Some(types::name(if a.width > b.width { a } else { b }))
+}
+
+fn number_side(a: Option<Ty>, b: Option<Ty>) -> Option<String> {
+    match (a?, b?) {
+        (a, b) if a.kind == Kind::Uint => Some(types::name(b)),
+        (a, b) if b.kind == Kind::Uint => Some(types::name(a)),
+        _ => None,
+    }
+}
+
+/// A number whose width nothing says.
+pub fn unclear(span: Span) -> Diagnostic {
+    Diagnostic::new(codes::UNCLEAR_TYPE, "how wide is this number?", span, "no type")
+        .help("write a cast, such as `u32(…)`")
+}
+
+/// Constant arithmetic without a result.
+pub fn fault(fault: Fault, span: Span) -> Diagnostic {
+    match fault {
+        Fault::Overflow => Diagnostic::new(
+            codes::CONSTANT_OVERFLOW,
+            "the result leaves the range of its type",
+            span,
+            "overflows",
+        ),
+        Fault::Division => {
+            Diagnostic::new(codes::DIVISION_BY_ZERO, "division by zero", span, "divides by 0")
+        }
+    }
+}
+
+/// The constant's bits as this type; `None` when it does not fit, which is then reported.
+pub fn fit(constant: Const, ty: Ty, span: Span, diags: &mut Diagnostics) -> Option<u128> {
+    if let Some(found) = constant.ty {
+        if types::compatible(ty, found) {
+            return Some(constant.value);
+        }
+        diags.push(mismatch(ty, found, span));
+        return None;
+    }
+    let unit = match ty.kind {
+        Kind::Duration => Some("30 s"),
+        Kind::Bitrate => Some("10 Mbit/s"),
+        Kind::Time => Some("pkt.time + 30 s"),
+        _ => None,
+    };
+    if let Some(example) = unit.filter(|_| constant.value != 0) {
+        let message = format!("a {} needs a unit, found a plain number", types::name(ty));
+        diags.push(
+            Diagnostic::new(codes::NEEDS_UNIT, message, span, "without a unit")
+                .help(format!("write it like `{example}`")),
+        );
+        return None;
+    }
+    if constant.value > types::max(ty) {
+        let message = format!(
+            "{} does not fit {}, whose largest value is {}",
+            constant.value,
+            types::name(ty),
+            types::max(ty)
+        );
+        diags.push(Diagnostic::new(codes::NUMBER_TOO_LARGE, message, span, "too large"));
+        return None;
+    }
+    Some(constant.value)
+}
+
+/// An operator as written.
+pub fn symbol(op: BinOp) -> &'static str {
+    match op {
+        BinOp::Or => "or",
+        BinOp::And => "and",
+        BinOp::Eq => "==",
+        BinOp::Ne => "!=",
+        BinOp::Lt => "<",
+        BinOp::Le => "<=",
+        BinOp::Gt => ">",
+        BinOp::Ge => ">=",
+        BinOp::BitOr => "|",
+        BinOp::BitXor => "^",
+        BinOp::BitAnd => "&",
+        BinOp::Shl => "<<",
+        BinOp::Shr => ">>",
+        BinOp::Add => "+",
+        BinOp::Sub => "-",
+        BinOp::Mul => "*",
+        BinOp::Div => "/",
+        BinOp::Rem => "%",
+    }
+}

@@ -1,0 +1,360 @@
+//! Types: from names as written to what the IR knows, and how messages name them.
+
+use braid_ir::model::{Kind, ParamTy, PoolOrder, Ty};
+use braid_packet::Field;
+
+use crate::ast::{self, Ident, TypeKind};
+use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
+
+/// A type as written, resolved.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Type {
+    /// One scalar.
+    Scalar(Ty),
+    /// Scalars by name.
+    Record(Vec<(String, Ty)>),
+    /// Anything else: only parameters (and, for strings, events) have these.
+    Param(ParamTy),
+}
+
+const fn ty(width: u16, kind: Kind) -> Ty {
+    Ty { width, kind }
+}
+
+/// `bool`
+pub const BOOL: Ty = ty(1, Kind::Bool);
+/// `u32`, the type of indices and counts.
+pub const U32: Ty = ty(32, Kind::Uint);
+/// `u64`
+pub const U64: Ty = ty(64, Kind::Uint);
+/// `u128`
+pub const U128: Ty = ty(128, Kind::Uint);
+/// `ip4`
+pub const IP4: Ty = ty(32, Kind::Ip4);
+/// `ip6`
+pub const IP6: Ty = ty(128, Kind::Ip6);
+/// `mac`
+pub const MAC: Ty = ty(48, Kind::Mac);
+/// `port`
+pub const PORT: Ty = ty(16, Kind::Port);
+/// `duration`
+pub const DURATION: Ty = ty(64, Kind::Duration);
+/// `time`
+pub const TIME: Ty = ty(64, Kind::Time);
+/// `size`
+pub const SIZE: Ty = ty(64, Kind::Size);
+/// `bitrate`
+pub const BITRATE: Ty = ty(64, Kind::Bitrate);
+
+/// An unsigned integer of so many bits.
+#[must_use]
+pub const fn uint(width: u16) -> Ty {
+    ty(width, Kind::Uint)
+}
+
+const SCALARS: &[(&str, Ty)] = &[
+    ("bool", BOOL),
+    ("ip4", IP4),
+    ("ip6", IP6),
+    ("mac", MAC),
+    ("port", PORT),
+    ("duration", DURATION),
+    ("time", TIME),
+    ("size", SIZE),
+    ("bytes", SIZE),
+    ("bitrate", BITRATE),
+];
+
+const OTHERS: &[&str] = &[
+    "index",
+    "list",
+    "set",
+    "prefixes",
+    "prefixes6",
+    "pool",
+    "rules",
+    "routes",
+    "patterns",
+    "backends",
+    "string",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "u128",
+];
+
+/// The scalar type of this name: `ip4`, `u12`.
+#[must_use]
+pub fn scalar(name: &str) -> Option<Ty> {
+    if let Some((_, found)) = SCALARS.iter().find(|(known, _)| *known == name) {
+        return Some(*found);
+    }
+    let digits = name.strip_prefix('u')?;
+    if digits.starts_with('0') || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok().filter(|width| (1..=128).contains(width)).map(uint)
+}
+
+/// A type's name in messages.
+#[must_use]
+pub fn name(ty: Ty) -> String {
+    match ty.kind {
+        Kind::Uint => format!("u{}", ty.width),
+        Kind::Bool => "bool".into(),
+        Kind::Ip4 => "ip4".into(),
+        Kind::Ip6 => "ip6".into(),
+        Kind::Mac => "mac".into(),
+        Kind::Port => "port".into(),
+        Kind::Duration => "duration".into(),
+        Kind::Time => "time".into(),
+        Kind::Size => "size".into(),
+        Kind::Bitrate => "bitrate".into(),
+    }
+}
+
+/// The name of a parameter's type in messages.
+#[must_use]
+pub fn param_name(ty: &ParamTy) -> String {
+    let columns = |columns: &[(String, Ty)]| match columns {
+        [(column, ty)] if column.is_empty() => name(*ty),
+        _ => record_name(columns),
+    };
+    match ty {
+        ParamTy::Scalar(ty) => name(*ty),
+        ParamTy::List(c) => format!("list<{}>", columns(c)),
+        ParamTy::Set(ty) => format!("set<{}>", name(*ty)),
+        ParamTy::Rules => "rules".into(),
+        ParamTy::Routes => "routes".into(),
+        ParamTy::Patterns => "patterns".into(),
+        ParamTy::Pool(ty, _) => format!("pool<{}>", name(*ty)),
+        ParamTy::Backends(c) => format!("backends<{}>", columns(c)),
+        ParamTy::Str => "string".into(),
+    }
+}
+
+/// A record type's name in messages.
+#[must_use]
+pub fn record_name(parts: &[(String, Ty)]) -> String {
+    let parts: Vec<String> = parts.iter().map(|(n, ty)| format!("{n}: {}", name(*ty))).collect();
+    format!("{{ {} }}", parts.join(", "))
+}
+
+/// The largest value of a type.
+#[must_use]
+pub fn max(ty: Ty) -> u128 {
+    u128::MAX >> (128 - u32::from(ty.width.clamp(1, 128)))
+}
+
+/// Whether values of one type may stand for the other's: equal, or `port` and `u16`.
+#[must_use]
+pub fn compatible(a: Ty, b: Ty) -> bool {
+    let number = |kind| matches!(kind, Kind::Uint | Kind::Port);
+    a.width == b.width && (a.kind == b.kind || number(a.kind) && number(b.kind))
+}
+
+/// The type that a field has in the language. Lengths of the packet are sizes of 64 bits; every
+/// other type is as wide as its field.
+#[must_use]
+pub fn of_field(field: Field) -> Ty {
+    use Field::*;
+    let width = field.info().width;
+    match field {
+        PktLen | PktPayloadLen => SIZE,
+        PktTime => TIME,
+        EthDst | EthSrc | ArpSha | ArpTha => MAC,
+        ArpSpa | ArpTpa | IpSrc | IpDst | QuotedIpSrc | QuotedIpDst => IP4,
+        Ip6Src | Ip6Dst | QuotedIp6Src | QuotedIp6Dst => IP6,
+        InetSport | InetDport | L4Sport | L4Dport | TcpSport | TcpDport | UdpSport | UdpDport
+        | QuotedSport | QuotedDport | QuotedInetSport | QuotedInetDport => PORT,
+        _ if width == 1 => BOOL,
+        _ => uint(width),
+    }
+}
+
+/// Resolves a type as written. `is_list` says whether a name is a list or backends parameter, for
+/// `index(NAME)`. `None` when it was wrong, which is then reported.
+pub fn resolve(
+    written: &ast::Type,
+    is_list: &dyn Fn(&str) -> bool,
+    diags: &mut Diagnostics,
+) -> Option<Type> {
+    let (name, args, of) = match &written.kind {
+        TypeKind::Record(parts) => {
+            return record(parts, is_list, diags).map(Type::Record);
+        }
+        TypeKind::Named { name, args, of } => (name, args, of),
+    };
+    if name.text == "index" {
+        return index(name, of.as_ref(), is_list, diags);
+    }
+    if let (Some(scalar), [], None) = (scalar(&name.text), args.as_slice(), of) {
+        return Some(Type::Scalar(scalar));
+    }
+    let resolved = match (name.text.as_str(), args.as_slice()) {
+        ("prefixes", []) => ParamTy::Set(IP4),
+        ("prefixes6", []) => ParamTy::Set(IP6),
+        ("rules", []) => ParamTy::Rules,
+        ("routes", []) => ParamTy::Routes,
+        ("patterns", []) => ParamTy::Patterns,
+        ("string", []) => ParamTy::Str,
+        ("list", [member]) => ParamTy::List(columns(member, is_list, diags)?),
+        ("backends", [member]) => ParamTy::Backends(columns(member, is_list, diags)?),
+        ("set", [member]) => ParamTy::Set(only_scalar(member, is_list, diags)?),
+        ("pool", [member]) => {
+            ParamTy::Pool(only_scalar(member, is_list, diags)?, PoolOrder::Lowest)
+        }
+        ("pool", [member, order]) => {
+            ParamTy::Pool(only_scalar(member, is_list, diags)?, pool_order(order, diags)?)
+        }
+        _ => {
+            unknown(name, args, diags);
+            return None;
+        }
+    };
+    Some(Type::Param(resolved))
+}
+
+fn unknown(name: &Ident, args: &[ast::Type], diags: &mut Diagnostics) {
+    let text = name.text.as_str();
+    if matches!(text, "list" | "set" | "pool" | "backends") {
+        let message = format!("`{text}` needs the type of its members, found {}", args.len());
+        diags.push(
+            Diagnostic::new(codes::BAD_TYPE, message, name.span, "")
+                .help(format!("write `{text}<ip4>`")),
+        );
+    } else if scalar(text).is_some() || OTHERS.contains(&text) {
+        let message = format!("`{text}` takes no types in `<>`");
+        diags.push(Diagnostic::new(codes::BAD_TYPE, message, name.span, ""));
+    } else {
+        let known = SCALARS.iter().map(|(known, _)| *known).chain(OTHERS.iter().copied());
+        diags.push(
+            Diagnostic::new(
+                codes::UNKNOWN_TYPE,
+                format!("there is no type `{text}`"),
+                name.span,
+                "expected a type",
+            )
+            .help_if(did_you_mean_help(text, known)),
+        );
+    }
+}
+
+fn index(
+    name: &Ident,
+    of: Option<&Ident>,
+    is_list: &dyn Fn(&str) -> bool,
+    diags: &mut Diagnostics,
+) -> Option<Type> {
+    let Some(of) = of else {
+        diags.push(
+            Diagnostic::new(codes::BAD_TYPE, "`index` needs a list", name.span, "")
+                .help("write `index(servers)` with a parameter of type list or backends"),
+        );
+        return None;
+    };
+    if !is_list(&of.text) {
+        let message = format!("`{}` is no parameter of type list or backends", of.text);
+        diags.push(Diagnostic::new(codes::WRONG_NAME, message, of.span, "an index of what?"));
+    }
+    Some(Type::Scalar(U32))
+}
+
+fn record(
+    parts: &[(Ident, ast::Type)],
+    is_list: &dyn Fn(&str) -> bool,
+    diags: &mut Diagnostics,
+) -> Option<Vec<(String, Ty)>> {
+    let mut resolved: Vec<(String, Ty)> = Vec::with_capacity(parts.len());
+    let mut whole = !parts.is_empty();
+    for (name, ty) in parts {
+        if resolved.iter().any(|(known, _)| *known == name.text) {
+            let message = format!("the record has two parts `{}`", name.text);
+            diags.push(Diagnostic::new(codes::DUPLICATE_NAME, message, name.span, "again"));
+            whole = false;
+        } else if let Some(ty) = only_scalar(ty, is_list, diags) {
+            resolved.push((name.text.clone(), ty));
+        } else {
+            whole = false;
+        }
+    }
+    whole.then_some(resolved)
+}
+
+/// A type that must be a scalar.
+pub fn only_scalar(
+    written: &ast::Type,
+    is_list: &dyn Fn(&str) -> bool,
+    diags: &mut Diagnostics,
+) -> Option<Ty> {
+    match resolve(written, is_list, diags)? {
+        Type::Scalar(ty) => Some(ty),
+        Type::Record(_) => not_scalar("a record", written, diags),
+        Type::Param(ty) => not_scalar(&format!("`{}`", param_name(&ty)), written, diags),
+    }
+}
+
+fn not_scalar(found: &str, written: &ast::Type, diags: &mut Diagnostics) -> Option<Ty> {
+    let message = format!("expected a scalar type, found {found}");
+    diags.push(Diagnostic::new(codes::BAD_TYPE, message, written.span, "not a scalar"));
+    None
+}
+
+fn pool_order(written: &ast::Type, diags: &mut Diagnostics) -> Option<PoolOrder> {
+    if let TypeKind::Named { name, args, of: None } = &written.kind
+        && args.is_empty()
+    {
+        match name.text.as_str() {
+            "lowest" => return Some(PoolOrder::Lowest),
+            "fifo" => return Some(PoolOrder::Fifo),
+            "random" => return Some(PoolOrder::Random),
+            _ => {}
+        }
+    }
+    diags.push(
+        Diagnostic::new(codes::BAD_TYPE, "a pool has no such order", written.span, "")
+            .help("write `lowest`, `fifo` or `random`"),
+    );
+    None
+}
+
+/// Columns of a list: a record's parts, or one without a name.
+fn columns(
+    member: &ast::Type,
+    is_list: &dyn Fn(&str) -> bool,
+    diags: &mut Diagnostics,
+) -> Option<Vec<(String, Ty)>> {
+    match &member.kind {
+        TypeKind::Record(parts) => record(parts, is_list, diags),
+        TypeKind::Named { .. } => Some(vec![(String::new(), only_scalar(member, is_list, diags)?)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scalar_names_resolve() {
+        assert_eq!(scalar("u12"), Some(uint(12)));
+        assert_eq!(scalar("bytes"), Some(SIZE));
+        for wrong in ["u0", "u129", "u08", "u", "int", "u1x"] {
+            assert_eq!(scalar(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn largest_value_fills_the_width() {
+        assert_eq!(max(BOOL), 1);
+        assert_eq!(max(PORT), 65_535);
+        assert_eq!(max(IP6), u128::MAX);
+    }
+
+    #[test]
+    fn only_ports_and_u16_stand_for_each_other() {
+        assert!(compatible(PORT, uint(16)));
+        assert!(!compatible(IP4, uint(32)));
+        assert!(!compatible(U32, U64));
+    }
+}
