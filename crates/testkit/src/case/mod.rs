@@ -1,0 +1,13 @@
+//! Cases: folders with a chain, steps, and what is expected to happen. `docs/testing.md` has the form.
+
+mod listing;
+mod outcome;
+mod run;
+mod script;
+mod times;
+
+pub use listing::{Case, list};
+pub use outcome::Outcome;
+pub use run::{Difference, check};
+pub use script::{Mistake, Script, Step, StepKind};
+pub use times::{parse_time, show_time};

@@ -1,0 +1,206 @@
+//! `case.txt` as text: steps in the first column, outcomes indented below them.
+
+use super::times::parse_time;
+use crate::packet::{Spec, parse};
+
+/// A `case.txt`.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    /// Comments and empty lines in front of the first step.
+    pub head: Vec<String>,
+    /// Steps in order.
+    pub steps: Vec<Step>,
+}
+
+/// A step and what is expected of it.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// As written.
+    pub text: String,
+    /// What it does.
+    pub kind: StepKind,
+    /// Outcomes as written, without indentation.
+    pub expected: Vec<String>,
+    /// Comments and empty lines behind the outcomes.
+    pub tail: Vec<String>,
+}
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub enum StepKind {
+    /// A packet enters at an interface.
+    Packet {
+        /// When (ns).
+        time_ns: u64,
+        /// Where.
+        interface: String,
+        /// What.
+        packet: Box<Spec>,
+    },
+    /// A capture's packets enter at an interface.
+    Capture {
+        /// Where.
+        interface: String,
+        /// The file, from the case's folder.
+        file: String,
+        /// Outcomes are not listed.
+        quietly: bool,
+    },
+    /// What is due by this time runs.
+    Advance {
+        /// When (ns).
+        time_ns: u64,
+    },
+    /// A line of a control file, its time in nanoseconds put in front.
+    Control {
+        /// When (ns).
+        time_ns: u64,
+        /// The line behind its time.
+        line: String,
+    },
+    /// Lists state, of one function or of all.
+    State(Option<String>),
+    /// Lists counters.
+    Counters,
+}
+
+/// Why a `case.txt` cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mistake {
+    /// Line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl Script {
+    /// Reads a `case.txt`.
+    ///
+    /// # Errors
+    /// The first line that is no step, outcome or comment.
+    pub fn read(text: &str) -> Result<Self, Mistake> {
+        let mut script = Self::default();
+        let mut now = 0;
+        for (number, line) in text.lines().enumerate() {
+            let line_number = number + 1;
+            let mistake = |message| Mistake { line: line_number, message };
+            if line.trim().is_empty() || line.starts_with('#') {
+                let place = script.steps.last_mut().map_or(&mut script.head, |step| &mut step.tail);
+                place.push(line.trim_end().to_owned());
+            } else if line.starts_with([' ', '\t']) {
+                let Some(step) = script.steps.last_mut() else {
+                    return Err(mistake("an outcome stands in front of the first step".to_owned()));
+                };
+                // A comment between outcomes goes behind them when they are rewritten.
+                step.expected.push(line.trim().to_owned());
+            } else {
+                let kind = step(line, &mut now).map_err(mistake)?;
+                let (expected, tail) = (Vec::new(), Vec::new());
+                let text = line.trim_end().to_owned();
+                script.steps.push(Step { line: line_number, text, kind, expected, tail });
+            }
+        }
+        if script.steps.is_empty() {
+            return Err(Mistake { line: 1, message: "there is no step".to_owned() });
+        }
+        Ok(script)
+    }
+}
+
+impl std::fmt::Display for Script {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for line in &self.head {
+            writeln!(f, "{line}")?;
+        }
+        for step in &self.steps {
+            writeln!(f, "{}", step.text)?;
+            for line in &step.expected {
+                writeln!(f, "    {line}")?;
+            }
+            for line in &step.tail {
+                writeln!(f, "{line}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a step; `now` is the time of the one before.
+fn step(line: &str, now: &mut u64) -> Result<StepKind, String> {
+    let (first, rest) = split(line);
+    match (first, rest) {
+        ("state", "") => return Ok(StepKind::State(None)),
+        ("state", function) => return Ok(StepKind::State(Some(function.to_owned()))),
+        ("counters", "") => return Ok(StepKind::Counters),
+        _ => {}
+    }
+    if let Some(interface) = first.strip_suffix(':') {
+        return capture(interface, rest);
+    }
+    let time_ns = match first.strip_prefix('+') {
+        Some(later) => parse_time(later).and_then(|ns| now.checked_add(ns)),
+        None => parse_time(first),
+    };
+    let Some(time_ns) = time_ns else {
+        return Err(format!("expected a time such as 0s, 1.5s or +20ms, found `{first}`"));
+    };
+    *now = time_ns;
+    let (word, rest) = split(rest);
+    match word.strip_suffix(':') {
+        Some(interface) => {
+            let packet = parse(rest).map_err(|error| error.to_string())?;
+            let interface = interface.to_owned();
+            Ok(StepKind::Packet { time_ns, interface, packet: Box::new(packet) })
+        }
+        None if word == "advance" && rest.is_empty() => Ok(StepKind::Advance { time_ns }),
+        None if word.is_empty() => Err("expected `INTERFACE: PACKET` or `advance`".to_owned()),
+        None => Ok(StepKind::Control { time_ns, line: format!("{word} {rest}") }),
+    }
+}
+
+fn capture(interface: &str, rest: &str) -> Result<StepKind, String> {
+    let words: Vec<_> = rest.split_whitespace().collect();
+    let (file, quietly) = match words[..] {
+        ["capture", file] => (file, false),
+        ["capture", file, "quietly"] => (file, true),
+        _ => return Err(format!("expected `{interface}: capture FILE`, found `{rest}`")),
+    };
+    Ok(StepKind::Capture { interface: interface.to_owned(), file: file.to_owned(), quietly })
+}
+
+/// The first word and the rest.
+fn split(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    text.split_once(char::is_whitespace).map_or((text, ""), |(word, rest)| (word, rest.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn script_prints_as_it_was_read() {
+        let text = "# what\n\n0s lan: udp 1.1.1.1:1 > 2.2.2.2:2\n    wan: x\n\n# more\n+5ms advance\nstate nat\n";
+        let script = Script::read(text).expect("a script");
+        assert_eq!(script.to_string(), text);
+        assert_eq!(script.steps[0].expected, ["wan: x"]);
+        assert!(matches!(script.steps[1].kind, StepKind::Advance { time_ns: 5_000_000 }));
+    }
+
+    #[test]
+    fn mistakes_have_their_line() {
+        for (text, line, what) in [
+            ("    wan: x\n", 1, "first step"),
+            ("# a\n\nsoon advance\n", 3, "expected a time"),
+            ("0s lan: upd 1.1.1.1:1 > 2.2.2.2:2\n", 1, "no layer"),
+            ("lan: capture\n", 1, "capture FILE"),
+            ("# only\n", 1, "no step"),
+        ] {
+            let mistake = Script::read(text).expect_err(text);
+            assert_eq!(mistake.line, line);
+            assert!(mistake.message.contains(what), "{}", mistake.message);
+        }
+    }
+}
