@@ -6,6 +6,7 @@
 //! own, so that analyses see all of them. See `docs/ir.md` for the text form.
 
 use braid_packet::{Field, Header};
+pub use braid_packet::{NewPayload, Shape};
 
 /// A scalar value, in the low bits.
 pub type Word = u128;
@@ -50,6 +51,13 @@ macro_rules! ids {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         pub struct $name(pub u32);
+        impl $name {
+            /// The number as an index; one that no vector has when it does not fit.
+            #[must_use]
+            pub fn index(self) -> usize {
+                usize::try_from(self.0).unwrap_or(usize::MAX)
+            }
+        }
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 write!(f, concat!($prefix, "{}"), self.0)
@@ -490,36 +498,6 @@ pub enum Dest {
     Back,
     /// To a port.
     Port(PortId),
-}
-
-/// The headers of a new packet behind the link layer.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Shape {
-    /// IPv4 and ICMP (8 bytes of header).
-    Icmp,
-    /// IPv6 and ICMPv6 (8 bytes of header).
-    Icmp6,
-    /// IPv4 and TCP without options.
-    Tcp4,
-    /// IPv6 and TCP without options.
-    Tcp6,
-    /// IPv4 and UDP.
-    Udp4,
-    /// IPv6 and UDP.
-    Udp6,
-    /// ARP (Ethernet link only).
-    Arp,
-}
-
-/// The payload of a new packet.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum NewPayload {
-    /// None.
-    Empty,
-    /// The current packet from its IP header on, at most so many bytes (as ICMP errors quote).
-    Quote(u16),
-    /// The current packet's payload (as an echo reply repeats).
-    Same,
 }
 
 /// How to build a new packet. The link header is the current packet's: Ethernet addresses

@@ -1,6 +1,28 @@
 //! Packets: buffers, header parsing, the field table, checksums, building new packets.
+//!
+//! [`Packet`] owns the captured bytes, [`Layout`] says where its headers are, [`Field`] names what
+//! can be read and written. Parsing is a total function: it never fails, panics or allocates.
+//! A header that is not wholly captured, or that is malformed, is simply absent, so that every
+//! field of a present header can be read.
 #![forbid(unsafe_code)]
 
+mod access;
+pub mod build;
+pub mod checksum;
+pub mod diff;
 pub mod field;
+pub mod flow;
+pub mod layout;
+pub mod malformed;
+pub mod packet;
+pub mod show;
+mod wire;
 
+pub use build::{NewPayload, Shape, build_fresh, build_new};
+pub use diff::{Difference, diff_fields};
 pub use field::{Access, FIELDS, Field, FieldInfo, HEADERS, Header};
+pub use flow::FlowKey;
+pub use layout::Layout;
+pub use malformed::Malformed;
+pub use packet::{Link, Packet};
+pub use show::format_field;

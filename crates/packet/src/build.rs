@@ -1,0 +1,257 @@
+//! Building packets from fields: answers to a packet, and packets from nothing.
+
+use crate::checksum;
+use crate::field::{Field, Header};
+use crate::layout::Layout;
+use crate::packet::{Link, Packet};
+use crate::wire::{arp, cooked, ether_type, ethernet, icmp, ipv4, proto, tcp, udp};
+
+/// The headers of a new packet behind the link layer.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Shape {
+    /// IPv4 and ICMP (8 bytes of header).
+    Icmp,
+    /// IPv6 and ICMPv6 (8 bytes of header).
+    Icmp6,
+    /// IPv4 and TCP without options.
+    Tcp4,
+    /// IPv6 and TCP without options.
+    Tcp6,
+    /// IPv4 and UDP.
+    Udp4,
+    /// IPv6 and UDP.
+    Udp6,
+    /// ARP (Ethernet link only).
+    Arp,
+}
+
+/// The payload of a new packet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NewPayload {
+    /// None.
+    Empty,
+    /// The current packet from its IP header on, at most so many bytes (as ICMP errors quote).
+    Quote(u16),
+    /// The current packet's payload (as an echo reply repeats).
+    Same,
+}
+
+const TTL: u8 = 64;
+
+impl Shape {
+    fn is_ip4(self) -> bool {
+        matches!(self, Shape::Icmp | Shape::Tcp4 | Shape::Udp4)
+    }
+
+    fn ether_type(self) -> u16 {
+        match self {
+            Shape::Arp => ether_type::ARP,
+            _ if self.is_ip4() => ether_type::IPV4,
+            _ => ether_type::IPV6,
+        }
+    }
+
+    fn proto(self) -> u8 {
+        match self {
+            Shape::Icmp => proto::ICMP,
+            Shape::Icmp6 => proto::ICMP6,
+            Shape::Tcp4 | Shape::Tcp6 => proto::TCP,
+            Shape::Udp4 | Shape::Udp6 => proto::UDP,
+            Shape::Arp => 0,
+        }
+    }
+
+    /// Length of the header behind the IP header.
+    fn transport_len(self) -> usize {
+        match self {
+            Shape::Icmp | Shape::Icmp6 => icmp::LEN,
+            Shape::Tcp4 | Shape::Tcp6 => tcp::LEN,
+            Shape::Udp4 | Shape::Udp6 => udp::LEN,
+            Shape::Arp => 0,
+        }
+    }
+
+    /// Most bytes of payload that the length fields can say.
+    fn max_payload(self) -> usize {
+        let ip = if self.is_ip4() { ipv4::LEN } else { 0 };
+        usize::from(u16::MAX) - ip - self.transport_len()
+    }
+}
+
+/// Builds the packet that a function sends beside the current one. The link header is the current
+/// packet's: Ethernet addresses exchanged if it goes `back`, VLAN tags kept (a Linux cooked header's
+/// direction is exchanged likewise). IP addresses are the current packet's too, exchanged likewise,
+/// where it has the same IP version, else 0. TTL is 64, other fields are 0; then come the
+/// assignments, in order; lengths and checksums follow. No Ethernet padding is added.
+///
+/// The payload is what was captured of it, cut to what the length fields can say; ARP has none.
+/// Assignments to fields that the shape lacks, or that are read-only, do nothing. `None` when the
+/// current packet has no link header to take over, or for ARP on another link than Ethernet.
+#[must_use]
+pub fn build_new(
+    current: &Packet,
+    shape: Shape,
+    back: bool,
+    assignments: &[(Field, u128)],
+    payload: NewPayload,
+) -> Option<Packet> {
+    let layout = current.parse();
+    let mut data = link_header(current, &layout, shape, back)?;
+    let payload = match payload {
+        NewPayload::Empty => &[],
+        NewPayload::Same => current.payload(&layout),
+        NewPayload::Quote(most) => quote(current, &layout, usize::from(most)),
+    };
+    push_body(&mut data, shape, payload);
+    let mut packet = Packet::new(current.link, current.time_ns, data);
+    packet.ingress = current.ingress;
+    packet.backward = current.backward != back;
+    let fresh = packet.parse();
+    for (from, to) in address_fields(shape, back) {
+        if let Some(address) = current.get(&layout, from) {
+            packet.write(&fresh, to, address);
+        }
+    }
+    finish(&mut packet, assignments);
+    Some(packet)
+}
+
+/// Builds a packet from nothing: zero addresses on the link, then as [`build_new`]. A link that
+/// `shape` cannot be on gives `None`.
+#[must_use]
+pub fn build_fresh(
+    link: Link,
+    time_ns: u64,
+    shape: Shape,
+    assignments: &[(Field, u128)],
+    payload: &[u8],
+) -> Option<Packet> {
+    if shape == Shape::Arp && link != Link::Ethernet {
+        return None;
+    }
+    let mut data = match link {
+        Link::Ethernet => vec![0; ethernet::LEN],
+        Link::RawIp => Vec::new(),
+        Link::Cooked => vec![0; cooked::LEN],
+        Link::Cooked2 => vec![0; cooked::LEN2],
+    };
+    let protocol = shape.ether_type().to_be_bytes();
+    match link {
+        Link::Ethernet => data[ethernet::TYPE..ethernet::LEN].copy_from_slice(&protocol),
+        Link::RawIp => {}
+        Link::Cooked => data[cooked::PROTOCOL..cooked::LEN].copy_from_slice(&protocol),
+        Link::Cooked2 => data[..2].copy_from_slice(&protocol),
+    }
+    push_body(&mut data, shape, payload);
+    let mut packet = Packet::new(link, time_ns, data);
+    finish(&mut packet, assignments);
+    Some(packet)
+}
+
+/// Which of the current packet's addresses go where.
+fn address_fields(shape: Shape, back: bool) -> [(Field, Field); 2] {
+    let (src, dst) = match shape.is_ip4() {
+        true => (Field::IpSrc, Field::IpDst),
+        false => (Field::Ip6Src, Field::Ip6Dst),
+    };
+    if back { [(src, dst), (dst, src)] } else { [(src, src), (dst, dst)] }
+}
+
+/// The current packet from its IP header on, link padding excluded.
+fn quote<'a>(current: &'a Packet, layout: &Layout, most: usize) -> &'a [u8] {
+    if !layout.has(Header::Inet) {
+        return &[];
+    }
+    let end = layout.ip_end.min(layout.ip.saturating_add(most)).min(current.data().len());
+    current.data().get(layout.ip..end).unwrap_or(&[])
+}
+
+/// The current packet's link header for a packet of this shape.
+fn link_header(current: &Packet, layout: &Layout, shape: Shape, back: bool) -> Option<Vec<u8>> {
+    let data = current.data();
+    let protocol = shape.ether_type().to_be_bytes();
+    match current.link {
+        Link::RawIp => (shape != Shape::Arp).then(Vec::new),
+        Link::Ethernet => {
+            if !layout.has(Header::Eth) {
+                return None;
+            }
+            let mut header = data.get(..layout.ether_type_at)?.to_vec();
+            if back {
+                let (dst, rest) = header.split_at_mut_checked(ethernet::SRC)?;
+                dst.swap_with_slice(rest.get_mut(..6)?);
+            }
+            header.extend(protocol);
+            Some(header)
+        }
+        Link::Cooked | Link::Cooked2 if shape == Shape::Arp => None,
+        Link::Cooked => {
+            let mut header = *data.first_chunk::<{ cooked::LEN }>()?;
+            header[cooked::PROTOCOL..].copy_from_slice(&protocol);
+            header[cooked::TYPE] = direction(header[cooked::TYPE], back);
+            Some(header.to_vec())
+        }
+        Link::Cooked2 => {
+            let mut header = *data.first_chunk::<{ cooked::LEN2 }>()?;
+            header[..2].copy_from_slice(&protocol);
+            header[cooked::TYPE2] = direction(header[cooked::TYPE2], back);
+            Some(header.to_vec())
+        }
+    }
+}
+
+/// The packet type in a cooked header: received and sent exchanged for a packet that goes back.
+fn direction(kind: u8, back: bool) -> u8 {
+    match kind {
+        cooked::TO_US if back => cooked::BY_US,
+        cooked::BY_US if back => cooked::TO_US,
+        other => other,
+    }
+}
+
+/// Appends network header, transport header and payload, with lengths but without checksums.
+fn push_body(data: &mut Vec<u8>, shape: Shape, payload: &[u8]) {
+    if shape == Shape::Arp {
+        data.extend(arp::ETHERNET_IPV4);
+        data.extend([0; arp::LEN - arp::ETHERNET_IPV4.len()]);
+        return;
+    }
+    let payload = &payload[..payload.len().min(shape.max_payload())];
+    let len = shape.transport_len() + payload.len();
+    let be = |len: usize| u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes();
+    if shape.is_ip4() {
+        let [high, low] = be(ipv4::LEN + len);
+        data.extend([0x45, 0, high, low, 0, 0, 0, 0, TTL, shape.proto(), 0, 0]);
+        data.extend([0; 8]);
+    } else {
+        let [high, low] = be(len);
+        data.extend([0x60, 0, 0, 0, high, low, shape.proto(), TTL]);
+        data.extend([0; 32]);
+    }
+    let [high, low] = be(len);
+    match shape {
+        Shape::Tcp4 | Shape::Tcp6 => {
+            data.extend([0; tcp::DATA_OFFSET]);
+            data.extend([5 << 4, 0, 0, 0, 0, 0, 0, 0]);
+        }
+        Shape::Udp4 | Shape::Udp6 => data.extend([0, 0, 0, 0, high, low, 0, 0]),
+        Shape::Icmp | Shape::Icmp6 | Shape::Arp => data.extend([0; icmp::LEN]),
+    }
+    data.extend(payload);
+}
+
+/// Applies the assignments, then the checksums.
+fn finish(packet: &mut Packet, assignments: &[(Field, u128)]) {
+    let mut layout = packet.parse();
+    // The identifier may be assigned before the type that makes the message an echo.
+    if layout.has(Header::Icmp) {
+        layout.add(Header::IcmpEcho);
+    }
+    if layout.has(Header::Icmp6) {
+        layout.add(Header::Icmp6Echo);
+    }
+    for (field, value) in assignments {
+        packet.write(&layout, *field, *value);
+    }
+    checksum::fill(packet);
+}

@@ -1,0 +1,249 @@
+//! Internet checksums: from scratch (RFC 1071) and by difference (RFC 1624).
+//!
+//! 0x0000 and 0xffff denote the same sum. What Braid writes is canonical: 0x0000 never 0xffff,
+//! except for UDP, where 0 means "none": there 0xffff never 0x0000. An ICMPv4 message of zeros
+//! alone is the one case in which receivers tell the two apart; updates keep to the rule there too.
+
+use crate::field::{Field, Header};
+use crate::layout::{Layout, Sum, SumKind};
+use crate::packet::Packet;
+use crate::wire::{ipv4, ipv6, proto};
+
+/// A one's complement sum of 16-bit words, not yet folded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sum16(u64);
+
+impl Sum16 {
+    /// With these bytes added; the first one is the high byte of a word, a missing last one is 0.
+    #[must_use]
+    pub fn with(self, bytes: &[u8]) -> Sum16 {
+        let (words, odd) = bytes.as_chunks::<2>();
+        let sum: u64 = words.iter().map(|word| u64::from(u16::from_be_bytes(*word))).sum();
+        let odd = odd.first().map_or(0, |byte| u64::from(*byte) << 8);
+        Sum16(self.0 + sum + odd)
+    }
+
+    /// With a number added.
+    #[must_use]
+    pub fn with_word(self, word: u32) -> Sum16 {
+        Sum16(self.0 + u64::from(word))
+    }
+
+    /// Folded to 16 bits: 0 only if all words were 0.
+    #[must_use]
+    pub fn folded(self) -> u16 {
+        let mut sum = self.0;
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        u16::try_from(sum).unwrap_or(u16::MAX)
+    }
+}
+
+/// The checksum of these bytes (RFC 1071): the complement of their one's complement sum.
+#[must_use]
+pub fn rfc1071(bytes: &[u8]) -> u16 {
+    !Sum16::default().with(bytes).folded()
+}
+
+/// A difference of one's complement sums, for words that start at even offsets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Delta(u16);
+
+impl Delta {
+    /// What changes when `len` bytes (at most 16) with value `old` get value `new`.
+    pub(crate) fn between(old: u128, new: u128, len: usize) -> Delta {
+        let shift = u32::try_from(len.clamp(1, 16)).map_or(0, |len| 128 - 8 * len);
+        let sum = Sum16::default().with(&(new << shift).to_be_bytes());
+        Delta(sum.with(&(!(old << shift)).to_be_bytes()).folded())
+    }
+
+    /// The same change of bytes that start at an odd offset of what the checksum covers
+    /// (RFC 1071 §2 (B)).
+    pub(crate) fn at(self, offset_in_sum: usize) -> Delta {
+        if offset_in_sum % 2 == 1 { Delta(self.0.swap_bytes()) } else { self }
+    }
+
+    /// Both changes.
+    pub(crate) fn and(self, other: Delta) -> Delta {
+        Delta(Sum16::default().with_word(u32::from(self.0)).with_word(u32::from(other.0)).folded())
+    }
+
+    /// A checksum after the change, in canonical form (RFC 1624, equation 3).
+    fn apply(self, checksum: u16, udp: bool) -> u16 {
+        let sum = Sum16::default().with_word(u32::from(!checksum)).with_word(u32::from(self.0));
+        canonical(!sum.folded(), udp)
+    }
+}
+
+/// The canonical one of the two forms of a sum of zero.
+fn canonical(checksum: u16, udp: bool) -> u16 {
+    match checksum {
+        0xffff if !udp => 0,
+        0 if udp => 0xffff,
+        other => other,
+    }
+}
+
+/// Updates the checksum at `at` and returns what that changes in a checksum around it. "No
+/// checksum" of UDP stays.
+pub(crate) fn update(data: &mut [u8], at: usize, delta: Delta, udp: bool) -> Delta {
+    let Some(field) = data.get_mut(at..).and_then(|tail| tail.first_chunk_mut::<2>()) else {
+        return Delta::default();
+    };
+    let old = u16::from_be_bytes(*field);
+    if udp && old == 0 {
+        return Delta::default();
+    }
+    let new = delta.apply(old, udp);
+    *field = new.to_be_bytes();
+    Delta::between(u128::from(old), u128::from(new), 2)
+}
+
+/// Whether the checksums of a packet are right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Validity {
+    /// The IPv4 header checksum; `None` without one.
+    pub ip: Option<bool>,
+    /// The checksum of TCP, UDP, ICMP or ICMPv6; `None` without one (UDP's 0 included), in
+    /// fragments, and where the capture lacks bytes that it covers.
+    pub transport: Option<bool>,
+}
+
+impl Validity {
+    /// No checksum is wrong.
+    #[must_use]
+    pub fn all_right(self) -> bool {
+        self.ip != Some(false) && self.transport != Some(false)
+    }
+}
+
+/// Computes from scratch whether a packet's checksums are right.
+#[must_use]
+pub fn verify(packet: &Packet, layout: &Layout) -> Validity {
+    let is_zero = |sum: Sum16| matches!(sum.folded(), 0 | 0xffff);
+    let ip = ip_header(packet, layout).map(|header| is_zero(Sum16::default().with(header)));
+    let transport = layout.sum.and_then(|sum| {
+        let covered = transport_sum(packet, layout, sum)?;
+        let field = packet.data().get(sum.at..)?.first_chunk::<2>()?;
+        let absent = sum.is_udp() && *field == [0, 0];
+        (!absent).then(|| is_zero(covered))
+    });
+    Validity { ip, transport }
+}
+
+/// Computes a packet's checksums from scratch and writes them, in canonical form. What cannot be
+/// computed (fragments, bytes that were not captured) is left.
+pub fn fill(packet: &mut Packet) {
+    let layout = packet.parse();
+    if layout.has(Header::Ip4) {
+        write(packet, layout.ip + ipv4::CHECKSUM, 0);
+        if let Some(header) = ip_header(packet, &layout) {
+            let checksum = rfc1071(header);
+            write(packet, layout.ip + ipv4::CHECKSUM, checksum);
+        }
+    }
+    if let Some(sum) = layout.sum
+        && transport_sum(packet, &layout, sum).is_some()
+    {
+        write(packet, sum.at, 0);
+        if let Some(covered) = transport_sum(packet, &layout, sum) {
+            let checksum = !covered.folded();
+            write(packet, sum.at, if sum.is_udp() && checksum == 0 { 0xffff } else { checksum });
+        }
+    }
+}
+
+fn write(packet: &mut Packet, at: usize, checksum: u16) {
+    if let Some(field) = packet.data_mut().get_mut(at..).and_then(|t| t.first_chunk_mut::<2>()) {
+        *field = checksum.to_be_bytes();
+    }
+}
+
+fn ip_header<'a>(packet: &'a Packet, layout: &Layout) -> Option<&'a [u8]> {
+    let len = usize::try_from(packet.get(layout, Field::IpHlen)?).ok()?;
+    packet.data().get(layout.ip..layout.ip + len)
+}
+
+/// The sum over pseudo header and message, the checksum field included.
+fn transport_sum(packet: &Packet, layout: &Layout, sum: Sum) -> Option<Sum16> {
+    if layout.is_fragment() {
+        return None;
+    }
+    let mut end = layout.ip_end;
+    if sum.is_udp() {
+        // UDP's own length counts, so that what is behind it is not covered.
+        let len = packet.get(layout, Field::UdpLen)?;
+        let jumbo = len == 0;
+        end = if jumbo { end } else { layout.l4 + usize::try_from(len).ok()? };
+    }
+    let message = packet.data().get(layout.l4..end)?;
+    let mut total = Sum16::default().with(message);
+    if sum.has_pseudo() {
+        let data = packet.data();
+        let (src, len) = match layout.has(Header::Ip4) {
+            true => (layout.ip + ipv4::SRC, 4),
+            false => (layout.ip + ipv6::SRC, 16),
+        };
+        let proto = match sum.kind {
+            SumKind::Tcp => proto::TCP,
+            SumKind::Udp => proto::UDP,
+            SumKind::Icmp | SumKind::Icmp6 => proto::ICMP6,
+        };
+        total = total
+            .with(data.get(src..src + len)?)
+            .with(data.get(layout.pseudo_dst..layout.pseudo_dst + len)?)
+            .with_word(u32::from(proto))
+            .with_word(u32::try_from(message.len()).ok()?);
+    }
+    Some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksum_of_rfc1071_example() {
+        // RFC 1071 §3: the words 0001 f203 f4f5 f6f7 sum to ddf2.
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(rfc1071(&bytes), !0xddf2);
+        assert_eq!(rfc1071(&bytes[..7]), !0xdcfb);
+    }
+
+    #[test]
+    fn update_of_rfc1624_example() {
+        // RFC 1624 §4: HC = dd2f, m = 5555, m' = 3285 gives 0000, where RFC 1141 gave ffff.
+        let delta = Delta::between(0x5555, 0x3285, 2);
+        assert_eq!(delta.apply(0xdd2f, false), 0x0000);
+        assert_eq!(delta.apply(0xdd2f, true), 0xffff);
+    }
+
+    #[test]
+    fn update_without_change_makes_canonical() {
+        let delta = Delta::between(0x1234, 0x1234, 2);
+        let after = |checksum: u16, udp: bool| {
+            let mut data = checksum.to_be_bytes();
+            update(&mut data, 0, delta, udp);
+            u16::from_be_bytes(data)
+        };
+        assert_eq!((after(0xffff, false), after(0x0000, false)), (0, 0));
+        assert_eq!((after(0xffff, true), after(0x0000, true)), (0xffff, 0));
+        assert_eq!((after(0x1234, false), after(0x1234, true)), (0x1234, 0x1234));
+    }
+
+    #[test]
+    fn delta_at_odd_offset_swaps_bytes() {
+        // 3 bytes at offset 1 of 4: 00|aabb|cc becomes 00|1122|33.
+        let delta = Delta::between(0xaa_bbcc, 0x11_2233, 3).at(1);
+        let old = rfc1071(&[0, 0xaa, 0xbb, 0xcc]);
+        assert_eq!(delta.apply(old, false), rfc1071(&[0, 0x11, 0x22, 0x33]));
+    }
+
+    #[test]
+    fn update_outside_the_data_does_nothing() {
+        let mut data = [1, 2, 3];
+        assert_eq!(update(&mut data, 2, Delta(7), false), Delta::default());
+        assert_eq!(data, [1, 2, 3]);
+    }
+}

@@ -1,0 +1,97 @@
+//! Flow keys: the 5-tuple with its IP version.
+
+use crate::field::Field;
+use crate::layout::Layout;
+use crate::packet::Packet;
+
+/// What identifies a flow in one direction. Ports are as in `inet.sport` and `inet.dport`: those
+/// of TCP and UDP, the identifier (twice) for ICMP echo, else 0, as in fragments behind the first.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct FlowKey {
+    /// 4 or 6.
+    pub version: u8,
+    /// Source address; IPv4 in the low 32 bits.
+    pub src: u128,
+    /// Destination address; IPv4 in the low 32 bits.
+    pub dst: u128,
+    /// Upper-layer protocol.
+    pub proto: u8,
+    /// Source port.
+    pub sport: u16,
+    /// Destination port.
+    pub dport: u16,
+}
+
+impl FlowKey {
+    /// The key of a packet, if it has an IP header.
+    #[must_use]
+    pub fn of(packet: &Packet, layout: &Layout) -> Option<FlowKey> {
+        use Field::{InetDport, InetDst, InetProto, InetSport, InetSrc, InetVersion};
+        let fields = [InetVersion, InetSrc, InetDst, InetProto, InetSport, InetDport];
+        Self::read(packet, layout, fields)
+    }
+
+    /// The key of the packet that an ICMP error quotes, if it does.
+    #[must_use]
+    pub fn of_quoted(packet: &Packet, layout: &Layout) -> Option<FlowKey> {
+        use Field::{
+            QuotedInetDport, QuotedInetDst, QuotedInetSport, QuotedInetSrc, QuotedInetVersion,
+            QuotedProto,
+        };
+        let fields = [
+            QuotedInetVersion,
+            QuotedInetSrc,
+            QuotedInetDst,
+            QuotedProto,
+            QuotedInetSport,
+            QuotedInetDport,
+        ];
+        Self::read(packet, layout, fields)
+    }
+
+    fn read(packet: &Packet, layout: &Layout, fields: [Field; 6]) -> Option<FlowKey> {
+        let [version, src, dst, proto, sport, dport] = fields.map(|f| packet.get(layout, f));
+        Some(FlowKey {
+            version: u8::try_from(version?).ok()?,
+            src: src?,
+            dst: dst?,
+            proto: u8::try_from(proto?).ok()?,
+            sport: u16::try_from(sport?).ok()?,
+            dport: u16::try_from(dport?).ok()?,
+        })
+    }
+
+    /// The key of the opposite direction.
+    #[must_use]
+    pub fn reversed(self) -> FlowKey {
+        FlowKey { src: self.dst, dst: self.src, sport: self.dport, dport: self.sport, ..self }
+    }
+
+    /// The key of both directions: the smaller (address, port) pair first.
+    #[must_use]
+    pub fn bidirectional(self) -> FlowKey {
+        if (self.src, self.sport) <= (self.dst, self.dport) { self } else { self.reversed() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FlowKey;
+
+    const KEY: FlowKey = FlowKey { version: 4, src: 9, dst: 2, proto: 6, sport: 1, dport: 7 };
+
+    #[test]
+    fn both_directions_have_one_bidirectional_key() {
+        let reversed = FlowKey { src: 2, dst: 9, sport: 7, dport: 1, ..KEY };
+        assert_eq!(KEY.reversed(), reversed);
+        assert_eq!(KEY.bidirectional(), reversed);
+        assert_eq!(reversed.bidirectional(), reversed);
+    }
+
+    #[test]
+    fn equal_addresses_are_ordered_by_port() {
+        let same = FlowKey { dst: 9, ..KEY };
+        assert_eq!(same.bidirectional(), same);
+        assert_eq!(same.reversed().bidirectional(), same);
+    }
+}

@@ -1,0 +1,134 @@
+//! A packet: its captured bytes and what is known about it besides them.
+
+use crate::flow::FlowKey;
+use crate::layout::Layout;
+use crate::wire::{ethernet, vlan};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a packet's bytes start with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Link {
+    /// An Ethernet header.
+    Ethernet,
+    /// An IPv4 or IPv6 header.
+    RawIp,
+    /// A Linux cooked header, version 1 (SLL).
+    Cooked,
+    /// A Linux cooked header, version 2 (SLL2).
+    Cooked2,
+}
+
+/// A packet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Packet {
+    /// What its bytes start with.
+    pub link: Link,
+    /// Its time in nanoseconds since the epoch.
+    pub time_ns: u64,
+    /// Bytes on the wire, link header included, FCS excluded. Never below the captured ones.
+    pub wire_len: u32,
+    /// Number of the interface where it entered.
+    pub ingress: u16,
+    /// It goes backward (right to left) through the function that has it.
+    pub backward: bool,
+    /// It comes back from a queue in which that function held it.
+    pub held: bool,
+    /// Tags that functions have set.
+    pub tags: BTreeMap<Arc<str>, u128>,
+    data: Vec<u8>,
+}
+
+impl Packet {
+    /// A packet captured as a whole. Bytes past 2^32 - 1 are cut off.
+    #[must_use]
+    pub fn new(link: Link, time_ns: u64, data: Vec<u8>) -> Self {
+        Packet::snapped(link, time_ns, data, 0)
+    }
+
+    /// A packet of `wire_len` bytes of which `data` was captured; a smaller `wire_len` than that
+    /// is raised to it.
+    #[must_use]
+    pub fn snapped(link: Link, time_ns: u64, mut data: Vec<u8>, wire_len: u32) -> Self {
+        let captured = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        data.truncate(usize::try_from(captured).unwrap_or(usize::MAX));
+        Packet {
+            link,
+            time_ns,
+            wire_len: wire_len.max(captured),
+            ingress: 0,
+            backward: false,
+            held: false,
+            tags: BTreeMap::new(),
+            data,
+        }
+    }
+
+    /// The captured bytes.
+    #[must_use]
+    pub fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// The captured bytes, to be changed in place. Checksums do not follow.
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        &mut self.data
+    }
+
+    /// Gives the captured bytes away.
+    #[must_use]
+    pub fn into_data(self) -> Vec<u8> {
+        self.data
+    }
+
+    /// Finds its headers.
+    #[must_use]
+    pub fn parse(&self) -> Layout {
+        Layout::parse(self.link, &self.data, self.wire_len)
+    }
+
+    /// The captured part of the payload (see [`Layout::payload_offset`]), link padding excluded.
+    #[must_use]
+    pub fn payload(&self, layout: &Layout) -> &[u8] {
+        let end = layout.payload_end.min(self.data.len());
+        self.data.get(layout.payload..end).unwrap_or(&[])
+    }
+
+    /// Adds an outermost 802.1Q tag with this identifier (its low 12 bits), PCP 0 and DEI 0.
+    /// Layouts taken before no longer hold. Returns false, and changes nothing, when there is no
+    /// Ethernet header.
+    pub fn push_vlan(&mut self, id: u16) -> bool {
+        if self.link != Link::Ethernet || self.data.len() < ethernet::LEN {
+            return false;
+        }
+        let Some(wire_len) = self.wire_len.checked_add(4) else { return false };
+        let [tpid_high, tpid_low] = vlan::TPID_8021Q.to_be_bytes();
+        let [high, low] = (id & 0xfff).to_be_bytes();
+        self.data.splice(ethernet::TYPE..ethernet::TYPE, [tpid_high, tpid_low, high, low]);
+        self.wire_len = wire_len;
+        true
+    }
+
+    /// Removes the outermost VLAN tag. Layouts taken before no longer hold. Returns false, and
+    /// changes nothing, when there is none.
+    pub fn pop_vlan(&mut self) -> bool {
+        if !self.parse().has(crate::field::Header::Vlan) {
+            return false;
+        }
+        self.data.drain(ethernet::TYPE..ethernet::TYPE + vlan::LEN);
+        self.wire_len = self.wire_len.saturating_sub(4);
+        true
+    }
+
+    /// The packet's 5-tuple; `None` without an IP header.
+    #[must_use]
+    pub fn flow_key(&self, layout: &Layout) -> Option<FlowKey> {
+        FlowKey::of(self, layout)
+    }
+
+    /// The 5-tuple of the packet that this ICMP error quotes; `None` when it quotes none.
+    #[must_use]
+    pub fn quoted_flow_key(&self, layout: &Layout) -> Option<FlowKey> {
+        FlowKey::of_quoted(self, layout)
+    }
+}

@@ -1,0 +1,73 @@
+//! Ethernet II and 802.3 with LLC/SNAP.
+
+use super::{Stop, Window, be16};
+use crate::malformed::Malformed;
+
+/// Offset of the destination address.
+pub(crate) const DST: usize = 0;
+/// Offset of the source address.
+pub(crate) const SRC: usize = 6;
+/// Offset of the EtherType, length or TPID.
+pub(crate) const TYPE: usize = 12;
+/// Header length.
+pub(crate) const LEN: usize = 14;
+
+/// Largest value of the type field that is an 802.3 length.
+const MAX_LENGTH: u16 = 1500;
+/// LLC header that announces SNAP, and the SNAP organisation code for EtherTypes.
+const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
+
+/// The type field and what is behind the header.
+pub(crate) fn check(window: Window<'_>) -> Result<(u16, Window<'_>), Stop> {
+    let header = window.fixed::<LEN>(Malformed::EthShort)?;
+    Ok((be16(header[TYPE], header[TYPE + 1]), window.skip(LEN)))
+}
+
+/// Resolves an 802.3 length (behind all VLAN tags): the EtherType in a SNAP header or the length
+/// itself, and the payload without padding. Other values of the type field stay as they are.
+pub(crate) fn length_or_type(kind: u16, rest: Window<'_>) -> Result<(u16, Window<'_>), Stop> {
+    if kind > MAX_LENGTH {
+        return Ok((kind, rest));
+    }
+    if usize::from(kind) > rest.wire() {
+        return Err(Stop::Bad(Malformed::EthLength));
+    }
+    let rest = rest.limit(usize::from(kind));
+    match rest.bytes().first_chunk::<8>() {
+        Some(llc) if llc.starts_with(&SNAP) => Ok((be16(llc[6], llc[7]), rest.skip(8))),
+        _ => Ok((kind, rest)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ethernet_below_14_bytes_is_malformed() {
+        let window = Window::new(&[0; 13], 13);
+        assert_eq!(check(window).unwrap_err(), Stop::Bad(Malformed::EthShort));
+        assert_eq!(check(Window::new(&[0; 13], 14)).unwrap_err(), Stop::Cut);
+    }
+
+    #[test]
+    fn snap_gives_ether_type_and_drops_padding() {
+        let mut data = vec![0xaa, 0xaa, 3, 0, 0, 0, 0x08, 0x00, 1, 2, 3];
+        data.extend([0; 30]);
+        let (kind, rest) = length_or_type(11, Window::new(&data, data.len())).unwrap();
+        assert_eq!((kind, rest.bytes()), (0x0800, &[1u8, 2, 3][..]));
+    }
+
+    #[test]
+    fn llc_without_snap_keeps_length_as_type() {
+        let data = [0x42, 0x42, 3, 0, 0, 0, 0, 0, 0, 0];
+        let (kind, rest) = length_or_type(5, Window::new(&data, 10)).unwrap();
+        assert_eq!((kind, rest.wire()), (5, 5));
+    }
+
+    #[test]
+    fn length_beyond_the_wire_is_malformed() {
+        let stop = length_or_type(11, Window::new(&[0; 10], 10)).unwrap_err();
+        assert_eq!(stop, Stop::Bad(Malformed::EthLength));
+    }
+}

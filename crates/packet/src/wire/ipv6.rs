@@ -1,0 +1,166 @@
+//! IPv6 and its extension headers (RFC 8200), jumbograms included (RFC 2675).
+
+use super::ipv4::Fragment;
+use super::{Stop, Window, be16, ipsec, proto};
+use crate::malformed::Malformed;
+
+/// Offset of the payload length.
+pub(crate) const PAYLOAD: usize = 4;
+/// Offset of the next header.
+pub(crate) const NEXT: usize = 6;
+/// Offset of the hop limit.
+pub(crate) const TTL: usize = 7;
+/// Offset of the source address.
+pub(crate) const SRC: usize = 8;
+/// Offset of the destination address.
+pub(crate) const DST: usize = 24;
+/// Length of the fixed header.
+pub(crate) const LEN: usize = 40;
+
+/// Most extension headers that are walked.
+const MAX_EXTENSIONS: usize = 16;
+const JUMBO_OPTION: u8 = 0xc2;
+
+/// A checked header with its extension headers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ipv6<'a> {
+    /// Protocol behind the extension headers.
+    pub(crate) proto: u8,
+    pub(crate) fragment: Fragment,
+    /// Absolute offset of the first authentication header.
+    pub(crate) ah: Option<usize>,
+    /// Absolute offset of the address that stands in the pseudo header: the destination, or the
+    /// final one of a routing header with segments left (RFC 8200 §8.1).
+    pub(crate) pseudo_dst: usize,
+    /// Whether the packet's length is in a jumbo payload option.
+    pub(crate) jumbo: bool,
+    /// What is behind the extension headers.
+    pub(crate) rest: Window<'a>,
+}
+
+/// Checks a header and its extensions against the wire.
+pub(crate) fn check(window: Window<'_>) -> Result<Ipv6<'_>, Stop> {
+    let header = fixed(window)?;
+    let mut payload = usize::from(be16(header[PAYLOAD], header[PAYLOAD + 1]));
+    let mut jumbo = false;
+    if payload == 0 && header[NEXT] == proto::HOP_BY_HOP {
+        (payload, jumbo) = jumbo_length(window.skip(LEN))?.map_or((0, false), |len| (len, true));
+    }
+    if payload > window.wire() - LEN {
+        return Err(Stop::Bad(Malformed::Ip6PayloadLength));
+    }
+    let ip = walk(window, header[NEXT], window.skip(LEN).limit(payload))?;
+    Ok(Ipv6 { jumbo, ..ip })
+}
+
+/// Checks a header quoted in an ICMPv6 error, where the payload length says nothing of the quote.
+pub(crate) fn check_quoted(window: Window<'_>) -> Result<Ipv6<'_>, Stop> {
+    let header = fixed(window)?;
+    walk(window, header[NEXT], window.skip(LEN))
+}
+
+fn fixed(window: Window<'_>) -> Result<&[u8; LEN], Stop> {
+    let header = window.fixed::<LEN>(Malformed::IpShort)?;
+    if header[0] >> 4 != 6 {
+        return Err(Stop::Bad(Malformed::IpVersion));
+    }
+    Ok(header)
+}
+
+/// Walks the extension headers in `rest`, up to the fragment header of a later fragment.
+fn walk<'a>(ip: Window<'a>, next: u8, rest: Window<'a>) -> Result<Ipv6<'a>, Stop> {
+    let mut seen = Ipv6 {
+        proto: next,
+        fragment: Fragment::default(),
+        ah: None,
+        pseudo_dst: ip.at() + DST,
+        jumbo: false,
+        rest,
+    };
+    for _ in 0..MAX_EXTENSIONS {
+        if !is_extension(seen.proto) || seen.fragment.later {
+            return Ok(seen);
+        }
+        seen.step()?;
+    }
+    if is_extension(seen.proto) && !seen.fragment.later {
+        return Err(Stop::Bad(Malformed::Ip6ExtensionDepth));
+    }
+    Ok(seen)
+}
+
+fn is_extension(next: u8) -> bool {
+    use proto::{AH, DESTINATION, FRAGMENT, HIP, HOP_BY_HOP, MOBILITY, ROUTING, SHIM6};
+    matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | AH | DESTINATION | MOBILITY | HIP | SHIM6)
+}
+
+impl Ipv6<'_> {
+    /// Takes one extension header off `rest`.
+    fn step(&mut self) -> Result<(), Stop> {
+        let window = self.rest;
+        if self.proto == proto::AH {
+            self.ah = self.ah.or(Some(window.at()));
+            (self.proto, self.rest) = ipsec::check_ah(window)?;
+            return Ok(());
+        }
+        let header = window.fixed::<8>(Malformed::Ip6ExtensionLength)?;
+        let mut len = 8;
+        match self.proto {
+            proto::FRAGMENT => {
+                let word = be16(header[2], header[3]);
+                self.fragment.later |= word >> 3 != 0;
+                // Offset 0 without more fragments is an atomic fragment: a whole packet (RFC 6946).
+                self.fragment.any |= word & 0xfff9 != 0;
+            }
+            kind => {
+                len += usize::from(header[1]) * 8;
+                let whole = window.first(len, Malformed::Ip6ExtensionLength)?;
+                if kind == proto::ROUTING
+                    && let Some(offset) = final_dst(whole)
+                {
+                    self.pseudo_dst = window.at() + offset;
+                }
+            }
+        }
+        self.proto = header[0];
+        self.rest = window.skip(len);
+        Ok(())
+    }
+}
+
+/// Offset of the final destination in a routing header with segments left: the last address of
+/// types 0 and 2, the first segment of type 4 (RFC 8754).
+fn final_dst(header: &[u8]) -> Option<usize> {
+    let (kind, left) = (header[2], header[3]);
+    let addresses = (header.len() - 8) / 16;
+    if left == 0 || addresses == 0 {
+        return None;
+    }
+    match kind {
+        0 | 2 => Some(8 + (addresses - 1) * 16),
+        4 => Some(8),
+        _ => None,
+    }
+}
+
+/// The length in a jumbo payload option of the hop-by-hop header, if there is one.
+fn jumbo_length(window: Window<'_>) -> Result<Option<usize>, Stop> {
+    let header = window.fixed::<8>(Malformed::Ip6ExtensionLength)?;
+    let len = 8 + usize::from(header[1]) * 8;
+    let whole = window.first(len, Malformed::Ip6ExtensionLength)?;
+    let mut at = 2;
+    while let Some(&kind) = whole.get(at) {
+        if kind == 0 {
+            at += 1;
+            continue;
+        }
+        let Some(&len) = whole.get(at + 1) else { break };
+        if kind == JUMBO_OPTION && len == 4 {
+            let value = whole.get(at + 2..).and_then(|tail| tail.first_chunk::<4>());
+            let length = value.map(|value| u32::from_be_bytes(*value));
+            return Ok(length.and_then(|length| usize::try_from(length).ok()));
+        }
+        at += 2 + usize::from(len);
+    }
+    Ok(None)
+}

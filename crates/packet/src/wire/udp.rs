@@ -1,0 +1,55 @@
+//! UDP (RFC 768).
+
+use super::{Stop, Window, be16};
+use crate::malformed::Malformed;
+
+/// Offset of the length.
+pub(crate) const LENGTH: usize = 4;
+/// Offset of the checksum.
+pub(crate) const CHECKSUM: usize = 6;
+/// Length of the header.
+pub(crate) const LEN: usize = 8;
+
+/// The destination port and the payload. In a fragment the length may exceed what is here; in a
+/// jumbogram it may be 0 (RFC 2675 §4).
+pub(crate) fn check(
+    window: Window<'_>,
+    fragment: bool,
+    jumbo: bool,
+) -> Result<(u16, Window<'_>), Stop> {
+    let header = window.fixed::<LEN>(Malformed::UdpShort)?;
+    let mut len = usize::from(be16(header[LENGTH], header[LENGTH + 1]));
+    if jumbo && len == 0 {
+        len = window.wire();
+    }
+    if len < LEN || (len > window.wire() && !fragment) {
+        return Err(Stop::Bad(Malformed::UdpLength));
+    }
+    Ok((be16(header[2], header[3]), window.limit(len).skip(LEN)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(len: u8) -> [u8; 10] {
+        [0, 53, 0, 99, 0, len, 0, 0, 1, 2]
+    }
+
+    #[test]
+    fn length_out_of_range_is_malformed_but_not_in_fragments() {
+        let bad = Stop::Bad(Malformed::UdpLength);
+        assert_eq!(check(Window::new(&header(7), 10), true, false).unwrap_err(), bad);
+        assert_eq!(check(Window::new(&header(11), 10), false, false).unwrap_err(), bad);
+        assert!(check(Window::new(&header(11), 10), true, false).is_ok());
+        assert_eq!(check(Window::new(&header(0), 10), false, false).unwrap_err(), bad);
+        assert!(check(Window::new(&header(0), 10), false, true).is_ok());
+    }
+
+    #[test]
+    fn bytes_behind_the_length_are_no_payload() {
+        let data = header(9);
+        let (port, rest) = check(Window::new(&data, 10), false, false).unwrap();
+        assert_eq!((port, rest.bytes()), (99, &[1u8][..]));
+    }
+}
