@@ -4,6 +4,7 @@
 pub mod ast;
 pub mod chain;
 pub mod diag;
+pub mod lexer;
 pub mod import;
 pub mod sema;
 pub mod source;
