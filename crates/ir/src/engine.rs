@@ -2,8 +2,56 @@
 
 use crate::chain::{Control, Malformed};
 use crate::model::{Kind, Word};
-use braid_packet::Packet;
+use braid_packet::{FlowKey, Packet};
 use std::collections::BTreeMap;
+
+/// Most visits of functions by one packet that entered, all its copies and answers included, before
+/// what is left of it is lost as `hop_limit`. A held packet goes on counting from where it waited.
+pub const HOP_LIMIT: u32 = 256;
+
+/// Most times that a function runs anew on a packet by `resubmit` before that is a fault.
+pub const RESUBMIT_LIMIT: u32 = 8;
+
+/// Most firings that a timer makes up for when time jumps: one that is behind by more periods than
+/// this when `advance` begins (or a packet or a control change comes) skips the earliest ones, and
+/// counts them in `timers_skipped`.
+pub const CATCH_UP: u64 = 10_000;
+
+/// The loss of packets past [`HOP_LIMIT`].
+pub const LOST_HOP_LIMIT: &str = "hop_limit";
+
+/// The loss of packets that leave by a port or enter by an interface without a link.
+pub const LOST_UNLINKED: &str = "unlinked";
+
+/// Why a program ended early. A packet is then dropped at row `fault`; what the program did before
+/// stays.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Fault {
+    /// An index past the end of a list.
+    Index,
+    /// Division by zero.
+    Division,
+    /// A read of an entry that does not exist, in a table without default.
+    NoEntry,
+    /// Resubmitted more than [`RESUBMIT_LIMIT`] times.
+    Resubmit,
+    /// Bytes that the capture lacks are needed.
+    Truncated,
+}
+
+impl Fault {
+    /// The drop reason.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Fault::Index => "index",
+            Fault::Division => "division",
+            Fault::NoEntry => "no_entry",
+            Fault::Resubmit => "resubmit",
+            Fault::Truncated => "truncated",
+        }
+    }
+}
 
 /// A way to run a chain. All engines give the same results on all inputs; `reference` defines them.
 pub trait Engine {
@@ -118,6 +166,10 @@ pub struct NodeCounters {
     pub rules: BTreeMap<u32, Vec<u64>>,
     /// Assignments refused by each table at capacity, evictions, expiries: by table number.
     pub tables: Vec<TableCounters>,
+    /// Firings of timers that were skipped because time jumped by more than [`CATCH_UP`] periods.
+    pub timers_skipped: u64,
+    /// Runs of timer and expiry programs that ended by a fault.
+    pub background_faults: u64,
 }
 
 /// Packets and bytes (on the wire).
@@ -136,7 +188,8 @@ pub struct TableCounters {
     pub entries: u64,
     /// Entries created.
     pub created: u64,
-    /// Assignments refused at capacity.
+    /// Assignments refused: at capacity, without an entry to live with, or of a new entry while
+    /// one expires.
     pub refused: u64,
     /// Entries evicted at capacity.
     pub evicted: u64,
@@ -164,4 +217,36 @@ pub fn malformed_loss(packet: &Packet, policy: Malformed) -> Option<&'static str
         Malformed::Pass => None,
         Malformed::Drop => packet.parse().malformed(),
     }
+}
+
+/// The worker that a packet belongs to, from 0: `hash` (the operator) of the parts of its `biflow`
+/// key as it enters the chain, modulo the number of workers. The hash is symmetric because the key
+/// is: both directions of a connection have the same. Packets that are not IP belong to worker 0.
+#[must_use]
+pub fn worker(packet: &Packet, workers: u16) -> u16 {
+    if workers <= 1 {
+        return 0;
+    }
+    let Some(key) = packet.flow_key(&packet.parse()) else { return 0 };
+    let args: Vec<_> = flow_words(key.bidirectional()).into_iter().zip(FLOW_WIDTHS).collect();
+    let hash = braid_externs::ops::hash::of_args(&args);
+    u16::try_from(hash % u32::from(workers)).unwrap_or(0)
+}
+
+/// Widths in bits of the parts of a `flow` or `biflow` key.
+pub const FLOW_WIDTHS: [u16; 6] = [8, 128, 128, 8, 16, 16];
+
+/// The parts of a `flow` or `biflow` key in a table: IP version, source, destination, protocol,
+/// source port, destination port.
+#[must_use]
+pub fn flow_words(key: FlowKey) -> [Word; 6] {
+    [key.version.into(), key.src, key.dst, key.proto.into(), key.sport.into(), key.dport.into()]
+}
+
+/// The share of a capacity that one of `parts` shards has: as equal as possible, the first ones
+/// larger by one.
+#[must_use]
+pub fn share(total: u64, parts: u16, part: u16) -> u64 {
+    let parts = u64::from(parts.max(1));
+    total / parts + u64::from(u64::from(part) < total % parts)
 }

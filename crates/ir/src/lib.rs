@@ -3,7 +3,13 @@
 
 pub mod chain;
 pub mod engine;
+pub mod interp;
 pub mod model;
 pub mod routes;
 pub mod rules;
+pub mod show;
+pub mod text;
+pub mod trace;
 pub mod value;
+pub mod verify;
+pub mod visit;

@@ -389,6 +389,7 @@ pub enum SetRef {
 
 /// An operation. `out` is the value it defines.
 #[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs, reason = "each operation's description says what its parts are")]
 pub enum Op {
     /// A constant.
     Const { out: ValueId, value: Word },
@@ -513,8 +514,10 @@ pub struct NewPacket {
     pub payload: NewPayload,
 }
 
-/// The end of a block.
+/// The end of a block. A `row` says where in the source the packet's fate was decided; it is what
+/// drops are accounted under. Only `Count` and faults add to the counters of rows.
 #[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs, reason = "each variant's description says what its parts are")]
 pub enum Term {
     /// Goes on in a later block.
     Jump(Target),

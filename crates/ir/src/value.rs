@@ -1,6 +1,6 @@
 //! Values of parameters: sets, rule sets, route tables, backends, pools, patterns.
 
-use crate::model::Word;
+use crate::model::{ParamTy, Ty, Word};
 
 /// A set of unsigned integers: sorted, disjoint, not adjacent, inclusive intervals.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -147,4 +147,42 @@ impl IntervalSet {
     pub fn iter(&self) -> impl Iterator<Item = Word> + '_ {
         self.0.iter().flat_map(|&(lo, hi)| lo..=hi)
     }
+}
+
+impl ParamValue {
+    /// Whether the value is one of this type: every scalar fits its width, every row has a value
+    /// for each column.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn check(&self, ty: &ParamTy) -> Result<(), String> {
+        match (ty, self) {
+            (ParamTy::Scalar(ty), Self::Scalar(value)) => fits(*ty, *value),
+            (ParamTy::List(columns), Self::List(rows)) => {
+                rows.iter().try_for_each(|row| row_fits(columns, row))
+            }
+            (ParamTy::Backends(columns), Self::Backends(all)) => {
+                all.iter().try_for_each(|one| row_fits(columns, &one.columns))
+            }
+            (ParamTy::Set(ty), Self::Set(set)) | (ParamTy::Pool(ty, _), Self::Pool(set)) => {
+                set.intervals().last().map_or(Ok(()), |(_, hi)| fits(*ty, *hi))
+            }
+            (ParamTy::Rules, Self::Rules(_))
+            | (ParamTy::Routes, Self::Routes(_))
+            | (ParamTy::Patterns, Self::Patterns(_))
+            | (ParamTy::Str, Self::Str(_)) => Ok(()),
+            _ => Err("a value of another type".to_owned()),
+        }
+    }
+}
+
+fn fits(ty: Ty, value: Word) -> Result<(), String> {
+    if value <= ty.max() { Ok(()) } else { Err(format!("{value} does not fit {ty}")) }
+}
+
+fn row_fits(columns: &[(String, Ty)], row: &[Word]) -> Result<(), String> {
+    if row.len() != columns.len() {
+        return Err(format!("a row of {} values for {} columns", row.len(), columns.len()));
+    }
+    columns.iter().zip(row).try_for_each(|((_, ty), value)| fits(*ty, *value))
 }

@@ -1,0 +1,223 @@
+//! Time: what is due runs in the order (time, expiry before timer before held packet, position in
+//! the chain, table or timer or queue, creation).
+
+use super::Reference;
+use super::instance::Instance;
+use super::run::{Env, Role, in_background};
+use super::state::{Cause, end_group};
+use super::table::EntryRef;
+use super::walk::Walk;
+use crate::engine::{CATCH_UP, Outputs};
+use crate::model::{QueueId, StateId};
+use crate::trace::Observer;
+use braid_packet::Packet;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// When entries expire: one item for each entry that lives with no other and has a time-out, in the
+/// order in which they are due. The time may be too early, when the entry was found since: it is
+/// looked at again when its turn comes.
+#[derive(Default)]
+pub(super) struct Expiries(BTreeSet<Expiry>);
+
+/// (deadline, function, table, creation, shard)
+type Expiry = (u64, u16, StateId, u64, usize);
+
+impl Expiries {
+    /// Notes when an entry expires.
+    pub(super) fn schedule(
+        &mut self,
+        instance: &Instance,
+        node: u16,
+        shard: usize,
+        root: EntryRef,
+    ) {
+        if let Some(deadline) = instance.deadline(root, shard) {
+            self.0.insert((deadline, node, root.state, root.id, shard));
+        }
+    }
+
+    /// Forgets all entries of a function.
+    pub(super) fn forget(&mut self, node: u16) {
+        self.0.retain(|expiry| expiry.1 != node);
+    }
+}
+
+/// A held packet.
+pub(super) struct Held {
+    pub(super) packet: Packet,
+    /// Visits of functions so far.
+    pub(super) hops: u32,
+    pub(super) worker: u16,
+}
+
+/// Held packets: by (time, function, queue, order of arrival).
+pub(super) type Waiting = BTreeMap<(u64, u16, QueueId, u64), Held>;
+
+/// What is due next, with its time; the order of variants is that at equal times.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Expiry(u16, StateId, u64, usize),
+    Timer(u16, usize),
+    Release(u16, QueueId, u64),
+}
+
+impl Reference {
+    /// Runs everything that is due by a time, which is then the time, unless it is later already.
+    pub(super) fn advance_to(
+        &mut self,
+        time: u64,
+        out: &mut dyn Outputs,
+        observer: &mut dyn Observer,
+    ) {
+        self.skip_firings(time);
+        while let Some((at, due)) = self.next_due().filter(|(at, _)| *at <= time) {
+            self.now = self.now.max(at);
+            match due {
+                Due::Expiry(node, state, id, shard) => {
+                    let root = EntryRef { state, id };
+                    self.expire(at, node, shard, root, out, observer);
+                }
+                Due::Timer(node, timer) => self.fire(at, node, timer, out, observer),
+                Due::Release(node, queue, id) => {
+                    self.release((at, node, queue, id), out, observer);
+                }
+            }
+        }
+        self.now = self.now.max(time);
+    }
+
+    fn next_due(&self) -> Option<(u64, Due)> {
+        let expiry = self.expiries.0.first();
+        let expiry =
+            expiry.map(|&(at, node, state, id, shard)| (at, Due::Expiry(node, state, id, shard)));
+        let release = self.waiting.first_key_value();
+        let release =
+            release.map(|(&(at, node, queue, id), _)| (at, Due::Release(node, queue, id)));
+        let timers = (0..).zip(&self.nodes).flat_map(|(node, instance)| {
+            let timers = instance.timers.iter().enumerate();
+            timers.filter_map(move |(timer, at)| at.map(|at| (at, Due::Timer(node, timer))))
+        });
+        timers.chain(expiry).chain(release).min()
+    }
+
+    /// The entry expires, unless a packet has found it since.
+    fn expire(
+        &mut self,
+        at: u64,
+        node: u16,
+        shard: usize,
+        root: EntryRef,
+        out: &mut dyn Outputs,
+        observer: &mut dyn Observer,
+    ) {
+        self.expiries.0.remove(&(at, node, root.state, root.id, shard));
+        let instance = &mut self.nodes[usize::from(node)];
+        match instance.deadline(root, shard) {
+            None => {}
+            Some(deadline) if deadline > at => {
+                self.expiries.schedule(instance, node, shard, root);
+            }
+            Some(_) => {
+                let mut env = self.env(node, shard, out, observer);
+                end_group(&mut env, root, Cause::Expired);
+            }
+        }
+    }
+
+    fn env<'a>(
+        &'a mut self,
+        node: u16,
+        shard: usize,
+        out: &'a mut dyn Outputs,
+        observer: &'a mut dyn Observer,
+    ) -> Env<'a> {
+        Env {
+            node,
+            shard,
+            now: self.now,
+            instance: &mut self.nodes[usize::from(node)],
+            expiries: &mut self.expiries,
+            ids: &mut self.ids,
+            out,
+            observer,
+        }
+    }
+
+    /// The first packet starts the timers.
+    pub(super) fn start_timers(&mut self) {
+        if self.started {
+            return;
+        }
+        self.started = true;
+        for instance in &mut self.nodes {
+            for timer in 0..instance.timers.len() {
+                let period = instance.period(timer);
+                instance.timers[timer] = self.now.checked_add(period);
+            }
+        }
+    }
+
+    /// Timers that are too far behind a time skip their earliest firings.
+    fn skip_firings(&mut self, time: u64) {
+        for instance in &mut self.nodes {
+            for timer in 0..instance.timers.len() {
+                let Some(due) = instance.timers[timer].filter(|due| *due <= time) else { continue };
+                let period = instance.period(timer);
+                let behind = (time - due) / period + 1;
+                let skipped = behind.saturating_sub(CATCH_UP);
+                instance.timers[timer] = Some(due + skipped * period);
+                instance.counters.timers_skipped += skipped;
+            }
+        }
+    }
+
+    /// A timer runs, once for each shard.
+    fn fire(
+        &mut self,
+        at: u64,
+        node: u16,
+        timer: usize,
+        out: &mut dyn Outputs,
+        observer: &mut dyn Observer,
+    ) {
+        let instance = &mut self.nodes[usize::from(node)];
+        instance.timers[timer] = at.checked_add(instance.period(timer));
+        let model = instance.model.clone();
+        for shard in 0..self.nodes[usize::from(node)].shards.len() {
+            let env = self.env(node, shard, out, observer);
+            in_background(env, Role::Timer, &model.timers[timer].body);
+        }
+    }
+
+    /// A packet waits in a queue.
+    pub(super) fn hold(&mut self, node: u16, queue: QueueId, until: u64, held: Held) {
+        self.nodes[usize::from(node)].held[queue.index()] += 1;
+        self.waiting.insert((until, node, queue, self.ids), held);
+        self.ids += 1;
+    }
+
+    /// A packet comes back from a queue: its function runs on it anew.
+    fn release(
+        &mut self,
+        key: (u64, u16, QueueId, u64),
+        out: &mut dyn Outputs,
+        observer: &mut dyn Observer,
+    ) {
+        let Some(held) = self.waiting.remove(&key) else { return };
+        let (_, node, queue, _) = key;
+        self.nodes[usize::from(node)].held[queue.index()] -= 1;
+        self.counters.held -= 1;
+        let mut packet = held.packet;
+        packet.time_ns = self.now;
+        packet.held = true;
+        let mut walk = Walk { hops: held.hops, worker: held.worker, out, observer };
+        self.run_alone(node, packet, &mut walk);
+    }
+}
+
+impl Instance {
+    /// A timer's period, at least 1 ns.
+    fn period(&self, timer: usize) -> u64 {
+        self.setting64(self.model.timers[timer].period).max(1)
+    }
+}

@@ -1,0 +1,147 @@
+//! The chain's graph: which port leads where, and which functions see a packet side by side.
+
+use crate::chain::{Chain, Sink, Source};
+use crate::model::{Dest, LEFT, Model, PortId, Program, RIGHT, Term};
+use std::collections::HashMap;
+
+/// Links and groups.
+pub(super) struct Graph {
+    links: HashMap<Source, Sink>,
+    /// For each function, the number of its group.
+    group_of: Vec<usize>,
+    /// Functions of each group, those whose result wins first. Most groups have one member.
+    groups: Vec<Vec<u16>>,
+}
+
+impl Graph {
+    /// The graph of a chain.
+    ///
+    /// # Errors
+    /// Links or priorities that make no sense.
+    pub(super) fn new(chain: &Chain) -> Result<Self, String> {
+        let mut links = HashMap::new();
+        for (source, sink) in &chain.links {
+            check_link(chain, *source, *sink)?;
+            if links.insert(*source, *sink).is_some() {
+                return Err(format!("two links leave from {source:?}"));
+            }
+        }
+        let groups = groups(chain)?;
+        let mut group_of = vec![0; chain.nodes.len()];
+        for (number, members) in groups.iter().enumerate() {
+            for member in members {
+                group_of[usize::from(*member)] = number;
+            }
+        }
+        Ok(Self { links, group_of, groups })
+    }
+
+    /// Where packets that enter at an interface go first.
+    pub(super) fn entry(&self, interface: u16) -> Option<Sink> {
+        self.links.get(&Source::Interface(interface)).copied()
+    }
+
+    /// The functions that see a packet side by side with this one, itself included, in the order
+    /// in which they run.
+    pub(super) fn group(&self, node: u16) -> &[u16] {
+        &self.groups[self.group_of[usize::from(node)]]
+    }
+
+    /// Where a packet goes from a function. Within a group it passes by the other members, which
+    /// have seen it.
+    pub(super) fn next(&self, node: u16, port: PortId) -> Option<Sink> {
+        let group = self.group_of[usize::from(node)];
+        let mut at = (node, port);
+        // Each step passes by one member, so there are at most as many steps as members.
+        for _ in 0..=self.groups[group].len() {
+            let sink = *self.links.get(&Source::Port(at.0, at.1))?;
+            match sink {
+                Sink::Port(next, port) if self.group_of[usize::from(next)] == group => {
+                    at = (next, if port == RIGHT { LEFT } else { RIGHT });
+                }
+                _ => return Some(sink),
+            }
+        }
+        None
+    }
+}
+
+/// The port that a destination means.
+pub(super) fn port(dest: Dest, backward: bool) -> PortId {
+    match (dest, backward) {
+        (Dest::Port(port), _) => port,
+        (Dest::Onward, false) | (Dest::Back, true) => RIGHT,
+        (Dest::Onward, true) | (Dest::Back, false) => LEFT,
+    }
+}
+
+fn check_link(chain: &Chain, source: Source, sink: Sink) -> Result<(), String> {
+    let interface = |number: u16| usize::from(number) < chain.interfaces.len();
+    let port = |node: u16, port: PortId| {
+        chain.nodes.get(usize::from(node)).is_some_and(|n| port.index() < n.model.ports.len())
+    };
+    let from = match source {
+        Source::Interface(number) => interface(number),
+        Source::Port(node, number) => port(node, number),
+    };
+    let to = match sink {
+        Sink::Interface(number) => interface(number),
+        Sink::Port(node, number) => port(node, number),
+    };
+    if from && to { Ok(()) } else { Err(format!("a link from {source:?} to {sink:?}")) }
+}
+
+/// Functions that priorities join, in the order of priority; all others alone.
+fn groups(chain: &Chain) -> Result<Vec<Vec<u16>>, String> {
+    let count = u16::try_from(chain.nodes.len()).map_err(|_| "too many functions".to_owned())?;
+    let mut groups: Vec<Vec<u16>> = (0..count).map(|node| vec![node]).collect();
+    for rule in &chain.priorities {
+        let find = |node: u16| groups.iter().position(|group| group.contains(&node));
+        let (Some(a), Some(b)) = (find(rule.winner), find(rule.loser)) else {
+            return Err("a priority of a function that the chain does not have".to_owned());
+        };
+        if a != b {
+            let joined = groups[a].iter().chain(&groups[b]).copied().collect();
+            groups[a] = joined;
+            groups.remove(b);
+        }
+    }
+    groups.into_iter().map(|group| in_order(chain, group)).collect()
+}
+
+/// Sorts a group: winners before losers, else by position in the chain.
+fn in_order(chain: &Chain, mut rest: Vec<u16>) -> Result<Vec<u16>, String> {
+    rest.sort_unstable();
+    if rest.len() > 1 {
+        for node in &rest {
+            let node = &chain.nodes[usize::from(*node)];
+            if holds(&node.model) {
+                return Err(format!("{} holds packets, so it cannot be under Priority", node.name));
+            }
+        }
+    }
+    let mut sorted = Vec::with_capacity(rest.len());
+    while !rest.is_empty() {
+        let yields = |node: u16| {
+            chain.priorities.iter().any(|rule| rule.loser == node && rest.contains(&rule.winner))
+        };
+        let Some(place) = rest.iter().position(|node| !yields(*node)) else {
+            return Err("priorities that go round in a circle".to_owned());
+        };
+        sorted.push(rest.remove(place));
+    }
+    Ok(sorted)
+}
+
+fn holds(model: &Model) -> bool {
+    has_term(&model.packet, |term| matches!(term, Term::Hold { .. }))
+}
+
+/// Whether a model has a drop of its own.
+pub(super) fn may_drop(model: &Model) -> bool {
+    has_term(&model.packet, |term| matches!(term, Term::Drop { .. }))
+}
+
+fn has_term(program: &Program, wanted: impl Fn(&Term) -> bool) -> bool {
+    program.blocks.iter().any(|block| wanted(&block.term))
+}

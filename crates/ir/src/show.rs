@@ -1,0 +1,155 @@
+//! Scalars and types as text: how values are printed everywhere (text form, events, state, traces).
+
+use crate::model::{Kind, Ty, Word};
+use braid_packet::Field;
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+impl Ty {
+    /// A plain unsigned integer of so many bits.
+    #[must_use]
+    pub const fn uint(width: u16) -> Self {
+        Self { width, kind: Kind::Uint }
+    }
+
+    /// The type of a kind that has one width; 64 bits for `Uint`, which has none.
+    #[must_use]
+    pub const fn of(kind: Kind) -> Self {
+        let width = match kind.width() {
+            Some(width) => width,
+            None => 64,
+        };
+        Self { width, kind }
+    }
+
+    /// Whether the width is allowed and the kind has it.
+    #[must_use]
+    pub fn is_valid(self) -> bool {
+        match self.kind.width() {
+            Some(width) => self.width == width,
+            None => (1..=128).contains(&self.width),
+        }
+    }
+
+    /// The largest value.
+    #[must_use]
+    pub fn max(self) -> Word {
+        max_of(self.width)
+    }
+}
+
+/// The largest value of so many bits (1 to 128).
+#[must_use]
+pub fn max_of(width: u16) -> Word {
+    if width == 0 { 0 } else { Word::MAX >> (128 - u32::from(width.min(128))) }
+}
+
+/// `bool`, `u16`, `ip4`, …; a kind at a width that it doesn't have prints as `ip4/8`.
+impl fmt::Display for Ty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind.width() {
+            None => write!(f, "u{}", self.width),
+            Some(width) if width == self.width => f.write_str(self.kind.name()),
+            Some(_) => write!(f, "{}/{}", self.kind.name(), self.width),
+        }
+    }
+}
+
+/// Kinds with a width of their own, by name.
+pub(crate) const NAMED_KINDS: &[(Kind, &str, u16)] = &[
+    (Kind::Bool, "bool", 1),
+    (Kind::Ip4, "ip4", 32),
+    (Kind::Ip6, "ip6", 128),
+    (Kind::Mac, "mac", 48),
+    (Kind::Port, "port", 16),
+    (Kind::Duration, "duration", 64),
+    (Kind::Time, "time", 64),
+    (Kind::Size, "size", 64),
+    (Kind::Bitrate, "bitrate", 64),
+];
+
+impl Kind {
+    /// The width that all values of this kind have; `None` for plain integers.
+    #[must_use]
+    pub const fn width(self) -> Option<u16> {
+        match self {
+            Kind::Uint => None,
+            Kind::Bool => Some(1),
+            Kind::Port => Some(16),
+            Kind::Ip4 => Some(32),
+            Kind::Mac => Some(48),
+            Kind::Duration | Kind::Time | Kind::Size | Kind::Bitrate => Some(64),
+            Kind::Ip6 => Some(128),
+        }
+    }
+
+    /// Its name in the language (`uint` for plain integers).
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        NAMED_KINDS.iter().find(|(kind, ..)| *kind == self).map_or("uint", |(_, name, _)| name)
+    }
+
+    /// A value as text: addresses as usual, booleans as words, all else in decimal.
+    #[must_use]
+    pub fn show(self, value: Word) -> String {
+        match self {
+            Kind::Bool if value <= 1 => (value == 1).to_string(),
+            Kind::Ip4 => match u32::try_from(value) {
+                Ok(bits) => Ipv4Addr::from(bits).to_string(),
+                Err(_) => value.to_string(),
+            },
+            Kind::Ip6 => Ipv6Addr::from(value).to_string(),
+            Kind::Mac if value <= max_of(48) => mac(value),
+            _ => value.to_string(),
+        }
+    }
+}
+
+fn mac(value: Word) -> String {
+    let bytes = value.to_be_bytes();
+    let hex: Vec<_> = bytes[10..].iter().map(|byte| format!("{byte:02x}")).collect();
+    hex.join(":")
+}
+
+/// Reads a value as [`Kind::show`] prints it: an address, a boolean, a decimal or `0x` number.
+#[must_use]
+pub fn parse_word(text: &str) -> Option<Word> {
+    match text {
+        "true" => return Some(1),
+        "false" => return Some(0),
+        _ => {}
+    }
+    if let Some(hex) = text.strip_prefix("0x") {
+        return Word::from_str_radix(hex, 16).ok();
+    }
+    if !text.contains([':', '.']) {
+        return text.parse().ok();
+    }
+    if let Ok(addr) = text.parse::<Ipv4Addr>() {
+        return Some(Word::from(u32::from(addr)));
+    }
+    text.parse::<Ipv6Addr>().map(u128::from).ok().or_else(|| parse_mac(text))
+}
+
+fn parse_mac(text: &str) -> Option<Word> {
+    let parts: Vec<_> = text.split(':').collect();
+    let bytes = parts.iter().all(|part| part.len() == 2) && parts.len() == 6;
+    bytes.then(|| Word::from_str_radix(&parts.concat(), 16).ok()).flatten()
+}
+
+/// What a field's values denote. Addresses that may be of either family count as plain integers.
+#[must_use]
+pub fn field_kind(field: Field) -> Kind {
+    use Field::*;
+    match field {
+        PktTime => Kind::Time,
+        PktLen | PktPayloadLen => Kind::Size,
+        EthDst | EthSrc | ArpSha | ArpTha => Kind::Mac,
+        ArpSpa | ArpTpa | IpSrc | IpDst | QuotedIpSrc | QuotedIpDst => Kind::Ip4,
+        Ip6Src | Ip6Dst | QuotedIp6Src | QuotedIp6Dst => Kind::Ip6,
+        InetSport | InetDport | L4Sport | L4Dport | TcpSport | TcpDport | UdpSport | UdpDport
+        | QuotedSport | QuotedDport | QuotedInetSport | QuotedInetDport => Kind::Port,
+        _ if field.info().width == 1 => Kind::Bool,
+        _ => Kind::Uint,
+    }
+}

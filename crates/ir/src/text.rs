@@ -1,0 +1,15 @@
+//! The text form of models: `print` and `parse` are inverse. `docs/ir.md` describes it.
+
+mod decl;
+mod names;
+mod ops;
+//mod parse;
+//mod parse_ops;
+//mod parse_value;
+mod print;
+//mod scan;
+mod value;
+
+//pub use parse::parse;
+pub use print::{print, print_program};
+//pub use scan::TextError;
