@@ -132,8 +132,8 @@ pub fn verify(packet: &Packet, layout: &Layout) -> Validity {
     Validity { ip, transport }
 }
 
-/// Computes a packet's checksums from scratch and writes them, in canonical form. What cannot be
-/// computed (fragments, bytes that were not captured) is left.
+/// Computes a packet's checksums from scratch and writes them. What cannot be computed (fragments,
+/// bytes that were not captured) is left.
 pub fn fill(packet: &mut Packet) {
     let layout = packet.parse();
     if layout.has(Header::Ip4) {

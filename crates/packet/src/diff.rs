@@ -1,16 +1,17 @@
 //! What differs between two packets, field by field.
 
-use crate::access::{Place, place};
 use crate::field::{FIELDS, Field, Header};
 use crate::layout::Layout;
 use crate::packet::Packet;
+use crate::place::{Place, bytes, number, place};
 use crate::show::format_field;
 
 /// One thing in which two packets differ.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    /// A field's name, `payload[OFFSET]`, or `byte[OFFSET]` for a byte of a header that no
-    /// field covers. Offsets count from the start of the payload and of the packet.
+    /// A field's name, `link`, `captured`, `payload[OFFSET]` for the payload from its first
+    /// differing byte on, or `byte[OFFSET]` for header bytes or padding that no field covers.
+    /// Offsets count from the start of the payload and of the packet.
     pub what: String,
     /// The first packet's value; `absent` when it has none.
     pub a: String,
@@ -20,6 +21,9 @@ pub struct Difference {
 
 /// Most bytes that a payload difference shows.
 const SHOWN: usize = 8;
+
+/// Most runs of header bytes that are listed.
+const MAX_RUNS: usize = 16;
 
 /// All differences between two packets' bytes: header fields in the order of the field table,
 /// then payload (the first differing bytes), then header bytes that no field covers. Empty exactly
@@ -43,11 +47,12 @@ pub fn diff_fields(a: &Packet, b: &Packet) -> Vec<Difference> {
             explained.extend(place(&layouts.0, info.field));
         }
     }
+    icmp_checksum(a, b, &layouts, &mut found, &mut explained);
     let captured = (a.data().len(), b.data().len());
     if captured.0 != captured.1 {
         found.push(difference("captured", captured.0.to_string(), captured.1.to_string()));
     }
-    payload(a, b, &layouts, &mut found);
+    payload(a, b, &layouts, &explained, &mut found);
     header_bytes(a, b, &layouts, &explained, &mut found);
     found
 }
@@ -56,7 +61,7 @@ fn difference(what: impl Into<String>, a: String, b: String) -> Difference {
     Difference { what: what.into(), a, b }
 }
 
-/// Fields that say nothing that another one does not say.
+/// Whether the field says something that no other compared one says, about the packet itself.
 fn is_compared(field: Field) -> bool {
     use Field::*;
     let other_name = matches!(
@@ -71,12 +76,52 @@ fn is_compared(field: Field) -> bool {
     !(other_name || attribute || either || quoted_either)
 }
 
-fn payload(a: &Packet, b: &Packet, layouts: &(Layout, Layout), found: &mut Vec<Difference>) {
+fn is_explained(explained: &[Place], at: usize) -> bool {
+    explained.iter().any(|place| (place.offset..place.offset + place.len).contains(&at))
+}
+
+/// The checksum of ICMP and ICMPv6, which the field table lacks.
+fn icmp_checksum(
+    a: &Packet,
+    b: &Packet,
+    layouts: &(Layout, Layout),
+    found: &mut Vec<Difference>,
+    explained: &mut Vec<Place>,
+) {
+    for (header, name) in [(Header::Icmp, "icmp.checksum"), (Header::Icmp6, "icmp6.checksum")] {
+        let value = |packet: &Packet, layout: &Layout| {
+            let sum = layout.sum.filter(|_| layout.has(header))?;
+            number(packet.data(), bytes(sum.at, 2))
+        };
+        let values = (value(a, &layouts.0), value(b, &layouts.1));
+        if let (Some(x), Some(y)) = values
+            && x != y
+        {
+            found.push(difference(name, format!("{x:#06x}"), format!("{y:#06x}")));
+            explained.extend(layouts.0.sum.map(|sum| bytes(sum.at, 2)));
+        }
+    }
+}
+
+/// The first differing bytes of the payload. Those that quoted fields explain do not count where
+/// both payloads lie at the same place.
+fn payload(
+    a: &Packet,
+    b: &Packet,
+    layouts: &(Layout, Layout),
+    explained: &[Place],
+    found: &mut Vec<Difference>,
+) {
     let bytes = (a.payload(&layouts.0), b.payload(&layouts.1));
-    if bytes.0 == bytes.1 {
+    let start = layouts.0.payload_offset();
+    let aligned = start == layouts.1.payload_offset();
+    let pairs = bytes.0.iter().zip(bytes.1).enumerate();
+    let same = pairs
+        .take_while(|(at, (x, y))| x == y || aligned && is_explained(explained, start + at))
+        .count();
+    if same == bytes.0.len() && same == bytes.1.len() {
         return;
     }
-    let same = bytes.0.iter().zip(bytes.1).take_while(|(x, y)| x == y).count();
     let text = |bytes: &[u8]| hex(bytes.get(same..).unwrap_or(&[]));
     found.push(difference(format!("payload[{same}]"), text(bytes.0), text(bytes.1)));
 }
@@ -89,8 +134,8 @@ fn hex(bytes: &[u8]) -> String {
     if bytes.len() > SHOWN { shown + "…" } else { shown }
 }
 
-/// Differing bytes outside of the payload that no differing field explains. Where the headers lie
-/// elsewhere in the two packets, only if nothing else was found.
+/// Runs of differing bytes outside of the payload that no differing field explains. Where the
+/// headers lie elsewhere in the two packets, only if nothing else was found.
 fn header_bytes(
     a: &Packet,
     b: &Packet,
@@ -98,19 +143,30 @@ fn header_bytes(
     explained: &[Place],
     found: &mut Vec<Difference>,
 ) {
+    let payload = (layouts.0.payload_offset(), layouts.0.payload_len());
     let comparable = a.data().len() == b.data().len()
-        && layouts.0.payload_offset() == layouts.1.payload_offset()
-        && layouts.0.payload_len() == layouts.1.payload_len();
+        && payload == (layouts.1.payload_offset(), layouts.1.payload_len());
     if !comparable && !found.is_empty() {
         return;
     }
-    let start = layouts.0.payload_offset();
-    let payload = start..start + layouts.0.payload_len();
-    for (at, (x, y)) in a.data().iter().zip(b.data()).enumerate() {
-        let known = comparable && payload.contains(&at)
-            || explained.iter().any(|p| (p.offset..p.offset + p.len).contains(&at));
-        if x != y && !known {
-            found.push(difference(format!("byte[{at}]"), format!("{x:02x}"), format!("{y:02x}")));
+    let pairs: Vec<_> = a.data().iter().zip(b.data()).collect();
+    let differs = |at: usize| {
+        let in_payload = comparable && at >= payload.0 && at - payload.0 < payload.1;
+        pairs.get(at).is_some_and(|(x, y)| x != y) && !in_payload && !is_explained(explained, at)
+    };
+    let mut at = 0;
+    let mut runs = 0;
+    while at < pairs.len() {
+        let len = (at..).take_while(|at| differs(*at)).count();
+        if len > 0 {
+            runs += 1;
+            if runs > MAX_RUNS {
+                found.push(difference("byte", "more".to_owned(), "more".to_owned()));
+                return;
+            }
+            let text = |packet: &Packet| hex(packet.data().get(at..at + len).unwrap_or(&[]));
+            found.push(difference(format!("byte[{at}]"), text(a), text(b)));
         }
+        at += len + 1;
     }
 }

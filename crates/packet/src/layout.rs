@@ -177,44 +177,51 @@ impl Layout {
             Link::Cooked2 => cooked::check2(window)?,
         };
         self.behind(rest);
-        let (mut kind, mut rest) = (kind, rest);
-        for _ in 0..vlan::MAX {
-            if !vlan::is_tag(kind) {
-                break;
-            }
-            (kind, rest) = vlan::check(rest)?;
-        }
+        let (kind, rest) = self.tags(kind, rest, false)?;
         self.network(kind, rest)
     }
 
     fn ethernet(&mut self, window: Window<'_>) -> Result<(), Stop> {
-        let (mut kind, mut rest) = ethernet::check(window)?;
+        let (kind, rest) = ethernet::check(window)?;
         self.add(Header::Eth);
         self.behind(rest);
         (self.ether_type, self.ether_type_at) = (kind, ethernet::TYPE);
-        let mut tags = 0;
-        while vlan::is_tag(kind) {
-            if tags == vlan::MAX {
-                return Err(Stop::Bad(Malformed::VlanDepth));
-            }
-            (kind, rest) = vlan::check(rest)?;
-            match tags {
-                0 => self.add(Header::Vlan),
-                1 => self.add(Header::Vlan2),
-                _ => {}
-            }
-            tags += 1;
-            self.vlan = ethernet::TYPE;
-            self.behind(rest);
-            (self.ether_type, self.ether_type_at) = (kind, ethernet::TYPE + tags * vlan::LEN);
-        }
-        (kind, rest) = ethernet::length_or_type(kind, rest)?;
+        let (kind, rest) = self.tags(kind, rest, true)?;
+        let (kind, rest) = ethernet::length_or_type(kind, rest)?;
         self.ether_type = kind;
         self.behind(rest);
         match kind {
             ether_type::ARP => self.arp(rest),
             _ => self.network(kind, rest),
         }
+    }
+
+    /// Walks VLAN tags; behind Ethernet the first two are headers that models can name.
+    fn tags<'a>(
+        &mut self,
+        mut kind: u16,
+        mut rest: Window<'a>,
+        named: bool,
+    ) -> Result<(u16, Window<'a>), Stop> {
+        let mut tags = 0;
+        while vlan::is_tag(kind) {
+            if tags == vlan::MAX {
+                return Err(Stop::Bad(Malformed::VlanDepth));
+            }
+            (kind, rest) = vlan::check(rest)?;
+            tags += 1;
+            self.behind(rest);
+            if named {
+                self.vlan = ethernet::TYPE;
+                (self.ether_type, self.ether_type_at) = (kind, ethernet::TYPE + tags * vlan::LEN);
+                match tags {
+                    1 => self.add(Header::Vlan),
+                    2 => self.add(Header::Vlan2),
+                    _ => {}
+                }
+            }
+        }
+        Ok((kind, rest))
     }
 
     fn raw_ip(&mut self, window: Window<'_>) -> Result<(), Stop> {

@@ -15,6 +15,7 @@ pub mod flow;
 pub mod layout;
 pub mod malformed;
 pub mod packet;
+mod place;
 pub mod show;
 mod wire;
 
