@@ -1,0 +1,92 @@
+//! Reading input files: plain or gzip, bounded.
+
+use flate2::read::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Most bytes of a file's text, after decompression.
+pub const MAX_TEXT_BYTES: u64 = 256 << 20;
+
+/// Why a file can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The system says why.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It is too long.
+    #[error("more than {} MiB of text", MAX_TEXT_BYTES >> 20)]
+    TooLong,
+    /// It is no text.
+    #[error("not UTF-8 text: line {line} has other bytes")]
+    NotText {
+        /// The first such line, from 1.
+        line: usize,
+    },
+}
+
+/// The text of a file, decompressed if it is gzip (told by its first bytes).
+///
+/// # Errors
+/// When it can't be read, is longer than [`MAX_TEXT_BYTES`], or is no UTF-8 text.
+pub fn read_text(path: &Path) -> Result<String, ReadError> {
+    text(File::open(path)?, MAX_TEXT_BYTES)
+}
+
+fn text(mut input: impl Read, max: u64) -> Result<String, ReadError> {
+    let mut magic = Vec::new();
+    input.by_ref().take(2).read_to_end(&mut magic)?;
+    let is_gzip = magic == [0x1f, 0x8b];
+    let whole = magic.as_slice().chain(input);
+    let bytes =
+        if is_gzip { bounded(MultiGzDecoder::new(whole), max) } else { bounded(whole, max) }?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let before = error.as_bytes().get(..valid).unwrap_or_default();
+        ReadError::NotText { line: before.iter().filter(|&&b| b == b'\n').count() + 1 }
+    })
+}
+
+fn bounded(input: impl Read, max: u64) -> Result<Vec<u8>, ReadError> {
+    let mut bytes = Vec::new();
+    input.take(max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max { Err(ReadError::TooLong) } else { Ok(bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ReadError, read_text, text};
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write;
+    use std::path::Path;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).expect("in memory");
+        encoder.finish().expect("in memory")
+    }
+
+    #[test]
+    fn gzip_and_plain_give_the_same_text() {
+        assert_eq!(text(&b"a\nb\n"[..], 10).expect("short"), "a\nb\n");
+        assert_eq!(text(gzip(b"a\nb\n").as_slice(), 10).expect("short"), "a\nb\n");
+        assert_eq!(text(&b""[..], 10).expect("empty"), "");
+    }
+
+    #[test]
+    fn limit_counts_decompressed_bytes() {
+        assert_eq!(text(&b"1234"[..], 4).expect("at the limit"), "1234");
+        assert!(matches!(text(&b"12345"[..], 4), Err(ReadError::TooLong)));
+        let bomb = gzip(&vec![b'a'; 1 << 20]);
+        assert!(bomb.len() < 1 << 13);
+        assert!(matches!(text(bomb.as_slice(), 1 << 19), Err(ReadError::TooLong)));
+    }
+
+    #[test]
+    fn bad_input_is_an_error_with_its_line() {
+        assert!(matches!(text(&b"a\n\xff"[..], 9), Err(ReadError::NotText { line: 2 })));
+        assert!(matches!(text(&b"\x1f\x8bxx"[..], 9), Err(ReadError::Io(_))));
+        assert!(matches!(read_text(Path::new("/nonexistent")), Err(ReadError::Io(_))));
+    }
+}
