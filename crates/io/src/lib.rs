@@ -51,6 +51,30 @@ pub trait PacketSink {
     fn finish(&mut self) -> Result<(), WriteError>;
 }
 
+impl<T: PacketSource + ?Sized> PacketSource for &mut T {
+    fn next_packet(&mut self) -> Result<Option<Packet>, ReadError> {
+        (**self).next_packet()
+    }
+
+    fn warning(&self) -> Option<Warning> {
+        (**self).warning()
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        (**self).progress()
+    }
+}
+
+impl<T: PacketSink + ?Sized> PacketSink for &mut T {
+    fn write_packet(&mut self, packet: &Packet) -> Result<(), WriteError> {
+        (**self).write_packet(packet)
+    }
+
+    fn finish(&mut self) -> Result<(), WriteError> {
+        (**self).finish()
+    }
+}
+
 /// How far a source has been read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {

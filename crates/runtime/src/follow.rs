@@ -1,0 +1,240 @@
+//! Following flows through the chain, so that a capture taken at one point exercises both
+//! directions of address translators and load balancers.
+//!
+//! The replies in such a capture answer the requests as they were captured, not as they left the
+//! chain. So what a captured request left with is remembered, and a later captured packet of the
+//! opposite direction is rewritten to the opposite of that before it enters, by the interface by
+//! which the request left. The same for ICMP errors, by the packet that they quote, and for the
+//! later fragments of a rewritten IPv4 packet.
+//!
+//! Whichever packet of a flow is translated first makes its direction the request's: packets
+//! of the other direction are replies, and what these leave with is not remembered. Flows that are
+//! not translated need no memory and are taken as they were captured.
+//!
+//! A packet carries its captured 5-tuple through the chain in tags whose names no function can
+//! write, so that what leaves for it is recognised also when it was held on the way, and packets
+//! that functions built are not taken for it. Of several that leave for one packet (copies come
+//! before it) the last counts.
+
+use braid_packet::{Field, FlowKey, Header, Layout, Packet};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Most flows remembered. Translated flows past it are taken as they were captured, and counted.
+pub const FLOW_LIMIT: usize = 1 << 20;
+
+/// Most fragmented packets whose later fragments are awaited; the oldest goes first.
+pub const FRAGMENT_LIMIT: usize = 1 << 12;
+
+/// What following came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FollowCounters {
+    /// Translated flows that are remembered.
+    pub flows: u64,
+    /// Packets that were rewritten before they entered.
+    pub rewritten: u64,
+    /// Packets of translated flows that were not remembered because of [`FLOW_LIMIT`].
+    pub full: u64,
+}
+
+/// The memory of what captured requests left with.
+#[derive(Debug)]
+pub struct Follow {
+    // The standard map: its hash is keyed, and the keys come from the wire.
+    flows: HashMap<FlowKey, Left>,
+    flow_limit: usize,
+    fragments: HashMap<FragmentKey, Left>,
+    /// Fragment keys in the order of their coming.
+    awaited: VecDeque<FragmentKey>,
+    tags: [Arc<str>; 3],
+    counters: FollowCounters,
+}
+
+/// With what a request left, and by which interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Left {
+    key: FlowKey,
+    interface: u16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct FragmentKey {
+    src: u128,
+    dst: u128,
+    proto: u8,
+    id: u128,
+}
+
+impl Default for Follow {
+    fn default() -> Self {
+        Self::with_limit(FLOW_LIMIT)
+    }
+}
+
+impl Follow {
+    /// Remembers at most so many flows.
+    #[must_use]
+    pub fn with_limit(flow_limit: usize) -> Self {
+        Self {
+            flows: HashMap::new(),
+            flow_limit,
+            fragments: HashMap::new(),
+            awaited: VecDeque::new(),
+            tags: ["\0follow.src", "\0follow.dst", "\0follow.rest"].map(Arc::from),
+            counters: FollowCounters::default(),
+        }
+    }
+
+    /// What following came to.
+    #[must_use]
+    pub fn counters(&self) -> FollowCounters {
+        FollowCounters { flows: self.flows.len() as u64, ..self.counters }
+    }
+
+    /// Rewrites a captured packet if it is a reply; gives the interface by which the request left.
+    pub fn reply(&mut self, packet: &mut Packet, layout: &Layout) -> Option<u16> {
+        let left = match packet.quoted_flow_key(layout) {
+            Some(quoted) => self.rewrite_error(packet, layout, quoted),
+            None => self.rewrite_reply(packet, layout),
+        }?;
+        self.counters.rewritten += 1;
+        Some(left.interface)
+    }
+
+    fn rewrite_error(&self, packet: &mut Packet, layout: &Layout, quoted: FlowKey) -> Option<Left> {
+        let left = *self.flows.get(&quoted)?;
+        let outer = packet.flow_key(layout)?;
+        // An error goes to the sender of what it quotes; the destination itself may send it.
+        let mut to = outer;
+        to.dst = if outer.dst == quoted.src { left.key.src } else { outer.dst };
+        to.src = if outer.src == quoted.dst { left.key.dst } else { outer.src };
+        rewrite(packet, layout, &QUOTED, quoted, left.key);
+        rewrite(packet, layout, &OUTER, outer, to);
+        Some(left)
+    }
+
+    fn rewrite_reply(&mut self, packet: &mut Packet, layout: &Layout) -> Option<Left> {
+        let key = packet.flow_key(layout)?;
+        let fragment = fragment_key(packet, layout, key);
+        let left = match (layout.is_later_fragment(), fragment) {
+            (true, Some(fragment)) => *self.fragments.get(&fragment)?,
+            _ => *self.flows.get(&key.reversed())?,
+        };
+        if let (false, Some(fragment)) = (layout.is_later_fragment(), fragment) {
+            self.await_fragments(fragment, left);
+        }
+        rewrite(packet, layout, &OUTER, key, left.key.reversed());
+        Some(left)
+    }
+
+    fn await_fragments(&mut self, fragment: FragmentKey, left: Left) {
+        if self.fragments.insert(fragment, left).is_some() {
+            return;
+        }
+        self.awaited.push_back(fragment);
+        if self.awaited.len() > FRAGMENT_LIMIT
+            && let Some(oldest) = self.awaited.pop_front()
+        {
+            self.fragments.remove(&oldest);
+        }
+    }
+
+    /// Marks a captured packet that enters, so that what leaves for it is recognised.
+    pub fn enter(&self, packet: &mut Packet, layout: &Layout, interface: u16) {
+        let Some(key) = packet.flow_key(layout) else { return };
+        if layout.has(Header::Quoted) {
+            return;
+        }
+        let ports = u128::from(key.sport) << 16 | u128::from(key.dport);
+        let kind = u128::from(key.version) << 8 | u128::from(key.proto);
+        let rest = kind << 48 | ports << 16 | u128::from(interface);
+        for (tag, word) in self.tags.iter().zip([key.src, key.dst, rest]) {
+            packet.tags.insert(Arc::clone(tag), word);
+        }
+    }
+
+    /// Remembers with what a marked packet leaves by an interface, and takes the marks off.
+    pub fn leave(&mut self, packet: &mut Packet, interface: u16) {
+        let [src, dst, rest] = [0, 1, 2].map(|tag| packet.tags.remove(&*self.tags[tag]));
+        let (Some(src), Some(dst), Some(rest)) = (src, dst, rest) else { return };
+        let captured = FlowKey {
+            version: (rest >> 56) as u8,
+            src,
+            dst,
+            proto: (rest >> 48) as u8,
+            sport: (rest >> 32) as u16,
+            dport: (rest >> 16) as u16,
+        };
+        // What goes back to where the packet came from is no translation of it.
+        if rest as u16 == interface {
+            return;
+        }
+        // A key of another version or protocol can't be written into a reply.
+        let writable = |key: &FlowKey| {
+            (key.version, key.proto) == (captured.version, captured.proto) && *key != captured
+        };
+        match packet.flow_key(&packet.parse()).filter(writable) {
+            Some(key) => self.remember(captured, Left { key, interface }),
+            None => drop(self.flows.remove(&captured)),
+        }
+    }
+
+    fn remember(&mut self, captured: FlowKey, left: Left) {
+        if self.flows.len() >= self.flow_limit && !self.flows.contains_key(&captured) {
+            self.counters.full += 1;
+        } else {
+            self.flows.insert(captured, left);
+        }
+    }
+}
+
+/// Identifies the fragments of an IPv4 packet that are fragments. (The identification of IPv6
+/// fragments is in no field; those behind the first are taken as captured.)
+fn fragment_key(packet: &Packet, layout: &Layout, key: FlowKey) -> Option<FragmentKey> {
+    if !layout.is_fragment() {
+        return None;
+    }
+    let id = packet.get(layout, Field::IpId)?;
+    Some(FragmentKey { src: key.src, dst: key.dst, proto: key.proto, id })
+}
+
+/// The writable fields of a flow key.
+struct KeyFields {
+    v4: (Field, Field),
+    v6: (Field, Field),
+    ports: (Header, Field, Field),
+    echo: [(Header, Field); 2],
+}
+
+const OUTER: KeyFields = KeyFields {
+    v4: (Field::IpSrc, Field::IpDst),
+    v6: (Field::Ip6Src, Field::Ip6Dst),
+    ports: (Header::L4, Field::L4Sport, Field::L4Dport),
+    echo: [(Header::IcmpEcho, Field::IcmpId), (Header::Icmp6Echo, Field::Icmp6Id)],
+};
+
+const QUOTED: KeyFields = KeyFields {
+    v4: (Field::QuotedIpSrc, Field::QuotedIpDst),
+    v6: (Field::QuotedIp6Src, Field::QuotedIp6Dst),
+    ports: (Header::QuotedL4, Field::QuotedSport, Field::QuotedDport),
+    echo: [(Header::QuotedEcho, Field::QuotedId); 2],
+};
+
+/// Writes what differs between two keys of one version and protocol.
+fn rewrite(packet: &mut Packet, layout: &Layout, fields: &KeyFields, from: FlowKey, to: FlowKey) {
+    let (src, dst) = if from.version == 4 { fields.v4 } else { fields.v6 };
+    let mut write = |field, from: u128, to: u128| {
+        if from != to {
+            packet.set(layout, field, to);
+        }
+    };
+    write(src, from.src, to.src);
+    write(dst, from.dst, to.dst);
+    let (ports, sport, dport) = fields.ports;
+    if layout.has(ports) {
+        write(sport, from.sport.into(), to.sport.into());
+        write(dport, from.dport.into(), to.dport.into());
+    } else if let Some((_, id)) = fields.echo.iter().find(|(header, _)| layout.has(*header)) {
+        write(*id, from.sport.into(), to.sport.into());
+    }
+}

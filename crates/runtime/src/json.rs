@@ -1,0 +1,84 @@
+//! State and events as JSON lines with sorted keys. Addresses are written as such; times,
+//! durations, sizes and all other numbers as numbers, those past 64 bits as decimal text.
+
+use braid_ir::chain::Chain;
+use braid_ir::engine::{Event, EventValue, StateEntry};
+use braid_ir::model::{Kind, Word};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// An object with sorted keys (whatever features of the library other crates switch on).
+pub(crate) fn object<K: Into<String>>(members: impl IntoIterator<Item = (K, Value)>) -> Value {
+    let sorted: BTreeMap<String, Value> =
+        members.into_iter().map(|(key, value)| (key.into(), value)).collect();
+    Value::Object(sorted.into_iter().collect())
+}
+
+/// A scalar.
+#[must_use]
+pub fn scalar(kind: Kind, value: Word) -> Value {
+    match kind {
+        Kind::Bool => Value::Bool(value != 0),
+        Kind::Ip4 | Kind::Ip6 | Kind::Mac => Value::String(kind.show(value)),
+        Kind::Uint | Kind::Port | Kind::Duration | Kind::Time | Kind::Size | Kind::Bitrate => {
+            u64::try_from(value).map_or_else(|_| Value::String(value.to_string()), Value::from)
+        }
+    }
+}
+
+/// A function's name by its number.
+pub(crate) fn function(chain: &Chain, node: u16) -> Value {
+    chain.nodes.get(usize::from(node)).map_or(Value::Null, |node| Value::from(node.name.as_str()))
+}
+
+/// A state entry: `created_ns`, `expires_ns` (null when it never does), `function`, `key` (a list,
+/// empty for global state), `last_seen_ns`, `table`, `value` (an object for records), and `shard`
+/// in chains with several workers.
+#[must_use]
+pub fn state_entry(chain: &Chain, entry: &StateEntry) -> Value {
+    let value = match &entry.slots[..] {
+        [(name, kind, word)] if name.is_empty() => scalar(*kind, *word),
+        slots => object(slots.iter().map(|(name, kind, word)| (name, scalar(*kind, *word)))),
+    };
+    let mut members = vec![
+        ("created_ns", Value::from(entry.created_ns)),
+        ("expires_ns", entry.expires_ns.map_or(Value::Null, Value::from)),
+        ("function", function(chain, entry.node)),
+        ("key", entry.key.iter().map(|&(kind, word)| scalar(kind, word)).collect()),
+        ("last_seen_ns", Value::from(entry.last_seen_ns)),
+        ("table", Value::from(entry.table.as_str())),
+        ("value", value),
+    ];
+    if chain.workers > 1 {
+        members.push(("shard", Value::from(entry.shard)));
+    }
+    object(members)
+}
+
+/// An event: `event` (its type), `extends` (types, nearest first), `fields` (an object),
+/// `function`, `time_ns`.
+#[must_use]
+pub fn event(chain: &Chain, event: &Event) -> Value {
+    let field = |(name, value): &(String, EventValue)| {
+        let value = match value {
+            EventValue::Scalar(kind, word) => scalar(*kind, *word),
+            EventValue::Str(text) => Value::from(text.as_str()),
+        };
+        (name.clone(), value)
+    };
+    object([
+        ("event", Value::from(event.name.as_str())),
+        ("extends", Value::from(event.ancestors.clone())),
+        ("fields", object(event.fields.iter().map(field))),
+        ("function", function(chain, event.node)),
+        ("time_ns", Value::from(event.time_ns)),
+    ])
+}
+
+/// State entries, a line each.
+pub fn state_lines<'a>(
+    chain: &'a Chain,
+    entries: &'a [StateEntry],
+) -> impl Iterator<Item = String> + 'a {
+    entries.iter().map(|entry| state_entry(chain, entry).to_string())
+}

@@ -1,0 +1,106 @@
+//! Several inputs as one stream in time order.
+
+use braid_io::{PacketSource, ReadError};
+use braid_packet::Packet;
+
+/// Packets that enter a chain.
+pub struct Input<'a> {
+    /// What messages call it, such as the file's name.
+    pub name: String,
+    /// The interface by which they enter, by number; `None`: told by their addresses.
+    pub interface: Option<u16>,
+    /// The packets.
+    pub source: Box<dyn PacketSource + 'a>,
+}
+
+/// The inputs, each with what comes next.
+pub(crate) struct Merge<'a> {
+    inputs: Vec<Waiting<'a>>,
+}
+
+struct Waiting<'a> {
+    input: Input<'a>,
+    /// `None` at the end.
+    next: Option<Result<Packet, ReadError>>,
+    /// Time of the next packet; where the input can't be read, of the one before.
+    time_ns: u64,
+}
+
+impl<'a> Merge<'a> {
+    /// Reads the first packet of each.
+    pub(crate) fn new(inputs: Vec<Input<'a>>) -> Self {
+        let begin = |input| {
+            let mut waiting = Waiting { input, next: None, time_ns: 0 };
+            waiting.read();
+            waiting
+        };
+        Self { inputs: inputs.into_iter().map(begin).collect() }
+    }
+
+    /// The earliest next packet and its input's interface. Of equal times the input declared first
+    /// comes first; within an input the order is kept, also where its time goes back.
+    pub(crate) fn next(&mut self) -> Result<Option<(Option<u16>, Packet)>, (String, ReadError)> {
+        let waiting = self.inputs.iter_mut().filter(|waiting| waiting.next.is_some());
+        let Some(first) = waiting.min_by_key(|waiting| waiting.time_ns) else {
+            return Ok(None);
+        };
+        match first.read() {
+            Some(Ok(packet)) => Ok(Some((first.input.interface, packet))),
+            Some(Err(error)) => Err((first.input.name.clone(), error)),
+            None => Ok(None),
+        }
+    }
+
+    /// Bytes read and in all, of inputs that know.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        let known = self.inputs.iter().filter_map(|waiting| waiting.input.source.progress());
+        known.fold((0, 0), |(read, total), p| (read + p.read, total + p.total))
+    }
+
+    /// What the sources have to say, each with its input's name in front.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let warn = |Waiting { input, .. }: &Waiting<'_>| {
+            input.source.warning().map(|warning| format!("{}: {warning}", input.name))
+        };
+        self.inputs.iter().filter_map(warn).collect()
+    }
+}
+
+impl Waiting<'_> {
+    /// Gives what is next and reads what comes after it.
+    fn read(&mut self) -> Option<Result<Packet, ReadError>> {
+        let after = match self.next {
+            // Nothing comes after an error.
+            Some(Err(_)) => None,
+            _ => self.input.source.next_packet().transpose(),
+        };
+        if let Some(Ok(packet)) = &after {
+            self.time_ns = packet.time_ns;
+        }
+        std::mem::replace(&mut self.next, after)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_io::MemorySource;
+    use braid_packet::Link;
+
+    fn input(interface: u16, times: &[u64]) -> Input<'static> {
+        let packets = times.iter().map(|&time| Packet::new(Link::RawIp, time, vec![]));
+        let source = Box::new(MemorySource::new(packets.collect::<Vec<_>>()));
+        Input { name: String::new(), interface: Some(interface), source }
+    }
+
+    #[test]
+    fn inputs_are_merged_by_time_and_then_by_declaration() {
+        let mut merge =
+            Merge::new(vec![input(7, &[5, 3, 9]), input(8, &[1, 5, 9, 10]), input(9, &[])]);
+        let mut order = Vec::new();
+        while let Some((interface, packet)) = merge.next().unwrap() {
+            order.push((interface.unwrap(), packet.time_ns));
+        }
+        assert_eq!(order, [(8, 1), (7, 5), (7, 3), (8, 5), (7, 9), (8, 9), (8, 10)]);
+    }
+}
