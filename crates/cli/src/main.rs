@@ -1,4 +1,61 @@
-//! The `braid` command: arguments, output, exit codes.
+//! The `braid` command: arguments, output, exit codes. Each command is a file in `commands`.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod answer;
+mod bug;
+mod commands;
+mod load;
+mod output;
+mod progress;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use serde_json::json;
+
+use answer::{BAD_FILE, Failure};
+use output::Output;
+
+/// Network functions written once, chained by policy, run over captures.
+///
+/// Exit codes: 0 yes, 1 no (a difference, errors in a checked file), 2 wrong usage, 3 a file that
+/// cannot be used, 4 Braid contradicts itself, 70 a bug.
+#[derive(Parser)]
+#[command(name = "braid", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: commands::Command,
+    /// Print results as JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    bug::install();
+    let cli = Cli::parse();
+    let output = Output::new(cli.json);
+    let code = match cli.command.run(&output) {
+        Ok(answer) => answer.code(),
+        Err(failure) => fail(&failure, &output),
+    };
+    match output.failure() {
+        Some(why) => {
+            eprintln!("braid: standard output: {why}");
+            ExitCode::from(BAD_FILE)
+        }
+        None => ExitCode::from(code),
+    }
+}
+
+fn fail(failure: &Failure, output: &Output) -> u8 {
+    eprintln!("braid: {}", failure.text.trim_end());
+    if output.json {
+        let mut value = json!({ "error": failure.text.trim_end() });
+        if let Some(diagnostics) = &failure.diagnostics {
+            value["diagnostics"] = diagnostics.clone();
+        }
+        output.value(&value);
+    }
+    failure.code
+}

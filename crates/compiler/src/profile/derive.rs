@@ -37,6 +37,10 @@ const RULES: &[Field] = &[
     Field::L4Sport,
     Field::L4Dport,
     Field::TcpFlags,
+    Field::IcmpType,
+    Field::IcmpCode,
+    Field::Icmp6Type,
+    Field::Icmp6Code,
 ];
 
 /// The action profile of a model.

@@ -1,10 +1,10 @@
 //! Arguments of an instance: a value for each parameter of its model.
 
-use braid_ir::model::Model;
+use braid_ir::model::{Model, Setting, Timer};
 use braid_ir::value::ParamValue;
 
-use super::Functions;
-use crate::ast::{Arg, Ident};
+use super::Scope;
+use crate::ast::{Arg, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 
 /// The values in the order of the parameters. Where one is missing or wrong, that is reported and
@@ -13,7 +13,7 @@ pub(super) fn values(
     model: &Model,
     function: &Ident,
     args: &[Arg],
-    functions: &mut dyn Functions,
+    scope: &mut Scope<'_>,
     diags: &mut Diagnostics,
 ) -> Vec<ParamValue> {
     let given = assign(model, function, args, diags);
@@ -21,7 +21,16 @@ pub(super) fn values(
     let mut missing = Vec::new();
     for (param, arg) in model.params.iter().zip(given) {
         match (arg, &param.default) {
-            (Some(arg), _) => values.extend(functions.value(&arg.value, param, diags)),
+            (Some(arg), _) => {
+                let value = scope.value(&arg.value, &param.ty, diags);
+                values.extend(value.filter(|value| {
+                    let zero = is_zero_period(model, &param.name, value);
+                    if zero {
+                        diags.push(zero_period(&param.name, arg.value.span));
+                    }
+                    !zero
+                }));
+            }
             (None, Some(default)) => values.push(default.clone()),
             (None, None) => missing.push(format!("`{}`", param.name)),
         }
@@ -112,4 +121,19 @@ fn out_of_place(model: &Model, function: &Ident, arg: &Arg, named: bool) -> Diag
     }
     let message = format!("`{}` takes {} arguments", function.text, model.params.len());
     Diagnostic::new(codes::CHAIN_TOO_MANY_ARGUMENTS, message, span, "one too many")
+}
+
+/// Whether the parameter is a timer's period and the value is 0.
+pub(crate) fn is_zero_period(model: &Model, name: &str, value: &ParamValue) -> bool {
+    let period = |timer: &Timer| match timer.period {
+        Setting::Param(param) => model.params.get(param.index()).is_some_and(|p| p.name == name),
+        Setting::Const(_) => false,
+    };
+    *value == ParamValue::Scalar(0) && model.timers.iter().any(period)
+}
+
+/// The finding that goes with [`is_zero_period`].
+pub(crate) fn zero_period(name: &str, span: Span) -> Diagnostic {
+    let message = format!("`{name}` is the period of a timer, which cannot be 0");
+    Diagnostic::new(codes::CHAIN_ZERO_PERIOD, message, span, "a period of 0")
 }

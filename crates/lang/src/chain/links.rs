@@ -5,24 +5,24 @@ use braid_ir::model::{LEFT, PortId, RIGHT};
 
 use rustc_hash::FxHashMap;
 
-use super::{Draft, End, Functions, Link, MAX_LINKS, nodes};
+use super::{Draft, End, Link, MAX_LINKS, Scope, nodes};
 use crate::ast::{Arrow, ChainItem, Ident, PathEnd, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 
 /// Links what the chain's paths and links name, and reports sources that are linked twice.
-pub(super) fn link(draft: &mut Draft<'_>, functions: &mut dyn Functions, diags: &mut Diagnostics) {
+pub(super) fn link(draft: &mut Draft<'_>, scope: &mut Scope<'_>, diags: &mut Diagnostics) {
     let ast = draft.ast;
     let mut joined = 0;
     for item in &ast.items {
         match item {
             ChainItem::Path { ends, arrows, .. } => {
                 joined += 1;
-                path(draft, ends, arrows, functions, diags);
+                path(draft, ends, arrows, scope, diags);
             }
             ChainItem::Link { from, arrow, to, .. } => {
                 joined += 1;
-                let from_end = end(draft, from, functions, diags);
-                let to_end = end(draft, to, functions, diags);
+                let from_end = end(draft, from, scope, diags);
+                let to_end = end(draft, to, scope, diags);
                 if let (Some(a), Some(b)) = (from_end, to_end) {
                     let span = from.span.to(to.span);
                     let a = (a, port(draft, a, from.port.as_ref(), diags));
@@ -62,11 +62,11 @@ fn path(
     draft: &mut Draft<'_>,
     ends: &[PathEnd],
     arrows: &[Arrow],
-    functions: &mut dyn Functions,
+    scope: &mut Scope<'_>,
     diags: &mut Diagnostics,
 ) {
     let found: Vec<Option<End>> =
-        ends.iter().map(|written| end(draft, written, functions, diags)).collect();
+        ends.iter().map(|written| end(draft, written, scope, diags)).collect();
     let mut joints = Vec::with_capacity(ends.len());
     for (at, (written, found)) in ends.iter().zip(&found).enumerate() {
         let inside = at > 0 && at + 1 < ends.len();
@@ -116,19 +116,19 @@ fn is_open(draft: &Draft<'_>, found: &[Option<End>]) -> bool {
 fn end<'a>(
     draft: &mut Draft<'a>,
     written: &PathEnd,
-    functions: &mut dyn Functions,
+    scope: &mut Scope<'_>,
     diags: &mut Diagnostics,
 ) -> Option<End> {
     let name = &written.name;
     if let Some(args) = &written.args {
         let instance = Ident { text: free_name(draft, &name.text), span: name.span };
-        let at = nodes::instance(draft, &instance, name, args, functions, diags)?;
+        let at = nodes::instance(draft, &instance, name, args, scope, diags)?;
         return Some(End::Node(at));
     }
     if let Some(found) = draft.names.get(name.text.as_str()) {
         return Some(*found);
     }
-    diags.push(unknown_end(draft, name, functions));
+    diags.push(unknown_end(draft, name, scope));
     None
 }
 
@@ -142,10 +142,10 @@ fn free_name(draft: &Draft<'_>, function: &str) -> String {
     numbered.into_iter().find(|name| !taken(name)).unwrap_or_default()
 }
 
-fn unknown_end(draft: &Draft<'_>, name: &Ident, functions: &dyn Functions) -> Diagnostic {
+fn unknown_end(draft: &Draft<'_>, name: &Ident, scope: &Scope<'_>) -> Diagnostic {
     let message = format!("`{}` is neither an interface nor an instance of this chain", name.text);
     let diagnostic = Diagnostic::new(codes::CHAIN_UNKNOWN_END, message, name.span, "unknown");
-    if functions.names().contains(&name.text) {
+    if scope.functions.names().contains(&name.text) {
         let help = format!("to use the function here, write `{}(…)` with its arguments", name.text);
         return diagnostic.help(help);
     }

@@ -6,7 +6,7 @@
 //! packets), `policy` checks NFP's rules. All findings of a chain are reported at once; a part that
 //! is broken is left out of the checks after it.
 
-mod args;
+pub(crate) mod args;
 mod graph;
 mod links;
 mod nodes;
@@ -16,12 +16,14 @@ mod reach;
 use std::sync::Arc;
 
 use braid_ir::chain::{self as ir, Sink, Source};
-use braid_ir::model::{Model, ParamDecl};
+use braid_ir::model::{Model, ParamTy, Ty};
 use braid_ir::value::{IntervalSet, ParamValue};
 use rustc_hash::FxHashMap;
 
 use crate::ast::{self, ChainItem, Expr, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes};
+use crate::sema::Env;
+use crate::sema::eval::param_value;
 
 /// Most functions of a chain.
 pub const MAX_FUNCTIONS: usize = 1024;
@@ -34,19 +36,27 @@ pub const MAX_RULES: usize = 4096;
 /// Most workers.
 pub const MAX_WORKERS: u16 = 1024;
 
-/// What a chain needs to know of the rest of the program.
+/// The functions of a program.
 pub trait Functions {
     /// The function of this name: of the file, of those that it uses, or of the library.
     fn find(&mut self, name: &str, diags: &mut Diagnostics) -> Found;
     /// Names of all functions, for suggestions.
     fn names(&self) -> Vec<String>;
-    /// The value of an argument for a parameter; `None` when it was wrong and is reported.
-    fn value(
-        &mut self,
-        value: &Expr,
-        param: &ParamDecl,
-        diags: &mut Diagnostics,
-    ) -> Option<ParamValue>;
+}
+
+/// What a chain needs to know of the rest of the program.
+pub struct Scope<'a> {
+    /// Functions.
+    pub functions: &'a mut dyn Functions,
+    /// What arguments may refer to.
+    pub env: Env<'a>,
+}
+
+impl Scope<'_> {
+    /// The value of an argument; `None` when it is wrong, which is then reported.
+    fn value(&mut self, value: &Expr, ty: &ParamTy, diags: &mut Diagnostics) -> Option<ParamValue> {
+        param_value(ty, value, &self.env, diags)
+    }
 }
 
 /// A function by name.
@@ -65,16 +75,16 @@ pub enum Found {
 /// Resolves a chain. `None` when it has errors, which are then in `diags`.
 pub fn resolve(
     chain: &ast::Chain,
-    functions: &mut dyn Functions,
+    scope: &mut Scope<'_>,
     diags: &mut Diagnostics,
 ) -> Option<ir::Chain> {
     let mut found = Diagnostics::new();
     let mut draft = Draft::new(chain);
-    nodes::declare(&mut draft, functions, &mut found);
-    links::link(&mut draft, functions, &mut found);
+    nodes::declare(&mut draft, scope, &mut found);
+    links::link(&mut draft, scope, &mut found);
     graph::check(&draft, &mut found);
     let (policy, priorities) = policy::check(&draft, &mut found);
-    settings(&mut draft, functions, &mut found);
+    settings(&mut draft, scope, &mut found);
     let failed = found.has_errors() || draft.broken();
     diags.extend(found);
     if failed { None } else { Some(draft.finish(policy, priorities)) }
@@ -180,7 +190,7 @@ impl<'a> Draft<'a> {
 }
 
 /// `malformed`, `seed`, `workers`.
-fn settings(draft: &mut Draft<'_>, functions: &mut dyn Functions, diags: &mut Diagnostics) {
+fn settings(draft: &mut Draft<'_>, scope: &mut Scope<'_>, diags: &mut Diagnostics) {
     let mut seen: FxHashMap<&str, Span> = FxHashMap::default();
     for item in &draft.ast.items {
         let (name, span) = match item {
@@ -199,7 +209,7 @@ fn settings(draft: &mut Draft<'_>, functions: &mut dyn Functions, diags: &mut Di
         match item {
             ChainItem::Malformed(what) => malformed(&mut draft.malformed, what, diags),
             ChainItem::Setting { name, value } => {
-                if let Some(number) = number(name, value, functions, diags) {
+                if let Some(number) = number(name, value, scope, diags) {
                     match name.text.as_str() {
                         "seed" => draft.seed = number,
                         _ => draft.workers = u16::try_from(number).unwrap_or(1),
@@ -228,7 +238,7 @@ fn malformed(setting: &mut ir::Malformed, what: &Ident, diags: &mut Diagnostics)
 fn number(
     name: &Ident,
     value: &Expr,
-    functions: &mut dyn Functions,
+    scope: &mut Scope<'_>,
     diags: &mut Diagnostics,
 ) -> Option<u64> {
     let least: u64 = match name.text.as_str() {
@@ -244,13 +254,8 @@ fn number(
         }
     };
     let most = if least == 0 { u64::MAX } else { u64::from(MAX_WORKERS) };
-    let ty = braid_ir::model::Ty { width: 64, kind: braid_ir::model::Kind::Uint };
-    let decl = ParamDecl {
-        name: name.text.clone(),
-        ty: braid_ir::model::ParamTy::Scalar(ty),
-        default: None,
-    };
-    let ParamValue::Scalar(word) = functions.value(value, &decl, diags)? else { return None };
+    let ty = ParamTy::Scalar(Ty::uint(64));
+    let ParamValue::Scalar(word) = scope.value(value, &ty, diags)? else { return None };
     let number = u64::try_from(word).ok().filter(|number| (least..=most).contains(number));
     if number.is_none() {
         let message = format!("`{}` is {word}, which is not in {least} to {most}", name.text);

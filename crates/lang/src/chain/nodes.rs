@@ -3,22 +3,18 @@
 use braid_ir::model::Word;
 use braid_ir::value::IntervalSet;
 
-use super::{Draft, End, Found, Functions, Interface, MAX_FUNCTIONS, MAX_INTERFACES, Node, args};
+use super::{Draft, End, Found, Interface, MAX_FUNCTIONS, MAX_INTERFACES, Node, Scope, args};
 use crate::ast::{Arg, ChainItem, Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 
 /// Declares the interfaces and instances of the chain, in order.
-pub(super) fn declare(
-    draft: &mut Draft<'_>,
-    functions: &mut dyn Functions,
-    diags: &mut Diagnostics,
-) {
+pub(super) fn declare(draft: &mut Draft<'_>, scope: &mut Scope<'_>, diags: &mut Diagnostics) {
     let ast = draft.ast;
     for item in &ast.items {
         match item {
             ChainItem::Interface { name, behind, .. } => interface(draft, name, behind, diags),
             ChainItem::Instance { name, function, args, .. } => {
-                if let Some(at) = instance(draft, name, function, args, functions, diags) {
+                if let Some(at) = instance(draft, name, function, args, scope, diags) {
                     name_it(draft, name, End::Node(at), diags);
                 }
             }
@@ -51,7 +47,7 @@ pub(super) fn instance(
     name: &Ident,
     function: &Ident,
     args: &[Arg],
-    functions: &mut dyn Functions,
+    scope: &mut Scope<'_>,
     diags: &mut Diagnostics,
 ) -> Option<u16> {
     if draft.nodes.len() >= MAX_FUNCTIONS {
@@ -59,7 +55,7 @@ pub(super) fn instance(
         diags.push(Diagnostic::new(codes::CHAIN_TOO_LARGE, message, name.span, "one too many"));
         return None;
     }
-    let model = match functions.find(&function.text, diags) {
+    let model = match scope.functions.find(&function.text, diags) {
         Found::Model(model) => Some(model),
         Found::Broken => None,
         Found::Stream => {
@@ -67,12 +63,12 @@ pub(super) fn instance(
             None
         }
         Found::Unknown => {
-            diags.push(unknown_function(function, functions));
+            diags.push(unknown_function(function, scope));
             None
         }
     };
     let params = match &model {
-        Some(model) => args::values(model, function, args, functions, diags),
+        Some(model) => args::values(model, function, args, scope, diags),
         None => Vec::new(),
     };
     let at = u16::try_from(draft.nodes.len()).ok()?;
@@ -86,9 +82,9 @@ fn stream(function: &Ident) -> Diagnostic {
         .note("stream functions are checked now and run in a later version")
 }
 
-fn unknown_function(function: &Ident, functions: &dyn Functions) -> Diagnostic {
+fn unknown_function(function: &Ident, scope: &Scope<'_>) -> Diagnostic {
     let name = &function.text;
-    let names = functions.names();
+    let names = scope.functions.names();
     let help = did_you_mean_help(name, names.iter().map(String::as_str));
     Diagnostic::new(
         codes::CHAIN_UNKNOWN_FUNCTION,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use braid_ir::chain::{self as ir, Sink, Source};
-use braid_ir::model::{LEFT, RIGHT};
+use braid_ir::model::{LEFT, Model, RIGHT, Term};
 use rustc_hash::FxHashMap;
 
 use super::{Draft, End, MAX_RULES, graph};
@@ -276,25 +276,15 @@ impl Policy<'_, '_> {
     fn priorities(&self, diags: &mut Diagnostics) {
         use ir::PolicyRule::{Order, Priority};
         for (a, b) in self.pairs() {
-            match (a.rule, b.rule) {
-                (Priority(x, y), Order(v, w)) | (Order(v, w), Priority(x, y))
-                    if (x, y) == (v, w) || (x, y) == (w, v) =>
-                {
-                    let why = "in parallel or one after the other?";
-                    diags.push(self.conflict(codes::PRIORITY_AGAINST_ORDER, a, b, why));
-                }
-                (Priority(x, y), Priority(v, w)) if (x, y) != (w, v) => {
-                    let common = [x, y].into_iter().find(|node| *node == v || *node == w);
-                    if let Some(node) = common {
-                        let message = format!("`{}` is in two Priority rules", self.name(node));
-                        diags.push(
-                            Diagnostic::new(codes::PRIORITY_OVERLAP, message, b.span, "and here")
-                                .label(a.span, "here")
-                                .help("a function runs in parallel with one neighbour at most"),
-                        );
-                    }
-                }
-                _ => {}
+            let (pair, order) = match (a.rule, b.rule) {
+                (Priority(x, y), Order(v, w)) | (Order(v, w), Priority(x, y)) => ((x, y), (v, w)),
+                _ => continue,
+            };
+            // Functions that priorities join, directly or by others between them, are parallel.
+            let touches = order.0 == pair.0 || order.0 == pair.1;
+            if touches && self.parallel(order.0).contains(&order.1) {
+                let why = "in parallel or one after the other?";
+                diags.push(self.conflict(codes::PRIORITY_AGAINST_ORDER, a, b, why));
             }
         }
         for rule in self.rules {
@@ -302,7 +292,42 @@ impl Policy<'_, '_> {
                 if let Some(diagnostic) = self.apart(*rule, winner, loser) {
                     diags.push(diagnostic);
                 }
+                for node in [winner, loser] {
+                    self.holds(*rule, node, diags);
+                }
             }
+        }
+    }
+
+    /// The functions that run in parallel with this one, itself included.
+    fn parallel(&self, node: u16) -> BTreeSet<u16> {
+        let mut seen = BTreeSet::from([node]);
+        let mut next = vec![node];
+        while let Some(node) = next.pop() {
+            for rule in self.rules {
+                let ir::PolicyRule::Priority(a, b) = rule.rule else { continue };
+                let other = if a == node { b } else { a };
+                if (a == node || b == node) && seen.insert(other) {
+                    next.push(other);
+                }
+            }
+        }
+        seen
+    }
+
+    /// A held packet comes back later, when the other function's result is long gone.
+    fn holds(&self, rule: Rule, node: u16, diags: &mut Diagnostics) {
+        let node = &self.draft.nodes[usize::from(node)];
+        let holds = |model: &std::sync::Arc<Model>| {
+            model.packet.blocks.iter().any(|block| matches!(block.term, Term::Hold { .. }))
+        };
+        if node.model.as_ref().is_some_and(holds) {
+            let message = format!("`{}` holds packets, so it cannot run in parallel", node.name);
+            diags.push(
+                Diagnostic::new(codes::PRIORITY_HOLDS, message, rule.span, "")
+                    .label(node.span, "holds packets")
+                    .help("use Order instead"),
+            );
         }
     }
 

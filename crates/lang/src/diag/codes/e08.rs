@@ -61,8 +61,8 @@ codes! {
     wrong: "nf pass_on() { output; }\nchain c { f = pass_on(); g = pass_on(); path f <-> g; policy { Priority(f > g); Position(f, first); } }",
     right: "nf pass_on() { output; }\nchain c { f = pass_on(); g = pass_on(); path f <-> g; policy { Priority(f > g); } }";
 
-    PRIORITY_OVERLAP = 813, Error, "a function in two priorities",
-    "A function runs in parallel with at most one neighbour.",
-    wrong: "nf pass_on() { output; }\nchain c { f = pass_on(); g = pass_on(); h = pass_on(); path f <-> g <-> h; policy { Priority(f > g); Priority(g > h); } }",
-    right: "nf pass_on() { output; }\nchain c { f = pass_on(); g = pass_on(); h = pass_on(); path f <-> g <-> h; policy { Priority(f > g); } }";
+    PRIORITY_HOLDS = 813, Error, "a priority of a function that holds packets",
+    "Functions with a priority between them decide about a packet together. One that holds packets decides later, so there would be nothing to decide together.",
+    wrong: "nf pass_on() { output; }\nnf late() { queue q capacity 10; match { pkt.held => output; else => hold q for 1 s else drop; } }\nchain c { f = late(); g = pass_on(); path f <-> g; policy { Priority(f > g); } }",
+    right: "nf pass_on() { output; }\nnf late() { queue q capacity 10; match { pkt.held => output; else => hold q for 1 s else drop; } }\nchain c { f = late(); g = pass_on(); path f <-> g; policy { Order(f, before, g); } }";
 }

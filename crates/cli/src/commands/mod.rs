@@ -1,0 +1,38 @@
+//! The commands, one file each. A new one is a file here, a `mod` line and a variant.
+
+mod actions;
+mod check;
+mod explain;
+mod fmt;
+mod ir;
+mod nfs;
+
+use clap::Subcommand;
+
+use crate::answer::Outcome;
+use crate::output::Output;
+
+/// What to do.
+#[derive(Subcommand)]
+pub enum Command {
+    Check(check::Args),
+    Fmt(fmt::Args),
+    Actions(actions::Args),
+    Nfs(nfs::Args),
+    Explain(explain::Args),
+    Ir(ir::Args),
+}
+
+impl Command {
+    /// Does it.
+    pub fn run(self, output: &Output) -> Outcome {
+        match self {
+            Command::Check(args) => check::run(&args, output),
+            Command::Fmt(args) => fmt::run(&args, output),
+            Command::Actions(args) => actions::run(&args, output),
+            Command::Nfs(args) => nfs::run(&args, output),
+            Command::Explain(args) => explain::run(&args, output),
+            Command::Ir(args) => ir::run(&args, output),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Standard output: text or JSON. A reader that closes the pipe early is no error: what it did not
+//! want is not written, and the command's answer stays what it is.
+
+use std::cell::Cell;
+use std::io::{self, ErrorKind, Write};
+
+use serde::Serialize;
+
+/// Where results go.
+pub struct Output {
+    /// Whether the person asked for JSON.
+    pub json: bool,
+    closed: Cell<bool>,
+    failed: Cell<Option<ErrorKind>>,
+}
+
+impl Output {
+    /// Standard output.
+    pub fn new(json: bool) -> Self {
+        Self { json, closed: Cell::new(false), failed: Cell::new(None) }
+    }
+
+    /// Prints text as it is.
+    pub fn text(&self, text: impl AsRef<str>) {
+        if self.closed.get() {
+            return;
+        }
+        let mut out = io::stdout().lock();
+        let result = out.write_all(text.as_ref().as_bytes()).and_then(|()| out.flush());
+        if let Err(error) = result {
+            self.closed.set(true);
+            if error.kind() != ErrorKind::BrokenPipe {
+                self.failed.set(Some(error.kind()));
+            }
+        }
+    }
+
+    /// Prints a value as JSON with a line end.
+    pub fn value(&self, value: &impl Serialize) {
+        match serde_json::to_string_pretty(value) {
+            Ok(text) => self.text(text + "\n"),
+            Err(_) => self.failed.set(Some(ErrorKind::InvalidData)),
+        }
+    }
+
+    /// Why something could not be written, if so: a full disk, but not a closed pipe.
+    pub fn failure(&self) -> Option<ErrorKind> {
+        self.failed.get()
+    }
+}

@@ -1,0 +1,65 @@
+//! Tables for people: columns aligned by spaces.
+
+/// How a column is aligned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// Text.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Rows under a head, two spaces between columns, no space at line ends.
+pub fn table(head: &[(&str, Align)], rows: &[Vec<String>]) -> String {
+    let width = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
+        cells.chain([head[at].0.chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let first: Vec<String> = head.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let mut text = String::new();
+    for row in std::iter::once(&first).chain(rows) {
+        let mut line = String::new();
+        for ((cell, width), (_, align)) in row.iter().zip(&widths).zip(head) {
+            let width = *width;
+            match align {
+                Align::Left => line.push_str(&format!("{cell:<width$}  ")),
+                Align::Right => line.push_str(&format!("{cell:>width$}  ")),
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// `1234567` as `1,234,567`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_get_a_comma_every_three_digits() {
+        let texts = [0, 999, 1_000, 123_456, 1_234_567].map(count);
+        assert_eq!(texts, ["0", "999", "1,000", "123,456", "1,234,567"]);
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [vec!["a".into(), "1,000".into()], vec!["long".into(), "7".into()]];
+        let text = table(&[("nf", Align::Left), ("in", Align::Right)], &rows);
+        assert_eq!(text, "nf       in\na     1,000\nlong      7\n");
+    }
+}
