@@ -139,6 +139,9 @@ fn one_rule(rule: &Rule) -> String {
     if rule.tcp_flags != (0, 0) {
         put("flags", format!("{} mask {}", rule.tcp_flags.0, rule.tcp_flags.1));
     }
+    if rule.icmp != (0, 0) {
+        put("icmp", format!("{} mask {}", rule.icmp.0, rule.icmp.1));
+    }
     if rule.line != 0 {
         put("line", rule.line.to_string());
     }
