@@ -3,13 +3,13 @@
 mod decl;
 mod names;
 mod ops;
-//mod parse;
-//mod parse_ops;
-//mod parse_value;
+mod parse;
+mod parse_ops;
+mod parse_value;
 mod print;
-//mod scan;
+mod scan;
 mod value;
 
-//pub use parse::parse;
+pub use parse::parse;
 pub use print::{print, print_program};
-//pub use scan::TextError;
+pub use scan::TextError;

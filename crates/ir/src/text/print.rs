@@ -72,8 +72,3 @@ pub(super) fn ty(program: &Program, value: ValueId) -> Ty {
     let index = usize::try_from(value.0).unwrap_or(usize::MAX);
     program.values.get(index).copied().unwrap_or(Ty::uint(1))
 }
-
-/// Patterns as a list of lines of a pattern file.
-pub(super) fn patterns(_patterns: &braid_externs::patterns::PatternSet) -> String {
-    "patterns []".to_owned()
-}

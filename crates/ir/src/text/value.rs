@@ -3,6 +3,8 @@
 use super::names::{POOL_ORDERS, is_word, name_of};
 use crate::model::{EventTy, Kind, Model, ParamTy, Setting, Ty, Word};
 use crate::value::{Backend, IntervalSet, ParamValue, Rule, RuleAddrs, RuleSet};
+use braid_externs::PatternSet;
+use braid_externs::patterns::{Matcher, Pattern};
 use std::fmt::Write;
 
 /// A name as it is declared: a word, or quoted.
@@ -87,11 +89,24 @@ pub(super) fn param_value(value: &ParamValue, ty: &ParamTy) -> String {
         ParamValue::Set(members) => format!("set {}", set(members, kind)),
         ParamValue::Rules(rules) => rule_set(rules),
         ParamValue::Routes(table) => routes(table),
-        ParamValue::Patterns(patterns) => super::print::patterns(patterns),
+        ParamValue::Patterns(patterns) => self::patterns(patterns),
         ParamValue::Pool(members) => format!("pool {}", set(members, kind)),
         ParamValue::Backends(all) => format!("backends [{}]", list(all, |one| backend(one, of))),
         ParamValue::Str(text) => format!("{text:?}"),
     }
+}
+
+fn patterns(set: &PatternSet) -> String {
+    let flag = |nocase: bool| if nocase { " nocase" } else { "" };
+    let one = |pattern: &Pattern| match &pattern.matcher {
+        Matcher::Literal { bytes, nocase } => {
+            format!("{} \"{}\"{}", pattern.number, bytes.escape_ascii(), flag(*nocase))
+        }
+        Matcher::Regex { source, nocase } => {
+            format!("{} regex {source:?}{}", pattern.number, flag(*nocase))
+        }
+    };
+    format!("patterns {{{}}}", list(set.patterns(), one))
 }
 
 fn routes(table: &crate::routes::RouteTable) -> String {
@@ -138,6 +153,9 @@ fn one_rule(rule: &Rule) -> String {
     }
     if rule.tcp_flags != (0, 0) {
         put("flags", format!("{} mask {}", rule.tcp_flags.0, rule.tcp_flags.1));
+    }
+    if rule.icmp != (0, 0) {
+        put("icmp", format!("{} mask {}", rule.icmp.0, rule.icmp.1));
     }
     if rule.icmp != (0, 0) {
         put("icmp", format!("{} mask {}", rule.icmp.0, rule.icmp.1));

@@ -1,0 +1,231 @@
+//! Parses models: the declarations; `parse_ops` has the programs.
+
+use super::names::resolve;
+use super::parse_ops::program;
+use super::parse_value::{columns, event_ty, param_ty, param_value, setting, ty};
+use super::scan::{Result, Scan, TextError};
+use crate::model::{
+    EventDecl, Granularity, Model, ParamDecl, Program, QueueDecl, RowDecl, Setting, StateDecl,
+    StateId, TagDecl, Timer, WhenFull,
+};
+use braid_packet::Field;
+
+/// Parses the text form of a model. Names are declared before they are used. The result may not
+/// verify.
+///
+/// # Errors
+/// The first thing that is not as `docs/ir.md` says, with its place.
+pub fn parse(text: &str) -> std::result::Result<Model, TextError> {
+    let mut scan = Scan::new(text);
+    scan.expect_word("model")?;
+    let mut model = empty(scan.name()?);
+    scan.expect("{")?;
+    let mut partners = Vec::new();
+    while !scan.eat("}") {
+        declaration(&mut scan, &mut model, &mut partners)?;
+    }
+    for (index, word) in partners {
+        model.state[index].lives_with = Some(state_named(&scan, &model, word)?);
+    }
+    if scan.at_end() { Ok(model) } else { scan.error("expected nothing behind the model") }
+}
+
+fn empty(name: String) -> Model {
+    Model {
+        name,
+        ports: vec!["left".to_owned(), "right".to_owned()],
+        params: Vec::new(),
+        state: Vec::new(),
+        queues: Vec::new(),
+        events: Vec::new(),
+        tags: Vec::new(),
+        rows: Vec::new(),
+        reasons: Vec::new(),
+        packet: Program::default(),
+        expire: Vec::new(),
+        timers: Vec::new(),
+    }
+}
+
+/// States that live with others, by number, and the names of those, which may come later.
+type Partners<'a> = Vec<(usize, &'a str)>;
+
+fn declaration<'a>(
+    scan: &mut Scan<'a>,
+    model: &mut Model,
+    partners: &mut Partners<'a>,
+) -> Result<()> {
+    match scan.word()? {
+        "ports" => {
+            model.ports = vec![scan.name()?];
+            while scan.eat(",") {
+                model.ports.push(scan.name()?);
+            }
+        }
+        "param" => {
+            let param = param(scan)?;
+            model.params.push(param);
+        }
+        "state" => {
+            let (state, partner) = state(scan, model)?;
+            partners.extend(partner.map(|word| (model.state.len(), word)));
+            model.state.push(state);
+        }
+        "queue" => {
+            let name = scan.name()?;
+            scan.expect_word("capacity")?;
+            let capacity = setting(scan, model)?;
+            model.queues.push(QueueDecl { name, capacity });
+        }
+        "event" => {
+            let event = event(scan)?;
+            model.events.push(event);
+        }
+        "tag" => {
+            let name = scan.name()?;
+            scan.expect(":")?;
+            model.tags.push(TagDecl { name, ty: ty(scan)? });
+        }
+        "row" => {
+            let label = scan.string()?;
+            let line = if scan.eat_word("line") { scan.number()? } else { 0 };
+            let text = if scan.eat_word("text") { scan.string()? } else { String::new() };
+            model.rows.push(RowDecl { label, text, line });
+        }
+        "reason" => model.reasons.push(scan.string()?),
+        "packet" => model.packet = program(scan, model)?,
+        "expire" => {
+            let state = state_ref(scan, model)?;
+            let program = program(scan, model)?;
+            model.expire.push((state, program));
+        }
+        "every" => {
+            let period = setting(scan, model)?;
+            let body = program(scan, model)?;
+            model.timers.push(Timer { period, body });
+        }
+        word => return scan.error(format!("`{word}` is not a declaration")),
+    }
+    Ok(())
+}
+
+fn param(scan: &mut Scan<'_>) -> Result<ParamDecl> {
+    let name = scan.name()?;
+    scan.expect(":")?;
+    let ty = param_ty(scan)?;
+    let default = if scan.eat("=") { Some(param_value(scan)?) } else { None };
+    Ok(ParamDecl { name, ty, default })
+}
+
+fn event(scan: &mut Scan<'_>) -> Result<EventDecl> {
+    let name = scan.name()?;
+    let mut ancestors = Vec::new();
+    if scan.eat_word("extends") {
+        ancestors.push(scan.name()?);
+        while scan.eat(",") {
+            ancestors.push(scan.name()?);
+        }
+    }
+    scan.expect("{")?;
+    let fields = scan.items("}", |scan| {
+        let name = scan.name()?;
+        scan.expect(":")?;
+        Ok((name, event_ty(scan)?))
+    })?;
+    Ok(EventDecl { name, ancestors, fields })
+}
+
+fn state_ref(scan: &mut Scan<'_>, model: &Model) -> Result<StateId> {
+    let word = scan.word()?;
+    state_named(scan, model, word)
+}
+
+fn state_named(scan: &Scan<'_>, model: &Model, word: &str) -> Result<StateId> {
+    match resolve("state", model.state.iter().map(|decl| &*decl.name), word) {
+        Some(state) => Ok(StateId(state)),
+        None => scan.error(format!("no state `{word}`")),
+    }
+}
+
+/// A state, and the name of the one that it lives with.
+fn state<'a>(scan: &mut Scan<'a>, model: &Model) -> Result<(StateDecl, Option<&'a str>)> {
+    let name = scan.name()?;
+    scan.expect(":")?;
+    let slots = columns(scan)?;
+    let mut state = StateDecl {
+        name,
+        granularity: granularity(scan)?,
+        slots,
+        default: None,
+        capacity: Setting::Const(1),
+        when_full: WhenFull::Refuse,
+        idle: None,
+        hard: None,
+        tick: Setting::Const(1),
+        lives_with: None,
+        sharded: false,
+    };
+    if scan.eat_word("default") {
+        scan.expect("(")?;
+        state.default = Some(scan.items(")", |scan| setting(scan, model))?);
+    }
+    let mut partner = None;
+    loop {
+        if scan.eat_word("lives") {
+            scan.expect_word("with")?;
+            partner = Some(scan.word()?);
+        } else if !state_option(scan, model, &mut state)? {
+            return Ok((state, partner));
+        }
+    }
+}
+
+/// Reads an option of a state, if there is one more.
+fn state_option(scan: &mut Scan<'_>, model: &Model, state: &mut StateDecl) -> Result<bool> {
+    if scan.eat_word("idle") {
+        state.idle = Some(setting(scan, model)?);
+    } else if scan.eat_word("hard") {
+        state.hard = Some(setting(scan, model)?);
+    } else if scan.eat_word("capacity") {
+        state.capacity = setting(scan, model)?;
+    } else if scan.eat_word("full") {
+        state.when_full = match scan.word()? {
+            "refuse" => WhenFull::Refuse,
+            "evict_oldest" => WhenFull::EvictOldest,
+            _ => return scan.error("expected `refuse` or `evict_oldest`"),
+        };
+    } else if scan.eat_word("tick") {
+        state.tick = setting(scan, model)?;
+    } else if scan.eat_word("sharded") {
+        state.sharded = true;
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+fn granularity(scan: &mut Scan<'_>) -> Result<Granularity> {
+    if scan.eat_word("global") {
+        return Ok(Granularity::Global);
+    }
+    scan.expect_word("per")?;
+    if scan.eat_word("flow") {
+        Ok(Granularity::Flow)
+    } else if scan.eat_word("biflow") {
+        Ok(Granularity::Biflow)
+    } else if scan.eat("[") {
+        scan.items("]", ty).map(Granularity::Key)
+    } else {
+        scan.expect("(")?;
+        scan.items(")", field).map(Granularity::Fields)
+    }
+}
+
+/// A field by name.
+pub(super) fn field(scan: &mut Scan<'_>) -> Result<Field> {
+    let name = scan.dotted()?;
+    match Field::by_name(name) {
+        Some(field) => Ok(field),
+        None => scan.error(format!("no field `{name}`")),
+    }
+}
