@@ -1,4 +1,10 @@
 //! Test support: generators of functions, chains and traffic, cases, packet builder, trace comparison.
 #![forbid(unsafe_code)]
 
+pub mod case;
+pub mod compare;
+pub mod convert;
+pub mod generate;
+pub mod harness;
 pub mod packet;
+pub mod record;

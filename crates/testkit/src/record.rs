@@ -49,29 +49,33 @@ pub enum Detail {
     Steps,
 }
 
-impl Outputs for Vec<Output> {
+/// Takes outputs in order.
+#[derive(Default)]
+struct Collector(Vec<Output>);
+
+impl Outputs for Collector {
     fn packet(&mut self, interface: u16, packet: Packet) {
-        self.push(Output::Packet(interface, packet));
+        self.0.push(Output::Packet(interface, packet));
     }
 
     fn event(&mut self, event: Event) {
-        self.push(Output::Event(event));
+        self.0.push(Output::Event(event));
     }
 }
 
 /// Does one thing to an engine.
 pub fn step(engine: &mut dyn Engine, stimulus: &Stimulus) -> Vec<Output> {
-    let mut outputs = Vec::new();
+    let mut outputs = Collector::default();
     match stimulus {
         Stimulus::Packet(ingress, packet) => engine.packet(*ingress, packet.clone(), &mut outputs),
         Stimulus::Advance(time_ns) => engine.advance(*time_ns, &mut outputs),
         Stimulus::Control(control) => {
             if let Err(reason) = engine.control(control, &mut outputs) {
-                outputs.push(Output::Refused(reason));
+                outputs.0.push(Output::Refused(reason));
             }
         }
     }
-    outputs
+    outputs.0
 }
 
 /// Does everything to an engine, and writes down what can be seen.

@@ -1,0 +1,176 @@
+//! Runs a case and compares what happens with what it expects.
+
+use super::listing::Case;
+use super::outcome::{Outcome, counter_lines, endings, outputs, state_line};
+use super::script::{Script, Step, StepKind};
+use crate::convert::packet_of;
+use crate::harness::{self, Form};
+use crate::record::{Stimulus, step};
+use braid_ir::chain::Chain;
+use braid_ir::engine::{Counters, Engine};
+
+/// Where a case does not hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Difference {
+    /// File and line.
+    pub place: String,
+    /// What was expected and what happened.
+    pub message: String,
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}
+
+/// Runs a case: as written, a second time, and with its functions printed anew. With `bless`,
+/// first rewrites outcomes that do not hold.
+///
+/// # Errors
+/// All places that do not hold.
+pub fn check(case: &Case, bless: bool) -> Result<(), Vec<Difference>> {
+    let path = case.folder.join("case.txt");
+    let fail = |line: usize, message: String| {
+        vec![Difference { place: format!("{}/case.txt:{line}", case.name), message }]
+    };
+    let text = std::fs::read_to_string(&path).map_err(|error| fail(0, error.to_string()))?;
+    let mut script = Script::read(&text).map_err(|wrong| fail(wrong.line, wrong.message))?;
+    let first = run(case, &script, Form::AsWritten).map_err(|wrong| fail(wrong.0, wrong.1))?;
+    if bless {
+        for (step, outcomes) in script.steps.iter_mut().zip(&first) {
+            if !holds(step, outcomes) {
+                step.expected = outcomes.iter().map(ToString::to_string).collect();
+            }
+        }
+        let new = script.to_string();
+        if new != text {
+            std::fs::write(&path, new).map_err(|error| fail(0, error.to_string()))?;
+        }
+    }
+    let differences: Vec<_> = script
+        .steps
+        .iter()
+        .zip(&first)
+        .filter(|(step, outcomes)| !holds(step, outcomes))
+        .flat_map(|(step, outcomes)| fail(step.line, show(step, outcomes)))
+        .collect();
+    if !differences.is_empty() {
+        return Err(differences);
+    }
+    for (form, what) in [(Form::AsWritten, "a second run"), (Form::Formatted, "formatted models")] {
+        let again = run(case, &script, form).map_err(|wrong| fail(wrong.0, wrong.1))?;
+        if let Some(at) = (0..first.len()).find(|&at| again[at] != first[at]) {
+            let outcomes = show(&script.steps[at], &again[at]);
+            return Err(fail(script.steps[at].line, format!("{what} differs: {outcomes}")));
+        }
+    }
+    Ok(())
+}
+
+fn holds(step: &Step, outcomes: &[Outcome]) -> bool {
+    step.expected.len() == outcomes.len()
+        && outcomes.iter().zip(&step.expected).all(|(outcome, line)| outcome.agrees(line))
+}
+
+fn show(step: &Step, outcomes: &[Outcome]) -> String {
+    let mut text = format!("{}\n  expected:\n", step.text);
+    for line in &step.expected {
+        text += &format!("    {line}\n");
+    }
+    text += "  happened:\n";
+    for outcome in outcomes {
+        text += &format!("    {outcome}\n");
+    }
+    text
+}
+
+/// What happens at each step; or the line and what is wrong with the case.
+fn run(case: &Case, script: &Script, form: Form) -> Result<Vec<Vec<Outcome>>, (usize, String)> {
+    let chain = harness::compile_file(&case.chain, form).map_err(|error| (0, error))?;
+    let engine = harness::reference(&chain);
+    let mut runner = Runner { case, chain: &chain, engine, counters: Counters::default() };
+    runner.counters = runner.engine.counters();
+    let mut all = Vec::new();
+    for step in &script.steps {
+        all.push(runner.step(&step.kind).map_err(|message| (step.line, message))?);
+        if !runner.counters.balanced() {
+            let counters = &runner.counters;
+            return Err((step.line, format!("packets are not accounted for: {counters:?}")));
+        }
+    }
+    Ok(all)
+}
+
+struct Runner<'a> {
+    case: &'a Case,
+    chain: &'a Chain,
+    engine: Box<dyn Engine>,
+    counters: Counters,
+}
+
+impl Runner<'_> {
+    fn step(&mut self, kind: &StepKind) -> Result<Vec<Outcome>, String> {
+        match kind {
+            StepKind::Packet { time_ns, interface, packet } => {
+                let ingress = self.interface(interface)?;
+                let packet = packet_of(&packet.frame(), *time_ns);
+                Ok(self.apply(&Stimulus::Packet(ingress, packet), *time_ns, None))
+            }
+            StepKind::Capture { interface, file, quietly } => {
+                let ingress = self.interface(interface)?;
+                let packets = harness::read_capture(&self.case.folder.join(file))?;
+                let mut all = Vec::new();
+                for (i, packet) in packets.into_iter().enumerate() {
+                    let now = packet.time_ns;
+                    let stimulus = Stimulus::Packet(ingress, packet);
+                    all.extend(self.apply(&stimulus, now, Some(i + 1)));
+                }
+                Ok(if *quietly { Vec::new() } else { all })
+            }
+            StepKind::Advance { time_ns } => {
+                Ok(self.apply(&Stimulus::Advance(*time_ns), *time_ns, None))
+            }
+            StepKind::Control { time_ns, line } => {
+                let control = harness::control(self.chain, *time_ns, line, &self.case.folder)?;
+                Ok(self.apply(&Stimulus::Control(control), *time_ns, None))
+            }
+            StepKind::State(function) => self.state(function.as_deref()),
+            StepKind::Counters => {
+                let lines = counter_lines(self.chain, &self.engine.counters());
+                Ok(lines.into_iter().map(Outcome::Line).collect())
+            }
+        }
+    }
+
+    fn apply(&mut self, stimulus: &Stimulus, now: u64, number: Option<usize>) -> Vec<Outcome> {
+        let given = step(self.engine.as_mut(), stimulus);
+        let after = self.engine.counters();
+        let mut all = outputs(self.chain, &given, now, number);
+        all.extend(endings(self.chain, &self.counters, &after, number));
+        self.counters = after;
+        all
+    }
+
+    fn interface(&self, name: &str) -> Result<u16, String> {
+        let at = self.chain.interfaces.iter().position(|interface| interface.name == name);
+        at.and_then(|at| u16::try_from(at).ok()).ok_or_else(|| {
+            let names: Vec<_> = self.chain.interfaces.iter().map(|i| i.name.as_str()).collect();
+            format!("there is no interface `{name}`; the chain has {}", names.join(", "))
+        })
+    }
+
+    fn state(&self, function: Option<&str>) -> Result<Vec<Outcome>, String> {
+        let is = |node: u16, name: &str| {
+            self.chain.nodes.get(usize::from(node)).is_some_and(|node| node.name == name)
+        };
+        if let Some(name) = function
+            && !self.chain.nodes.iter().any(|node| node.name == name)
+        {
+            return Err(format!("there is no function `{name}` in the chain"));
+        }
+        let entries = self.engine.state();
+        let wanted = entries.iter().filter(|entry| function.is_none_or(|name| is(entry.node, name)));
+        Ok(wanted.map(|entry| Outcome::Line(state_line(self.chain, entry))).collect())
+    }
+}

@@ -1,0 +1,224 @@
+//! Compares two engines on the same chain and stimuli, and makes a failing sequence small.
+
+use crate::convert::frame_of;
+use crate::packet::describe;
+use crate::record::{Detail, Output, Stimulus, Trace, record};
+use braid_ir::chain::Chain;
+use braid_ir::engine::{Counters, Engine};
+use std::fmt::Write as _;
+
+/// The first thing in which two runs differ.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mismatch {
+    /// What kind of thing.
+    pub kind: MismatchKind,
+    /// The stimulus, by number, if it shows at one.
+    pub step: Option<usize>,
+    /// Left and right as text.
+    pub text: String,
+}
+
+/// What two runs can differ in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MismatchKind {
+    /// One panicked.
+    Panic,
+    /// A packet left in one only, or another kind of output came in its place.
+    Outputs,
+    /// Packets left by different interfaces.
+    Interface,
+    /// Packets differ in their bytes (or in the length on the wire).
+    Bytes,
+    /// Packets differ in their time or tags.
+    Attributes,
+    /// Events differ.
+    Events,
+    /// Changes of configuration were refused differently.
+    Refusals,
+    /// Drops differ.
+    Drops,
+    /// Losses differ.
+    Lost,
+    /// Other counters differ.
+    Counters,
+    /// State differs.
+    State,
+}
+
+/// The first difference of two runs, if any.
+#[must_use]
+pub fn difference(left: &Trace, right: &Trace) -> Option<Mismatch> {
+    let steps = left.outputs.iter().zip(&right.outputs).enumerate();
+    for (step, (a, b)) in steps {
+        if let Some((kind, text)) = outputs(a, b) {
+            return Some(Mismatch { kind, step: Some(step), text });
+        }
+    }
+    if left.panic != right.panic {
+        let step = Some(left.outputs.len().min(right.outputs.len()));
+        let text = format!("{:?}\n{:?}", left.panic, right.panic);
+        return Some(Mismatch { kind: MismatchKind::Panic, step, text });
+    }
+    for (step, (a, b)) in left.counters.iter().zip(&right.counters).enumerate() {
+        if let Some((kind, text)) = counters(a, b) {
+            let step = (left.counters.len() == left.outputs.len()).then_some(step);
+            return Some(Mismatch { kind, step, text });
+        }
+    }
+    state(left, right)
+}
+
+fn outputs(left: &[Output], right: &[Output]) -> Option<(MismatchKind, String)> {
+    for at in 0..left.len().max(right.len()) {
+        let (a, b) = (left.get(at), right.get(at));
+        if a == b {
+            continue;
+        }
+        let kind = match (a, b) {
+            (Some(Output::Packet(i, a)), Some(Output::Packet(j, b))) => {
+                if (a.data(), a.wire_len, a.link) != (b.data(), b.wire_len, b.link) {
+                    MismatchKind::Bytes
+                } else if i != j {
+                    MismatchKind::Interface
+                } else {
+                    MismatchKind::Attributes
+                }
+            }
+            (Some(Output::Event(_)), Some(Output::Event(_))) => MismatchKind::Events,
+            (Some(Output::Event(_)), None) | (None, Some(Output::Event(_))) => MismatchKind::Events,
+            (Some(Output::Refused(_)), _) | (_, Some(Output::Refused(_))) => MismatchKind::Refusals,
+            _ => MismatchKind::Outputs,
+        };
+        return Some((kind, format!("{}\n{}", show_output(a), show_output(b))));
+    }
+    None
+}
+
+fn show_output(output: Option<&Output>) -> String {
+    match output {
+        None => "nothing".to_owned(),
+        Some(Output::Packet(interface, packet)) => {
+            let mut text = format!("interface {interface}: {}", describe(&frame_of(packet)));
+            let _ = write!(text, " (time {}, tags {:?})", packet.time_ns, packet.tags);
+            text
+        }
+        Some(other) => format!("{other:?}"),
+    }
+}
+
+fn counters(left: &Counters, right: &Counters) -> Option<(MismatchKind, String)> {
+    if left == right {
+        return None;
+    }
+    if left.drops != right.drops {
+        let text = format!("drops {:?}\ndrops {:?}", left.drops, right.drops);
+        return Some((MismatchKind::Drops, text));
+    }
+    if left.lost != right.lost {
+        let text = format!("lost {:?}\nlost {:?}", left.lost, right.lost);
+        return Some((MismatchKind::Lost, text));
+    }
+    Some((MismatchKind::Counters, format!("{left:?}\n{right:?}")))
+}
+
+fn state(left: &Trace, right: &Trace) -> Option<Mismatch> {
+    let at = (0..left.state.len().max(right.state.len()))
+        .find(|&at| left.state.get(at) != right.state.get(at))?;
+    let text = format!("{:?}\n{:?}", left.state.get(at), right.state.get(at));
+    Some(Mismatch { kind: MismatchKind::State, step: None, text })
+}
+
+/// Makes an engine for a chain.
+pub type Make<'a> = &'a dyn Fn(&Chain) -> Box<dyn Engine>;
+
+/// Two engines that differ, with a sequence of stimuli from which nothing can be left out.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// In what they differ on it.
+    pub mismatch: Mismatch,
+    /// The sequence.
+    pub stimuli: Vec<Stimulus>,
+    /// Names of the chain's interfaces.
+    interfaces: Vec<String>,
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "engines differ in {:?} at {:?}:", self.mismatch.kind, self.mismatch.step)?;
+        writeln!(f, "{}", self.mismatch.text)?;
+        writeln!(f, "on these steps of a case.txt:")?;
+        for stimulus in &self.stimuli {
+            match stimulus {
+                Stimulus::Packet(interface, packet) => {
+                    let name = self.interfaces.get(usize::from(*interface));
+                    let name = name.map_or("?", String::as_str);
+                    let text = describe(&frame_of(packet));
+                    writeln!(f, "{}ns {name}: {text}", packet.time_ns)?;
+                }
+                Stimulus::Advance(time_ns) => writeln!(f, "{time_ns}ns advance")?,
+                Stimulus::Control(control) => writeln!(f, "{control:?}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Compares two engines.
+///
+/// # Errors
+/// When they differ: how, on a smallest sequence (no single stimulus can be left out of it).
+pub fn compare(
+    chain: &Chain,
+    left: Make<'_>,
+    right: Make<'_>,
+    stimuli: &[Stimulus],
+) -> Result<(), Box<Report>> {
+    let run = |stimuli: &[Stimulus]| {
+        let a = record(left(chain).as_mut(), stimuli, Detail::End);
+        let b = record(right(chain).as_mut(), stimuli, Detail::End);
+        difference(&a, &b)
+    };
+    let Some(first) = run(stimuli) else { return Ok(()) };
+    let (stimuli, mismatch) = shrink(stimuli, first, &run);
+    let interfaces = chain.interfaces.iter().map(|interface| interface.name.clone()).collect();
+    Err(Box::new(Report { mismatch, stimuli, interfaces }))
+}
+
+/// Leaves out ever smaller pieces as long as `fails` still gives a finding.
+pub fn shrink<T: Clone, R>(
+    items: &[T],
+    finding: R,
+    fails: &dyn Fn(&[T]) -> Option<R>,
+) -> (Vec<T>, R) {
+    let (mut items, mut finding) = (items.to_vec(), finding);
+    let mut size = items.len().div_ceil(2).max(1);
+    loop {
+        let mut at = 0;
+        let mut changed = false;
+        while at < items.len() {
+            let mut fewer = items.clone();
+            fewer.drain(at..(at + size).min(items.len()));
+            match fails(&fewer) {
+                Some(found) => (items, finding, changed) = (fewer, found, true),
+                None => at += size,
+            }
+        }
+        match (size, changed) {
+            (1, false) => return (items, finding),
+            (1, true) => {}
+            _ => size = size.div_ceil(2),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shrink_keeps_only_what_is_needed() {
+        let items: Vec<u32> = (0..100).collect();
+        let fails = |some: &[u32]| (some.contains(&17) && some.contains(&83)).then_some(());
+        assert_eq!(shrink(&items, (), &fails).0, [17, 83]);
+    }
+}

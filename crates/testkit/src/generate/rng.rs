@@ -1,0 +1,74 @@
+//! A small generator of random numbers: everything generated follows from one seed.
+
+/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// A generator for this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// The next 128 bits.
+    pub fn wide(&mut self) -> u128 {
+        u128::from(self.bits()) << 64 | u128::from(self.bits())
+    }
+
+    /// A number below `n`; 0 for 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        let n = n as u64;
+        usize::try_from(self.bits().checked_rem(n).unwrap_or(0)).unwrap_or(0)
+    }
+
+    /// A number from `low` to `high`, both included.
+    pub fn range(&mut self, low: u64, high: u64) -> u64 {
+        let span = high.saturating_sub(low);
+        low + if span == u64::MAX { self.bits() } else { self.bits() % (span + 1) }
+    }
+
+    /// True once in `n` times.
+    pub fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    /// One of these.
+    ///
+    /// # Panics
+    /// When there are none.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len())]
+    }
+
+    /// A byte.
+    pub fn byte(&mut self) -> u8 {
+        self.bits().to_be_bytes()[0]
+    }
+
+    /// Two bytes.
+    pub fn short(&mut self) -> u16 {
+        let [high, low, ..] = self.bits().to_be_bytes();
+        u16::from_be_bytes([high, low])
+    }
+
+    /// Four bytes.
+    pub fn word(&mut self) -> u32 {
+        let [a, b, c, d, ..] = self.bits().to_be_bytes();
+        u32::from_be_bytes([a, b, c, d])
+    }
+
+    /// A generator that shares nothing with this one.
+    pub fn split(&mut self) -> Rng {
+        Rng(self.bits())
+    }
+}

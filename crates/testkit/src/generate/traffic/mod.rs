@@ -1,0 +1,225 @@
+//! Traffic aimed at a chain's boundaries: new flows, their next packets, replies to what left the
+//! chain, ICMP errors about it, fragments, malformed packets, odd ones, and jumps of time.
+
+mod answer;
+mod control;
+mod flow;
+mod mangle;
+mod payload;
+mod time;
+mod values;
+
+use super::{Boundaries, Rng};
+use crate::convert::packet_of;
+use crate::harness;
+use crate::packet::{Eth, Icmp, Layer, Spec};
+use crate::record::{Output, Stimulus, step};
+use braid_ir::chain::Chain;
+use braid_packet::{Header, Packet};
+use flow::Flow;
+use std::collections::VecDeque;
+
+pub use payload::payload_for;
+
+/// Flows that are remembered at a time.
+const FLOWS: usize = 24;
+/// Packets that left and are remembered at a time.
+const LEFT: usize = 16;
+
+/// A source of stimuli for a chain.
+pub struct Traffic<'a> {
+    chain: &'a Chain,
+    boundaries: Boundaries,
+    rng: Rng,
+    now: u64,
+    flows: VecDeque<Flow>,
+    /// Interface and packet of what left last.
+    left: VecDeque<(u16, Packet)>,
+    /// What is left of a fragmented packet.
+    pending: VecDeque<(u16, Spec)>,
+}
+
+/// `count` stimuli for a chain. The reference engine runs along, so that there are replies to what
+/// it lets out.
+#[must_use]
+pub fn stimuli(chain: &Chain, seed: u64, count: usize) -> Vec<Stimulus> {
+    let mut engine = harness::reference(chain);
+    let mut traffic = Traffic::new(chain, seed);
+    (0..count)
+        .map(|_| {
+            let stimulus = traffic.next();
+            traffic.observe(&step(engine.as_mut(), &stimulus));
+            stimulus
+        })
+        .collect()
+}
+
+impl<'a> Traffic<'a> {
+    /// Traffic for a chain.
+    #[must_use]
+    pub fn new(chain: &'a Chain, seed: u64) -> Self {
+        Self {
+            chain,
+            boundaries: Boundaries::of(chain),
+            rng: Rng::new(seed),
+            // Not a multiple of any tick.
+            now: 1_000_000_123,
+            flows: VecDeque::new(),
+            left: VecDeque::new(),
+            pending: VecDeque::new(),
+        }
+    }
+
+    /// Tells what the chain gave out.
+    pub fn observe(&mut self, outputs: &[Output]) {
+        for output in outputs {
+            if let Output::Packet(interface, packet) = output {
+                self.left.push_back((*interface, packet.clone()));
+            }
+        }
+        while self.left.len() > LEFT {
+            self.left.pop_front();
+        }
+    }
+
+    /// The next stimulus.
+    #[allow(clippy::should_implement_trait, reason = "it never ends")]
+    pub fn next(&mut self) -> Stimulus {
+        self.now = time::next(&mut self.rng, &self.boundaries, self.now);
+        match self.rng.below(100) {
+            0 => return Stimulus::Advance(self.now),
+            1 => {
+                if let Some(control) =
+                    control::change(&mut self.rng, self.chain, &self.boundaries, self.now)
+                {
+                    return Stimulus::Control(control);
+                }
+            }
+            _ => {}
+        }
+        let (interface, spec) = self.packet();
+        let mut frame = spec.frame();
+        if self.rng.one_in(25) {
+            mangle::bytes(&mut self.rng, &mut frame);
+        }
+        if self.rng.one_in(40) {
+            mangle::snap(&mut self.rng, &mut frame);
+        }
+        let time_ns = if self.rng.one_in(30) {
+            self.now.saturating_sub(self.rng.range(1, 3_000_000_000))
+        } else {
+            self.now
+        };
+        Stimulus::Packet(interface, packet_of(&frame, time_ns))
+    }
+
+    fn packet(&mut self) -> (u16, Spec) {
+        if let Some(next) = self.pending.pop_front() {
+            return next;
+        }
+        let choice = self.rng.below(100);
+        let made = match choice {
+            0..35 => None,
+            35..60 => self.next_of_flow(),
+            60..78 => answer::reply(&mut self.rng, &self.left),
+            78..84 => answer::error(&mut self.rng, &self.left, &self.boundaries),
+            84..87 => Some((self.interface(), mangle::odd(&mut self.rng, &self.boundaries))),
+            _ => self.flow_again(),
+        };
+        let (interface, spec) = made.unwrap_or_else(|| self.new_flow());
+        let spec = self.dress(spec);
+        if self.rng.one_in(16) { self.fragmented(interface, &spec) } else { (interface, spec) }
+    }
+
+    fn interface(&mut self) -> u16 {
+        let count = self.chain.interfaces.len();
+        u16::try_from(self.rng.below(count)).unwrap_or(0)
+    }
+
+    fn new_flow(&mut self) -> (u16, Spec) {
+        let interface = self.interface();
+        let mut flow =
+            Flow::new(&mut self.rng, &self.boundaries, &self.chain.interfaces, interface);
+        let spec = flow.packet(&mut self.rng, &self.boundaries, true);
+        self.flows.push_back(flow);
+        if self.flows.len() > FLOWS {
+            self.flows.pop_front();
+        }
+        (interface, spec)
+    }
+
+    fn next_of_flow(&mut self) -> Option<(u16, Spec)> {
+        let at = self.rng.below(self.flows.len());
+        let interfaces = self.chain.interfaces.len();
+        let flow = self.flows.get_mut(at)?;
+        let forward = flow.next_is_forward(&mut self.rng);
+        let spec = flow.packet(&mut self.rng, &self.boundaries, forward);
+        let other = (usize::from(flow.interface) + 1) % interfaces.max(1);
+        let back = u16::try_from(other).unwrap_or(0);
+        Some((if forward { flow.interface } else { back }, spec))
+    }
+
+    /// A packet of a flow's first side again, with one value of its headers changed to one beside
+    /// a boundary.
+    fn flow_again(&mut self) -> Option<(u16, Spec)> {
+        let at = self.rng.below(self.flows.len());
+        let flow = self.flows.get_mut(at)?;
+        let interface = flow.interface;
+        let mut spec = flow.packet(&mut self.rng, &self.boundaries, true);
+        mangle::field(&mut self.rng, &self.boundaries, &mut spec);
+        Some((interface, spec))
+    }
+
+    /// Now and then puts a VLAN tag or IPv6 extension headers on a packet, or sets a header field to
+    /// a value at a boundary.
+    fn dress(&mut self, mut spec: Spec) -> Spec {
+        let wanted = self.boundaries.headers.contains(&Header::Vlan);
+        if self.rng.one_in(if wanted { 2 } else { 20 }) {
+            let id = values::of_field(&mut self.rng, &self.boundaries, braid_packet::Field::VlanId);
+            spec = spec.vlan(u16::try_from(id & 0xfff).unwrap_or(1));
+            if self.rng.one_in(4) {
+                spec = spec.vlan(self.rng.short() & 0xfff);
+            }
+        }
+        if self.rng.one_in(8) {
+            mangle::extensions(&mut self.rng, &mut spec);
+        }
+        if self.rng.one_in(5) {
+            mangle::field(&mut self.rng, &self.boundaries, &mut spec);
+        }
+        if self.rng.one_in(12) {
+            spec.trailer = vec![0; self.rng.below(20)];
+        }
+        if self.rng.one_in(30) && matches!(spec.layers.first(), Some(Layer::Eth(_))) {
+            spec.layers[0] = Layer::RawIp;
+            spec.layers.retain(|layer| !matches!(layer, Layer::Vlan(_)));
+        }
+        spec
+    }
+
+    /// Cuts a packet in two or three; the other pieces follow, not always in order, not always all.
+    fn fragmented(&mut self, interface: u16, spec: &Spec) -> (u16, Spec) {
+        let v4 = spec.layers.iter().any(|layer| matches!(layer, Layer::Ip(ip) if !ip.v6));
+        if !v4 {
+            return (interface, spec.clone());
+        }
+        let size = if self.rng.one_in(3) { 8 } else { 24 };
+        let mut pieces = spec.fragments(size);
+        pieces.truncate(4);
+        if self.rng.one_in(4) {
+            pieces.reverse();
+        }
+        if self.rng.one_in(4) && pieces.len() > 1 {
+            pieces.remove(self.rng.below(pieces.len()));
+        }
+        self.pending.extend(pieces.into_iter().map(|piece| (interface, piece)));
+        self.pending.pop_front().unwrap_or((interface, spec.clone()))
+    }
+}
+
+/// Puts what stands behind the link layer of a packet into an ICMP error.
+fn quoting(icmp: Icmp, ip: crate::packet::Ip, quoted: &[Layer]) -> Spec {
+    let mut layers = vec![Layer::Eth(Eth::default()), Layer::Ip(ip), Layer::Icmp(icmp)];
+    layers.extend_from_slice(quoted);
+    Spec { layers, ..Spec::default() }
+}
