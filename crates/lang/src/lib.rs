@@ -6,5 +6,6 @@ pub mod chain;
 pub mod diag;
 pub mod lexer;
 pub mod import;
+pub mod parse;
 pub mod sema;
 pub mod source;

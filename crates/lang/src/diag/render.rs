@@ -65,7 +65,8 @@ impl Printer<'_> {
             .with_char_set(charset);
         let labels = spans.into_iter().zip(&diagnostic.labels).map(|(place, (_, text))| {
             let label = Label::new(place);
-            if text.is_empty() { label } else { label.with_message(printable(text)) }
+            // ariadne does not underline a place that has nothing to say.
+            label.with_message(if text.is_empty() { "here".into() } else { printable(text) })
         });
         let mut report = Report::build(kind, first)
             .with_config(config)

@@ -321,7 +321,9 @@ impl<'t> Lexer<'t> {
 
     fn open_string(&mut self, start: usize) -> usize {
         let rest = &self.text[start..];
-        let end = start + rest.find('\n').unwrap_or(rest.len());
+        let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
+        // The quote was probably forgotten before the last `;`.
+        let end = start + line.rfind(';').unwrap_or(line.len());
         let message = "this string has no closing `\"` on its line";
         let span = self.span(start, start + 1);
         let found = Diagnostic::new(codes::UNTERMINATED_STRING, message, span, "starts here");

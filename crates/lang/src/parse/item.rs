@@ -1,0 +1,109 @@
+//! Files: their declarations.
+
+use super::words::FILE_ITEMS;
+use super::{LINE, Parsed, Parser};
+use crate::ast::{EventDef, File, Item};
+use crate::diag::{Diagnostic, codes, did_you_mean_help};
+use crate::lexer::{Tok, string_value};
+
+impl Parser<'_> {
+    pub(super) fn file(&mut self) -> File {
+        let mut items = Vec::new();
+        while !self.at(Tok::Eof) {
+            let start = self.pos;
+            self.open_braces = 0;
+            self.depth = 0;
+            if self.at(Tok::Semi) && start > 0 {
+                self.extra_semicolon();
+                continue;
+            }
+            self.mark(LINE);
+            match self.item() {
+                Ok(item) => items.push(item),
+                Err(_) => self.next_item(start),
+            }
+        }
+        File { items }
+    }
+
+    fn item(&mut self) -> Parsed<Item> {
+        match self.word() {
+            "use" => self.use_item(),
+            "const" => Ok(Item::Const(self.constant()?)),
+            "event" => Ok(Item::Event(self.event()?)),
+            "fn" | "action" => Ok(Item::Fn(self.fn_def()?)),
+            "nf" | "stream" => Ok(Item::Nf(self.nf()?)),
+            "chain" => Ok(Item::Chain(self.chain()?)),
+            _ => Err(self.unknown_item("a declaration", FILE_ITEMS)),
+        }
+    }
+
+    /// Reports that no declaration starts here.
+    pub(super) fn unknown_item(&mut self, what: &str, words: &[&str]) -> super::Bail {
+        if self.at(Tok::Error) {
+            return super::Bail;
+        }
+        let message = format!("expected {what}, found {}", self.found());
+        let found = Diagnostic::new(codes::UNKNOWN_ITEM, message, self.here(), "");
+        let list: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+        let note = format!("here may stand {}", list.join(", "));
+        let help = did_you_mean_help(self.word(), words.iter().copied());
+        self.report(found.note(note).help_if(help))
+    }
+
+    /// Skips to where the next declaration seems to start.
+    fn next_item(&mut self, start: usize) {
+        if self.pos == start {
+            self.bump();
+        }
+        while !self.at(Tok::Eof) && !self.at_item_start() {
+            self.bump();
+        }
+    }
+
+    fn at_item_start(&self) -> bool {
+        let named = match self.token(1).kind {
+            Tok::Ident => true,
+            Tok::Str => self.at_word("use"),
+            _ => false,
+        };
+        // Indented ones of these words stand in functions.
+        let indented = self.column_of_token() > 0 && !self.at_nf_or_chain();
+        self.on_new_line() && named && FILE_ITEMS.contains(&self.word()) && !indented
+    }
+
+    fn column_of_token(&self) -> usize {
+        let start = self.token(0).start as usize;
+        let before = self.text.get(..start).unwrap_or("");
+        start - before.rfind('\n').map_or(0, |at| at + 1)
+    }
+
+    fn use_item(&mut self) -> Parsed<Item> {
+        let start = self.pos;
+        self.bump();
+        let token = self.expect(Tok::Str, "the path of a file in double quotes")?;
+        let literal = self.text.get(token.start as usize..token.end as usize).unwrap_or("");
+        self.semicolon()?;
+        let path = string_value(literal).unwrap_or_default();
+        Ok(Item::Use { path, span: self.span_from(start) })
+    }
+
+    /// `event NAME [extends PARENT] { field: type, … }`, or `;` in place of the fields
+    fn event(&mut self) -> Parsed<EventDef> {
+        let start = self.pos;
+        self.bump();
+        let name = self.name("the name of the event")?;
+        let parent =
+            if self.eat_word("extends") { Some(self.name("the name of an event")?) } else { None };
+        let fields = if self.at(Tok::LBrace) { self.record_type()? } else { Vec::new() };
+        if fields.is_empty() && !self.closed_brace() {
+            self.semicolon()?;
+        }
+        Ok(EventDef { name, parent, fields, span: self.span_from(start) })
+    }
+
+    /// Whether the last token taken was a `}`.
+    fn closed_brace(&self) -> bool {
+        self.pos > 0 && self.tokens[self.pos - 1].kind == Tok::RBrace
+    }
+}

@@ -1,0 +1,33 @@
+//! What the parser tells the formatter about tokens.
+
+/// A declaration, row or rule starts at the token: it gets a line of its own.
+pub(crate) const LINE: u8 = 1;
+/// A statement starts at the token: it may stay on the line of the one before.
+pub(crate) const STMT: u8 = 2;
+/// The `{` opens a block of statements, rows or declarations.
+pub(crate) const BLOCK: u8 = 4;
+/// No space before the token.
+pub(crate) const GLUE: u8 = 8;
+/// The `<` or `>` is a bracket around types.
+pub(crate) const GENERIC: u8 = 16;
+
+/// Marks by token.
+#[derive(Debug)]
+pub(crate) struct Marks(Vec<u8>);
+
+impl Marks {
+    pub(super) fn new(tokens: usize) -> Self {
+        Self(vec![0; tokens])
+    }
+
+    pub(super) fn set(&mut self, token: usize, mark: u8) {
+        if let Some(marks) = self.0.get_mut(token) {
+            *marks |= mark;
+        }
+    }
+
+    /// Whether the token has the mark.
+    pub(crate) fn has(&self, token: usize, mark: u8) -> bool {
+        self.0.get(token).is_some_and(|marks| marks & mark != 0)
+    }
+}

@@ -1,0 +1,47 @@
+//! Words with a meaning: keywords and units.
+
+/// Words that cannot be names.
+pub const KEYWORDS: &[&str] = &[
+    "action", "and", "const", "consume", "delete", "drop", "else", "emit", "exists", "false", "fn",
+    "for", "has", "hold", "if", "in", "let", "match", "matches", "mirror", "not", "or", "output",
+    "pop", "push", "resubmit", "send", "true",
+];
+
+/// Units of numbers that are one word; rates such as `Mbit/s` are [`RATES`].
+pub const UNITS: &[&str] = &[
+    "ns", "us", "ms", "s", "min", "h", "d", "B", "KB", "MB", "GB", "KiB", "MiB", "GiB", "k", "M",
+    "G", "Ki", "Mi", "Gi",
+];
+
+/// The parts before `/s` of units of rates.
+pub(super) const RATES: &[&str] = &["bit", "kbit", "Mbit", "Gbit", "B", "KB", "MB", "GB"];
+
+/// Words that start a statement.
+const STATEMENTS: &[&str] = &[
+    "match", "if", "for", "let", "delete", "output", "drop", "consume", "mirror", "hold",
+    "resubmit", "send", "emit", "push", "pop",
+];
+
+/// Words that start a declaration in a function.
+pub(super) const NF_ITEMS: &[&str] =
+    &["const", "fn", "action", "port", "tag", "state", "queue", "every", "on"];
+
+/// Words that start a declaration in a file.
+pub(super) const FILE_ITEMS: &[&str] =
+    &["use", "const", "event", "fn", "action", "nf", "stream", "chain"];
+
+/// Words that start a part of a chain.
+pub(super) const CHAIN_ITEMS: &[&str] =
+    &["interface", "path", "link", "policy", "malformed", "seed", "workers"];
+
+/// The options of a state.
+pub(super) const STATE_OPTIONS: &[&str] =
+    &["idle", "hard", "tick", "capacity", "full", "lives", "sharded"];
+
+pub(super) fn is_keyword(word: &str) -> bool {
+    KEYWORDS.contains(&word)
+}
+
+pub(super) fn starts_statement(word: &str) -> bool {
+    STATEMENTS.contains(&word)
+}
