@@ -241,14 +241,22 @@ struct Lexer<'t> {
 
 impl<'t> Lexer<'t> {
     fn run(&mut self) {
-        let mut inner = Tok::lexer(self.text);
+        let mut at = 0;
+        while at < self.text.len() {
+            at = self.run_from(at);
+        }
+    }
+
+    /// Lexes from byte `base` to the next trouble; gives where to go on.
+    fn run_from(&mut self, base: usize) -> usize {
+        let mut inner = Tok::lexer(&self.text[base..]);
         while let Some(found) = inner.next() {
-            let (start, end) = (inner.span().start, inner.span().end);
+            let (start, end) = (base + inner.span().start, base + inner.span().end);
             match found {
                 Ok(Tok::LineComment) => {
                     let rest = inner.remainder();
                     inner.bump(rest.find('\n').unwrap_or(rest.len()));
-                    self.comment(start, inner.span().end, true);
+                    self.comment(start, base + inner.span().end, true);
                 }
                 Ok(Tok::BlockComment) => {
                     let rest = inner.remainder();
@@ -257,15 +265,13 @@ impl<'t> Lexer<'t> {
                     if close.is_none() {
                         self.report_open_comment(start);
                     }
-                    self.comment(start, inner.span().end, false);
+                    self.comment(start, base + inner.span().end, false);
                 }
                 Ok(kind) => self.token(kind, start, end),
-                Err(()) => {
-                    let end = self.error(start, end);
-                    inner.bump(end - inner.span().end);
-                }
+                Err(()) => return self.error(start, end),
             }
         }
+        self.text.len()
     }
 
     fn comment(&mut self, start: usize, end: usize, line: bool) {
