@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod call;
+pub mod manual;
 pub mod ops;
 pub mod patterns;
 pub mod pool;

@@ -18,7 +18,7 @@ pub const MAX_LITERAL_BYTES: usize = 1 << 20;
 /// Most bytes of one regular expression's source.
 pub const MAX_REGEX_BYTES: usize = 4_096;
 /// Most bytes of the compiled automaton of all regular expressions of a set together.
-pub const MAX_AUTOMATON_BYTES: usize = 32 << 20;
+pub const MAX_AUTOMATON_BYTES: usize = 16 << 20;
 
 /// A pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -228,3 +228,95 @@ fn fmt_flags(f: &mut fmt::Formatter<'_>, (value, mask): (u8, u8)) -> fmt::Result
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Rule, RuleAddrs, RulePacket, RuleSet};
+
+    const PACKET: RulePacket = RulePacket {
+        version: 4,
+        src: 0x0a00_0001,
+        dst: 0xc000_0201,
+        proto: 6,
+        ports: Some((40_000, 80)),
+        tcp_flags: Some(0x02),
+        icmp: None,
+    };
+
+    const PING: RulePacket =
+        RulePacket { proto: 1, ports: None, tcp_flags: None, icmp: Some((8, 0)), ..PACKET };
+
+    #[test]
+    fn each_condition_matches_at_its_ends_only() {
+        let any = Rule::any(true);
+        let v4 = |src, dst| Rule { addrs: Some(RuleAddrs::V4 { src, dst }), ..any.clone() };
+        let all = (0, u32::MAX);
+        let cases = [
+            (v4((0x0a00_0001, 0x0a00_0001), all), true),
+            (v4((0x0a00_0002, u32::MAX), all), false),
+            (v4((0, 0x0a00_0000), all), false),
+            (v4(all, (0xc000_0201, u32::MAX)), true),
+            (v4(all, (0, 0xc000_0200)), false),
+            (Rule { proto: (6, 0xff), ..any.clone() }, true),
+            (Rule { proto: (17, 0xff), ..any.clone() }, false),
+            (Rule { proto: (0x16, 0x0f), ..any.clone() }, true),
+            (Rule { sport: (40_000, 40_000), ..any.clone() }, true),
+            (Rule { sport: (40_001, 65_535), ..any.clone() }, false),
+            (Rule { dport: (0, 79), ..any.clone() }, false),
+            (Rule { tcp_flags: (0x02, 0x12), ..any.clone() }, true),
+            (Rule { tcp_flags: (0x12, 0x12), ..any.clone() }, false),
+            (Rule { icmp: (0x0800, 0xff00), ..any.clone() }, false),
+            (any, true),
+        ];
+        for (rule, expected) in cases {
+            assert_eq!(rule.matches(&PACKET), expected, "{rule}");
+        }
+    }
+
+    #[test]
+    fn addresses_fix_the_version() {
+        let all6 = RuleAddrs::V6 { src: (0, u128::MAX), dst: (0, u128::MAX) };
+        let rule = Rule { addrs: Some(all6), ..Rule::any(true) };
+        assert!(!rule.matches(&PACKET));
+        assert!(rule.matches(&RulePacket { version: 6, ..PACKET }));
+        let all4 = RuleAddrs::V4 { src: (0, u32::MAX), dst: (0, u32::MAX) };
+        let rule = Rule { addrs: Some(all4), ..Rule::any(true) };
+        assert!(!rule.matches(&RulePacket { version: 6, ..PACKET }));
+    }
+
+    #[test]
+    fn conditions_on_absent_headers_match_nothing() {
+        let any = Rule::any(true);
+        assert!(any.matches(&PING));
+        assert!(Rule { icmp: (0x0800, 0xff00), ..any.clone() }.matches(&PING));
+        assert!(!Rule { icmp: (0x0801, 0xffff), ..any.clone() }.matches(&PING));
+        assert!(!Rule { sport: (0, 65_534), ..any.clone() }.matches(&PING));
+        assert!(!Rule { tcp_flags: (0, 0x02), ..any }.matches(&PING));
+    }
+
+    #[test]
+    fn first_match_decides_and_the_default_has_the_number_past_the_last() {
+        let udp = Rule { proto: (17, 0xff), ..Rule::any(true) };
+        let tcp = |pass| Rule { proto: (6, 0xff), ..Rule::any(pass) };
+        let set = RuleSet { rules: vec![udp, tcp(false), tcp(true)], default_pass: true };
+        assert_eq!(set.decide(&PACKET), (false, 1));
+        assert_eq!(set.decide(&PING), (true, 3));
+    }
+
+    #[test]
+    fn rules_print_as_their_file_has_them() {
+        let texts = |addrs| Rule { addrs: Some(addrs), ..Rule::any(true) }.to_string();
+        let (all4, one4) = ((0, u32::MAX), (0x0a00_0001, 0x0a00_0001));
+        assert_eq!(texts(RuleAddrs::V4 { src: all4, dst: all4 }), "pass from 0.0.0.0/0");
+        assert_eq!(texts(RuleAddrs::V4 { src: all4, dst: one4 }), "pass to 10.0.0.1/32");
+        let odd = (0x0a00_0001, 0x0a00_0002);
+        assert_eq!(texts(RuleAddrs::V4 { src: odd, dst: all4 }), "pass from 10.0.0.1-10.0.0.2");
+        let all6 = (0, u128::MAX);
+        assert_eq!(texts(RuleAddrs::V6 { src: all6, dst: all6 }), "pass from ::/0");
+        let rule =
+            Rule { proto: (6, 0xff), dport: (80, 81), tcp_flags: (0x02, 0x12), ..Rule::any(false) };
+        let set = RuleSet { rules: vec![rule], default_pass: true };
+        let expected = "drop proto tcp to any port 80-81 flags SYN,!ACK\ndefault pass\n";
+        assert_eq!(set.to_string(), expected);
+    }
+}

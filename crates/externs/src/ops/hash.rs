@@ -98,9 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn finaliser_is_a_bijection_with_known_fixed_point() {
-        assert_eq!(fmix64(0), 0);
-        assert_ne!(fmix64(1), fmix64(2));
+    fn finaliser_lets_every_input_bit_flip_about_half_of_the_output() {
+        for bit in 0..64 {
+            let flipped = (fmix64(0x0123_4567_89ab_cdef)
+                ^ fmix64(0x0123_4567_89ab_cdef ^ 1 << bit))
+            .count_ones();
+            assert!((12..=52).contains(&flipped), "bit {bit}: {flipped}");
+        }
     }
 
     #[test]

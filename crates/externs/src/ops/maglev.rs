@@ -31,7 +31,7 @@ pub static MAGLEV: Extern = Extern {
               655,373 above.",
         examples: &[
             Example {
-                call: "maglev(servers, 12345)  -- with the second of two down",
+                call: "maglev(servers, 12345)  // with the second of two down",
                 args: &[(12345, 32)],
                 payload: &[],
                 backends: &[(0x0a00_0001, true), (0x0a00_0002, false)],
@@ -39,7 +39,7 @@ pub static MAGLEV: Extern = Extern {
                 results: &[1, 0],
             },
             Example {
-                call: "maglev(servers, 12345)  -- with none up",
+                call: "maglev(servers, 12345)  // with none up",
                 args: &[(12345, 32)],
                 payload: &[],
                 backends: &[(0x0a00_0001, false), (0x0a00_0002, false)],
@@ -173,4 +173,128 @@ fn populate(backends: &[(u128, bool)], size: u32) -> Vec<u32> {
         free -= 1;
     }
     entries.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LARGE, SMALL, SMALL_BACKENDS, Table, run};
+    use crate::call::{Cache, CallCtx};
+    use crate::rng::Rng;
+    use std::collections::BTreeMap;
+
+    type List = Vec<(u128, bool)>;
+
+    /// `count` backends, 10.0.0.1 and up.
+    fn backends(count: u128) -> List {
+        (1..=count).map(|i| (0x0a00_0000 + i, true)).collect()
+    }
+
+    /// Name of the backend at each position.
+    fn names(list: &List) -> Vec<u128> {
+        let table = Table::new(list);
+        table.entries.iter().map(|&index| list[index as usize].0).collect()
+    }
+
+    fn shares(names: &[u128]) -> BTreeMap<u128, usize> {
+        let mut shares = BTreeMap::new();
+        for &name in names {
+            *shares.entry(name).or_insert(0) += 1;
+        }
+        shares
+    }
+
+    /// Share of positions that two tables give to different backends, without those of `gone`.
+    fn moved_percent(before: &[u128], after: &[u128], gone: u128) -> f64 {
+        let kept = before.iter().filter(|&&name| name != gone).count();
+        let moved = before.iter().zip(after).filter(|(b, a)| **b != gone && b != a).count();
+        100.0 * moved as f64 / kept as f64
+    }
+
+    #[test]
+    fn sizes_are_primes() {
+        for size in [SMALL, LARGE] {
+            assert!((2..size).take_while(|d| d * d <= size).all(|d| size % d != 0), "{size}");
+        }
+    }
+
+    #[test]
+    fn shares_differ_by_at_most_one_position() {
+        // Backends take turns, so the bound holds whatever the names hash to (§3.4).
+        for count in [1, 2, 7, 100, 655] {
+            let shares = shares(&names(&backends(count)));
+            let (least, most) = (shares.values().min(), shares.values().max());
+            assert_eq!(shares.len() as u128, count);
+            assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 1), "{count}");
+        }
+    }
+
+    #[test]
+    fn removal_moves_few_other_entries() {
+        for count in [5, 10, 50, 100] {
+            let all = backends(count);
+            let mut rest = all.clone();
+            let (gone, _) = rest.remove(usize::try_from(count / 2).expect("small"));
+            let percent = moved_percent(&names(&all), &names(&rest), gone);
+            assert!(percent < 2.0, "{count}: {percent:.2} %");
+        }
+    }
+
+    #[test]
+    fn failure_equals_removal_and_recovery_restores() {
+        let all = backends(10);
+        let (mut down, mut removed) = (all.clone(), all.clone());
+        down[3].1 = false;
+        removed.remove(3);
+        assert_eq!(names(&down), names(&removed));
+        down[3].1 = true;
+        assert_eq!(Table::new(&down), Table::new(&all));
+    }
+
+    #[test]
+    fn list_order_does_not_matter() {
+        let all = backends(10);
+        let reversed: List = all.iter().rev().copied().collect();
+        assert_eq!(names(&all), names(&reversed));
+    }
+
+    #[test]
+    fn many_backends_get_the_large_table() {
+        let at = |count| Table::new(&backends(count)).entries.len();
+        assert_eq!(at(SMALL_BACKENDS as u128), SMALL as usize);
+        assert_eq!(at(SMALL_BACKENDS as u128 + 1), LARGE as usize);
+    }
+
+    #[test]
+    fn equal_names_still_fill_the_table() {
+        let twins = vec![(7, true), (7, true), (8, true)];
+        let table = Table::new(&twins);
+        assert_eq!(table.entries.len(), SMALL as usize);
+        let second = table.entries.iter().filter(|&&index| index == 1).count();
+        assert!((21_845..=21_846).contains(&second), "{second}");
+    }
+
+    #[test]
+    fn cached_table_follows_every_change_of_the_backends() {
+        let mut cache = Cache::default();
+        let mut list = backends(4);
+        let mut call = |list: &List, hash| {
+            run(&mut CallCtx {
+                args: &[(hash, 32)],
+                payload: &[],
+                backends: Some(list),
+                rng: &mut Rng::new(0),
+                cache: &mut cache,
+            })
+        };
+        let first = call(&list, 99);
+        let chosen = usize::try_from(first[1]).expect("an index");
+        list[chosen].1 = false;
+        assert_ne!(call(&list, 99)[1], first[1]);
+        list[chosen].1 = true;
+        assert_eq!(call(&list, 99), first);
+        list.truncate(1);
+        assert_eq!(call(&list, 99), [1, 0]);
+        list.clear();
+        assert_eq!(call(&list, 99), [0, 0]);
+    }
 }

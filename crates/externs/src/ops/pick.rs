@@ -21,7 +21,7 @@ pub static PICK: Extern = Extern {
               answer when none is up. When a backend fails most flows move: see `maglev`.",
         examples: &[
             Example {
-                call: "pick(servers, 5)  -- with the second of four down: 5 mod 3 = 2, the third one up",
+                call: "pick(servers, 5)  // with the second of four down: 5 mod 3 = 2, the third one up",
                 args: &[(5, 32)],
                 payload: &[],
                 backends: &[(1, true), (2, false), (3, true), (4, true)],
@@ -29,7 +29,7 @@ pub static PICK: Extern = Extern {
                 results: &[1, 3],
             },
             Example {
-                call: "pick(servers, 5)  -- with none up",
+                call: "pick(servers, 5)  // with none up",
                 args: &[(5, 32)],
                 payload: &[],
                 backends: &[(1, false)],
@@ -52,4 +52,18 @@ fn choose(backends: &dyn Backends, hash: u128) -> Option<usize> {
     let up = || (0..backends.count()).filter(|&index| backends.is_up(index));
     let rank = hash.checked_rem(up().count() as u128)?;
     up().nth(usize::try_from(rank).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::choose;
+
+    #[test]
+    fn hashes_go_round_those_that_are_up() {
+        let list = vec![(10, true), (11, false), (12, true)];
+        let chosen: Vec<_> = (0..4).map(|hash| choose(&list, hash)).collect();
+        assert_eq!(chosen, [Some(0), Some(2), Some(0), Some(2)]);
+        assert_eq!(choose(&vec![(10, false)], 3), None);
+        assert_eq!(choose(&Vec::<(u128, bool)>::new(), 3), None);
+    }
 }

@@ -177,10 +177,10 @@ impl Regexes {
     }
 }
 
-fn build(hirs: &[&Hir]) -> Result<Regex, meta::BuildError> {
+fn build(hirs: &[&Hir]) -> Result<Regex, Box<meta::BuildError>> {
     let config = Regex::config()
         .match_kind(regex_automata::MatchKind::All)
         .utf8_empty(false)
         .nfa_size_limit(Some(MAX_AUTOMATON_BYTES));
-    Regex::builder().configure(config).build_many_from_hir(hirs)
+    Ok(Regex::builder().configure(config).build_many_from_hir(hirs)?)
 }
