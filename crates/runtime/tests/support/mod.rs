@@ -1,0 +1,134 @@
+//! A small engine, chains and packets for the tests.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use braid_io::MemorySource;
+use braid_ir::chain::{Chain, Control, Interface, Malformed, Node};
+use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
+use braid_ir::value::IntervalSet;
+use braid_packet::{Field, Link, Packet, Shape, build_fresh};
+use braid_runtime::Input;
+use std::net::Ipv4Addr;
+
+/// Does with each packet what a closure says, and counts what leaves by what it sends out.
+pub struct Fake<F> {
+    pub handle: F,
+    pub counters: Counters,
+    /// What entered, with the interface.
+    pub entered: Vec<(u16, Packet)>,
+    /// Times of control changes, with the number of packets before.
+    pub controls: Vec<(u64, usize)>,
+    pub refuse_control: bool,
+}
+
+impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)>> Fake<F> {
+    pub fn new(handle: F) -> Self {
+        Self {
+            handle,
+            counters: Counters::default(),
+            entered: Vec::new(),
+            controls: Vec::new(),
+            refuse_control: false,
+        }
+    }
+}
+
+impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)>> Engine for Fake<F> {
+    fn packet(&mut self, ingress: u16, packet: Packet, out: &mut dyn Outputs) {
+        self.counters.packets_in += 1;
+        self.entered.push((ingress, packet.clone()));
+        let leaving = (self.handle)(ingress, packet);
+        match leaving.len() as u64 {
+            0 => self.counters.consumed += 1,
+            n => self.counters.copied += n - 1,
+        }
+        for (interface, packet) in leaving {
+            *self.counters.out.entry(interface).or_default() += 1;
+            out.packet(interface, packet);
+        }
+    }
+
+    fn advance(&mut self, _time_ns: u64, _out: &mut dyn Outputs) {}
+
+    fn control(&mut self, control: &Control, _out: &mut dyn Outputs) -> Result<(), String> {
+        self.controls.push((control.time_ns, self.entered.len()));
+        if self.refuse_control { Err("there is no rule 7".into()) } else { Ok(()) }
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters.clone()
+    }
+
+    fn state(&self) -> Vec<StateEntry> {
+        Vec::new()
+    }
+}
+
+/// Sends each packet to the other one of two interfaces.
+pub fn through(ingress: u16, packet: Packet) -> Vec<(u16, Packet)> {
+    vec![(1 - ingress, packet)]
+}
+
+/// A chain without functions: interfaces with the IPv4 networks of eight bits behind them.
+pub fn chain(interfaces: &[(&str, &[u8])]) -> Chain {
+    let interface = |(name, networks): &(&str, &[u8])| {
+        let network = |first: &u8| {
+            let low = u128::from(*first) << 24;
+            (low, low | 0xff_ffff)
+        };
+        Interface {
+            name: (*name).into(),
+            behind4: IntervalSet::new(networks.iter().map(network)),
+            behind6: IntervalSet::default(),
+        }
+    };
+    Chain {
+        name: "test".into(),
+        interfaces: interfaces.iter().map(interface).collect(),
+        nodes: Vec::<Node>::new(),
+        links: Vec::new(),
+        priorities: Vec::new(),
+        policy: Vec::new(),
+        malformed: Malformed::Drop,
+        seed: 0,
+        workers: 1,
+    }
+}
+
+/// `lan` with 10.0.0.0/8 behind it, and `wan`.
+pub fn lan_wan() -> Chain {
+    chain(&[("lan", &[10]), ("wan", &[])])
+}
+
+pub fn addr(text: &str) -> u128 {
+    u128::from(u32::from(text.parse::<Ipv4Addr>().unwrap()))
+}
+
+/// An address and a port.
+pub type End<'a> = (&'a str, u16);
+
+/// A UDP packet with four bytes of payload over Ethernet.
+pub fn udp(time_ns: u64, from: End<'_>, to: End<'_>) -> Packet {
+    let fields = [
+        (Field::IpSrc, addr(from.0)),
+        (Field::IpDst, addr(to.0)),
+        (Field::UdpSport, from.1.into()),
+        (Field::UdpDport, to.1.into()),
+    ];
+    build_fresh(Link::Ethernet, time_ns, Shape::Udp4, &fields, b"data").unwrap()
+}
+
+pub fn sources(packets: Vec<Packet>) -> Input<'static> {
+    Input { name: "in.pcap".into(), interface: None, source: Box::new(MemorySource::new(packets)) }
+}
+
+/// The ends of a UDP or TCP packet as text.
+pub fn ends(packet: &Packet) -> String {
+    let key = packet.flow_key(&packet.parse()).unwrap();
+    let text = |addr: u128| Ipv4Addr::from(addr as u32);
+    format!("{}:{} > {}:{}", text(key.src), key.sport, text(key.dst), key.dport)
+}
+
+/// What entered an engine, as text with the interface's number.
+pub fn entered<F>(engine: &Fake<F>) -> Vec<String> {
+    engine.entered.iter().map(|(at, packet)| format!("{at} {}", ends(packet))).collect()
+}
