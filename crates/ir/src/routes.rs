@@ -5,8 +5,8 @@ use prefix_trie::PrefixMap;
 /// A route table.
 #[derive(Clone, Default, Debug, PartialEq)]
 pub struct RouteTable {
-    v4: PrefixMap<(u32, u8), u32>,
-    v6: PrefixMap<(u128, u8), u32>,
+    v4: Box<PrefixMap<(u32, u8), u32>>,
+    v6: Box<PrefixMap<(u128, u8), u32>>,
 }
 
 impl RouteTable {

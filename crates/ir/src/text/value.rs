@@ -157,9 +157,6 @@ fn one_rule(rule: &Rule) -> String {
     if rule.icmp != (0, 0) {
         put("icmp", format!("{} mask {}", rule.icmp.0, rule.icmp.1));
     }
-    if rule.icmp != (0, 0) {
-        put("icmp", format!("{} mask {}", rule.icmp.0, rule.icmp.1));
-    }
     if rule.line != 0 {
         put("line", rule.line.to_string());
     }

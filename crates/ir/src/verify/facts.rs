@@ -1,0 +1,254 @@
+//! Checks that headers are known to be present where they are used.
+//!
+//! Blocks are in topological order, so one pass carries what is known along every edge; where ways
+//! meet, what all of them know stays. A branch on `has H` makes known that `H`, and what it
+//! implies, is present on its one side. Adding or removing a VLAN tag, and writing a field that
+//! decides about other headers, undoes what may no longer hold. What is known of the packet on
+//! entry comes from conditions computed before the first such change.
+
+use super::place::{Part, Place, Problem, VerifyError, Which};
+use crate::model::{BinOp, BlockId, Granularity, Key, Model, Op, Program, StateId, ValueId};
+use braid_packet::{Field, HEADERS, Header};
+use std::collections::BTreeSet;
+
+/// A set of headers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Headers(u32);
+
+impl Headers {
+    const NONE: Self = Self(0);
+
+    fn all() -> Self {
+        Self::of(HEADERS.iter().map(|(header, _)| *header))
+    }
+
+    fn of(headers: impl IntoIterator<Item = Header>) -> Self {
+        Self(headers.into_iter().fold(0, |bits, header| bits | 1 << header as u8))
+    }
+
+    /// A header and all that it implies.
+    fn with(header: Header) -> Self {
+        Self::of(header.implies().iter().copied().chain([header]))
+    }
+
+    fn has(self, header: Header) -> bool {
+        header == Header::Pkt || self.0 >> header as u8 & 1 == 1
+    }
+
+    fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+}
+
+/// What is known at a place.
+#[derive(Clone, PartialEq, Eq)]
+struct Known {
+    /// Headers that are present.
+    now: Headers,
+    /// Headers that were present on entry.
+    entry: Headers,
+    /// Headers whose presence may be another than on entry.
+    changed: Headers,
+    /// Conditions on presence that still say how things are.
+    live: BTreeSet<ValueId>,
+}
+
+impl Known {
+    fn at_entry() -> Self {
+        let (now, entry, changed) = (Headers::NONE, Headers::NONE, Headers::NONE);
+        Self { now, entry, changed, live: BTreeSet::new() }
+    }
+
+    fn meet(&mut self, other: &Known) {
+        self.now.0 &= other.now.0;
+        self.entry.0 &= other.entry.0;
+        self.changed.0 |= other.changed.0;
+        self.live.retain(|value| other.live.contains(value));
+    }
+}
+
+/// How a condition came about.
+#[derive(Clone, Copy)]
+enum Cond {
+    /// Whether a header is present; and whether that also says it for the packet on entry.
+    Has(Header, bool),
+    Not(ValueId),
+    And(ValueId, ValueId),
+    Or(ValueId, ValueId),
+}
+
+/// The pass over one program.
+pub(super) struct Facts<'a> {
+    model: &'a Model,
+    which: Which,
+    program: &'a Program,
+    reached: &'a [bool],
+    conds: Vec<Option<Cond>>,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn new(
+        model: &'a Model,
+        which: Which,
+        program: &'a Program,
+        reached: &'a [bool],
+    ) -> Self {
+        Self { model, which, program, reached, conds: vec![None; program.values.len()] }
+    }
+
+    pub(super) fn check(mut self, errors: &mut Vec<VerifyError>) {
+        let program = self.program;
+        let mut known: Vec<Option<Known>> = vec![None; program.blocks.len()];
+        known[0] = Some(Known::at_entry());
+        for (at, block) in program.blocks.iter().enumerate() {
+            let Some(mut here) = known[at].take().filter(|_| self.reached[at]) else { continue };
+            let id = BlockId(u32::try_from(at).unwrap_or(u32::MAX));
+            for (number, op) in block.ops.iter().enumerate() {
+                if let Some(problem) = self.problem(&here, op) {
+                    let place = Place::Block(self.which, id, Part::Op(number));
+                    errors.push(VerifyError { place, problem });
+                }
+                self.after(&mut here, op);
+            }
+            let cond = match &block.term {
+                crate::model::Term::Branch { cond, .. } => Some(*cond),
+                _ => None,
+            };
+            for (side, target) in block.term.targets().into_iter().enumerate() {
+                let mut there = here.clone();
+                if let Some(cond) = cond {
+                    self.learn(&mut there, cond, side == 0);
+                }
+                match &mut known[target.block.index()] {
+                    Some(other) => other.meet(&there),
+                    none => *none = Some(there),
+                }
+            }
+        }
+    }
+
+    /// What a condition's being true or false says.
+    fn learn(&self, known: &mut Known, cond: ValueId, truth: bool) {
+        let mut seen = BTreeSet::new();
+        let mut todo = vec![(cond, truth)];
+        while let Some((value, truth)) = todo.pop() {
+            if !seen.insert((value, truth)) {
+                continue;
+            }
+            match self.conds[value.index()] {
+                Some(Cond::Has(header, entry)) if truth => {
+                    let headers = Headers::with(header);
+                    if known.live.contains(&value) {
+                        known.now = known.now.union(headers);
+                    }
+                    if entry {
+                        known.entry = known.entry.union(headers);
+                    }
+                }
+                Some(Cond::Not(inner)) => todo.push((inner, !truth)),
+                Some(Cond::And(a, b)) if truth => todo.extend([(a, true), (b, true)]),
+                Some(Cond::Or(a, b)) if !truth => todo.extend([(a, false), (b, false)]),
+                _ => {}
+            }
+        }
+    }
+
+    /// What an operation changes about what is known.
+    fn after(&mut self, known: &mut Known, op: &Op) {
+        let one_bit = |value: &ValueId| self.program.values[value.index()].width == 1;
+        match op {
+            Op::Has { out, header } => {
+                let entry = !known.changed.has(*header) || *header == Header::Pkt;
+                self.conds[out.index()] = Some(Cond::Has(*header, entry));
+                known.live.insert(*out);
+            }
+            Op::Not { out, a } if one_bit(a) => self.conds[out.index()] = Some(Cond::Not(*a)),
+            Op::Bin { out, op: BinOp::And, a, b } if one_bit(a) => {
+                self.conds[out.index()] = Some(Cond::And(*a, *b));
+            }
+            Op::Bin { out, op: BinOp::Or, a, b } if one_bit(a) => {
+                self.conds[out.index()] = Some(Cond::Or(*a, *b));
+            }
+            Op::PushVlan { .. } => {
+                let second = if known.now.has(Header::Vlan) { Header::Vlan2 } else { Header::Vlan };
+                known.now = known.now.union(Headers::with(second));
+                known.changed = Headers::all();
+                self.forget(known, vlans());
+            }
+            Op::PopVlan => {
+                let left = if known.now.has(Header::Vlan2) { Header::Vlan } else { Header::Eth };
+                known.now = known.now.minus(vlans()).union(Headers::with(left));
+                known.changed = Headers::all();
+                self.forget(known, vlans());
+            }
+            Op::Store { field, .. } => {
+                let decided = decided_by(*field);
+                known.now = known.now.minus(decided);
+                known.changed = known.changed.union(decided);
+                self.forget(known, decided);
+            }
+            _ => {}
+        }
+    }
+
+    /// Conditions about these headers no longer say how things are.
+    fn forget(&self, known: &mut Known, headers: Headers) {
+        known.live.retain(|value| match self.conds[value.index()] {
+            Some(Cond::Has(header, _)) => Headers::with(header).0 & headers.0 == 0,
+            _ => true,
+        });
+    }
+
+    /// What an operation needs and is not known.
+    fn problem(&self, known: &Known, op: &Op) -> Option<Problem> {
+        let now = |header| (!known.now.has(header)).then_some(Problem::Absent(header));
+        match op {
+            Op::Load { field, .. } | Op::Store { field, .. } => now(field.info().header),
+            Op::PushVlan { .. } => now(Header::Eth),
+            Op::PopVlan => now(Header::Vlan),
+            Op::LoadEntry { field, .. } => on_entry(known, field.info().header),
+            Op::StateExists { state, key, .. }
+            | Op::StateGet { state, key, .. }
+            | Op::StateSet { state, key, .. }
+            | Op::StatePut { state, key, .. }
+            | Op::StateDelete { state, key } => self.key(known, *state, key),
+            _ => None,
+        }
+    }
+
+    fn key(&self, known: &Known, state: StateId, key: &Key) -> Option<Problem> {
+        let granularity = &self.model.state[state.index()].granularity;
+        match (key, granularity) {
+            (Key::Explicit(_), _) | (_, Granularity::Global | Granularity::Key(_)) => None,
+            (_, Granularity::Fields(fields)) => {
+                fields.iter().find_map(|field| on_entry(known, field.info().header))
+            }
+            (Key::Entry | Key::Reversed(false), _) => on_entry(known, Header::Inet),
+            (Key::Quoted | Key::Reversed(true), _) => on_entry(known, Header::Quoted),
+        }
+    }
+}
+
+fn on_entry(known: &Known, header: Header) -> Option<Problem> {
+    (!known.entry.has(header)).then_some(Problem::AbsentOnEntry(header))
+}
+
+fn vlans() -> Headers {
+    Headers::of([Header::Vlan, Header::Vlan2])
+}
+
+/// Headers whose presence follows from a field's value.
+fn decided_by(field: Field) -> Headers {
+    use Header::{Icmp6Echo, IcmpEcho, Quoted, Quoted4, Quoted6, QuotedEcho, QuotedL4, Vxlan};
+    let quoted = [Quoted, Quoted4, Quoted6, QuotedEcho, QuotedL4];
+    match field {
+        Field::IcmpType => Headers::of(quoted.into_iter().chain([IcmpEcho])),
+        Field::Icmp6Type => Headers::of(quoted.into_iter().chain([Icmp6Echo])),
+        Field::UdpDport | Field::L4Dport => Headers::of([Vxlan]),
+        _ => Headers::NONE,
+    }
+}

@@ -1,0 +1,495 @@
+//! Checks each operation on its own: kinds of parameters, widths, numbers of things, and whether
+//! it may stand in this program.
+
+use super::place::{Part, Place, Problem, VerifyError, Which};
+use crate::engine::FLOW_WIDTHS;
+use crate::model::{
+    BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, Model, NewPacket, Op, ParamId,
+    ParamTy, Program, RowId, SetRef, Shape, StateId, TagId, Term, Ty, ValueId,
+};
+use braid_externs::signature::{ParamKind, Width};
+use braid_packet::{Access, Field, Header};
+
+type Checked = Result<(), Problem>;
+
+/// The check of one program whose structure is right.
+pub(super) struct OpCheck<'a> {
+    pub(super) model: &'a Model,
+    pub(super) which: Which,
+    pub(super) program: &'a Program,
+    pub(super) errors: &'a mut Vec<VerifyError>,
+}
+
+impl OpCheck<'_> {
+    pub(super) fn check(&mut self) {
+        for (id, block) in (0..).map(BlockId).zip(&self.program.blocks) {
+            for (number, op) in block.ops.iter().enumerate() {
+                let found = self.stands_here(op).and_then(|()| self.op(op));
+                self.note(id, Part::Op(number), found);
+            }
+            let found = self.term(&block.term);
+            self.note(id, Part::Term, found);
+        }
+    }
+
+    fn note(&mut self, block: BlockId, part: Part, found: Checked) {
+        if let Err(problem) = found {
+            let place = Place::Block(self.which, block, part);
+            self.errors.push(VerifyError { place, problem });
+        }
+    }
+
+    /// Whether the operation may stand in this kind of program.
+    fn stands_here(&self, op: &Op) -> Checked {
+        let time = |field: &Field| *field == Field::PktTime;
+        let of_packet = match op {
+            Op::Load { field, .. } | Op::LoadEntry { field, .. } => !time(field),
+            Op::Has { .. }
+            | Op::Store { .. }
+            | Op::LoadTag { .. }
+            | Op::StoreTag { .. }
+            | Op::PushVlan { .. }
+            | Op::PopVlan
+            | Op::Rules { .. }
+            | Op::Patterns { .. }
+            | Op::Count { .. }
+            | Op::Mirror { .. }
+            | Op::Create { .. } => true,
+            Op::Extern { name, .. } => {
+                braid_externs::lookup(name).is_some_and(|found| found.signature.reads_payload())
+            }
+            _ => false,
+        };
+        let of_expiry = matches!(op, Op::Expiring { .. } | Op::ExpiringKey { .. });
+        match self.which {
+            Which::Packet if of_expiry => Err(Problem::NotHere("the packet program")),
+            Which::Timer(_) if of_packet || of_expiry => Err(Problem::NotHere("a timer's program")),
+            Which::Expire(_) if of_packet => Err(Problem::NotHere("an expiry program")),
+            _ => Ok(()),
+        }
+    }
+
+    fn op(&self, op: &Op) -> Checked {
+        match op {
+            Op::Const { .. }
+            | Op::Bin { .. }
+            | Op::Cmp { .. }
+            | Op::Not { .. }
+            | Op::Resize { .. }
+            | Op::Clamp { .. }
+            | Op::Select { .. } => self.arithmetic(op),
+            Op::Param { .. }
+            | Op::ListLen { .. }
+            | Op::ListGet { .. }
+            | Op::BackendUp { .. }
+            | Op::InSet { .. }
+            | Op::Rules { .. }
+            | Op::Route { .. }
+            | Op::Patterns { .. }
+            | Op::Take { .. }
+            | Op::TakeThis { .. }
+            | Op::Release { .. } => self.of_param(op),
+            Op::Extern { outs, name, param, args } => self.call(outs, name, *param, args),
+            Op::StateExists { .. }
+            | Op::StateGet { .. }
+            | Op::StateSet { .. }
+            | Op::StatePut { .. }
+            | Op::StateDelete { .. }
+            | Op::StateLen { .. }
+            | Op::Expiring { .. }
+            | Op::ExpiringKey { .. } => self.of_state(op),
+            Op::Emit { event, args } => self.emit(*event, args),
+            _ => self.of_packet(op),
+        }
+    }
+
+    fn width_of(&self, value: ValueId) -> u16 {
+        self.program.values[value.index()].width
+    }
+
+    fn width(&self, value: ValueId, wanted: u16) -> Checked {
+        let found = self.width_of(value);
+        if found == wanted { Ok(()) } else { Err(Problem::Width { value, found, wanted }) }
+    }
+
+    fn widths(&self, what: &'static str, values: &[ValueId], wanted: &[u16]) -> Checked {
+        if values.len() != wanted.len() {
+            let (found, wanted) = (values.len(), wanted.len());
+            return Err(Problem::Count { what, found, wanted });
+        }
+        values.iter().zip(wanted).try_for_each(|(value, width)| self.width(*value, *width))
+    }
+
+    fn arithmetic(&self, op: &Op) -> Checked {
+        match op {
+            Op::Const { out, value } => {
+                let width = self.width_of(*out);
+                let fits = *value <= crate::show::max_of(width);
+                if fits { Ok(()) } else { Err(Problem::TooWide { value: *value, width }) }
+            }
+            Op::Bin { out, a, b, .. } => {
+                let width = self.width_of(*out);
+                self.width(*a, width).and_then(|()| self.width(*b, width))
+            }
+            Op::Cmp { out, a, b, .. } => {
+                self.width(*out, 1)?;
+                self.width(*b, self.width_of(*a))
+            }
+            Op::Not { out, a } => self.width(*a, self.width_of(*out)),
+            Op::Select { out, cond, a, b } => {
+                self.width(*cond, 1)?;
+                let width = self.width_of(*out);
+                self.width(*a, width).and_then(|()| self.width(*b, width))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn param(&self, param: ParamId) -> Result<&ParamTy, Problem> {
+        let decl = self.model.params.get(param.index());
+        decl.map(|decl| &decl.ty).ok_or_else(|| Problem::Missing(param.to_string()))
+    }
+
+    /// The columns of a list, or of backends.
+    fn columns(&self, param: ParamId) -> Result<&[(String, Ty)], Problem> {
+        match self.param(param)? {
+            ParamTy::List(columns) | ParamTy::Backends(columns) => Ok(columns),
+            _ => Err(Problem::ParamKind { param, wanted: "a list or backends" }),
+        }
+    }
+
+    fn column(&self, param: ParamId, column: u32) -> Result<Ty, Problem> {
+        let columns = self.columns(param)?;
+        let found = usize::try_from(column).ok().and_then(|column| columns.get(column));
+        found.map(|(_, ty)| *ty).ok_or(Problem::Column { param, column })
+    }
+
+    fn pool(&self, param: ParamId) -> Result<u16, Problem> {
+        match self.param(param)? {
+            ParamTy::Pool(ty, _) => Ok(ty.width),
+            _ => Err(Problem::ParamKind { param, wanted: "a pool" }),
+        }
+    }
+
+    fn kind(&self, param: ParamId, wanted: &'static str, is: fn(&ParamTy) -> bool) -> Checked {
+        if is(self.param(param)?) { Ok(()) } else { Err(Problem::ParamKind { param, wanted }) }
+    }
+
+    fn of_param(&self, op: &Op) -> Checked {
+        match op {
+            Op::Param { out, param } => match self.param(*param)? {
+                ParamTy::Scalar(ty) => self.width(*out, ty.width),
+                _ => Err(Problem::ParamKind { param: *param, wanted: "a scalar" }),
+            },
+            Op::ListLen { out, param } => {
+                self.columns(*param)?;
+                self.width(*out, 32)
+            }
+            Op::ListGet { out, param, column, .. } => {
+                self.width(*out, self.column(*param, *column)?.width)
+            }
+            Op::BackendUp { out, param, .. } => {
+                self.kind(*param, "backends", |ty| matches!(ty, ParamTy::Backends(_)))?;
+                self.width(*out, 1)
+            }
+            Op::InSet { out, a, set } => {
+                self.width(*out, 1)?;
+                self.in_set(*a, set)
+            }
+            Op::Rules { pass, rule, param } => {
+                self.kind(*param, "a rule set", |ty| *ty == ParamTy::Rules)?;
+                self.widths("results", &[*pass, *rule], &[1, 32])
+            }
+            Op::Route { found, hop, param, addr } => {
+                self.kind(*param, "a route table", |ty| *ty == ParamTy::Routes)?;
+                self.widths("results", &[*found, *hop], &[1, 32])?;
+                let is_address = matches!(self.width_of(*addr), 32 | 128);
+                if is_address { Ok(()) } else { Err(Problem::Address(*addr)) }
+            }
+            Op::Patterns { found, number, param } => {
+                self.kind(*param, "patterns", |ty| *ty == ParamTy::Patterns)?;
+                self.widths("results", &[*found, *number], &[1, 32])
+            }
+            Op::Take { ok, out, pool } => {
+                self.widths("results", &[*ok, *out], &[1, self.pool(*pool)?])
+            }
+            Op::TakeThis { ok, pool, a } => {
+                self.width(*ok, 1)?;
+                self.width(*a, self.pool(*pool)?)
+            }
+            Op::Release { pool, a } => self.width(*a, self.pool(*pool)?),
+            _ => Ok(()),
+        }
+    }
+
+    fn in_set(&self, a: ValueId, set: &SetRef) -> Checked {
+        match set {
+            SetRef::Const(members) => {
+                let (width, last) = (self.width_of(a), members.intervals().last());
+                match last.map_or(0, |(_, hi)| *hi) {
+                    value if value > crate::show::max_of(width) => {
+                        Err(Problem::TooWide { value, width })
+                    }
+                    _ => Ok(()),
+                }
+            }
+            SetRef::Param(param) => match self.param(*param)? {
+                ParamTy::Set(ty) => self.width(a, ty.width),
+                _ => Err(Problem::ParamKind { param: *param, wanted: "a set" }),
+            },
+            SetRef::List(param, column) => self.width(a, self.column(*param, *column)?.width),
+        }
+    }
+
+    fn call(
+        &self,
+        outs: &[ValueId],
+        name: &str,
+        param: Option<ParamId>,
+        args: &[ValueId],
+    ) -> Checked {
+        let missing = || Problem::Missing(format!("operator `{name}`"));
+        let signature = &braid_externs::lookup(name).ok_or_else(missing)?.signature;
+        match (signature.takes_param, param) {
+            (None, None) => {}
+            (Some(ParamKind::Backends), Some(param)) => {
+                self.kind(param, "backends", |ty| matches!(ty, ParamTy::Backends(_)))?;
+            }
+            (wanted, found) => {
+                let (found, wanted) = (usize::from(found.is_some()), usize::from(wanted.is_some()));
+                return Err(Problem::Count { what: "parameters", found, wanted });
+            }
+        }
+        if !signature.accepts(args.len()) {
+            let (found, wanted) = (args.len(), signature.args.len());
+            return Err(Problem::Count { what: "arguments", found, wanted });
+        }
+        for (number, arg) in args.iter().enumerate() {
+            if let Some(Width::Bits(bits)) = signature.arg(number).map(|spec| spec.width) {
+                self.width(*arg, bits)?;
+            }
+        }
+        let results: Vec<u16> = signature.results.iter().map(|spec| spec.width()).collect();
+        self.widths("results", outs, &results)
+    }
+
+    fn slots(&self, state: StateId) -> Result<Vec<u16>, Problem> {
+        let decl = self.model.state.get(state.index());
+        let decl = decl.ok_or_else(|| Problem::Missing(state.to_string()))?;
+        Ok(decl.slots.iter().map(|(_, ty)| ty.width).collect())
+    }
+
+    /// Widths of the parts of a table's key.
+    fn key_widths(&self, state: StateId) -> Vec<u16> {
+        match &self.model.state[state.index()].granularity {
+            Granularity::Global => Vec::new(),
+            Granularity::Flow | Granularity::Biflow => FLOW_WIDTHS.to_vec(),
+            Granularity::Fields(fields) => fields.iter().map(|field| field.info().width).collect(),
+            Granularity::Key(types) => types.iter().map(|ty| ty.width).collect(),
+        }
+    }
+
+    fn key(&self, state: StateId, key: &Key) -> Checked {
+        let granularity = &self.model.state[state.index()].granularity;
+        let global = *granularity == Granularity::Global;
+        let no = |why| Err(Problem::Key { state, why });
+        match (key, granularity) {
+            (Key::Explicit(_), Granularity::Global) => return no("global state has none"),
+            (Key::Explicit(values), _) => {
+                return self.widths("key parts", values, &self.key_widths(state));
+            }
+            (Key::Entry, Granularity::Key(_)) => return no("its key must be given"),
+            (Key::Quoted, Granularity::Flow | Granularity::Biflow)
+            | (Key::Reversed(_), Granularity::Flow)
+            | (Key::Entry, _) => {}
+            _ => return no("only flows are quoted or reversed"),
+        }
+        match self.which {
+            Which::Packet => Ok(()),
+            _ if global => Ok(()),
+            _ => no("there is no packet to read it from"),
+        }
+    }
+
+    fn of_state(&self, op: &Op) -> Checked {
+        match op {
+            Op::StateExists { out, state, key } => {
+                self.slots(*state)?;
+                self.key(*state, key)?;
+                self.width(*out, 1)
+            }
+            Op::StateGet { outs, state, key } => {
+                let slots = self.slots(*state)?;
+                self.key(*state, key)?;
+                self.widths("slots", outs, &slots)
+            }
+            Op::StateSet { ok, state, key, values } => {
+                let slots = self.slots(*state)?;
+                self.key(*state, key)?;
+                self.width(*ok, 1)?;
+                self.widths("slots", values, &slots)
+            }
+            Op::StatePut { ok, state, key, slot, value } => {
+                let slots = self.slots(*state)?;
+                self.key(*state, key)?;
+                self.width(*ok, 1)?;
+                let width = usize::try_from(*slot).ok().and_then(|slot| slots.get(slot).copied());
+                self.width(*value, width.ok_or_else(|| Problem::Missing(format!("slot {slot}")))?)
+            }
+            Op::StateDelete { state, key } => {
+                self.slots(*state)?;
+                if self.model.state[state.index()].granularity == Granularity::Global {
+                    return Err(Problem::Global("is never deleted"));
+                }
+                self.key(*state, key)
+            }
+            Op::StateLen { out, state } => {
+                self.slots(*state)?;
+                self.width(*out, 32)
+            }
+            Op::Expiring { outs } | Op::ExpiringKey { outs } => {
+                let Which::Expire(state) = self.which else { return Ok(()) };
+                let widths = match op {
+                    Op::Expiring { .. } => self.slots(state)?,
+                    _ => self.key_widths(state),
+                };
+                self.widths("results", outs, &widths)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn emit(&self, event: EventId, args: &[EventArg]) -> Checked {
+        let decl = self.model.events.get(event.index());
+        let decl = decl.ok_or_else(|| Problem::Missing(event.to_string()))?;
+        if args.len() != decl.fields.len() {
+            let (found, wanted) = (args.len(), decl.fields.len());
+            return Err(Problem::Count { what: "arguments", found, wanted });
+        }
+        for (number, (arg, (_, ty))) in args.iter().zip(&decl.fields).enumerate() {
+            match (arg, ty) {
+                (EventArg::Value(value), EventTy::Scalar(ty)) => self.width(*value, ty.width)?,
+                (EventArg::Str(_), EventTy::Str) => {}
+                (EventArg::Param(param), EventTy::Str) => {
+                    self.kind(*param, "a string", |ty| *ty == ParamTy::Str)?;
+                }
+                _ => return Err(Problem::EventArg(number)),
+            }
+        }
+        Ok(())
+    }
+
+    fn tag(&self, tag: TagId) -> Result<u16, Problem> {
+        let decl = self.model.tags.get(tag.index());
+        decl.map(|decl| decl.ty.width).ok_or_else(|| Problem::Missing(tag.to_string()))
+    }
+
+    fn row(&self, row: RowId) -> Checked {
+        if row.index() < self.model.rows.len() { Ok(()) } else { Err(Problem::NoRow(row)) }
+    }
+
+    fn dest(&self, dest: Dest) -> Checked {
+        match dest {
+            Dest::Port(port) if port.index() >= self.model.ports.len() => {
+                Err(Problem::Missing(port.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn of_packet(&self, op: &Op) -> Checked {
+        match op {
+            Op::Has { out, .. } => self.width(*out, 1),
+            Op::Load { out, field } | Op::LoadEntry { out, field } => {
+                self.width(*out, field.info().width)
+            }
+            Op::Store { field, a } => {
+                writable(*field)?;
+                self.width(*a, field.info().width)
+            }
+            Op::LoadTag { out, tag } => self.width(*out, self.tag(*tag)?),
+            Op::StoreTag { tag, a } => self.width(*a, self.tag(*tag)?),
+            Op::PushVlan { id } => self.width(*id, Field::VlanId.info().width),
+            Op::Count { row } => self.row(*row),
+            Op::Mirror { port } => self.dest(*port),
+            Op::Create { new, port } => {
+                self.dest(*port)?;
+                self.new_packet(new)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn new_packet(&self, new: &NewPacket) -> Checked {
+        for (field, value) in &new.fields {
+            writable(*field)?;
+            if !shape_headers(new.shape).contains(&field.info().header) {
+                return Err(Problem::NotInShape(*field));
+            }
+            self.width(*value, field.info().width)?;
+        }
+        Ok(())
+    }
+
+    fn term(&self, term: &Term) -> Checked {
+        let here = match (self.which, term) {
+            (_, Term::Jump(_) | Term::Branch { .. }) => true,
+            (Which::Packet, Term::Return) => false,
+            (Which::Packet, _) | (_, Term::Return) => true,
+            _ => false,
+        };
+        if !here {
+            return Err(Problem::NotHere(match self.which {
+                Which::Packet => "the packet program",
+                Which::Expire(_) => "an expiry program",
+                Which::Timer(_) => "a timer's program",
+            }));
+        }
+        match term {
+            Term::Branch { cond, .. } => self.width(*cond, 1),
+            Term::Output { ports, row } => {
+                if ports.is_empty() {
+                    return Err(Problem::NoPorts);
+                }
+                ports.iter().try_for_each(|port| self.dest(*port))?;
+                self.row(*row)
+            }
+            Term::Drop { reason, row } => {
+                if reason.index() >= self.model.reasons.len() {
+                    return Err(Problem::NoReason(*reason));
+                }
+                self.row(*row)
+            }
+            Term::Hold { queue, delay, row, .. } => {
+                if queue.index() >= self.model.queues.len() {
+                    return Err(Problem::Missing(queue.to_string()));
+                }
+                self.width(*delay, 64)?;
+                self.row(*row)
+            }
+            Term::Consume { row } | Term::Resubmit { row } => self.row(*row),
+            Term::Jump(_) | Term::Return => Ok(()),
+        }
+    }
+}
+
+fn writable(field: Field) -> Checked {
+    match field.info().access {
+        Access::Rw => Ok(()),
+        Access::Ro => Err(Problem::ReadOnly(field)),
+    }
+}
+
+/// Headers of a new packet, whose fields can be assigned.
+fn shape_headers(shape: Shape) -> &'static [Header] {
+    use Header::*;
+    match shape {
+        Shape::Icmp => &[Eth, Vlan, Vlan2, Inet, Ip4, Icmp, IcmpEcho],
+        Shape::Icmp6 => &[Eth, Vlan, Vlan2, Inet, Ip6, Icmp6, Icmp6Echo],
+        Shape::Tcp4 => &[Eth, Vlan, Vlan2, Inet, Ip4, L4, Tcp],
+        Shape::Tcp6 => &[Eth, Vlan, Vlan2, Inet, Ip6, L4, Tcp],
+        Shape::Udp4 => &[Eth, Vlan, Vlan2, Inet, Ip4, L4, Udp],
+        Shape::Udp6 => &[Eth, Vlan, Vlan2, Inet, Ip6, L4, Udp],
+        Shape::Arp => &[Eth, Vlan, Vlan2, Arp],
+    }
+}
