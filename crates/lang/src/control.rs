@@ -10,9 +10,10 @@ use braid_ir::model::{ParamDecl, ParamId, ParamTy, Ty, Word};
 use braid_ir::value::ParamValue;
 
 use crate::ast::Span;
-use crate::chain::args::{is_zero_period, zero_period};
+use crate::chain::args::{zero, zero_setting};
 use crate::diag::{Code, Diagnostic, Diagnostics, codes, did_you_mean_help};
 use crate::import::parse_rule;
+use crate::parse::parse_expr;
 use crate::sema::Env;
 use crate::sema::eval::param_value;
 use crate::source::offset;
@@ -220,9 +221,9 @@ impl<'a> Reader<'a, '_> {
     fn set(&mut self, target: &Target<'_>, value: Piece<'_>) -> Option<Change> {
         let new = self.value(&target.decl.ty, value)?;
         let model = &self.chain.nodes[usize::from(target.node)].model;
-        if is_zero_period(model, &target.decl.name, &new) {
+        if let Some(what) = zero_setting(model, &target.decl.name, &new) {
             let span = self.span(value);
-            self.diags.push(zero_period(&target.decl.name, span));
+            self.diags.push(zero(&target.decl.name, &what, span));
             return None;
         }
         Some(Change::Set(new))
@@ -234,7 +235,8 @@ impl<'a> Reader<'a, '_> {
             self.expected(codes::CONTROL_LINE, "a value", value);
             return None;
         }
-        let expr = crate::parser::parse_expr(self.file, value.text, value.at, self.diags)?;
+        let (expr, found) = parse_expr(value.text, self.file, offset(value.at));
+        self.diags.extend(found);
         param_value(ty, &expr, self.env, self.diags)
     }
 

@@ -3,6 +3,7 @@
 
 pub mod ast;
 pub mod chain;
+pub mod control;
 pub mod diag;
 pub mod lexer;
 pub mod import;

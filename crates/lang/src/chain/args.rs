@@ -1,6 +1,6 @@
 //! Arguments of an instance: a value for each parameter of its model.
 
-use braid_ir::model::{Model, Setting, Timer};
+use braid_ir::model::{Model, Setting};
 use braid_ir::value::ParamValue;
 
 use super::Scope;
@@ -23,13 +23,11 @@ pub(super) fn values(
         match (arg, &param.default) {
             (Some(arg), _) => {
                 let value = scope.value(&arg.value, &param.ty, diags);
-                values.extend(value.filter(|value| {
-                    let zero = is_zero_period(model, &param.name, value);
-                    if zero {
-                        diags.push(zero_period(&param.name, arg.value.span));
-                    }
-                    !zero
-                }));
+                let wrong = value.as_ref().and_then(|v| zero_setting(model, &param.name, v));
+                match wrong {
+                    Some(what) => diags.push(zero(&param.name, &what, arg.value.span)),
+                    None => values.extend(value),
+                }
             }
             (None, Some(default)) => values.push(default.clone()),
             (None, None) => missing.push(format!("`{}`", param.name)),
@@ -123,17 +121,35 @@ fn out_of_place(model: &Model, function: &Ident, arg: &Arg, named: bool) -> Diag
     Diagnostic::new(codes::CHAIN_TOO_MANY_ARGUMENTS, message, span, "one too many")
 }
 
-/// Whether the parameter is a timer's period and the value is 0.
-pub(crate) fn is_zero_period(model: &Model, name: &str, value: &ParamValue) -> bool {
-    let period = |timer: &Timer| match timer.period {
+/// What a parameter limits or times, where a value of 0 makes no sense: `capacity of map`.
+pub(crate) fn zero_setting(model: &Model, name: &str, value: &ParamValue) -> Option<String> {
+    if *value != ParamValue::Scalar(0) {
+        return None;
+    }
+    let is = |setting: Setting| match setting {
         Setting::Param(param) => model.params.get(param.index()).is_some_and(|p| p.name == name),
         Setting::Const(_) => false,
     };
-    *value == ParamValue::Scalar(0) && model.timers.iter().any(period)
+    if model.timers.iter().any(|timer| is(timer.period)) {
+        return Some("period of a timer".into());
+    }
+    if let Some(queue) = model.queues.iter().find(|queue| is(queue.capacity)) {
+        return Some(format!("capacity of `{}`", queue.name));
+    }
+    model.state.iter().find_map(|state| {
+        let settings = [
+            (Some(state.capacity), "capacity"),
+            (Some(state.tick), "tick"),
+            (state.idle, "idle time-out"),
+            (state.hard, "hard time-out"),
+        ];
+        let (_, what) = settings.into_iter().find(|(setting, _)| setting.is_some_and(is))?;
+        Some(format!("{what} of `{}`", state.name))
+    })
 }
 
-/// The finding that goes with [`is_zero_period`].
-pub(crate) fn zero_period(name: &str, span: Span) -> Diagnostic {
-    let message = format!("`{name}` is the period of a timer, which cannot be 0");
-    Diagnostic::new(codes::CHAIN_ZERO_PERIOD, message, span, "a period of 0")
+/// The finding that goes with [`zero_setting`].
+pub(crate) fn zero(name: &str, what: &str, span: Span) -> Diagnostic {
+    let message = format!("`{name}` is the {what}, which cannot be 0");
+    Diagnostic::new(codes::ZERO_SETTING, message, span, "zero").help("give it a value above 0")
 }

@@ -100,9 +100,4 @@ codes! {
     "A chain has at most 1,024 functions, 256 interfaces, 4,096 links (each direction counted) and 4,096 policy rules.",
     wrong: "chain c { /* 257 interfaces */ }",
     right: "chain c { path in <-> out; }";
-
-    CHAIN_ZERO_PERIOD = 521, Error, "a timer's period of 0",
-    "The parameter is the period of a timer (`every PERIOD { … }`), which must pass time.",
-    wrong: "nf f(tick: duration) { state n: u32 global = 0; every tick { n = 0; } match { n < 9 => { n += 1; output; } else => drop; } }\nchain c { path f(tick: 0 s); }",
-    right: "nf f(tick: duration) { state n: u32 global = 0; every tick { n = 0; } match { n < 9 => { n += 1; output; } else => drop; } }\nchain c { path f(tick: 1 s); }";
 }

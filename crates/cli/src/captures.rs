@@ -1,0 +1,135 @@
+//! Captures on the command line: `[IF=]FILE`, opened, created, with messages that name them.
+
+use std::path::{Path, PathBuf};
+
+use braid_io::{CaptureReader, CaptureWriter, PacketSource, Precision, Progress, ReadError, Warning};
+use braid_ir::chain::Chain;
+use braid_lang::diag::did_you_mean_help;
+use braid_packet::Packet;
+use braid_runtime::Input;
+
+use crate::answer::Failure;
+
+/// A capture as named on the command line.
+pub struct Named {
+    /// The interface, by number, if one is named.
+    pub interface: Option<u16>,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// Tells `IF=FILE` from a file's name that holds a `=`.
+pub fn named(text: &str, chain: &Chain) -> Result<Named, Failure> {
+    let whole = || Named { interface: None, path: PathBuf::from(text) };
+    let Some((name, file)) = text.split_once('=') else { return Ok(whole()) };
+    if let Some(interface) = (0..).zip(&chain.interfaces).find(|(_, i)| i.name == name) {
+        return Ok(Named { interface: Some(interface.0), path: PathBuf::from(file) });
+    }
+    if Path::new(text).exists() || name.contains('/') {
+        return Ok(whole());
+    }
+    let names: Vec<&str> = chain.interfaces.iter().map(|i| i.name.as_str()).collect();
+    let help = did_you_mean_help(name, names.iter().copied())
+        .unwrap_or_else(|| format!("its interfaces are {}", names.join(", ")));
+    Err(Failure::usage(format!("the chain `{}` has no interface `{name}`; {help}", chain.name)))
+}
+
+/// A capture that is read; its first packet is known before it is taken.
+pub struct Capture {
+    reader: CaptureReader,
+    first: Option<Result<Option<Packet>, ReadError>>,
+}
+
+impl Capture {
+    /// Opens a file and reads its first packet.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let mut reader = CaptureReader::open(path).map_err(|why| Failure::file(path, why))?;
+        let first = Some(reader.next_packet());
+        Ok(Self { reader, first })
+    }
+
+    /// The first packet's time, if there is one.
+    pub fn first_time_ns(&self) -> Option<u64> {
+        match &self.first {
+            Some(Ok(Some(packet))) => Some(packet.time_ns),
+            _ => None,
+        }
+    }
+
+    /// The precision that an output needs so that nothing is lost.
+    pub fn precision(&self) -> Precision {
+        if self.reader.nanoseconds() { Precision::Nano } else { Precision::Micro }
+    }
+}
+
+impl PacketSource for Capture {
+    fn next_packet(&mut self) -> Result<Option<Packet>, ReadError> {
+        self.first.take().unwrap_or_else(|| self.reader.next_packet())
+    }
+
+    fn warning(&self) -> Option<Warning> {
+        self.reader.warning()
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        self.reader.progress()
+    }
+}
+
+/// Captures that enter a chain.
+pub struct Inputs {
+    /// Each with its name.
+    pub captures: Vec<(Named, Capture)>,
+}
+
+impl Inputs {
+    /// Opens what `--in` names.
+    pub fn open(texts: &[String], chain: &Chain) -> Result<Self, Failure> {
+        let open = |text: &String| {
+            let named = named(text, chain)?;
+            let capture = Capture::open(&named.path)?;
+            Ok((named, capture))
+        };
+        Ok(Self { captures: texts.iter().map(open).collect::<Result<_, _>>()? })
+    }
+
+    /// The time of the first packet of all; 0 when there is none.
+    pub fn first_time_ns(&self) -> u64 {
+        self.captures.iter().filter_map(|(_, capture)| capture.first_time_ns()).min().unwrap_or(0)
+    }
+
+    /// Nanoseconds when any capture has them.
+    pub fn precision(&self) -> Precision {
+        let nano = |(_, capture): &(Named, Capture)| capture.precision() == Precision::Nano;
+        if self.captures.iter().any(nano) { Precision::Nano } else { Precision::Micro }
+    }
+
+    /// As the driver takes them.
+    pub fn into_inputs(self) -> impl Iterator<Item = Input<'static>> {
+        self.captures.into_iter().map(|(named, capture)| Input {
+            name: named.path.display().to_string(),
+            interface: named.interface,
+            source: Box::new(capture),
+        })
+    }
+
+    /// Refuses an output that is also an input: it would be emptied before it is read.
+    pub fn is_apart(&self, output: &Path) -> Result<(), Failure> {
+        let real = |path: &Path| path.canonicalize().ok();
+        let same = |(named, _): &(Named, Capture)| {
+            real(output).is_some_and(|output| real(&named.path) == Some(output))
+        };
+        match self.captures.iter().any(same) {
+            true => Err(Failure::usage(format!(
+                "{} is an input, so it cannot be an output",
+                output.display()
+            ))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Creates a capture.
+pub fn create(path: &Path, precision: Precision) -> Result<CaptureWriter, Failure> {
+    CaptureWriter::create(path, precision).map_err(|why| Failure::file(path, why))
+}

@@ -1,0 +1,99 @@
+//! `braid trace`: one packet's walk. What comes before it runs first; then the engine is watched.
+
+mod steps;
+mod watch;
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use braid_ir::chain::Chain;
+use braid_runtime::{Input, Run};
+use serde_json::json;
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::captures::Inputs;
+use crate::commands::run::failure;
+use crate::engines;
+use crate::load::{self, Choice};
+use crate::output::Output;
+use steps::{Walk, text, value};
+use watch::{Marking, Target, Watched};
+
+/// Show one packet's walk through a chain: every function, the row, what it read and wrote, why it
+/// was dropped
+#[derive(clap::Args)]
+pub struct Args {
+    /// The file with the chain
+    file: PathBuf,
+    #[command(flatten)]
+    choice: Choice,
+    /// A capture whose packets enter; with IF= all of them at that interface
+    #[arg(long = "in", value_name = "[IF=]CAPTURE", required = true, num_args = 1..)]
+    inputs: Vec<String>,
+    /// The packet's number in the capture, from 1; with several captures its number among the
+    /// packets that enter
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    packet: u64,
+    /// Rewrite each captured reply by what its request left with
+    #[arg(long)]
+    follow: bool,
+    /// Changes of configuration while it runs
+    #[arg(long, value_name = "FILE")]
+    control: Option<PathBuf>,
+}
+
+pub fn run(args: &Args, output: &Output) -> Outcome {
+    let mut program = load::program(&args.file)?;
+    let chain = program.chain(&args.choice)?;
+    let inputs = Inputs::open(&args.inputs, &chain)?;
+    let control = match &args.control {
+        Some(file) => program.control(file, &chain, inputs.first_time_ns())?,
+        None => Vec::new(),
+    };
+    let done = Rc::new(Cell::new(false));
+    let target = match args.inputs.len() {
+        1 => Target::Marked,
+        _ => Target::Entering(args.packet),
+    };
+    let mut engine = Watched::new(engines::reference(&chain)?, target, Rc::clone(&done));
+    let seen = Rc::new(Cell::new(0));
+    let mut run = Run::new(&chain, &mut engine).control(control).follow(args.follow);
+    for input in inputs.into_inputs() {
+        let mark = (target == Target::Marked).then_some(args.packet);
+        let Input { name, interface, source } = input;
+        let source = Marking::new(source, mark, Rc::clone(&done), Rc::clone(&seen));
+        run = run.input(Input { name, interface, source: Box::new(source) });
+    }
+    run.run().map_err(|error| failure(&error))?;
+    match engine.into_walk() {
+        Some(walk) => show(args, &walk, &chain, output),
+        None if target == Target::Marked && seen.get() >= args.packet => {
+            not_entered(args, output);
+        }
+        None => {
+            let message = format!("there is no packet {}", args.packet);
+            return Err(Failure::usage(format!("{message}; {} were read", seen.get())));
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+fn show(args: &Args, walk: &Walk, chain: &Chain, output: &Output) {
+    if output.json {
+        output.value(&value(args.packet, walk, chain));
+    } else {
+        output.text(text(args.packet, walk, chain));
+    }
+}
+
+fn not_entered(args: &Args, output: &Output) {
+    let why = "no interface has its source address behind it; lost as no_interface";
+    if output.json {
+        let lost = json!({ "what": "lost", "reason": "no_interface" });
+        let steps = json!({ "packet": args.packet, "interface": null, "steps": [lost] });
+        output.value(&steps);
+    } else {
+        output.text(format!("packet {} does not enter: {why}\n", args.packet));
+    }
+}

@@ -1,0 +1,386 @@
+//! What happened to a packet, step by step: recorded, as text, as JSON.
+
+use std::fmt::Write as _;
+
+use braid_ir::chain::{Chain, Node};
+use braid_ir::engine::FLOW_TYPES;
+use braid_ir::model::{Dest, Granularity, Kind, QueueId, RowId, StateId, Ty, Word};
+use braid_ir::trace::{Observer, StateAccess, StateWhat, Verdict};
+use braid_packet::show::format_field;
+use braid_packet::{Field, Header, Packet};
+use serde_json::{Value, json};
+
+/// Most steps that are kept; a packet with a long way may make many.
+const MAX_STEPS: usize = 10_000;
+
+/// A packet's walk.
+pub struct Walk {
+    time_ns: u64,
+    interface: u16,
+    packet: String,
+    steps: Vec<Step>,
+    left_out: usize,
+}
+
+/// One step.
+enum Step {
+    Enter { node: u16, packet: String, backward: bool },
+    Has { node: u16, header: Header, present: bool },
+    Read { node: u16, field: Field, value: Option<Word> },
+    Write { node: u16, field: Field, value: Word },
+    Vlan { node: u16, pushed: Option<u16> },
+    State { node: u16, state: StateId, key: Vec<Word>, what: What },
+    Row { node: u16, row: RowId },
+    Verdict { node: u16, verdict: Verdict },
+    Stands { node: u16 },
+    Leave { interface: u16, packet: String },
+    Lost { reason: String },
+}
+
+enum What {
+    Exists(bool),
+    Get(Vec<Word>, bool),
+    Assigned(Vec<Word>),
+    Created(Vec<Word>),
+    Refused,
+    Deleted,
+    Ended,
+}
+
+/// Records a walk.
+pub struct Recorder(Walk);
+
+impl Recorder {
+    pub fn new(interface: u16, packet: &Packet) -> Self {
+        Self(Walk {
+            time_ns: packet.time_ns,
+            interface,
+            packet: packet.summary(),
+            steps: Vec::new(),
+            left_out: 0,
+        })
+    }
+
+    pub fn finish(self) -> Walk {
+        self.0
+    }
+
+    fn push(&mut self, step: Step) {
+        if self.0.steps.len() < MAX_STEPS {
+            self.0.steps.push(step);
+        } else {
+            self.0.left_out += 1;
+        }
+    }
+}
+
+impl Observer for Recorder {
+    fn enter(&mut self, node: u16, packet: &Packet) {
+        self.push(Step::Enter { node, packet: packet.summary(), backward: packet.backward });
+    }
+
+    fn has(&mut self, node: u16, header: Header, present: bool) {
+        self.push(Step::Has { node, header, present });
+    }
+
+    fn read(&mut self, node: u16, field: Field, value: Option<Word>) {
+        self.push(Step::Read { node, field, value });
+    }
+
+    fn write(&mut self, node: u16, field: Field, value: Word) {
+        self.push(Step::Write { node, field, value });
+    }
+
+    fn vlan(&mut self, node: u16, pushed: Option<u16>) {
+        self.push(Step::Vlan { node, pushed });
+    }
+
+    fn state(&mut self, node: u16, access: &StateAccess<'_>) {
+        let what = match access.what {
+            StateWhat::Exists(found) => What::Exists(found),
+            StateWhat::Get(slots, found) => What::Get(slots.to_vec(), found),
+            StateWhat::Assigned(slots) => What::Assigned(slots.to_vec()),
+            StateWhat::Created(slots) => What::Created(slots.to_vec()),
+            StateWhat::Refused => What::Refused,
+            StateWhat::Deleted => What::Deleted,
+            StateWhat::Ended => What::Ended,
+        };
+        self.push(Step::State { node, state: access.state, key: access.key.to_vec(), what });
+    }
+
+    fn count(&mut self, node: u16, row: RowId) {
+        self.push(Step::Row { node, row });
+    }
+
+    fn verdict(&mut self, node: u16, verdict: &Verdict) {
+        self.push(Step::Verdict { node, verdict: verdict.clone() });
+    }
+
+    fn stands(&mut self, node: u16) {
+        self.push(Step::Stands { node });
+    }
+
+    fn leave(&mut self, interface: u16, packet: &Packet) {
+        self.push(Step::Leave { interface, packet: packet.summary() });
+    }
+
+    fn lost(&mut self, reason: &str) {
+        self.push(Step::Lost { reason: reason.to_owned() });
+    }
+}
+
+/// The walk for people.
+pub fn text(number: u64, walk: &Walk, chain: &Chain) -> String {
+    let names = Names(chain);
+    let mut text = format!(
+        "packet {number} at {}.{:09} enters at {}\n  {}\n",
+        walk.time_ns / 1_000_000_000,
+        walk.time_ns % 1_000_000_000,
+        names.interface(walk.interface),
+        walk.packet
+    );
+    for step in &walk.steps {
+        let _ = match names.step(step) {
+            (true, line) => writeln!(text, "{line}"),
+            (false, line) => writeln!(text, "  {line}"),
+        };
+    }
+    if walk.left_out > 0 {
+        let _ = writeln!(text, "and {} more steps", walk.left_out);
+    }
+    text
+}
+
+/// The walk as JSON.
+pub fn value(number: u64, walk: &Walk, chain: &Chain) -> Value {
+    let names = Names(chain);
+    let steps: Vec<Value> = walk.steps.iter().map(|step| names.value(step)).collect();
+    json!({
+        "packet": number,
+        "time_ns": walk.time_ns,
+        "interface": names.interface(walk.interface),
+        "summary": walk.packet,
+        "steps": steps,
+        "left_out": walk.left_out,
+    })
+}
+
+/// Names for a chain's numbers.
+struct Names<'c>(&'c Chain);
+
+impl<'c> Names<'c> {
+    fn node(&self, node: u16) -> Option<&'c Node> {
+        self.0.nodes.get(usize::from(node))
+    }
+
+    fn name(&self, node: u16) -> &'c str {
+        self.node(node).map_or("?", |node| &node.name)
+    }
+
+    fn interface(&self, at: u16) -> &'c str {
+        self.0.interfaces.get(usize::from(at)).map_or("?", |interface| &interface.name)
+    }
+
+    fn row(&self, node: u16, row: RowId) -> (&'c str, &'c str) {
+        let decl = self.node(node).and_then(|node| node.model.rows.get(row.index()));
+        decl.map_or(("?", ""), |decl| (&decl.label, &decl.text))
+    }
+
+    fn queue(&self, node: u16, queue: QueueId) -> &'c str {
+        let decl = self.node(node).and_then(|node| node.model.queues.get(queue.index()));
+        decl.map_or("?", |decl| &decl.name)
+    }
+
+    fn dest(&self, node: u16, dest: Dest) -> String {
+        match dest {
+            Dest::Onward => "onward".into(),
+            Dest::Back => "back".into(),
+            Dest::Port(port) => {
+                let name = self.node(node).and_then(|node| node.model.ports.get(port.index()));
+                name.cloned().unwrap_or_default()
+            }
+        }
+    }
+
+    /// A step's line, and whether it stands at the margin.
+    fn step(&self, step: &Step) -> (bool, String) {
+        let line = match step {
+            Step::Enter { node, packet, backward } => {
+                let model = self.node(*node).map_or("?", |node| &node.model.name);
+                let way = if *backward { "backward" } else { "forward" };
+                return (true, format!("{} ({model}) {way}\n  {packet}", self.name(*node)));
+            }
+            Step::Leave { interface, packet } => {
+                return (true, format!("leaves by {}\n  {packet}", self.interface(*interface)));
+            }
+            Step::Lost { reason } => return (true, format!("lost: {reason}")),
+            Step::Has { header, present, .. } => {
+                format!("has {}: {}", header.name(), if *present { "yes" } else { "no" })
+            }
+            Step::Read { field, value, .. } => match value {
+                Some(value) => {
+                    format!("reads {} = {}", field.info().name, format_field(*field, *value))
+                }
+                None => format!("reads {}: not captured", field.info().name),
+            },
+            Step::Write { field, value, .. } => {
+                format!("writes {} = {}", field.info().name, format_field(*field, *value))
+            }
+            Step::Vlan { pushed: Some(id), .. } => format!("adds VLAN tag {id}"),
+            Step::Vlan { pushed: None, .. } => "removes the outermost VLAN tag".into(),
+            Step::State { node, state, key, what } => self.state(*node, *state, key, what),
+            Step::Row { node, row } => match self.row(*node, *row) {
+                (label, "") => format!("row {label}"),
+                (label, text) => format!("row {label}: {text}"),
+            },
+            Step::Verdict { node, verdict } => self.verdict(*node, verdict),
+            Step::Stands { node } => format!("the verdict of {} stands", self.name(*node)),
+        };
+        (false, line)
+    }
+
+    /// `map[17, 10.0.0.1, 53] found: 1024`
+    fn state(&self, node: u16, state: StateId, key: &[Word], what: &What) -> String {
+        let (name, keys, slots) = self.table(node, state);
+        let place = match key {
+            [] => name.to_owned(),
+            key => format!("{name}[{}]", show(key, &keys)),
+        };
+        let of = |values: &[Word]| show(values, &slots);
+        let what = match what {
+            What::Exists(true) => "exists".into(),
+            What::Exists(false) => "does not exist".into(),
+            What::Get(values, true) => format!("is {}", of(values)),
+            What::Get(values, false) => format!("has no entry, default {}", of(values)),
+            What::Assigned(values) => format!("becomes {}", of(values)),
+            What::Created(values) => format!("is created: {}", of(values)),
+            What::Refused => "is refused".into(),
+            What::Deleted => "is deleted".into(),
+            What::Ended => "ends (expired or evicted)".into(),
+        };
+        format!("state {place} {what}")
+    }
+
+    /// A table's name, and what its key parts and slots denote.
+    fn table(&self, node: u16, state: StateId) -> (&'c str, Vec<Kind>, Vec<Kind>) {
+        let decl = self.node(node).and_then(|node| node.model.state.get(state.index()));
+        let Some(decl) = decl else { return ("?", Vec::new(), Vec::new()) };
+        let kinds = |types: &[Ty]| types.iter().map(|ty| ty.kind).collect();
+        let keys = match &decl.granularity {
+            Granularity::Global => Vec::new(),
+            Granularity::Flow | Granularity::Biflow => kinds(&FLOW_TYPES),
+            Granularity::Fields(fields) => fields.iter().map(|field| kind_of(*field)).collect(),
+            Granularity::Key(types) => kinds(types),
+        };
+        (&decl.name, keys, decl.slots.iter().map(|(_, ty)| ty.kind).collect())
+    }
+
+    fn verdict(&self, node: u16, verdict: &Verdict) -> String {
+        match verdict {
+            Verdict::Output { ports, .. } => {
+                let ports: Vec<String> =
+                    ports.iter().map(|port| self.dest(node, *port)).collect();
+                format!("output {}", ports.join(", "))
+            }
+            Verdict::Drop { reason, .. } => format!("drop: {reason}"),
+            Verdict::Consume { .. } => "consumed".into(),
+            Verdict::Hold { queue, until_ns, .. } => {
+                format!("held in {} until {until_ns} ns", self.queue(node, *queue))
+            }
+            Verdict::Fault(fault) => format!("drop at row fault: {}", fault.reason()),
+        }
+    }
+
+    fn value(&self, step: &Step) -> Value {
+        match step {
+            Step::Enter { node, packet, backward } => {
+                let model = self.node(*node).map(|node| node.model.name.as_str());
+                json!({ "what": "enter", "function": self.name(*node), "model": model,
+                    "backward": backward, "packet": packet })
+            }
+            Step::Has { node, header, present } => {
+                json!({ "what": "has", "function": self.name(*node), "header": header.name(),
+                    "present": present })
+            }
+            Step::Read { node, field, value } => {
+                let value = value.map(|value| format_field(*field, value));
+                json!({ "what": "read", "function": self.name(*node), "field": field.info().name,
+                    "value": value })
+            }
+            Step::Write { node, field, value } => {
+                json!({ "what": "write", "function": self.name(*node), "field": field.info().name,
+                    "value": format_field(*field, *value) })
+            }
+            Step::Vlan { node, pushed } => {
+                json!({ "what": "vlan", "function": self.name(*node), "pushed": pushed })
+            }
+            Step::State { node, state, key, what } => self.state_value(*node, *state, key, what),
+            Step::Row { node, row } => {
+                let (label, text) = self.row(*node, *row);
+                json!({ "what": "row", "function": self.name(*node), "row": label, "text": text })
+            }
+            Step::Verdict { node, verdict } => self.verdict_value(*node, verdict),
+            Step::Stands { node } => json!({ "what": "stands", "function": self.name(*node) }),
+            Step::Leave { interface, packet } => {
+                json!({ "what": "leave", "interface": self.interface(*interface),
+                    "packet": packet })
+            }
+            Step::Lost { reason } => json!({ "what": "lost", "reason": reason }),
+        }
+    }
+
+    fn state_value(&self, node: u16, state: StateId, key: &[Word], what: &What) -> Value {
+        let (name, keys, slots) = self.table(node, state);
+        let (access, values) = match what {
+            What::Exists(true) => ("exists", None),
+            What::Exists(false) => ("absent", None),
+            What::Get(values, true) => ("read", Some(values)),
+            What::Get(values, false) => ("read_default", Some(values)),
+            What::Assigned(values) => ("assigned", Some(values)),
+            What::Created(values) => ("created", Some(values)),
+            What::Refused => ("refused", None),
+            What::Deleted => ("deleted", None),
+            What::Ended => ("ended", None),
+        };
+        let values = values.map(|values| list(values, &slots));
+        json!({ "what": "state", "function": self.name(node), "table": name,
+            "key": list(key, &keys), "access": access, "values": values })
+    }
+
+    fn verdict_value(&self, node: u16, verdict: &Verdict) -> Value {
+        let function = self.name(node);
+        match verdict {
+            Verdict::Output { ports, row } => {
+                let ports: Vec<String> =
+                    ports.iter().map(|port| self.dest(node, *port)).collect();
+                json!({ "what": "output", "function": function, "ports": ports,
+                    "row": self.row(node, *row).0 })
+            }
+            Verdict::Drop { reason, row } => {
+                json!({ "what": "drop", "function": function, "reason": reason,
+                    "row": self.row(node, *row).0 })
+            }
+            Verdict::Consume { row } => {
+                json!({ "what": "consume", "function": function, "row": self.row(node, *row).0 })
+            }
+            Verdict::Hold { queue, until_ns, row } => {
+                json!({ "what": "hold", "function": function, "queue": self.queue(node, *queue),
+                    "until_ns": until_ns, "row": self.row(node, *row).0 })
+            }
+            Verdict::Fault(fault) => {
+                json!({ "what": "drop", "function": function, "reason": fault.reason(),
+                    "row": "fault" })
+            }
+        }
+    }
+}
+
+/// Values as a list of texts by what they denote.
+fn list(values: &[Word], kinds: &[Kind]) -> Vec<String> {
+    let kinds = kinds.iter().copied().chain(std::iter::repeat(Kind::Uint));
+    values.iter().zip(kinds).map(|(value, kind)| kind.show(*value)).collect()
+}
+
+fn show(values: &[Word], kinds: &[Kind]) -> String {
+    list(values, kinds).join(", ")
+}

@@ -1,0 +1,129 @@
+//! Finds the packet in a run: marks it where it is read, and watches the engine when it comes.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use braid_io::{PacketSource, Progress, ReadError, Warning};
+use braid_ir::chain::Control;
+use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
+use braid_ir::interp::Reference;
+use braid_packet::Packet;
+
+use super::steps::{Recorder, Walk};
+
+/// Tags whose names no function can write are free for the driver.
+const MARK: &str = "\0trace";
+
+/// Which packet is watched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// The one with the mark.
+    Marked,
+    /// The n-th that enters, from 1.
+    Entering(u64),
+}
+
+/// A source that marks its n-th packet and ends once the walk is known.
+pub struct Marking<'a> {
+    source: Box<dyn PacketSource + 'a>,
+    mark: Option<u64>,
+    done: Rc<Cell<bool>>,
+    seen: Rc<Cell<u64>>,
+}
+
+impl<'a> Marking<'a> {
+    pub fn new(
+        source: Box<dyn PacketSource + 'a>,
+        mark: Option<u64>,
+        done: Rc<Cell<bool>>,
+        seen: Rc<Cell<u64>>,
+    ) -> Self {
+        Self { source, mark, done, seen }
+    }
+}
+
+impl PacketSource for Marking<'_> {
+    fn next_packet(&mut self) -> Result<Option<Packet>, ReadError> {
+        // Behind the marked packet one more is read ahead at most.
+        let past = self.mark.is_some_and(|mark| self.seen.get() > mark);
+        if self.done.get() || past {
+            return Ok(None);
+        }
+        let Some(mut packet) = self.source.next_packet()? else { return Ok(None) };
+        self.seen.set(self.seen.get() + 1);
+        if self.mark == Some(self.seen.get()) {
+            packet.tags.insert(Arc::from(MARK), 1);
+        }
+        Ok(Some(packet))
+    }
+
+    fn warning(&self) -> Option<Warning> {
+        self.source.warning()
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        self.source.progress()
+    }
+}
+
+/// The reference engine, watched for one packet; later ones do not enter.
+pub struct Watched {
+    engine: Reference,
+    target: Target,
+    entered: u64,
+    done: Rc<Cell<bool>>,
+    walk: Option<Walk>,
+}
+
+impl Watched {
+    pub fn new(engine: Reference, target: Target, done: Rc<Cell<bool>>) -> Self {
+        Self { engine, target, entered: 0, done, walk: None }
+    }
+
+    /// The walk, if the packet came.
+    pub fn into_walk(self) -> Option<Walk> {
+        self.walk
+    }
+}
+
+impl Engine for Watched {
+    fn packet(&mut self, ingress: u16, mut packet: Packet, out: &mut dyn Outputs) {
+        if self.done.get() {
+            return;
+        }
+        self.entered += 1;
+        let marked = packet.tags.remove(MARK).is_some();
+        let is_target = match self.target {
+            Target::Marked => marked,
+            Target::Entering(number) => number == self.entered,
+        };
+        if !is_target {
+            self.engine.packet(ingress, packet, out);
+            return;
+        }
+        let mut recorder = Recorder::new(ingress, &packet);
+        self.engine.trace(ingress, packet, out, &mut recorder);
+        self.walk = Some(recorder.finish());
+        self.done.set(true);
+    }
+
+    fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
+        self.engine.advance(time_ns, out);
+    }
+
+    fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {
+        if self.done.get() {
+            return Ok(());
+        }
+        self.engine.control(control, out)
+    }
+
+    fn counters(&self) -> Counters {
+        self.engine.counters()
+    }
+
+    fn state(&self) -> Vec<StateEntry> {
+        self.engine.state()
+    }
+}

@@ -1,0 +1,42 @@
+//! Ways to run a chain, by name.
+
+use braid_ir::chain::Chain;
+use braid_ir::engine::Engine;
+use braid_ir::interp::Reference;
+use braid_lang::diag::did_you_mean_help;
+
+use crate::answer::Failure;
+
+/// The engine that runs unless another is asked for.
+pub const DEFAULT: &str = "reference";
+
+/// Names of engines, each with what it is.
+const ENGINES: &[(&str, &str)] = &[("reference", "function by function; defines what chains mean")];
+
+/// Refuses a name that no engine has.
+pub fn check(name: &str) -> Result<(), Failure> {
+    if ENGINES.iter().any(|(known, _)| *known == name) {
+        return Ok(());
+    }
+    let list: Vec<String> =
+        ENGINES.iter().map(|(name, what)| format!("  {name}  {what}")).collect();
+    let help = did_you_mean_help(name, ENGINES.iter().map(|(name, _)| *name));
+    let help = help.map_or_else(String::new, |help| format!("; {help}"));
+    Err(Failure::usage(format!(
+        "there is no engine `{name}`{help}\nengines:\n{}",
+        list.join("\n")
+    )))
+}
+
+/// The engine of this name for a chain.
+pub fn make(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
+    check(name)?;
+    Ok(Box::new(reference(chain)?))
+}
+
+/// The reference engine, which `trace` watches.
+pub fn reference(chain: &Chain) -> Result<Reference, Failure> {
+    Reference::new(chain.clone()).map_err(|why| {
+        Failure::inconsistent(format!("the engine refuses a chain that was checked: {why}"))
+    })
+}
