@@ -13,6 +13,12 @@ pub struct Input<'a> {
     pub source: Box<dyn PacketSource + 'a>,
 }
 
+/// A packet with its input's interface.
+pub(crate) type Entering = (Option<u16>, Packet);
+
+/// The name of an input that can't be read, and why.
+pub(crate) type Unreadable = (String, ReadError);
+
 /// The inputs, each with what comes next.
 pub(crate) struct Merge<'a> {
     inputs: Vec<Waiting<'a>>,
@@ -39,7 +45,7 @@ impl<'a> Merge<'a> {
 
     /// The earliest next packet and its input's interface. Of equal times the input declared first
     /// comes first; within an input the order is kept, also where its time goes back.
-    pub(crate) fn next(&mut self) -> Result<Option<(Option<u16>, Packet)>, (String, ReadError)> {
+    pub(crate) fn next(&mut self) -> Result<Option<Entering>, Unreadable> {
         let waiting = self.inputs.iter_mut().filter(|waiting| waiting.next.is_some());
         let Some(first) = waiting.min_by_key(|waiting| waiting.time_ns) else {
             return Ok(None);

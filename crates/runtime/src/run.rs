@@ -1,7 +1,7 @@
 //! The offline driver: captures through a chain on an engine.
 
 use crate::follow::{Follow, FollowCounters};
-use crate::merge::{Input, Merge};
+use crate::merge::{Input, Merge, Unreadable};
 use crate::outputs::{Failed, Leaving, Output};
 use crate::split::{NO_INTERFACE, Splitter};
 use braid_io::{PacketSink, ReadError, WriteError};
@@ -291,8 +291,8 @@ impl From<Failed> for RunError {
     }
 }
 
-impl From<(String, ReadError)> for RunError {
-    fn from((name, error): (String, ReadError)) -> Self {
+impl From<Unreadable> for RunError {
+    fn from((name, error): Unreadable) -> Self {
         Self::Read { name, error }
     }
 }

@@ -5,6 +5,7 @@ mod support;
 use braid_io::MemorySource;
 use braid_packet::{Field, Link, Packet};
 use braid_runtime::diff::{Comparison, Options, PacketDifference, What, compare};
+use std::slice::from_ref;
 use support::*;
 
 const A: End<'_> = ("10.0.0.1", 1000);
@@ -30,7 +31,7 @@ fn fields_that_differ_are_named() {
     let mut b = udp(6, A, B);
     let layout = b.parse();
     b.set(&layout, Field::L4Dport, 54);
-    let comparison = compared(&[a.clone()], &[b.clone()], Options::default());
+    let comparison = compared(from_ref(&a), from_ref(&b), Options::default());
     assert!(!comparison.is_equal());
     let [PacketDifference { number: 1, what: What::Fields(fields) }] = &comparison.shown[..] else {
         panic!("{comparison:?}");
@@ -53,7 +54,7 @@ fn fields_that_differ_are_named() {
 #[test]
 fn times_alone_differ_unless_they_are_ignored() {
     let (a, b) = (udp(5, A, B), udp(6, A, B));
-    assert_eq!(compared(&[a.clone()], &[b.clone()], Options::default()).different, 1);
+    assert_eq!(compared(from_ref(&a), from_ref(&b), Options::default()).different, 1);
     let ignoring = Options { ignore_time: true, ..Options::default() };
     assert!(compared(&[a], &[b], ignoring).is_equal());
 }
