@@ -15,8 +15,13 @@ use std::sync::Arc;
 pub const MAX_PATTERNS: usize = 65_536;
 /// Most bytes of all literals of a set together.
 pub const MAX_LITERAL_BYTES: usize = 1 << 20;
+/// Most literals of a set of which each ends with the next, each with a lower number than the one
+/// before: bounds the matches at one place of a payload, and the automaton's memory.
+pub const MAX_NESTED_LITERALS: usize = 16;
 /// Most bytes of one regular expression's source.
 pub const MAX_REGEX_BYTES: usize = 4_096;
+/// Most bytes of the sources of all regular expressions of a set together.
+pub const MAX_REGEX_BYTES_TOTAL: usize = 1 << 20;
 /// Most bytes of the compiled automaton of all regular expressions of a set together.
 pub const MAX_AUTOMATON_BYTES: usize = 16 << 20;
 
@@ -77,6 +82,16 @@ pub enum PatternError {
         /// The first one past the limit.
         index: usize,
     },
+    /// Too many literals end with one another.
+    #[error(
+        "{} literals of which each ends with the next, this one the longest, but at most \
+         {MAX_NESTED_LITERALS} are allowed; give the shorter ones the lower numbers",
+        MAX_NESTED_LITERALS + 1
+    )]
+    LiteralsNested {
+        /// The longest one.
+        index: usize,
+    },
     /// A regular expression is too long.
     #[error("a regular expression of {length} bytes, but at most {MAX_REGEX_BYTES} are allowed")]
     RegexTooLong {
@@ -95,21 +110,24 @@ pub enum PatternError {
         /// What is wrong.
         message: String,
     },
-    /// A regular expression is too big when compiled.
+    /// Too many bytes of regular expressions.
     #[error(
-        "this regular expression compiles to more than {} MiB; use smaller counts in `{{n,m}}`",
-        MAX_AUTOMATON_BYTES >> 20
+        "the regular expressions up to this one are longer than {MAX_REGEX_BYTES_TOTAL} bytes together"
     )]
-    RegexTooBig {
-        /// Which one.
+    RegexesTooLong {
+        /// The first one past the limit.
         index: usize,
     },
     /// The regular expressions are too big when compiled.
     #[error(
-        "the regular expressions compile to more than {} MiB together; use fewer, or smaller counts",
+        "the regular expressions up to this one compile to more than {} MiB together; use fewer, \
+         or smaller counts in `{{n,m}}`",
         MAX_AUTOMATON_BYTES >> 20
     )]
-    RegexesTooBig,
+    RegexesTooBig {
+        /// The first one past the limit.
+        index: usize,
+    },
     /// The automata can't be built for another reason.
     #[error("the patterns can't be compiled: {message}")]
     Build {
@@ -125,10 +143,12 @@ impl PatternError {
         match *self {
             Self::EmptyLiteral { index }
             | Self::LiteralsTooLong { index }
+            | Self::LiteralsNested { index }
             | Self::RegexTooLong { index, .. }
             | Self::RegexSyntax { index, .. }
-            | Self::RegexTooBig { index } => Some(index),
-            Self::TooMany { .. } | Self::RegexesTooBig | Self::Build { .. } => None,
+            | Self::RegexesTooLong { index }
+            | Self::RegexesTooBig { index } => Some(index),
+            Self::TooMany { .. } | Self::Build { .. } => None,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Pattern sets: what matches, which number wins, what is refused.
 
 use braid_externs::patterns::{
-    MAX_LITERAL_BYTES, MAX_PATTERNS, MAX_REGEX_BYTES, Matcher, Pattern, PatternError, PatternSet,
+    MAX_LITERAL_BYTES, MAX_NESTED_LITERALS, MAX_PATTERNS, MAX_REGEX_BYTES, MAX_REGEX_BYTES_TOTAL,
+    Matcher, Pattern, PatternError, PatternSet,
 };
 use proptest::prelude::*;
 
@@ -101,11 +102,26 @@ fn limits_hold_at_their_edges() {
 }
 
 #[test]
+fn literals_that_end_with_one_another_have_a_limit() {
+    let nested = |count: u32, number: fn(u32) -> u32| -> Vec<Pattern> {
+        (1..=count).map(|n| literal(number(n), &vec![b'a'; n as usize], false)).collect()
+    };
+    let most = u32::try_from(MAX_NESTED_LITERALS).expect("small");
+    // Longer ones have lower numbers, so that all are needed.
+    let all = set(nested(most, |n| 100 - n));
+    assert_eq!(all.lowest_match(b"aaa"), Some(97));
+    let errors = refused(nested(most + 1, |n| 100 - n));
+    assert_eq!(errors, [PatternError::LiteralsNested { index: MAX_NESTED_LITERALS }]);
+    // Longer ones have higher numbers, so that only the first is.
+    assert_eq!(set(nested(1_000, |n| n)).lowest_match(b"aaa"), Some(1));
+}
+
+#[test]
 fn regexes_that_explode_are_refused() {
     let bomb = "((a{1000}){1000}){1000}";
     assert_eq!(
         refused(vec![regex(1, "ok", false), regex(2, bomb, false)]),
-        [PatternError::RegexTooBig { index: 1 }]
+        [PatternError::RegexesTooBig { index: 1 }]
     );
     let deep = format!("{}a{}", "(".repeat(500), ")".repeat(500));
     assert!(matches!(
@@ -113,7 +129,17 @@ fn regexes_that_explode_are_refused() {
         [PatternError::RegexSyntax { .. }]
     ));
     let heavy = (0..400).map(|i| regex(i, "(aa|b){1000}", false)).collect();
-    assert_eq!(refused(heavy), [PatternError::RegexesTooBig]);
+    let errors = refused(heavy);
+    // Each takes some 100 KiB, so that the limit is met in the middle of the list.
+    assert!(matches!(errors[..], [PatternError::RegexesTooBig { index: 50..350 }]), "{errors:?}");
+}
+
+#[test]
+fn regex_sources_have_a_limit_together() {
+    let source = "a".repeat(MAX_REGEX_BYTES);
+    let count = MAX_REGEX_BYTES_TOTAL / MAX_REGEX_BYTES + 1;
+    let many = (0..count).map(|_| regex(1, &source, false)).collect();
+    assert_eq!(refused(many), [PatternError::RegexesTooLong { index: count - 1 }]);
 }
 
 /// Whether a pattern matches, the plain way.

@@ -1,8 +1,8 @@
 //! The automata of a pattern set.
 
 use super::{
-    MAX_AUTOMATON_BYTES, MAX_LITERAL_BYTES, MAX_PATTERNS, MAX_REGEX_BYTES, Matcher, Pattern,
-    PatternError,
+    MAX_AUTOMATON_BYTES, MAX_LITERAL_BYTES, MAX_NESTED_LITERALS, MAX_PATTERNS, MAX_REGEX_BYTES,
+    MAX_REGEX_BYTES_TOTAL, Matcher, Pattern, PatternError,
 };
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex_automata::PatternSet as Matched;
@@ -63,27 +63,49 @@ impl Compiled {
 
 /// Checks each pattern by itself; gives the regular expressions (place in the list, parsed).
 fn check(patterns: &[Pattern]) -> Result<Vec<(usize, Hir)>, Vec<PatternError>> {
-    let (mut errors, mut hirs, mut literal_bytes) = (Vec::new(), Vec::new(), 0_usize);
+    let (mut errors, mut hirs) = (Vec::new(), Vec::new());
+    let mut literals = Budget { used: 0, most: MAX_LITERAL_BYTES };
+    let mut regexes = Budget { used: 0, most: MAX_REGEX_BYTES_TOTAL };
     for (index, pattern) in patterns.iter().enumerate() {
         match &pattern.matcher {
             Matcher::Literal { bytes, .. } if bytes.is_empty() => {
                 errors.push(PatternError::EmptyLiteral { index });
             }
             Matcher::Literal { bytes, .. } => {
-                let before = literal_bytes;
-                literal_bytes = literal_bytes.saturating_add(bytes.len());
-                // Reported once: all later literals are past the limit too.
-                if before <= MAX_LITERAL_BYTES && literal_bytes > MAX_LITERAL_BYTES {
+                if literals.crossed_by(bytes.len()) {
                     errors.push(PatternError::LiteralsTooLong { index });
                 }
             }
-            Matcher::Regex { source, nocase } => match parse(index, source, *nocase) {
-                Ok(hir) => hirs.push((index, hir)),
-                Err(error) => errors.push(error),
-            },
+            Matcher::Regex { source, nocase } => {
+                if regexes.crossed_by(source.len()) {
+                    errors.push(PatternError::RegexesTooLong { index });
+                }
+                // Those past the limit stay unparsed: the set is refused anyway.
+                if regexes.used <= regexes.most {
+                    match parse(index, source, *nocase) {
+                        Ok(hir) => hirs.push((index, hir)),
+                        Err(error) => errors.push(error),
+                    }
+                }
+            }
         }
     }
     if errors.is_empty() { Ok(hirs) } else { Err(errors) }
+}
+
+/// A sum with a limit.
+struct Budget {
+    used: usize,
+    most: usize,
+}
+
+impl Budget {
+    /// Whether this addition, and none before, goes past the limit.
+    fn crossed_by(&mut self, more: usize) -> bool {
+        let before = self.used;
+        self.used = before.saturating_add(more);
+        before <= self.most && self.used > self.most
+    }
 }
 
 fn parse(index: usize, source: &str, nocase: bool) -> Result<Hir, PatternError> {
@@ -110,24 +132,68 @@ fn lower(best: &mut Option<u32>, number: u32) {
     *best = Some(best.map_or(number, |b| b.min(number)));
 }
 
-impl Literals {
-    fn new(patterns: &[Pattern], want_nocase: bool) -> Result<Option<Self>, PatternError> {
-        let (numbers, literals): (Vec<u32>, Vec<&[u8]>) = patterns
-            .iter()
-            .filter_map(|pattern| match &pattern.matcher {
-                Matcher::Literal { bytes, nocase } if *nocase == want_nocase => {
-                    Some((pattern.number, bytes.as_slice()))
+/// A literal that is searched for. Ordered by its bytes from the last one back.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Needle {
+    reversed: Vec<u8>,
+    number: u32,
+    index: usize,
+}
+
+/// The literals of one case rule, without those that can never be the lowest match because they
+/// end with (or equal) one of the same or a lower number.
+fn needles(patterns: &[Pattern], want_nocase: bool) -> Result<Vec<Needle>, PatternError> {
+    let mut all: Vec<Needle> = (0..)
+        .zip(patterns)
+        .filter_map(|(index, pattern)| match &pattern.matcher {
+            Matcher::Literal { bytes, nocase } if *nocase == want_nocase => {
+                let mut reversed: Vec<u8> = bytes.iter().rev().copied().collect();
+                if want_nocase {
+                    reversed.make_ascii_lowercase();
                 }
-                _ => None,
-            })
-            .unzip();
+                Some(Needle { reversed, number: pattern.number, index })
+            }
+            _ => None,
+        })
+        .collect();
+    all.sort_unstable();
+    let mut kept: Vec<Needle> = Vec::with_capacity(all.len());
+    // Places in `kept`: each literal ends with the one before. In this order of reversed bytes all
+    // that end with a literal follow it at once.
+    let mut nest: Vec<usize> = Vec::new();
+    for needle in all {
+        while let Some(&top) = nest.last()
+            && !needle.reversed.starts_with(&kept[top].reversed)
+        {
+            nest.pop();
+        }
+        if nest.last().is_some_and(|&top| kept[top].number <= needle.number) {
+            continue;
+        }
+        if nest.len() == MAX_NESTED_LITERALS {
+            return Err(PatternError::LiteralsNested { index: needle.index });
+        }
+        nest.push(kept.len());
+        kept.push(needle);
+    }
+    Ok(kept)
+}
+
+impl Literals {
+    fn new(patterns: &[Pattern], nocase: bool) -> Result<Option<Self>, PatternError> {
+        let needles = needles(patterns, nocase)?;
+        let numbers: Vec<u32> = needles.iter().map(|needle| needle.number).collect();
         let Some(&lowest) = numbers.iter().min() else { return Ok(None) };
         let automaton = AhoCorasick::builder()
-            .ascii_case_insensitive(want_nocase)
+            .ascii_case_insensitive(nocase)
             .match_kind(MatchKind::Standard)
             // Never the DFA, which a few long literals would make gigabytes large.
             .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(literals)
+            .build(
+                needles
+                    .iter()
+                    .map(|needle| needle.reversed.iter().rev().copied().collect::<Vec<u8>>()),
+            )
             .map_err(|e| PatternError::Build { message: e.to_string() })?;
         Ok(Some(Self { automaton, numbers, lowest }))
     }
@@ -155,11 +221,14 @@ impl Regexes {
             if error.size_limit().is_none() {
                 return PatternError::Build { message: error.to_string() };
             }
-            let alone = hirs.iter().find(|(_, hir)| build(&[hir]).is_err());
-            match alone {
-                Some(&(index, _)) => PatternError::RegexTooBig { index },
-                None => PatternError::RegexesTooBig,
+            // The first prefix of the list that is too big; few builds, each bounded by the limit.
+            let fits = |count: usize| all.get(..count).is_some_and(|some| build(some).is_ok());
+            let (mut good, mut bad) = (0, all.len());
+            while bad - good > 1 {
+                let middle = good.midpoint(bad);
+                if fits(middle) { good = middle } else { bad = middle }
             }
+            PatternError::RegexesTooBig { index: hirs.get(good).map_or(0, |(index, _)| *index) }
         })?;
         Ok(Some(Self { automaton, numbers, lowest }))
     }

@@ -84,6 +84,11 @@ impl Collector {
         }
     }
 
+    /// Counts errors that nobody kept.
+    pub(super) fn count_more(&mut self, more: usize) {
+        self.more = self.more.saturating_add(more);
+    }
+
     /// The value if there were no errors.
     pub(super) fn finish<T>(self, value: T) -> Result<T, ImportErrors> {
         if self.errors.is_empty() {

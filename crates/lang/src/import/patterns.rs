@@ -1,8 +1,8 @@
 //! Pattern files: `[NUMBER] "literal" [nocase]` or `[NUMBER] /regular expression/[i]` a line.
 
 use super::cursor::{Cursor, Word, decimal, hexadecimal, lines};
-use super::error::{Collector, Fault, ImportErrors};
-use braid_externs::patterns::{Matcher, Pattern, PatternError, PatternSet};
+use super::error::{Collector, Fault, ImportErrors, MAX_ERRORS};
+use braid_externs::patterns::{MAX_PATTERNS, Matcher, Pattern, PatternError, PatternSet};
 
 /// A pattern and where it stands.
 struct Placed<'a> {
@@ -18,12 +18,17 @@ struct Placed<'a> {
 /// # Errors
 /// All lines that can't be used, those that can't be compiled among them.
 pub fn patterns(text: &str) -> Result<PatternSet, ImportErrors> {
-    let mut faults = Vec::new();
+    let (mut faults, mut more) = (Vec::new(), 0);
     let mut placed = Vec::new();
     for (position, (line, text)) in (1..).zip(lines(text)) {
-        match pattern(&mut Cursor::new(text), position) {
+        let pattern = match placed.len() {
+            ..MAX_PATTERNS => pattern(&mut Cursor::new(text), position),
+            _ => Err(Fault::new(0, format!("at most {MAX_PATTERNS} patterns"), text)),
+        };
+        match pattern {
             Ok((at, pattern)) => placed.push(Placed { line, text, at, pattern }),
-            Err(fault) => faults.push((line, text, fault)),
+            Err(fault) if faults.len() < MAX_ERRORS => faults.push((line, text, fault)),
+            Err(_) => more += 1,
         }
     }
     // Compiled also when lines are wrong, so that all errors are told at once.
@@ -39,6 +44,7 @@ pub fn patterns(text: &str) -> Result<PatternSet, ImportErrors> {
     for (line, text, fault) in faults {
         errors.push(line, text, fault);
     }
+    errors.count_more(more);
     errors.finish(set)
 }
 
@@ -212,6 +218,23 @@ mod tests {
     #[test]
     fn regex_errors_point_into_the_expression_in_file_order() {
         assert_eq!(places("/ok/\n12 /ab(c/\n\"\n/[z-a]/\n"), [(2, 7), (3, 2), (4, 3)]);
+    }
+
+    #[test]
+    fn errors_past_the_limit_are_counted_over_both_passes() {
+        let text = format!("{}{}", "/(/\n".repeat(5), "\"\n".repeat(30));
+        let errors = patterns(&text).expect_err("35 bad lines");
+        assert_eq!((errors.errors.len(), errors.more), (20, 15));
+        assert!(errors.errors.is_sorted_by_key(|e| e.line));
+        assert_eq!(errors.errors[0].line, 1);
+    }
+
+    #[test]
+    fn patterns_past_the_limit_are_errors() {
+        let text = "\"a\"\n".repeat(super::MAX_PATTERNS + 2);
+        let errors = patterns(&text).expect_err("two too many");
+        let lines: Vec<_> = errors.errors.iter().map(|e| e.line as usize).collect();
+        assert_eq!(lines, [super::MAX_PATTERNS + 1, super::MAX_PATTERNS + 2]);
     }
 
     #[test]
