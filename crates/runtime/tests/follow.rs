@@ -5,7 +5,7 @@ mod support;
 use braid_io::MemorySink;
 use braid_packet::{Field, Link, NewPayload, Packet, Shape, build_fresh, build_new};
 use braid_runtime::follow::{Follow, FollowCounters};
-use braid_runtime::{Run, Summary};
+use braid_runtime::{Input, Run, Summary};
 use support::*;
 
 const CLIENT: End<'_> = ("10.0.0.1", 1000);
@@ -64,6 +64,27 @@ fn reply_enters_as_the_answer_to_what_its_request_left_with() {
     assert_eq!(ran.left, [udp(0, PUBLIC, SERVER), udp(1, SERVER, CLIENT)]);
     let counters = FollowCounters { flows: 1, rewritten: 1, full: 0 };
     assert_eq!(ran.summary.follow, Some(counters));
+}
+
+#[test]
+fn reply_enters_where_its_request_left_unless_its_input_is_named() {
+    // The server's network is behind `a`, but requests leave by `b`.
+    let chain = chain(&[("lan", &[10]), ("a", &[8]), ("b", &[])]);
+    let handle = |ingress: u16, packet: Packet| match ingress {
+        0 => nat(0, packet).into_iter().map(|(_, packet)| (2, packet)).collect(),
+        _ => vec![(0, packet)],
+    };
+    let ingress_of_reply = |named: Option<u16>| {
+        let mut engine = Fake::new(handle);
+        let reply = Input { interface: named, ..sources(vec![udp(1, SERVER, CLIENT)]) };
+        let request = sources(vec![udp(0, CLIENT, SERVER)]);
+        let run = Run::new(&chain, &mut engine).input(request).input(reply).follow(true);
+        run.run().unwrap();
+        assert_eq!(ends(&engine.entered[1].1), "8.8.8.8:53 > 203.0.113.1:7");
+        engine.entered[1].0
+    };
+    assert_eq!(ingress_of_reply(None), 2);
+    assert_eq!(ingress_of_reply(Some(1)), 1);
 }
 
 #[test]
