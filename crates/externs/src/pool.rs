@@ -35,6 +35,7 @@ pub struct Pool {
     members: Vec<Interval>,
     taken: BTreeSet<u128>,
     free: Free,
+    free_count: u128,
 }
 
 /// The free members, as their order needs them.
@@ -56,7 +57,8 @@ impl Pool {
             Order::Fifo => Free::Fifo(FreeQueue::new(&members)),
             Order::Random => Free::Random(FreeRanks::new(&members)),
         };
-        Self { members, taken: BTreeSet::new(), free }
+        let free_count = count(&members);
+        Self { members, taken: BTreeSet::new(), free, free_count }
     }
 
     /// Takes the member whose turn it is; `None` when none is free. Only pools in random order
@@ -68,6 +70,7 @@ impl Pool {
             Free::Random(free) => free.take(rng)?,
         };
         self.taken.insert(value);
+        self.free_count -= 1;
         Some(value)
     }
 
@@ -78,6 +81,7 @@ impl Pool {
         }
         self.remove_free(value);
         self.taken.insert(value);
+        self.free_count -= 1;
         true
     }
 
@@ -88,6 +92,7 @@ impl Pool {
             return false;
         }
         if contains(&self.members, value) {
+            self.free_count += 1;
             match &mut self.free {
                 Free::Lowest(free) => free.insert(value),
                 Free::Fifo(free) => free.push(value),
@@ -102,32 +107,30 @@ impl Pool {
     /// taken members.
     pub fn set_members(&mut self, members: &[Interval]) {
         let members = normalised(members);
+        let taken: Vec<u128> =
+            self.taken.iter().copied().filter(|&value| contains(&members, value)).collect();
         match &mut self.free {
             Free::Lowest(free) => {
                 *free = FreeIntervals::new(&members);
-                for &value in self.taken.iter().filter(|v| contains(&members, **v)) {
-                    free.remove(value);
-                }
+                taken.iter().for_each(|&value| free.remove(value));
             }
             Free::Random(free) => {
                 *free = FreeRanks::new(&members);
-                for &value in self.taken.iter().filter(|v| contains(&members, **v)) {
-                    free.remove(value);
-                }
+                taken.iter().for_each(|&value| free.remove(value));
             }
             Free::Fifo(free) => {
                 free.retain(&members);
                 free.append(&minus(&members, &self.members), &self.taken);
             }
         }
+        self.free_count = count(&members) - taken.len() as u128;
         self.members = members;
     }
 
     /// Number of free members.
     #[must_use]
     pub fn free(&self) -> u128 {
-        let taken_members = self.taken.iter().filter(|v| contains(&self.members, **v)).count();
-        count(&self.members) - taken_members as u128
+        self.free_count
     }
 
     /// Number of taken ones, members or not.
