@@ -127,19 +127,22 @@ impl<'a> Reader<'a, '_> {
         self.diags.push(Diagnostic::new(code, message, span, label));
     }
 
-    fn expected(&mut self, code: Code, expected: &str, found: Piece<'_>) {
+    /// Something else was found; `known` are words that could have been meant.
+    fn expected(&mut self, code: Code, expected: &str, found: Piece<'_>, known: &[&str]) {
         let message = match found.text {
             "" => format!("expected {expected}, found the end of the line"),
             text => format!("expected {expected}, found `{text}`"),
         };
-        self.report(code, message, found, "");
+        let span = self.span(found);
+        let help = did_you_mean_help(found.text, known.iter().copied());
+        self.diags.push(Diagnostic::new(code, message, span, "").help_if(help));
     }
 
     fn line(&mut self, mut words: Words<'a>) -> Option<Scheduled> {
         let time = words.next();
         let Some(when) = parse_time(time.text) else {
             let expected = "a time in seconds, such as 1700000000.25 or +1.5";
-            self.expected(codes::CONTROL_TIME, expected, time);
+            self.expected(codes::CONTROL_TIME, expected, time, &[]);
             return None;
         };
         let verb = words.next();
@@ -159,16 +162,13 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn unknown_verb(&mut self, verb: Piece<'_>, verbs: &[&str]) {
-        let message = format!("expected {}, found `{}`", verbs.join(", "), verb.text);
-        let span = self.span(verb);
-        let help = did_you_mean_help(verb.text, verbs.iter().copied());
-        self.diags.push(Diagnostic::new(codes::CONTROL_LINE, message, span, "").help_if(help));
+        self.expected(codes::CONTROL_LINE, &verbs.join(", "), verb, verbs);
     }
 
     /// `FUNCTION.PARAM`
     fn target(&mut self, word: Piece<'a>) -> Option<Target<'a>> {
         let Some((function, param)) = word.text.split_once('.') else {
-            self.expected(codes::CONTROL_LINE, "FUNCTION.PARAM", word);
+            self.expected(codes::CONTROL_LINE, "FUNCTION.PARAM", word, &[]);
             return None;
         };
         let param_at = Piece { text: param, at: word.at + function.len() + 1 };
@@ -232,7 +232,7 @@ impl<'a> Reader<'a, '_> {
     /// A value as the language writes it.
     fn value(&mut self, ty: &ParamTy, value: Piece<'_>) -> Option<ParamValue> {
         if value.text.is_empty() {
-            self.expected(codes::CONTROL_LINE, "a value", value);
+            self.expected(codes::CONTROL_LINE, "a value", value, &[]);
             return None;
         }
         let (expr, found) = parse_expr(value.text, self.file, offset(value.at));
@@ -244,7 +244,7 @@ impl<'a> Reader<'a, '_> {
         let digits = !word.text.is_empty() && word.text.bytes().all(|b| b.is_ascii_digit());
         let number = word.text.parse().ok().filter(|_| digits);
         if number.is_none() {
-            self.expected(codes::CONTROL_VALUE, "the number of a rule, from 0", word);
+            self.expected(codes::CONTROL_VALUE, "the number of a rule, from 0", word, &[]);
         }
         number
     }
@@ -254,7 +254,7 @@ impl<'a> Reader<'a, '_> {
         if words.is_done() {
             return Some(());
         }
-        self.expected(codes::CONTROL_LINE, "the end of the line", words.rest());
+        self.expected(codes::CONTROL_LINE, "the end of the line", words.rest(), &[]);
         None
     }
 
@@ -311,7 +311,8 @@ impl<'a> Reader<'a, '_> {
             values.push(self.column(name, *ty, words.next())?);
         }
         if !words.is_done() {
-            let message = format!("`{}` takes {wanted} values, found more", what.text);
+            let values = if wanted == 1 { "value" } else { "values" };
+            let message = format!("`{}` takes {wanted} {values}, found more", what.text);
             let rest = words.rest();
             self.report(codes::CONTROL_VALUE, message, rest, "too many");
             return None;
@@ -329,7 +330,7 @@ impl<'a> Reader<'a, '_> {
         if word.text.is_empty() {
             let what =
                 if name.is_empty() { "a value".into() } else { format!("a value for `{name}`") };
-            self.expected(codes::CONTROL_VALUE, &what, word);
+            self.expected(codes::CONTROL_VALUE, &what, word, &[]);
             return None;
         }
         match self.value(&ParamTy::Scalar(ty), word)? {

@@ -117,7 +117,12 @@ fn out_of_place(model: &Model, function: &Ident, arg: &Arg, named: bool) -> Diag
         return Diagnostic::new(codes::CHAIN_TOO_MANY_ARGUMENTS, message, span, "which parameter?")
             .help("give it its parameter's name: `name: value`");
     }
-    let message = format!("`{}` takes {} arguments", function.text, model.params.len());
+    let most = match model.params.len() {
+        0 => "no arguments".to_owned(),
+        1 => "1 argument".to_owned(),
+        count => format!("{count} arguments"),
+    };
+    let message = format!("`{}` takes {most}", function.text);
     Diagnostic::new(codes::CHAIN_TOO_MANY_ARGUMENTS, message, span, "one too many")
 }
 
