@@ -1,0 +1,10 @@
+//! Tests of the crate from outside, in one binary: crafted packets, properties, oracle, captures.
+
+mod build;
+mod captures;
+mod checksums;
+mod diff;
+mod fields;
+mod oracle;
+mod parse;
+mod samples;
