@@ -235,7 +235,8 @@ fn table_lines(
     for (param, rules) in &node.rules {
         let param = model.params.get(*param as usize).map_or("?", |param| param.name.as_str());
         for (rule, count) in rules.iter().enumerate() {
-            let rule = if rule + 1 == rules.len() { "default".to_owned() } else { rule.to_string() };
+            let rule =
+                if rule + 1 == rules.len() { "default".to_owned() } else { rule.to_string() };
             plain(&format!("{name} {param} rule {rule} packets"), *count);
         }
     }

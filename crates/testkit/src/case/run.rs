@@ -170,7 +170,8 @@ impl Runner<'_> {
             return Err(format!("there is no function `{name}` in the chain"));
         }
         let entries = self.engine.state();
-        let wanted = entries.iter().filter(|entry| function.is_none_or(|name| is(entry.node, name)));
+        let wanted =
+            entries.iter().filter(|entry| function.is_none_or(|name| is(entry.node, name)));
         Ok(wanted.map(|entry| Outcome::Line(state_line(self.chain, entry))).collect())
     }
 }

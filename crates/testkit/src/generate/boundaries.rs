@@ -61,7 +61,8 @@ impl Boundaries {
     fn add_duration(&mut self, ns: Option<Word>) {
         // Longer ones would only bring every other time-out with them.
         const DAY: u64 = 86_400_000_000_000;
-        if let Some(ns) = ns.and_then(|ns| u64::try_from(ns).ok()).filter(|ns| (1..=DAY).contains(ns))
+        if let Some(ns) =
+            ns.and_then(|ns| u64::try_from(ns).ok()).filter(|ns| (1..=DAY).contains(ns))
         {
             self.durations.insert(ns);
         }
@@ -228,7 +229,9 @@ impl Reader<'_> {
         }
         match op {
             Op::Const { value, .. } => known.constant = Some(*value),
-            Op::Param { param, .. } => known.constant = setting_value(Setting::Param(*param), self.params),
+            Op::Param { param, .. } => {
+                known.constant = setting_value(Setting::Param(*param), self.params)
+            }
             Op::Load { field, .. } | Op::LoadEntry { field, .. } => {
                 known.fields.insert(*field);
             }

@@ -2,6 +2,7 @@
 //! Everything follows from a seed.
 
 pub mod boundaries;
+pub mod program;
 mod rng;
 pub mod traffic;
 

@@ -47,7 +47,13 @@ impl Flow {
         let proto = match rng.below(20) {
             0..10 => 6,
             10..16 => 17,
-            16..19 => if v6 { 58 } else { 1 },
+            16..19 => {
+                if v6 {
+                    58
+                } else {
+                    1
+                }
+            }
             _ => rng.byte(),
         };
         let other = interfaces.get((usize::from(interface) + 1) % interfaces.len().max(1));
@@ -98,11 +104,8 @@ impl Flow {
 
     /// Who sends next if all goes as it should.
     pub(super) fn next_is_forward(&self, rng: &mut Rng) -> bool {
-        let proper = if self.proto == 6 {
-            TALK[self.phase.min(TALK.len() - 1)].0
-        } else {
-            rng.one_in(2)
-        };
+        let proper =
+            if self.proto == 6 { TALK[self.phase.min(TALK.len() - 1)].0 } else { rng.one_in(2) };
         proper != rng.one_in(8)
     }
 
@@ -165,7 +168,8 @@ impl Flow {
         self.seq[own] = self.seq[own].wrapping_add(taken);
         tcp.window = rng.short();
         if tcp.flags & 0x02 != 0 {
-            tcp.options = vec![TcpOption::Mss(rng.short()), TcpOption::SackOk, TcpOption::Wscale(7)];
+            tcp.options =
+                vec![TcpOption::Mss(rng.short()), TcpOption::SackOk, TcpOption::Wscale(7)];
         }
         if rng.one_in(6) {
             tcp.options.push(TcpOption::Ts(rng.word(), rng.word()));

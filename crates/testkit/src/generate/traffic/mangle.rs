@@ -20,7 +20,8 @@ pub(super) fn bytes(rng: &mut Rng, frame: &mut Frame) {
     let reach = frame.data.len().min(if rng.one_in(2) { 24 } else { 64 });
     for _ in 0..=rng.below(3) {
         let at = rng.below(reach);
-        frame.data[at] = if rng.one_in(2) { rng.byte() } else { frame.data[at] ^ 1 << rng.below(8) };
+        frame.data[at] =
+            if rng.one_in(2) { rng.byte() } else { frame.data[at] ^ 1 << rng.below(8) };
     }
 }
 
@@ -42,7 +43,9 @@ pub(super) fn odd(rng: &mut Rng, boundaries: &Boundaries) -> Spec {
         "hex=0200000000020200000000010800".to_owned(),
         format!("mpls 16 / udp {a}:1 > 10.0.0.2:2"),
         format!("ip {a} > 10.0.0.2 / gre key=7 / tcp 10.1.1.1:1 > 10.2.2.2:2 S"),
-        format!("udp {a}:4789 > 10.0.0.2:4789 / vxlan 9 / eth 02:00:00:00:00:07 > 02:00:00:00:00:08 / udp 1.1.1.1:1 > 2.2.2.2:2"),
+        format!(
+            "udp {a}:4789 > 10.0.0.2:4789 / vxlan 9 / eth 02:00:00:00:00:07 > 02:00:00:00:00:08 / udp 1.1.1.1:1 > 2.2.2.2:2"
+        ),
         format!("ip {a} > 10.0.0.2 / ah spi=5 seq=6 / udp 7 > 8 \"x\""),
         format!("ip {a} > 10.0.0.2 / esp spi=5 seq=6 hex=00112233"),
         format!("ip {a} > 10.0.0.2 ipopts=07070400000000 proto=17 hex=0001000200080000"),

@@ -1,0 +1,69 @@
+//! Chains of generated functions: two-way paths, one-way ones, branches over named ports, policy.
+
+use super::Options;
+use super::function::Function;
+use super::text::Text;
+use crate::generate::Rng;
+
+/// A chain over all of these functions.
+pub(super) fn generate(rng: &mut Rng, functions: &[Function], options: Options) -> String {
+    let mut text = Text::default();
+    if options.pass_through.is_some() {
+        text.line("nf pass_everything() {");
+        text.line("output;");
+        text.line("}");
+    }
+    let ports: usize = functions.iter().map(|function| function.ports.len()).sum();
+    text.line("chain generated {");
+    text.line("interface lan { behind 10.0.0.0/8, 2001:db8::/125 }");
+    text.line("interface wan;");
+    if ports > 0 {
+        text.line("interface log;");
+    }
+    for (number, function) in functions.iter().enumerate() {
+        // An argument that is a default may be left out, sometimes.
+        let given: Vec<_> = function
+            .args
+            .iter()
+            .filter(|(_, default)| !*default || rng.one_in(2))
+            .map(|(arg, _)| arg.clone())
+            .collect();
+        text.line(&format!("n{number} = {}({});", function.name, given.join(", ")));
+    }
+    path(rng, &mut text, functions, options);
+    for (number, function) in functions.iter().enumerate() {
+        for port in &function.ports {
+            text.line(&format!("link n{number}.{port} -> log;"));
+        }
+    }
+    let parallel = rng.one_in(4) && !functions.iter().take(2).any(|function| function.holds);
+    let (a, b) = if rng.one_in(2) { ("n0", "n1") } else { ("n1", "n0") };
+    // Neighbours stay neighbours only if nothing stands between them.
+    if parallel && functions.len() >= 2 && options.pass_through != Some(0) {
+        text.line(&format!("policy {{ Priority({a} > {b}); }}"));
+    }
+    if rng.one_in(3) {
+        text.line("malformed pass;");
+    }
+    text.line(&format!("seed {};", rng.below(1000)));
+    if rng.one_in(4) {
+        text.line(&format!("workers {};", 1 + rng.below(3)));
+    }
+    text.line("}");
+    text.finish()
+}
+
+/// The main path; one way only if no function needs the way back.
+fn path(rng: &mut Rng, text: &mut Text, functions: &[Function], options: Options) {
+    let one_way = rng.one_in(6) && !functions.iter().any(|function| function.both_sides);
+    let arrow = if one_way { " -> " } else { " <-> " };
+    let mut stops = vec!["lan".to_owned()];
+    for number in 0..functions.len() {
+        stops.push(format!("n{number}"));
+        if options.pass_through == Some(number) {
+            stops.push("pass_everything()".to_owned());
+        }
+    }
+    stops.push("wan".to_owned());
+    text.line(&format!("path {};", stops.join(arrow)));
+}

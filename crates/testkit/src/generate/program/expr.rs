@@ -1,0 +1,161 @@
+//! Expressions of a wanted type.
+
+use super::pieces::{ParamKind, Pieces, Scope};
+use super::types::{literal, name, of_field, readable};
+use crate::generate::Rng;
+use braid_ir::model::{Kind, Ty};
+
+/// Writes expressions for one place.
+pub(super) struct Exprs<'a> {
+    /// Choices.
+    pub(super) rng: &'a mut Rng,
+    /// What the function declares.
+    pub(super) pieces: &'a Pieces,
+    /// What is in sight.
+    pub(super) scope: &'a Scope,
+}
+
+impl Exprs<'_> {
+    /// An expression of this type, also a literal.
+    pub(super) fn any(&mut self, ty: Ty, depth: usize) -> String {
+        if self.rng.one_in(4) {
+            return literal(self.rng, ty);
+        }
+        self.typed(ty, depth).unwrap_or_else(|| literal(self.rng, ty))
+    }
+
+    /// An expression of this type that is known only when a packet comes, if there is one.
+    pub(super) fn typed(&mut self, ty: Ty, depth: usize) -> Option<String> {
+        let leaf = self.leaf(ty);
+        if depth == 0 || self.rng.one_in(3) {
+            return leaf;
+        }
+        match (self.rng.below(5), leaf) {
+            (0, _) => self.cast(ty, depth).or_else(|| self.leaf(ty)),
+            (1, Some(leaf)) => {
+                let other = self.any(ty, depth - 1);
+                Some(match ty.kind {
+                    Kind::Bool => leaf,
+                    _ => {
+                        let pick = *self.rng.pick(&["min", "max"]);
+                        format!("{pick}({leaf}, {other})")
+                    }
+                })
+            }
+            (2, Some(leaf)) => {
+                let condition = self.condition();
+                let other = self.any(ty, depth - 1);
+                Some(format!("(if {condition} {{ {leaf} }} else {{ {other} }})"))
+            }
+            (_, Some(leaf)) => Some(self.arithmetic(ty, leaf, depth)),
+            (_, None) => None,
+        }
+    }
+
+    fn arithmetic(&mut self, ty: Ty, left: String, depth: usize) -> String {
+        let right = self.any(ty, depth - 1);
+        let bits = ["&", "|", "^"];
+        let op = match ty.kind {
+            Kind::Bool | Kind::Time => return left,
+            Kind::Ip4 | Kind::Ip6 | Kind::Mac => *self.rng.pick(&bits),
+            Kind::Duration | Kind::Size | Kind::Bitrate => *self.rng.pick(&["+", "-"]),
+            Kind::Uint | Kind::Port => match self.rng.below(9) {
+                0 => {
+                    let count = self.rng.range(1, u64::from(ty.width) - 1);
+                    let shift = *self.rng.pick(&["<<", ">>"]);
+                    return format!("({left} {shift} {count})");
+                }
+                1 => {
+                    let divisor = self.rng.range(1, 9);
+                    let divide = *self.rng.pick(&["/", "%"]);
+                    return format!("({left} {divide} {divisor})");
+                }
+                // A division by what may be zero is a fault, and faults have a meaning too.
+                2 if self.rng.one_in(4) => match self.leaf(ty) {
+                    Some(divisor) => return format!("({left} / {divisor})"),
+                    None => "+",
+                },
+                3 => return format!("wrapping({left} + {right})"),
+                4..6 => *self.rng.pick(&bits),
+                _ => *self.rng.pick(&["+", "-", "*"]),
+            },
+        };
+        format!("({left} {op} {right})")
+    }
+
+    /// A value of another type, cast.
+    fn cast(&mut self, ty: Ty, depth: usize) -> Option<String> {
+        if !matches!(ty.kind, Kind::Uint | Kind::Port | Kind::Ip4 | Kind::Size) {
+            return None;
+        }
+        let widths = [8, 16, 32, 64];
+        let from = Ty::uint(*self.rng.pick(&widths));
+        if self.rng.one_in(4)
+            && let Some(value) = self.leaf(from)
+        {
+            let hash = *self.rng.pick(&["hash", "crc32"]);
+            return Some(format!("{}({hash}({value}))", name(ty)));
+        }
+        let value = self.typed(from, depth - 1)?;
+        Some(format!("{}({value})", name(ty)))
+    }
+
+    /// A field, parameter, name, tag, length or state of this type.
+    fn leaf(&mut self, ty: Ty) -> Option<String> {
+        let mut found: Vec<String> = readable(&self.scope.headers)
+            .filter(|field| of_field(*field) == ty)
+            .map(|field| field.info().name.to_owned())
+            .collect();
+        found.extend(match ty.kind {
+            Kind::Size => Some("pkt.len".to_owned()),
+            Kind::Time => Some("pkt.time".to_owned()),
+            Kind::Uint if ty.width == 16 => Some("pkt.ingress".to_owned()),
+            _ => None,
+        });
+        for param in &self.pieces.params {
+            match param.kind {
+                ParamKind::Scalar(of) if of == ty => found.push(param.name.clone()),
+                ParamKind::List | ParamKind::Backends if ty == Ty::uint(32) => {
+                    found.push(format!("len({})", param.name));
+                }
+                _ => {}
+            }
+        }
+        let lets = self.scope.lets.iter().filter(|(_, of)| *of == ty);
+        found.extend(lets.map(|(name, _)| name.clone()));
+        found.extend(self.pieces.tags.iter().filter(|(_, of)| *of == ty).map(|(n, _)| n.clone()));
+        for (number, state) in self.pieces.states.iter().enumerate() {
+            let key = match state.per {
+                super::pieces::Per::Types(_) => continue,
+                _ => self.scope.has(&state.per.needs()),
+            };
+            if !key || !(state.default || self.scope.exists.contains(&number)) {
+                continue;
+            }
+            for (slot, _) in state.slots.iter().filter(|(_, of)| *of == ty) {
+                let dot = if slot.is_empty() { "" } else { "." };
+                found.push(format!("{}{dot}{slot}", state.name));
+            }
+        }
+        if found.is_empty() { None } else { Some(self.rng.pick(&found).clone()) }
+    }
+
+    /// A condition on what is in sight.
+    pub(super) fn condition(&mut self) -> String {
+        let choices =
+            [Ty::uint(8), Ty::uint(16), Ty::uint(32), super::types::SIZE, super::types::PORT];
+        let ty = *self.rng.pick(&choices);
+        let op = *self.rng.pick(&["==", "!=", "<", ">"]);
+        match self.leaf(ty) {
+            Some(left) => {
+                let right = match self.rng.one_in(4) {
+                    true => self.leaf(ty).filter(|right| *right != left),
+                    false => None,
+                };
+                let right = right.unwrap_or_else(|| literal(self.rng, ty));
+                format!("{left} {op} {right}")
+            }
+            None => format!("pkt.len {op} {}", 60 + self.rng.below(600)),
+        }
+    }
+}

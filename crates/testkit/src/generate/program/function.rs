@@ -1,0 +1,214 @@
+//! One random function: chooses what it declares, and gives each of that a row that uses it.
+
+mod declare;
+
+use super::pieces::{Event, ParamKind, Pieces, Scope};
+use super::pred::{Anchors, row};
+use super::stmt::Stmts;
+use super::text::Text;
+use crate::generate::Rng;
+use braid_packet::Header;
+use std::collections::BTreeMap;
+
+/// A generated function and what a chain must know of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Function {
+    /// Its name.
+    pub(super) name: String,
+    /// Its source.
+    pub(super) source: String,
+    /// Arguments for its parameters, as written; those in `optional` may be left out.
+    pub(super) args: Vec<(String, bool)>,
+    /// Its ports besides the two sides.
+    pub(super) ports: Vec<String>,
+    /// It sends packets back or to a side by name.
+    pub(super) both_sides: bool,
+    /// It holds packets.
+    pub(super) holds: bool,
+    /// Files that its arguments name.
+    pub(super) files: BTreeMap<String, String>,
+}
+
+/// A row that uses something that was declared.
+#[derive(Clone, Debug, Default)]
+struct Use {
+    /// A test that stands in its predicate.
+    test: String,
+    /// Headers that must be there.
+    headers: Vec<Header>,
+    /// Statements that come first.
+    lines: Vec<String>,
+    /// State that is assigned.
+    assigns: Vec<usize>,
+    /// State without default that exists.
+    exists: Option<usize>,
+    /// It emits an event.
+    emits: bool,
+    /// The row that comes first of all.
+    first: bool,
+}
+
+/// What a function is made of.
+#[derive(Default)]
+struct Draft {
+    pieces: Pieces,
+    uses: Vec<Use>,
+    timers: Vec<String>,
+    /// `on expire` of these states, with these statements.
+    expire: Vec<(String, Vec<String>)>,
+    queue: bool,
+    files: BTreeMap<String, String>,
+}
+
+/// A function with this number in its program.
+pub(super) fn generate(rng: &mut Rng, number: usize) -> Function {
+    let mut draft = Draft::default();
+    for _ in 0..1 + rng.below(5) {
+        declare::something(rng, &mut draft, number);
+    }
+    let uses = draft.uses.split_off(0);
+    let name = format!("f{number}");
+    let mut text = Text::default();
+    for event in &draft.pieces.events {
+        text.line(&event_text(event));
+    }
+    let params: Vec<_> = draft.pieces.params.iter().map(param_text).collect();
+    text.line(&format!("nf {name}({}) {{", params.join(", ")));
+    declarations(&mut text, &draft);
+    let mut stmts =
+        Stmts { rng, pieces: &draft.pieces, names: 0, both_sides: false, queue: draft.queue };
+    rows(&mut text, &mut stmts, uses);
+    for period in &draft.timers {
+        text.line(&format!("every {period} {{"));
+        stmts.without_packet(&mut text);
+        text.line("}");
+    }
+    for (state, lines) in &draft.expire {
+        text.line(&format!("on expire {state} {{"));
+        lines.iter().for_each(|line| text.line(line));
+        stmts.without_packet(&mut text);
+        text.line("}");
+    }
+    text.line("}");
+    let both_sides = stmts.both_sides;
+    Function {
+        name,
+        source: text.finish(),
+        args: draft
+            .pieces
+            .params
+            .iter()
+            .map(|param| (format!("{}: {}", param.name, param.value), param.default))
+            .collect(),
+        ports: draft.pieces.ports.clone(),
+        both_sides,
+        holds: draft.queue,
+        files: draft.files,
+    }
+}
+
+fn event_text(event: &Event) -> String {
+    let fields: Vec<_> = event
+        .fields
+        .iter()
+        .map(|(name, ty)| format!("{name}: {}", ty.map_or("string".to_owned(), super::types::name)))
+        .collect();
+    format!("event {} extends EVENT {{ {} }}", event.name, fields.join(", "))
+}
+
+fn param_text(param: &super::pieces::Param) -> String {
+    match param.default {
+        true => format!("{}: {} = {}", param.name, param.ty, param.value),
+        false => format!("{}: {}", param.name, param.ty),
+    }
+}
+
+fn declarations(text: &mut Text, draft: &Draft) {
+    if !draft.pieces.ports.is_empty() {
+        text.line(&format!("port {};", draft.pieces.ports.join(", ")));
+    }
+    for (name, ty) in &draft.pieces.tags {
+        text.line(&format!("tag {name}: {};", super::types::name(*ty)));
+    }
+    for state in &draft.pieces.states {
+        text.line(&state.text);
+    }
+    if draft.queue {
+        text.line("queue waiting capacity 4;");
+    }
+}
+
+/// The match: a row for each use in random order, some more, and `else`.
+fn rows(text: &mut Text, stmts: &mut Stmts<'_>, mut uses: Vec<Use>) {
+    let mut anchors = Anchors::default();
+    let start = Scope { headers: vec![Header::Pkt], ..Scope::default() };
+    text.line("match {");
+    shuffle(stmts.rng, &mut uses);
+    uses.sort_by_key(|used| !used.first);
+    for _ in 0..1 + stmts.rng.below(3) {
+        let at =
+            stmts.rng.below(uses.len() + 1).max(usize::from(uses.first().is_some_and(|u| u.first)));
+        uses.insert(at, Use::default());
+    }
+    for used in uses {
+        let wanted = (!used.test.is_empty() || !used.headers.is_empty())
+            .then(|| (used.test.clone(), used.headers.clone()));
+        let pred = row(stmts.rng, stmts.pieces, &start, &mut anchors, wanted);
+        let Some(mut pred) = pred else { continue };
+        pred.scope.exists.extend(used.exists);
+        text.line(&format!("{} => {{", pred.text));
+        used.lines.iter().for_each(|line| text.line(line));
+        for &state in &used.assigns {
+            stmts.assign(text, &mut pred.scope, state);
+        }
+        if used.emits {
+            stmts.emit(text, &pred.scope);
+        }
+        if used.first {
+            text.line("output;");
+        } else {
+            inner(text, stmts, &mut pred.scope);
+        }
+        text.line("}");
+    }
+    let mut scope = start.clone();
+    text.line("else => {");
+    stmts.body(text, &mut scope);
+    text.line("}");
+    text.line("}");
+}
+
+/// The rest of a row: statements and an end, or a match of its own.
+fn inner(text: &mut Text, stmts: &mut Stmts<'_>, scope: &mut Scope) {
+    if !stmts.rng.one_in(6) {
+        return stmts.body(text, scope);
+    }
+    let mut anchors = Anchors::default();
+    text.line("match {");
+    for _ in 0..1 + stmts.rng.below(2) {
+        let Some(mut pred) = row(stmts.rng, stmts.pieces, scope, &mut anchors, None) else {
+            continue;
+        };
+        pred.scope.depth += 1;
+        text.line(&format!("{} => {{", pred.text));
+        stmts.body(text, &mut pred.scope);
+        text.line("}");
+    }
+    text.line("else => {");
+    stmts.body(text, scope);
+    text.line("}");
+    text.line("}");
+}
+
+fn shuffle<T>(rng: &mut Rng, items: &mut [T]) {
+    for at in (1..items.len()).rev() {
+        items.swap(at, rng.below(at + 1));
+    }
+}
+
+impl Draft {
+    /// The parameter of a kind that was declared first, if any.
+    fn param(&self, kind: ParamKind) -> Option<&super::pieces::Param> {
+        self.pieces.params.iter().find(|param| param.kind == kind)
+    }
+}

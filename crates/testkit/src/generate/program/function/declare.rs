@@ -1,0 +1,268 @@
+//! Declarations, each with the rows that use it.
+
+mod files;
+mod state;
+
+use super::{Draft, Use};
+use crate::generate::Rng;
+use crate::generate::program::pieces::{Event, Param, ParamKind, Per, State};
+use crate::generate::program::types::{self, BOOL, IP4, IP6, PORT, SCALARS, SIZE, U32, literal};
+use braid_ir::model::{Kind, Ty};
+use braid_packet::Header;
+
+/// Declares something.
+pub(super) fn something(rng: &mut Rng, draft: &mut Draft, function: usize) {
+    match rng.below(20) {
+        0 | 1 => scalar(rng, draft),
+        2 => set(rng, draft),
+        3 => rules(rng, draft, function),
+        4 => routes(rng, draft, function),
+        5 => patterns(rng, draft, function),
+        6 => pool(rng, draft),
+        7 => list(rng, draft),
+        8 => backends(rng, draft),
+        9 => event(rng, draft, function),
+        10 => queue(draft),
+        11 => timer(rng, draft),
+        12 => tag(rng, draft),
+        13 => port(draft),
+        _ => state::table(rng, draft),
+    }
+}
+
+/// Adds a parameter.
+fn add(draft: &mut Draft, kind: ParamKind, ty: &str, value: String, default: bool) -> String {
+    let name = format!("p{}", draft.pieces.params.len());
+    draft.pieces.params.push(Param { name: name.clone(), kind, ty: ty.to_owned(), value, default });
+    name
+}
+
+/// A test on these headers.
+fn test(test: String, headers: &[Header]) -> Use {
+    Use { test, headers: headers.to_vec(), ..Use::default() }
+}
+
+fn scalar(rng: &mut Rng, draft: &mut Draft) {
+    let (ty, field, headers): (Ty, &str, &[Header]) = *rng.pick(&[
+        (IP4, "ip.dst", &[Header::Ip4][..]),
+        (IP4, "ip.src", &[Header::Ip4]),
+        (IP6, "ip6.dst", &[Header::Ip6]),
+        (PORT, "l4.dport", &[Header::L4]),
+        (SIZE, "pkt.len", &[]),
+        (Ty { width: 8, kind: Kind::Uint }, "inet.ttl", &[Header::Inet]),
+    ]);
+    let value = literal(rng, ty);
+    let default = rng.one_in(2);
+    let name = add(draft, ParamKind::Scalar(ty), &types::name(ty), value, default);
+    let op = if matches!(ty.kind, Kind::Ip4 | Kind::Ip6) {
+        *rng.pick(&["==", "!="])
+    } else {
+        *rng.pick(&["==", "<", ">=", "!="])
+    };
+    draft.uses.push(test(format!("{field} {op} {name}"), headers));
+}
+
+fn set(rng: &mut Rng, draft: &mut Draft) {
+    if rng.one_in(2) {
+        let low = rng.range(1, 2000);
+        let value = format!("{{ {low}..{}, 5000, 8080 }}", low + rng.range(0, 500));
+        let name = add(draft, ParamKind::Set(PORT), "set<port>", value, rng.one_in(2));
+        draft.uses.push(test(format!("l4.dport in {name}"), &[Header::L4]));
+    } else {
+        let value = format!("{{ {}, {} }}", types::prefix4(rng), types::prefix4(rng));
+        let name = add(draft, ParamKind::Set(IP4), "prefixes", value, false);
+        draft.uses.push(test(format!("ip.src in {name}"), &[Header::Ip4]));
+    }
+}
+
+fn rules(rng: &mut Rng, draft: &mut Draft, function: usize) {
+    let file = format!("rules{function}_{}.txt", draft.files.len());
+    draft.files.insert(file.clone(), files::rules(rng));
+    let name = add(draft, ParamKind::Rules, "rules", format!("rules({file:?})"), false);
+    let mut used = test(format!("packet in {name}"), &[Header::Inet]);
+    if rng.one_in(3) {
+        used.lines.push(format!("inet.ttl = u8(rule(packet, {name}));"));
+    }
+    draft.uses.push(used);
+}
+
+fn routes(rng: &mut Rng, draft: &mut Draft, function: usize) {
+    let file = format!("routes{function}_{}.txt", draft.files.len());
+    draft.files.insert(file.clone(), files::routes(rng));
+    let name = add(draft, ParamKind::Routes, "routes", format!("routes({file:?})"), false);
+    let mut used = test(String::new(), &[Header::Ip4]);
+    used.lines.push(format!("let hop = route(ip.dst, {name}) else drop \"no route\";"));
+    used.lines.push("ip.tos = u8(hop);".to_owned());
+    draft.uses.push(used);
+}
+
+fn patterns(rng: &mut Rng, draft: &mut Draft, function: usize) {
+    let file = format!("patterns{function}_{}.txt", draft.files.len());
+    draft.files.insert(file.clone(), files::patterns(rng));
+    let name = add(draft, ParamKind::Patterns, "patterns", format!("patterns({file:?})"), false);
+    if rng.one_in(2) {
+        draft.uses.push(test(format!("payload matches {name}"), &[]));
+    } else {
+        let mut used = test(String::new(), &[Header::Ip4]);
+        used.lines.push(format!("let found = which(payload, {name}) else drop \"no pattern\";"));
+        used.lines.push("ip.id = u16(found);".to_owned());
+        draft.uses.push(used);
+    }
+}
+
+/// A pool with a mapping, as NAT has it: taken when a flow comes, released when it ends.
+fn pool(rng: &mut Rng, draft: &mut Draft) {
+    let order = *rng.pick(&["", ", lowest", ", fifo", ", random"]);
+    let low = rng.range(1, 3) * 1000;
+    let value = format!("{low}..{}", low + rng.range(1, 6));
+    let name = add(draft, ParamKind::Pool, &format!("pool<port{order}>"), value, rng.one_in(3));
+    let number = draft.pieces.states.len();
+    let state = format!("s{number}");
+    let idle = types::duration(rng);
+    let capacity = rng.range(1, 8);
+    let full = if rng.one_in(2) { "refuse" } else { "evict_oldest" };
+    draft.pieces.states.push(State {
+        name: state.clone(),
+        per: Per::Flow,
+        slots: vec![(String::new(), PORT)],
+        default: false,
+        tied: false,
+        text: format!(
+            "state {state}: port per flow, idle {idle}, capacity {capacity}, full {full};"
+        ),
+    });
+    let port = format!("taken{number}");
+    draft.uses.push(Use {
+        test: format!("exists {state}"),
+        headers: vec![Header::L4],
+        lines: vec![format!("l4.sport = {state};")],
+        exists: Some(number),
+        ..Use::default()
+    });
+    draft.uses.push(Use {
+        headers: vec![Header::L4],
+        lines: vec![
+            format!("let {port} = take({name}) else drop \"pool empty\";"),
+            format!("{state} = {port} else {{"),
+            format!("release({name}, {port});"),
+            "drop \"table full\";".to_owned(),
+            "}".to_owned(),
+            format!("l4.sport = {port};"),
+        ],
+        ..Use::default()
+    });
+    draft.expire.push((state.clone(), vec![format!("release({name}, {state});")]));
+}
+
+fn list(rng: &mut Rng, draft: &mut Draft) {
+    let value = format!("[{}, {}, 10.9.9.9]", types::ip4(rng), types::ip4(rng));
+    let name = add(draft, ParamKind::List, "list<ip4>", value, false);
+    if rng.one_in(2) {
+        draft.uses.push(test(format!("ip.dst in {name}"), &[Header::Ip4]));
+    } else {
+        let mut used = test(String::new(), &[Header::Ip4, Header::L4]);
+        // Now and then past the end, which is a fault.
+        let over = if rng.one_in(4) { " + 1" } else { "" };
+        used.lines.push(format!("ip.dst = {name}[hash(biflow) % len({name}){over}];"));
+        draft.uses.push(used);
+    }
+}
+
+fn backends(rng: &mut Rng, draft: &mut Draft) {
+    let value = "[10.7.0.1, 10.7.0.2, 10.7.0.3]".to_owned();
+    let name = add(draft, ParamKind::Backends, "backends<ip4>", value, false);
+    let how = *rng.pick(&["maglev", "pick"]);
+    let key = *rng.pick(&["hash(biflow)", "hash(ip.src)", "hash(flow)"]);
+    let number = draft.pieces.params.len();
+    draft.uses.push(Use {
+        headers: vec![Header::Ip4],
+        lines: vec![
+            format!("let b{number} = {how}({name}, {key}) else drop \"no backend\";"),
+            format!("ip.dst = {name}[b{number}];"),
+        ],
+        ..Use::default()
+    });
+}
+
+fn event(rng: &mut Rng, draft: &mut Draft, function: usize) {
+    let name = format!("EVENT_{function}_{}", draft.pieces.events.len());
+    let mut fields =
+        vec![("length".to_owned(), Some(SIZE)), ("what".to_owned(), Some(*rng.pick(SCALARS)))];
+    if rng.one_in(2) {
+        fields.push(("said".to_owned(), None));
+        if draft.param(ParamKind::Text).is_none() && draft.pieces.events.is_empty() {
+            add(draft, ParamKind::Text, "string", "\"a \\\"name\\\"\"".to_owned(), rng.one_in(2));
+        }
+    }
+    draft.pieces.events.push(Event { name, fields });
+    // One row for each event so far, so that each is used whichever a row takes.
+    let all = draft.pieces.events.len();
+    if all == 1 {
+        draft.uses.push(Use { headers: vec![Header::Ip4], emits: true, ..Use::default() });
+    } else {
+        draft.pieces.events.pop();
+    }
+}
+
+fn queue(draft: &mut Draft) {
+    if draft.queue {
+        return;
+    }
+    draft.queue = true;
+    let mut used = test("pkt.held".to_owned(), &[]);
+    used.first = true;
+    draft.uses.push(used);
+    let mut used = test(String::new(), &[Header::L4]);
+    used.lines.push("if pkt.len > 80 {".to_owned());
+    used.lines.push("hold waiting for 5 ms else drop \"queue full\";".to_owned());
+    used.lines.push("}".to_owned());
+    draft.uses.push(used);
+}
+
+/// A number that a timer changes.
+fn timer(rng: &mut Rng, draft: &mut Draft) {
+    let number = draft.pieces.states.len();
+    let name = format!("s{number}");
+    draft.pieces.states.push(State {
+        name: name.clone(),
+        per: Per::Global,
+        slots: vec![(String::new(), U32)],
+        default: true,
+        tied: false,
+        text: format!("state {name}: u32 global = {};", rng.range(0, 20)),
+    });
+    draft.timers.push(types::duration(rng));
+    let mut used = test(format!("{name} > {}", rng.range(1, 9)), &[]);
+    used.lines.push(format!("{name} -= 1;"));
+    draft.uses.push(used);
+}
+
+/// A tag; functions share it by name.
+fn tag(rng: &mut Rng, draft: &mut Draft) {
+    let (name, ty) = if rng.one_in(2) { ("colour", Ty::uint(8)) } else { ("mark", U32) };
+    if draft.pieces.tags.iter().any(|(known, _)| known == name) {
+        return;
+    }
+    draft.pieces.tags.push((name.to_owned(), ty));
+    let mut used = test(format!("{name} == {}", rng.range(1, 3)), &[]);
+    used.lines.push(format!("{name} += 1;"));
+    draft.uses.push(used);
+}
+
+fn port(draft: &mut Draft) {
+    if draft.pieces.ports.len() >= 2 {
+        return;
+    }
+    let name = format!("side{}", draft.pieces.ports.len());
+    let mut used = test(String::new(), &[Header::L4]);
+    used.lines.push("if l4.dport > 8000 {".to_owned());
+    used.lines.push(format!("output {name};"));
+    used.lines.push("}".to_owned());
+    draft.pieces.ports.push(name);
+    draft.uses.push(used);
+}
+
+/// A literal for a default.
+fn default_of(rng: &mut Rng, ty: Ty) -> String {
+    if ty == BOOL { "false".to_owned() } else { literal(rng, ty) }
+}

@@ -1,0 +1,71 @@
+//! Files that parameters name: rules, routes, patterns.
+
+use crate::generate::Rng;
+use crate::generate::program::types::{ip6, prefix4};
+use std::fmt::Write as _;
+
+/// A rule file.
+pub(super) fn rules(rng: &mut Rng) -> String {
+    let mut text = String::from("# generated\n");
+    for _ in 0..1 + rng.below(8) {
+        let verdict = if rng.one_in(3) { "drop" } else { "pass" };
+        let _ = write!(text, "{verdict}");
+        let proto = *rng.pick(&["", " proto tcp", " proto udp", " proto icmp", " proto 47"]);
+        text.push_str(proto);
+        let ports = matches!(proto, " proto tcp" | " proto udp");
+        for side in ["from", "to"] {
+            if rng.one_in(2) {
+                let prefix = if rng.one_in(5) { format!("{}/126", ip6(rng)) } else { prefix4(rng) };
+                // Both sides of one family.
+                let prefix = if text.lines().last().is_some_and(|line| line.contains("from")) {
+                    prefix4(rng)
+                } else {
+                    prefix
+                };
+                let prefix =
+                    if side == "from" && prefix.contains(':') { prefix4(rng) } else { prefix };
+                let _ = write!(text, " {side} {prefix}");
+                if ports && rng.one_in(2) {
+                    let low = rng.range(1, 9000);
+                    let _ = write!(text, " port {low}-{}", low + rng.range(0, 900));
+                }
+            }
+        }
+        if proto == " proto tcp" && rng.one_in(3) {
+            text.push_str(" flags SYN,!ACK");
+        }
+        text.push('\n');
+    }
+    let default = if rng.one_in(2) { "pass" } else { "drop" };
+    let _ = writeln!(text, "default {default}");
+    text
+}
+
+/// A route table.
+pub(super) fn routes(rng: &mut Rng) -> String {
+    let mut text = String::new();
+    for hop in 0..1 + rng.below(8) {
+        let _ = writeln!(text, "{} {hop}", prefix4(rng));
+    }
+    if rng.one_in(2) {
+        text.push_str("2001:db8::/64 9\n");
+    }
+    if rng.one_in(3) {
+        text.push_str("0.0.0.0/0 7\n");
+    }
+    text
+}
+
+/// A pattern file.
+pub(super) fn patterns(rng: &mut Rng) -> String {
+    let all =
+        ["\"GET /\"", "\"evil\" nocase", "/[a-c]+x{2,3}/", "/^\\x00\\x01/i", "7 \"\\x90\\x90\""];
+    let mut text = String::new();
+    for pattern in all {
+        if rng.one_in(2) {
+            let _ = writeln!(text, "{pattern}");
+        }
+    }
+    text.push_str("99 \"last\"\n");
+    text
+}

@@ -1,0 +1,66 @@
+//! Random programs: functions in the language, well typed by construction, and chains of them.
+//!
+//! What is generated must compile: a function declares nothing that it does not use, reads fields
+//! only where their header is known to be there, and no row of a match hides another.
+
+mod chain;
+mod expr;
+mod function;
+mod pieces;
+mod pred;
+mod stmt;
+mod text;
+mod types;
+
+use super::Rng;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// A program: one source file with functions and a chain, and the files that it names.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Program {
+    /// Source text.
+    pub source: String,
+    /// Files beside it, by name.
+    pub files: BTreeMap<String, String>,
+}
+
+impl std::fmt::Display for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.source)?;
+        for (name, text) in &self.files {
+            write!(f, "\n// === {name} ===\n{text}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What a generated program holds besides its functions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// A function that passes everything on stands behind the function with this number on the
+    /// main path, if there is one.
+    pub pass_through: Option<usize>,
+}
+
+/// The program of a seed.
+#[must_use]
+pub fn program(seed: u64) -> Program {
+    program_with(seed, Options::default())
+}
+
+/// The program of a seed, changed as the options say.
+#[must_use]
+pub fn program_with(seed: u64, options: Options) -> Program {
+    let mut rng = Rng::new(seed);
+    let mut program = Program::default();
+    let count = 1 + rng.below(4);
+    let functions: Vec<_> =
+        (0..count).map(|number| function::generate(&mut rng.split(), number)).collect();
+    for function in &functions {
+        let _ = writeln!(program.source, "{}", function.source);
+        program.files.extend(function.files.clone());
+    }
+    program.source += &chain::generate(&mut rng, &functions, options);
+    program
+}

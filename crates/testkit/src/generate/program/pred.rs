@@ -1,0 +1,197 @@
+//! Predicates of rows. Each row's predicate rests on an *anchor* that no other row of its match
+//! covers: a range of a field that only this row names, or a test that only this row makes.
+
+use super::expr::Exprs;
+use super::pieces::{ParamKind, Per, Pieces, Scope};
+use super::types::{BOOL, literal, of_field, prefix4, readable};
+use crate::generate::Rng;
+use braid_ir::model::Kind;
+use braid_packet::{Field, Header};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Header combinations that packets really have.
+const PROFILES: &[&[Header]] = &[
+    &[],
+    &[Header::Eth],
+    &[Header::Vlan],
+    &[Header::Inet],
+    &[Header::Ip4],
+    &[Header::Ip6],
+    &[Header::L4],
+    &[Header::Ip4, Header::L4],
+    &[Header::Ip4, Header::Tcp],
+    &[Header::Ip4, Header::Tcp],
+    &[Header::Ip6, Header::Tcp],
+    &[Header::Ip4, Header::Udp],
+    &[Header::Udp],
+    &[Header::IcmpEcho],
+    &[Header::Icmp6Echo],
+    &[Header::Quoted4],
+];
+
+/// The predicates of one match.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Anchors {
+    /// For each field the next value that no row has named.
+    next: BTreeMap<Field, u128>,
+    /// Tests that stand alone in a row.
+    tests: BTreeSet<String>,
+}
+
+/// A predicate and what is known behind it.
+pub(super) struct Pred {
+    /// As written.
+    pub(super) text: String,
+    /// What is in sight where it holds.
+    pub(super) scope: Scope,
+}
+
+/// A predicate that uses this test (or one of its own) and says that certain headers are there.
+pub(super) fn row(
+    rng: &mut Rng,
+    pieces: &Pieces,
+    scope: &Scope,
+    anchors: &mut Anchors,
+    wanted: Option<(String, Vec<Header>)>,
+) -> Option<Pred> {
+    let mut atoms = Vec::new();
+    let profile: &[Header] = match wanted {
+        Some(_) => &[],
+        None => PROFILES[rng.below(PROFILES.len())],
+    };
+    let mut inner = scope.clone();
+    let tests = wanted.is_some();
+    if let Some((test, headers)) = wanted {
+        if !test.is_empty() {
+            anchors.tests.insert(test.clone());
+            atoms.push(test);
+        }
+        for header in headers {
+            inner = inner.with(&[header]);
+            atoms.push(format!("has {}", header.name()));
+        }
+    }
+    // Inside other rows certain headers are known; others would contradict them.
+    if scope.headers.len() <= 1 {
+        for header in profile {
+            inner = inner.with(&[*header]);
+            atoms.push(format!("has {}", header.name()));
+        }
+    }
+    let anchored = anchor(rng, &mut inner, anchors);
+    if anchored.is_none() && !tests {
+        return None;
+    }
+    atoms.extend(anchored);
+    let mut extra = 0;
+    while extra < 2 && rng.one_in(2) {
+        atoms.extend(soft(rng, pieces, &inner));
+        extra += 1;
+    }
+    if rng.one_in(5) {
+        atoms.push(if rng.one_in(2) { "forward" } else { "backward" }.to_owned());
+    }
+    let mut seen = BTreeSet::new();
+    atoms.retain(|atom| seen.insert(atom.clone()));
+    if rng.one_in(3) {
+        atoms.reverse();
+    }
+    Some(Pred { text: atoms.join(" and "), scope: inner })
+}
+
+/// A range of a field that only this row names.
+fn anchor(rng: &mut Rng, scope: &mut Scope, anchors: &mut Anchors) -> Option<String> {
+    let fields: Vec<Field> = readable(&scope.headers)
+        .filter(|field| !scope.compared.contains(field) && of_field(*field).width >= 8)
+        .collect();
+    if fields.is_empty() {
+        return None;
+    }
+    let field = *rng.pick(&fields);
+    let ty = of_field(field);
+    let start = anchors.next.get(&field).copied().unwrap_or(1);
+    // Flags, protocols and small numbers from 1 up; addresses and ports where traffic is.
+    let base = match ty.kind {
+        Kind::Ip4 => 0x0a00_0000,
+        Kind::Ip6 => 0x2001_0db8 << 96,
+        Kind::Mac => 0x0200_0000_0000,
+        _ => 0,
+    };
+    let span = u128::from(rng.range(0, 3));
+    let (low, high) = (base + start, base + start + span);
+    if high >= ty.max() {
+        return None;
+    }
+    anchors.next.insert(field, start + span + 1 + u128::from(rng.range(0, 5)));
+    scope.compared.push(field);
+    let name = field.info().name;
+    let show = |value| ty.kind.show(value);
+    Some(match rng.below(3) {
+        _ if low == high => format!("{name} == {}", show(low)),
+        0 => format!("{name} in {{ {}, {} }}", show(low), show(high)),
+        _ => format!("{name} in {}..{}", show(low), show(high)),
+    })
+}
+
+/// A test that makes a row match less often, on nothing that rows are told apart by.
+fn soft(rng: &mut Rng, pieces: &Pieces, scope: &Scope) -> Option<String> {
+    let fields: Vec<Field> = readable(&scope.headers)
+        .filter(|field| !scope.compared.contains(field) && of_field(*field) != BOOL)
+        .collect();
+    match rng.below(7) {
+        0 => Some(Exprs { rng, pieces, scope }.condition())
+            .filter(|text| fields.iter().any(|field| text.starts_with(field.info().name))),
+        1 => {
+            let field = fields.get(rng.below(fields.len()))?;
+            let ty = of_field(*field);
+            let value = literal(rng, ty);
+            Some(format!("(not {} == {value})", field.info().name))
+        }
+        2 => {
+            let tcp = Exprs { rng, pieces, scope }.condition();
+            let length = 60 + rng.below(400);
+            Some(format!("({tcp} or pkt.len > {length})"))
+        }
+        3 => state_test(rng, pieces, scope),
+        4 => param_test(rng, pieces, scope),
+        5 if scope.has(&[Header::Ip4]) => {
+            let side = *rng.pick(&["ip.src", "ip.dst"]);
+            Some(format!("(not {side} in {})", prefix4(rng)))
+        }
+        _ => {
+            let (mask, value) = (rng.range(1, 15), rng.range(0, 1));
+            let wide = |field: &&Field| {
+                of_field(**field).kind == Kind::Uint && of_field(**field).width >= 8
+            };
+            let field = fields.iter().find(wide)?;
+            let value = if value == 0 { 0 } else { mask };
+            Some(format!("({} & {mask}) != {value}", field.info().name))
+        }
+    }
+}
+
+fn state_test(rng: &mut Rng, pieces: &Pieces, scope: &Scope) -> Option<String> {
+    let state = pieces.states.get(rng.below(pieces.states.len()))?;
+    if matches!(state.per, Per::Types(_)) || !scope.has(&state.per.needs()) {
+        return None;
+    }
+    match state.scalar() {
+        Some(ty) if ty == BOOL && state.default => Some(state.name.clone()),
+        _ if state.per != Per::Global => Some(format!("(not exists {})", state.name)),
+        _ => None,
+    }
+}
+
+fn param_test(rng: &mut Rng, pieces: &Pieces, scope: &Scope) -> Option<String> {
+    let param = pieces.params.get(rng.below(pieces.params.len()))?;
+    let test = match param.kind {
+        ParamKind::Rules if scope.has(&[Header::Inet]) => format!("packet in {}", param.name),
+        ParamKind::Patterns => format!("payload matches {}", param.name),
+        ParamKind::List | ParamKind::Backends if scope.has(&[Header::Ip4]) => {
+            format!("ip.dst in {}", param.name)
+        }
+        ParamKind::Routes if scope.has(&[Header::Ip6]) => format!("ip6.dst in {}", param.name),
+        _ => return None,
+    };
+    Some(if rng.one_in(3) { format!("(not {test})") } else { test })
+}
