@@ -3,12 +3,15 @@
 //! Blocks are in topological order, so one pass carries what is known along every edge; where ways
 //! meet, what all of them know stays. A branch on `has H` makes known that `H`, and what it
 //! implies, is present on its one side. Adding or removing a VLAN tag, and writing a field that
-//! decides about other headers, undoes what may no longer hold. What is known of the packet on
-//! entry comes from conditions computed before the first such change.
+//! decides about other headers, undoes what may no longer hold; a condition computed before such a
+//! change says how the packet was on entry, one computed after it only how it is now.
+//!
+//! One thing is not judged here: a packet with more VLAN tags than parsing follows is malformed, so
+//! adding or removing a tag can hide or uncover all headers behind. Engines make it a fault.
 
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::model::{BinOp, BlockId, Granularity, Key, Model, Op, Program, StateId, ValueId};
-use braid_packet::{Field, HEADERS, Header};
+use braid_packet::{Field, Header};
 use std::collections::BTreeSet;
 
 /// A set of headers.
@@ -17,10 +20,6 @@ struct Headers(u32);
 
 impl Headers {
     const NONE: Self = Self(0);
-
-    fn all() -> Self {
-        Self::of(HEADERS.iter().map(|(header, _)| *header))
-    }
 
     fn of(headers: impl IntoIterator<Item = Header>) -> Self {
         Self(headers.into_iter().fold(0, |bits, header| bits | 1 << header as u8))
@@ -176,13 +175,13 @@ impl<'a> Facts<'a> {
             Op::PushVlan { .. } => {
                 let second = if known.now.has(Header::Vlan) { Header::Vlan2 } else { Header::Vlan };
                 known.now = known.now.union(Headers::with(second));
-                known.changed = Headers::all();
+                known.changed = known.changed.union(vlans());
                 self.forget(known, vlans());
             }
             Op::PopVlan => {
                 let left = if known.now.has(Header::Vlan2) { Header::Vlan } else { Header::Eth };
                 known.now = known.now.minus(vlans()).union(Headers::with(left));
-                known.changed = Headers::all();
+                known.changed = known.changed.union(vlans());
                 self.forget(known, vlans());
             }
             Op::Store { field, .. } => {
