@@ -8,3 +8,4 @@ pub mod generate;
 pub mod harness;
 pub mod packet;
 pub mod record;
+pub mod sabotage;

@@ -91,6 +91,10 @@ pub(super) fn row(
     if rng.one_in(5) {
         atoms.push(if rng.one_in(2) { "forward" } else { "backward" }.to_owned());
     }
+    // What the row tests for, it does not also test against.
+    if let Some(test) = atoms.first().cloned().filter(|_| tests) {
+        atoms.retain(|atom| *atom != format!("(not {test})"));
+    }
     let mut seen = BTreeSet::new();
     atoms.retain(|atom| seen.insert(atom.clone()));
     if rng.one_in(3) {
@@ -99,37 +103,72 @@ pub(super) fn row(
     Some(Pred { text: atoms.join(" and "), scope: inner })
 }
 
+/// Fields that rows are told apart by: those that traffic has many values of.
+const ANCHORS: &[Field] = &[
+    Field::EthSrc,
+    Field::EthDst,
+    Field::VlanId,
+    Field::IpSrc,
+    Field::IpDst,
+    Field::IpTtl,
+    Field::IpTos,
+    Field::IpId,
+    Field::Ip6Src,
+    Field::Ip6Dst,
+    Field::Ip6Ttl,
+    Field::InetProto,
+    Field::InetTtl,
+    Field::InetSport,
+    Field::InetDport,
+    Field::L4Sport,
+    Field::L4Dport,
+    Field::TcpFlags,
+    Field::TcpWindow,
+    Field::IcmpId,
+    Field::IcmpSeq,
+    Field::Icmp6Id,
+    Field::QuotedIpSrc,
+    Field::QuotedProto,
+];
+
 /// A range of a field that only this row names.
 fn anchor(rng: &mut Rng, scope: &mut Scope, anchors: &mut Anchors) -> Option<String> {
     let fields: Vec<Field> = readable(&scope.headers)
-        .filter(|field| !scope.compared.contains(field) && of_field(*field).width >= 8)
+        .filter(|field| ANCHORS.contains(field) && !scope.compared.contains(field))
         .collect();
     if fields.is_empty() {
         return None;
     }
     let field = *rng.pick(&fields);
     let ty = of_field(field);
-    let start = anchors.next.get(&field).copied().unwrap_or(1);
-    // Flags, protocols and small numbers from 1 up; addresses and ports where traffic is.
     let base = match ty.kind {
         Kind::Ip4 => 0x0a00_0000,
         Kind::Ip6 => 0x2001_0db8 << 96,
         Kind::Mac => 0x0200_0000_0000,
         _ => 0,
     };
-    let span = u128::from(rng.range(0, 3));
-    let (low, high) = (base + start, base + start + span);
-    if high >= ty.max() {
+    let first = anchors.next.get(&field).copied();
+    let start = base + first.unwrap_or(1);
+    let reach = match (ty.kind, ty.width) {
+        (Kind::Ip4 | Kind::Ip6 | Kind::Mac, _) => 4,
+        (_, 8) => 40,
+        _ => 12_000,
+    };
+    let span = if rng.one_in(4) { 0 } else { u128::from(rng.range(0, reach)) };
+    let end = start + span;
+    if end + 1 >= ty.max() {
         return None;
     }
-    anchors.next.insert(field, start + span + 1 + u128::from(rng.range(0, 5)));
+    anchors.next.insert(field, end + 1 - base + u128::from(rng.range(0, 2)));
     scope.compared.push(field);
     let name = field.info().name;
     let show = |value| ty.kind.show(value);
-    Some(match rng.below(3) {
-        _ if low == high => format!("{name} == {}", show(low)),
-        0 => format!("{name} in {{ {}, {} }}", show(low), show(high)),
-        _ => format!("{name} in {}..{}", show(low), show(high)),
+    Some(match rng.below(4) {
+        _ if start == end => format!("{name} == {}", show(start)),
+        0 => format!("{name} in {{ {}, {} }}", show(start), show(end)),
+        // Nothing below has been named yet, so the row may take all of it.
+        1 if first.is_none() && base == 0 => format!("{name} < {}", show(end + 1)),
+        _ => format!("{name} in {}..{}", show(start), show(end)),
     })
 }
 
