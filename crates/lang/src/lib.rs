@@ -5,6 +5,7 @@ pub mod ast;
 pub mod chain;
 pub mod control;
 pub mod diag;
+pub mod fmt;
 pub mod lexer;
 pub mod import;
 pub mod parse;

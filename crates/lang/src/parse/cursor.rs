@@ -1,7 +1,7 @@
 //! Walking over tokens: looking, taking, reporting what was expected, finding back.
 
 use super::words::{is_keyword, starts_statement};
-use super::{BLOCK, GLUE, MAX_DEPTH, Parsed, Parser};
+use super::{BLOCK, GLUE, LIST, MAX_DEPTH, Parsed, Parser};
 use crate::ast::{Ident, Span};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 use crate::lexer::{Tok, Token};
@@ -287,13 +287,14 @@ impl<'t> Parser<'t> {
         Err(Bail)
     }
 
-    /// Items with commas between, up to `close`; a comma may stand after the last.
+    /// Items with commas between, after `open` and up to `close`; a comma may stand after the last.
     pub(super) fn list<T>(
         &mut self,
         open: Token,
         close: Tok,
         mut item: impl FnMut(&mut Self) -> Parsed<T>,
     ) -> Parsed<Vec<T>> {
+        self.marks.set(self.pos.saturating_sub(1), LIST);
         let mut items = Vec::new();
         while !self.at(close) {
             items.push(item(self)?);

@@ -10,6 +10,8 @@ pub(crate) const BLOCK: u8 = 4;
 pub(crate) const GLUE: u8 = 8;
 /// The `<` or `>` is a bracket around types.
 pub(crate) const GENERIC: u8 = 16;
+/// The bracket opens a list in which a comma may stand after the last item.
+pub(crate) const LIST: u8 = 32;
 
 /// Marks by token.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ mod stmt;
 mod types;
 mod words;
 
-pub(crate) use marks::{BLOCK, GENERIC, GLUE, LINE, Marks, STMT};
+pub(crate) use marks::{BLOCK, GENERIC, GLUE, LINE, LIST, Marks, STMT};
 pub use words::{KEYWORDS, UNITS};
 
 use crate::ast::{Expr, ExprKind, File};

@@ -37,15 +37,8 @@ impl Parser<'_> {
     fn type_args(&mut self) -> Parsed<Vec<Type>> {
         self.mark(GLUE | GENERIC);
         let open = self.bump();
-        let mut args = Vec::new();
-        while !self.at(Tok::Gt) {
-            args.push(self.ty()?);
-            if !self.eat(Tok::Comma) {
-                break;
-            }
-        }
-        self.mark(GLUE | GENERIC);
-        self.close(open, Tok::Gt, "`,` or ")?;
+        let args = self.list(open, Tok::Gt, Self::ty)?;
+        self.marks.set(self.pos - 1, GLUE | GENERIC);
         Ok(args)
     }
 
