@@ -22,6 +22,10 @@ pub(crate) const ETHERNET_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
 /// What is behind an ARP message; other kinds of ARP are unknown.
 pub(crate) fn check(window: Window<'_>) -> Result<Window<'_>, Stop> {
     let start = window.fixed::<8>(Malformed::ArpShort)?;
+    let len = 8 + 2 * (usize::from(start[4]) + usize::from(start[5]));
+    if len > window.wire() {
+        return Err(Stop::Bad(Malformed::ArpShort));
+    }
     if !start.starts_with(&ETHERNET_IPV4) {
         return Err(Stop::Unknown);
     }
@@ -45,7 +49,9 @@ mod tests {
 
     #[test]
     fn arp_for_other_protocols_is_unknown() {
-        let data = [0, 6, 8, 0, 6, 4, 0, 1];
-        assert_eq!(check(Window::new(&data, 8)).unwrap_err(), Stop::Unknown);
+        let data = [0, 6, 8, 0, 1, 2, 0, 1, 0, 0, 0, 0, 0, 0];
+        assert_eq!(check(Window::new(&data, 14)).unwrap_err(), Stop::Unknown);
+        let short = check(Window::new(&data, 14).limit(13)).unwrap_err();
+        assert_eq!(short, Stop::Bad(Malformed::ArpShort));
     }
 }

@@ -164,3 +164,62 @@ fn jumbo_length(window: Window<'_>) -> Result<Option<usize>, Stop> {
     }
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A fixed header with this payload length and next header, then the rest.
+    fn packet(payload: u16, next: u8, rest: &[u8]) -> Vec<u8> {
+        let mut data = vec![0; 40];
+        data[0] = 0x60;
+        data[4..6].copy_from_slice(&payload.to_be_bytes());
+        data[6] = next;
+        data.extend(rest);
+        data
+    }
+
+    fn stop(data: &[u8]) -> Stop {
+        check(Window::new(data, data.len())).unwrap_err()
+    }
+
+    #[test]
+    fn payload_length_beyond_the_wire_is_malformed() {
+        assert_eq!(stop(&packet(1, 59, &[])), Stop::Bad(Malformed::Ip6PayloadLength));
+        let data = packet(1, 59, &[7, 8]);
+        assert_eq!(check(Window::new(&data, 42)).unwrap().rest.bytes(), &[7]);
+    }
+
+    #[test]
+    fn routing_header_with_segments_left_moves_the_pseudo_destination() {
+        let at = |kind: u8, left: u8| {
+            let mut rest = vec![0; 40];
+            rest[..4].copy_from_slice(&[59, 4, kind, left]);
+            let data = packet(40, proto::ROUTING, &rest);
+            check(Window::new(&data, 80)).unwrap().pseudo_dst
+        };
+        assert_eq!((at(0, 0), at(0, 1), at(4, 1), at(3, 1)), (24, 40 + 24, 40 + 8, 24));
+    }
+
+    #[test]
+    fn jumbo_length_must_be_on_the_wire() {
+        let hop = [59, 0, JUMBO_OPTION, 4, 0, 0, 0, 9];
+        assert_eq!(stop(&packet(0, 0, &hop)), Stop::Bad(Malformed::Ip6PayloadLength));
+        let data = packet(0, 0, &[&hop[..], &[7]].concat());
+        let ip = check(Window::new(&data, 49)).unwrap();
+        assert_eq!((ip.jumbo, ip.rest.bytes()), (true, &[7u8][..]));
+    }
+
+    #[test]
+    fn zero_length_without_jumbo_option_is_malformed() {
+        let hop = [59, 0, 1, 4, 0, 0, 0, 0];
+        assert_eq!(stop(&packet(0, 0, &hop)), Stop::Bad(Malformed::Ip6ExtensionLength));
+        assert!(check(Window::new(&packet(0, 59, &[]), 40)).is_ok());
+    }
+
+    #[test]
+    fn extension_header_beyond_the_capture_is_cut() {
+        let data = packet(8, 60, &[59, 0, 1]);
+        assert_eq!(check(Window::new(&data, 48)).unwrap_err(), Stop::Cut);
+    }
+}

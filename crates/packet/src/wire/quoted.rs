@@ -75,3 +75,43 @@ impl Quoted {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An IPv4 header of protocol `proto` with a total length that no quote reaches.
+    fn header(proto: u8, rest: &[u8]) -> Vec<u8> {
+        let mut data = vec![0x45, 0, 0xff, 0xff, 0, 0, 0, 0, 64, proto];
+        data.extend([0; 10]);
+        data.extend(rest);
+        data
+    }
+
+    fn look(data: &[u8]) -> Option<Quoted> {
+        check(Window::new(data, data.len()), 4)
+    }
+
+    #[test]
+    fn quote_is_not_bound_by_the_total_length() {
+        let quoted = look(&header(proto::UDP, &[0, 1, 0, 2])).unwrap();
+        assert!(quoted.ports && quoted.sum.is_none());
+        let quoted = look(&header(proto::UDP, &[0, 1, 0, 2, 0, 8, 0, 0])).unwrap();
+        assert_eq!(quoted.sum, Some(Sum { kind: SumKind::Udp, at: 26 }));
+    }
+
+    #[test]
+    fn quote_of_another_version_is_none() {
+        assert!(look(&[0x60; 60]).is_none());
+        assert!(check(Window::new(&header(6, &[0; 20]), 40), 6).is_none());
+    }
+
+    #[test]
+    fn authentication_header_in_a_quote_is_walked() {
+        let ah = [proto::TCP, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 80, 0, 81];
+        let quoted = look(&header(proto::AH, &ah)).unwrap();
+        assert_eq!((quoted.proto, quoted.l4, quoted.ports), (proto::TCP, 32, true));
+        let cut = look(&header(proto::AH, &ah[..10])).unwrap();
+        assert_eq!((cut.proto, cut.l4, cut.ports), (proto::AH, 20, false));
+    }
+}
