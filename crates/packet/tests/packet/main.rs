@@ -4,6 +4,7 @@ mod build;
 mod captures;
 mod checksums;
 mod diff;
+mod docs;
 mod fields;
 mod oracle;
 mod parse;
