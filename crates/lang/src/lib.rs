@@ -11,3 +11,5 @@ pub mod import;
 pub mod parse;
 pub mod sema;
 pub mod source;
+
+pub use sema::{Compiled, Loader, Unit, compile};

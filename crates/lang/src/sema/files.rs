@@ -3,9 +3,11 @@
 use braid_ir::model::ParamTy;
 use braid_ir::value::ParamValue;
 
+use super::types::{IP4, IP6};
 use super::{Env, types};
-use crate::ast::{Arg, Ident, Span};
-use crate::diag::{Diagnostic, Diagnostics, codes};
+use crate::ast::{Arg, Expr, ExprKind, Ident, Span};
+use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
+use crate::import::{self, Family, ImportErrors};
 
 const NAMES: &[&str] = &["classbench", "rules", "routes", "prefixes", "patterns"];
 
@@ -19,12 +21,162 @@ pub fn is_file_value(name: &str) -> bool {
 pub fn value(
     ty: &ParamTy,
     name: &Ident,
-    _args: &[Arg],
+    args: &[Arg],
     span: Span,
-    _env: &Env<'_>,
+    env: &Env<'_>,
     diags: &mut Diagnostics,
 ) -> Option<ParamValue> {
-    let message = format!("expected {}, found `{}`", types::param_name(ty), name.text);
-    diags.push(Diagnostic::new(codes::BAD_PARAMETER_VALUE, message, span, ""));
+    let family = match ty {
+        ParamTy::Set(ty) if *ty == IP6 => Family::V6,
+        _ => Family::V4,
+    };
+    let fits = match (name.text.as_str(), ty) {
+        ("classbench" | "rules", ParamTy::Rules)
+        | ("routes", ParamTy::Routes)
+        | ("patterns", ParamTy::Patterns) => true,
+        ("prefixes", ParamTy::Set(ty)) => *ty == IP4 || *ty == IP6,
+        _ => false,
+    };
+    if !fits {
+        let message = format!(
+            "the parameter is of type {}, which `{}` does not give",
+            types::param_name(ty),
+            name.text
+        );
+        diags.push(Diagnostic::new(codes::FILE_VALUE, message, span, "another kind of file"));
+        return None;
+    }
+    let call = Call::read(name, args, span, diags)?;
+    let text = read(call.path, call.path_span, env, diags)?;
+    let result = match name.text.as_str() {
+        "classbench" => {
+            import::classbench(&text, call.match_pass, call.default_pass).map(ParamValue::Rules)
+        }
+        "rules" => import::rules(&text).map(ParamValue::Rules),
+        "routes" => import::routes(&text).map(ParamValue::Routes),
+        "patterns" => import::patterns(&text).map(ParamValue::Patterns),
+        _ => import::prefixes(&text, family).map(ParamValue::Set),
+    };
+    match result {
+        Ok(value) => Some(value),
+        Err(errors) => {
+            report(call.path, &errors, call.path_span, diags);
+            None
+        }
+    }
+}
+
+/// The arguments of a call.
+struct Call<'a> {
+    path: &'a str,
+    path_span: Span,
+    match_pass: bool,
+    default_pass: bool,
+}
+
+impl<'a> Call<'a> {
+    fn read(
+        name: &Ident,
+        args: &'a [Arg],
+        span: Span,
+        diags: &mut Diagnostics,
+    ) -> Option<Self> {
+        let mut path = None;
+        let (mut match_pass, mut default_pass) = (None, None);
+        let mut whole = true;
+        for arg in args {
+            let (key, is_set) = match arg.name.as_ref().map(|name| name.text.as_str()) {
+                None => {
+                    let ExprKind::Str(text) = &arg.value.kind else {
+                        whole &= bad_argument("a file's name in quotes", arg.value.span, diags);
+                        continue;
+                    };
+                    whole &= path.is_none() || bad_argument("one file", arg.value.span, diags);
+                    path = Some((text.as_str(), arg.value.span));
+                    continue;
+                }
+                Some("match") if name.text == "classbench" => (&mut match_pass, "match"),
+                Some("default") if name.text == "classbench" => (&mut default_pass, "default"),
+                Some(other) => {
+                    let known: &[&str] =
+                        if name.text == "classbench" { &["match", "default"] } else { &[] };
+                    let message = format!("`{}` has no argument `{other}`", name.text);
+                    diags.push(
+                        Diagnostic::new(codes::WRONG_ARGUMENTS, message, arg.value.span, "")
+                            .help_if(did_you_mean_help(other, known.iter().copied())),
+                    );
+                    whole = false;
+                    continue;
+                }
+            };
+            if key.is_some() {
+                whole &= bad_argument(&format!("`{is_set}` once"), arg.value.span, diags);
+            }
+            match verdict(&arg.value) {
+                Some(pass) => *key = Some(pass),
+                None => whole &= bad_argument("`pass` or `drop`", arg.value.span, diags),
+            }
+        }
+        let Some((path, path_span)) = path else {
+            if whole {
+                bad_argument("a file's name in quotes", span, diags);
+            }
+            return None;
+        };
+        whole.then_some(Self {
+            path,
+            path_span,
+            match_pass: match_pass.unwrap_or(true),
+            default_pass: default_pass.unwrap_or(false),
+        })
+    }
+}
+
+fn bad_argument(expected: &str, span: Span, diags: &mut Diagnostics) -> bool {
+    let message = format!("expected {expected}");
+    diags.push(Diagnostic::new(codes::WRONG_ARGUMENTS, message, span, ""));
+    false
+}
+
+fn verdict(expr: &Expr) -> Option<bool> {
+    let ExprKind::Path(path) = &expr.kind else { return None };
+    match path.parts.as_slice() {
+        [word] if word.text == "pass" => Some(true),
+        [word] if word.text == "drop" => Some(false),
+        _ => None,
+    }
+}
+
+fn read(path: &str, span: Span, env: &Env<'_>, diags: &mut Diagnostics) -> Option<String> {
+    let from = env.sources.get(span.file).map_or("", |file| file.name());
+    let why = match env.loader.read(path, from) {
+        Ok(bytes) if bytes.len() as u64 > import::MAX_TEXT_BYTES => "it is too large".to_owned(),
+        Ok(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => return Some(text),
+            Err(_) => "it is no UTF-8 text".to_owned(),
+        },
+        Err(why) => why,
+    };
+    let message = format!("cannot read `{path}`: {why}");
+    diags.push(
+        Diagnostic::new(codes::FILE_UNREADABLE, message, span, "this file")
+            .help("paths are relative to the file that names them"),
+    );
     None
+}
+
+/// One message for each line that cannot be used.
+fn report(path: &str, errors: &ImportErrors, span: Span, diags: &mut Diagnostics) {
+    for error in &errors.errors {
+        let place = format!("{path}:{}:{}", error.line, error.column);
+        let message = format!("{place}: expected {}, found {}", error.expected, error.found);
+        diags.push(
+            Diagnostic::new(codes::FILE_CONTENT, message, span, place)
+                .note(format!("the line is: {}", error.text)),
+        );
+    }
+    if errors.more > 0 {
+        let message = format!("{path}: {} more lines cannot be used", errors.more);
+        diags.push(Diagnostic::new(codes::FILE_CONTENT, message, span, "and more"));
+    }
 }

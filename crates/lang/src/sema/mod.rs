@@ -1,13 +1,39 @@
 //! Meaning: names, types, checks, and lowering of functions to models.
+//!
+//! `compile` puts a program together; `module` holds what a file declares, `nf` makes a model of
+//! one function. Within it `decl` declares, `stmt`, `rows`, `state`, `send` lower statements,
+//! `expr`, `calls`, `pred`, `names` lower expressions; all of them build the program with `build`,
+//! which carries what is known (`facts`) along every edge.
 
 pub mod arith;
+mod build;
+mod calls;
+mod compile;
 pub mod constant;
+mod cover;
+mod decl;
 pub mod eval;
+mod expr;
+mod facts;
 mod files;
-pub mod say;
+mod lower;
+mod module;
+mod names;
+mod nf;
+mod operands;
+mod order;
+mod pred;
+mod rows;
+mod say;
+mod send;
+mod state;
+mod stmt;
+mod stream;
 pub mod types;
+mod unused;
+mod walk;
 
-use std::collections::BTreeMap;
+pub use compile::{Compiled, Unit, compile};
 
 use crate::ast::Expr;
 use crate::source::SourceMap;
@@ -27,9 +53,10 @@ pub trait Constants {
     fn find(&self, name: &str) -> Option<&Expr>;
 }
 
-impl Constants for BTreeMap<String, Expr> {
-    fn find(&self, name: &str) -> Option<&Expr> {
-        self.get(name)
+/// No constants, as in a control file.
+impl Constants for () {
+    fn find(&self, _name: &str) -> Option<&Expr> {
+        None
     }
 }
 

@@ -1,0 +1,214 @@
+//! Builds an IR program block by block, with what is known at the start of each.
+//!
+//! A block is started after all jumps to it were made, so that what is known there is what all of
+//! them know. `finish` leaves out blocks that nothing reaches, joins chains of blocks, and puts the
+//! rest in topological order.
+
+use braid_ir::model::{
+    Block, BlockId, Op, ParamId, Program, Target, Term, Ty, ValueId, Word,
+};
+
+use super::facts::{Facts, KeyPart};
+use super::order;
+
+/// Most operations of a function's programs together.
+pub const MAX_OPS: usize = 65_536;
+
+#[derive(Default)]
+pub(super) struct Draft {
+    pub params: Vec<ValueId>,
+    pub ops: Vec<Op>,
+    pub term: Option<Term>,
+}
+
+/// A block that was left without an end.
+pub struct Paused {
+    block: BlockId,
+    facts: Facts,
+}
+
+/// Builds one program.
+pub struct Builder {
+    blocks: Vec<Draft>,
+    incoming: Vec<Option<Facts>>,
+    values: Vec<Ty>,
+    origin: Vec<Option<KeyPart>>,
+    current: BlockId,
+    ops: usize,
+    /// What is known here.
+    pub facts: Facts,
+}
+
+impl Builder {
+    /// A program whose first block is started with these facts.
+    pub fn new(facts: Facts) -> Self {
+        Self {
+            blocks: vec![Draft::default()],
+            incoming: vec![Some(facts.clone())],
+            values: Vec::new(),
+            origin: Vec::new(),
+            current: BlockId(0),
+            ops: 0,
+            facts,
+        }
+    }
+
+    /// Operations and blocks so far.
+    pub fn size(&self) -> usize {
+        self.ops + self.blocks.len()
+    }
+
+    /// A new value.
+    pub fn value(&mut self, ty: Ty) -> ValueId {
+        self.values.push(ty);
+        self.origin.push(None);
+        ValueId(u32::try_from(self.values.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// Adds an operation to the current block.
+    pub fn op(&mut self, op: Op) {
+        self.ops += 1;
+        self.blocks[self.current.0 as usize].ops.push(op);
+    }
+
+    /// Adds an operation with one result.
+    pub fn emit(&mut self, ty: Ty, op: impl FnOnce(ValueId) -> Op) -> ValueId {
+        let out = self.value(ty);
+        self.op(op(out));
+        out
+    }
+
+    /// A constant.
+    pub fn constant(&mut self, ty: Ty, value: Word) -> ValueId {
+        let out = self.emit(ty, |out| Op::Const { out, value });
+        self.origin[out.0 as usize] = Some(KeyPart::Const(value));
+        out
+    }
+
+    /// A scalar parameter's value.
+    pub fn param(&mut self, ty: Ty, param: ParamId) -> ValueId {
+        let out = self.emit(ty, |out| Op::Param { out, param });
+        self.origin[out.0 as usize] = Some(KeyPart::Param(param));
+        out
+    }
+
+    /// A value as part of a key.
+    pub fn key_part(&self, value: ValueId) -> KeyPart {
+        self.origin.get(value.0 as usize).copied().flatten().unwrap_or(KeyPart::Value(value))
+    }
+
+    /// A block to be started later.
+    pub fn block(&mut self) -> BlockId {
+        self.blocks.push(Draft::default());
+        self.incoming.push(None);
+        BlockId(u32::try_from(self.blocks.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// A block that is given a value by those who jump to it.
+    pub fn block_with(&mut self, ty: Ty) -> (BlockId, ValueId) {
+        let block = self.block();
+        let value = self.value(ty);
+        self.blocks[block.0 as usize].params.push(value);
+        (block, value)
+    }
+
+    /// Whether any packet gets to a block that was not started yet.
+    pub fn reached(&self, block: BlockId) -> bool {
+        self.incoming[block.0 as usize].is_some()
+    }
+
+    /// Whether packets get here.
+    pub fn live(&self) -> bool {
+        !self.facts.nowhere
+    }
+
+    /// Goes on in a block.
+    pub fn start(&mut self, block: BlockId) {
+        self.current = block;
+        self.facts = self.incoming[block.0 as usize].clone().unwrap_or_else(Facts::nowhere);
+    }
+
+    /// Leaves the current block without an end; `resume` goes on there.
+    pub fn pause(&mut self) -> Paused {
+        let paused = Paused { block: self.current, facts: self.facts.clone() };
+        let nowhere = self.block();
+        self.start(nowhere);
+        paused
+    }
+
+    /// Goes on where `pause` left.
+    pub fn resume(&mut self, paused: Paused) {
+        self.current = paused.block;
+        self.facts = paused.facts;
+    }
+
+    fn flow(&mut self, to: BlockId, facts: &Facts) {
+        if facts.nowhere {
+            return;
+        }
+        let slot = &mut self.incoming[to.0 as usize];
+        *slot = Some(match slot.take() {
+            None => facts.clone(),
+            Some(known) => known.meet(facts),
+        });
+    }
+
+    /// Ends the current block. What is built next is in a block that no packet gets to.
+    pub fn end(&mut self, term: Term) {
+        self.blocks[self.current.0 as usize].term = Some(term);
+        let nowhere = self.block();
+        self.start(nowhere);
+    }
+
+    /// Ends the current block with a jump.
+    pub fn jump(&mut self, to: BlockId, args: Vec<ValueId>) {
+        let facts = self.facts.clone();
+        self.flow(to, &facts);
+        self.end(Term::Jump(Target { block: to, args }));
+    }
+
+    /// Ends the current block with a branch; `learn` adds what each way knows: first for `yes`,
+    /// then for `no`.
+    pub fn branch_learning(
+        &mut self,
+        cond: ValueId,
+        yes: BlockId,
+        no: BlockId,
+        learn: impl Fn(&mut Facts, bool),
+    ) {
+        for (to, way) in [(yes, true), (no, false)] {
+            let mut facts = self.facts.clone();
+            learn(&mut facts, way);
+            self.flow(to, &facts);
+        }
+        let target = |block| Target { block, args: Vec::new() };
+        self.end(Term::Branch { cond, yes: target(yes), no: target(no) });
+    }
+
+    /// Ends the current block with a branch.
+    pub fn branch(&mut self, cond: ValueId, yes: BlockId, no: BlockId) {
+        self.branch_learning(cond, yes, no, |_, _| {});
+    }
+
+    /// Ends the current block with `Hold`.
+    pub fn hold(&mut self, term: Term, full: BlockId) {
+        let facts = self.facts.clone();
+        self.flow(full, &facts);
+        self.end(term);
+    }
+
+    /// The program. Blocks without an end (only where no packet gets to, or in programs with
+    /// errors) end with `Return`.
+    pub fn finish(self) -> Program {
+        let blocks = self
+            .blocks
+            .into_iter()
+            .map(|draft| Block {
+                params: draft.params,
+                ops: draft.ops,
+                term: draft.term.unwrap_or(Term::Return),
+            })
+            .collect();
+        order::tidy(Program { blocks, values: self.values })
+    }
+}

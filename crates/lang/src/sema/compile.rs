@@ -1,0 +1,277 @@
+//! A whole program: files, functions, chains.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use braid_ir::chain::Chain;
+use braid_ir::model::Model;
+
+use super::module::Module;
+use super::{Env, Loader, nf, stream};
+use crate::ast::{self, ChainItem, File, Item, PathEnd, Span};
+use crate::chain::{self, Found, Functions, Scope};
+use crate::diag::{Diagnostic, Diagnostics, codes};
+use crate::parse::parse;
+use crate::source::SourceMap;
+
+/// Most files that a program uses.
+const MAX_FILES: usize = 256;
+
+/// What a program is made of.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    /// The functions of the file and of those that it uses, and those of the library that chains
+    /// name.
+    pub models: BTreeMap<String, Arc<Model>>,
+    /// Names of stream functions, which are checked and cannot run yet.
+    pub streams: BTreeSet<String>,
+    /// Chains of the file, in order.
+    pub chains: Vec<Chain>,
+}
+
+/// The result of compiling: what can run, what is wrong, and the texts that the messages point
+/// into.
+#[derive(Debug)]
+pub struct Compiled {
+    /// `None` when anything has errors.
+    pub unit: Option<Unit>,
+    /// All that was found.
+    pub diagnostics: Diagnostics,
+    /// The source files.
+    pub sources: SourceMap,
+}
+
+/// Compiles a program. `root` is a file's name and text; `library` has the name of each function
+/// and the text that defines it, which is used where the program does not define one of that name.
+/// Files that the program names are read through `loader`.
+#[must_use]
+pub fn compile(root: (&str, &str), library: &[(&str, &str)], loader: &dyn Loader) -> Compiled {
+    let mut diags = Diagnostics::new();
+    let mut sources = SourceMap::new();
+    let mut files = Files { loader, sources: &mut sources, diags: &mut diags, seen: Vec::new() };
+    let mut program = Vec::new();
+    files.add(root.0, root.1, None, &mut program);
+    let needed = needed(&program, library);
+    let own = program.len();
+    let mut groups: Vec<(String, Vec<File>)> = Vec::new();
+    for (name, text) in needed {
+        let mut group = Vec::new();
+        files.add(&format!("library/{name}.braid"), text, None, &mut group);
+        groups.push((name.to_owned(), group));
+    }
+    debug_assert_eq!(own, program.len());
+    let unit = link(&program, &groups, library, &sources, loader, &mut diags);
+    let unit = if diags.has_errors() { None } else { Some(unit) };
+    Compiled { unit, diagnostics: diags.sorted(), sources }
+}
+
+/// Reads files and those that they use.
+struct Files<'a> {
+    loader: &'a dyn Loader,
+    sources: &'a mut SourceMap,
+    diags: &'a mut Diagnostics,
+    /// Names of files, and whether their uses are being read.
+    seen: Vec<(String, bool)>,
+}
+
+impl Files<'_> {
+    /// Parses a file and all that it uses; those come first.
+    fn add(&mut self, name: &str, text: &str, used: Option<Span>, into: &mut Vec<File>) {
+        if self.seen.len() >= MAX_FILES || into.len() >= MAX_FILES {
+            self.failed(&format!("a program has at most {MAX_FILES} files"), used);
+            return;
+        }
+        let at = self.seen.len();
+        self.seen.push((name.to_owned(), true));
+        let number = self.sources.add(name, text);
+        let (file, found) = parse(text, number);
+        self.diags.extend(found);
+        for item in &file.items {
+            if let Item::Use { path, span } = item {
+                self.use_file(path, *span, name, into);
+            }
+        }
+        if let Some(entry) = self.seen.get_mut(at) {
+            entry.1 = false;
+        }
+        into.push(file);
+    }
+
+    fn use_file(&mut self, path: &str, span: Span, from: &str, into: &mut Vec<File>) {
+        let name = beside(from, path);
+        match self.seen.iter().find(|(seen, _)| *seen == name) {
+            Some((_, true)) => {
+                let message = format!("`{path}` leads back to this file");
+                return self.failed(&message, Some(span));
+            }
+            Some((_, false)) => return,
+            None => {}
+        }
+        match self.loader.read(path, from).map(String::from_utf8) {
+            Ok(Ok(text)) => self.add(&name, &text, Some(span), into),
+            Ok(Err(_)) => self.failed(&format!("`{path}` is no UTF-8 text"), Some(span)),
+            Err(why) => self.failed(&format!("cannot read `{path}`: {why}"), Some(span)),
+        }
+    }
+
+    fn failed(&mut self, message: &str, span: Option<Span>) {
+        let span = span.unwrap_or_default();
+        self.diags.push(Diagnostic::new(codes::USE_FAILED, message, span, "used here"));
+    }
+}
+
+/// The name of a file that stands beside another one, `.` and `..` resolved where they can be.
+fn beside(from: &str, path: &str) -> String {
+    let absolute = path.starts_with('/');
+    let folder = match from.rfind('/') {
+        Some(end) if !absolute => &from[..=end],
+        _ => "",
+    };
+    let joined = format!("{folder}{path}");
+    let mut parts: Vec<&str> = Vec::new();
+    for part in joined.split('/') {
+        match part {
+            "." => {}
+            ".." if parts.last().is_some_and(|last| !last.is_empty() && *last != "..") => {
+                parts.pop();
+            }
+            other => parts.push(other),
+        }
+    }
+    parts.join("/")
+}
+
+/// Functions of the library that the program's chains name and that it does not define.
+fn needed<'l>(program: &[File], library: &[(&'l str, &'l str)]) -> Vec<(&'l str, &'l str)> {
+    let items = || program.iter().flat_map(|file| &file.items);
+    let own: BTreeSet<&str> = items()
+        .filter_map(|item| match item {
+            Item::Nf(nf) => Some(nf.name.text.as_str()),
+            _ => None,
+        })
+        .collect();
+    let mut named: BTreeSet<&str> = BTreeSet::new();
+    for item in items() {
+        let Item::Chain(chain) = item else { continue };
+        for part in &chain.items {
+            match part {
+                ChainItem::Instance { function, .. } => {
+                    named.insert(&function.text);
+                }
+                ChainItem::Path { ends, .. } => named.extend(ends.iter().filter_map(in_place)),
+                ChainItem::Link { from, to, .. } => {
+                    named.extend([from, to].into_iter().filter_map(in_place));
+                }
+                _ => {}
+            }
+        }
+    }
+    let wanted = |name: &str| named.contains(name) && !own.contains(name);
+    library.iter().filter(|(name, _)| wanted(name)).copied().collect()
+}
+
+fn in_place(end: &PathEnd) -> Option<&str> {
+    end.args.as_ref().map(|_| end.name.text.as_str())
+}
+
+/// Functions by name.
+struct Program<'a> {
+    found: BTreeMap<String, Found>,
+    library: &'a [(&'a str, &'a str)],
+}
+
+impl Functions for Program<'_> {
+    fn find(&mut self, name: &str, _diags: &mut Diagnostics) -> Found {
+        self.found.get(name).cloned().unwrap_or(Found::Unknown)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let library = self.library.iter().map(|(name, _)| (*name).to_owned());
+        self.found.keys().cloned().chain(library).collect()
+    }
+}
+
+fn link(
+    program: &[File],
+    groups: &[(String, Vec<File>)],
+    library: &[(&str, &str)],
+    sources: &SourceMap,
+    loader: &dyn Loader,
+    diags: &mut Diagnostics,
+) -> Unit {
+    let mut functions = Program { found: BTreeMap::new(), library };
+    for (name, files) in groups {
+        let module = Module::new(items(files), diags);
+        for function in &module.nfs {
+            if function.name.text == *name {
+                let found = lower(function, &module, sources, loader, diags);
+                functions.found.insert(name.clone(), found);
+            }
+        }
+    }
+    let module = Module::new(items(program), diags);
+    for function in &module.nfs {
+        let found = lower(function, &module, sources, loader, diags);
+        functions.found.insert(function.name.text.clone(), found);
+    }
+    let env = Env { constants: &module.consts, loader, sources };
+    let mut names: BTreeMap<&str, Span> = BTreeMap::new();
+    let mut chains = Vec::new();
+    for item in items(program) {
+        let Item::Chain(chain) = item else { continue };
+        super::module::unique(&mut names, &chain.name, diags);
+        let mut scope = Scope { functions: &mut functions, env };
+        chains.extend(chain::resolve(chain, &mut scope, diags));
+    }
+    let mut unit = Unit { models: BTreeMap::new(), streams: BTreeSet::new(), chains };
+    for (name, found) in functions.found {
+        match found {
+            Found::Model(model) => {
+                unit.models.insert(name, model);
+            }
+            Found::Stream => {
+                unit.streams.insert(name);
+            }
+            Found::Broken | Found::Unknown => {}
+        }
+    }
+    unit
+}
+
+fn items(files: &[File]) -> impl Iterator<Item = &Item> {
+    files.iter().flat_map(|file| &file.items)
+}
+
+fn lower(
+    function: &ast::Nf,
+    module: &Module<'_>,
+    sources: &SourceMap,
+    loader: &dyn Loader,
+    diags: &mut Diagnostics,
+) -> Found {
+    if function.stream {
+        let mut found = Diagnostics::new();
+        stream::check(function, &mut found);
+        let failed = found.has_errors();
+        diags.extend(found);
+        return if failed { Found::Broken } else { Found::Stream };
+    }
+    match nf::lower(function, module, sources, loader, diags) {
+        Some(model) => Found::Model(Arc::new(model)),
+        None => Found::Broken,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::beside;
+
+    #[test]
+    fn used_file_is_named_beside_its_user() {
+        assert_eq!(beside("a/b.braid", "c.braid"), "a/c.braid");
+        assert_eq!(beside("a/b.braid", "../c.braid"), "c.braid");
+        assert_eq!(beside("b.braid", "./c.braid"), "c.braid");
+        assert_eq!(beside("b.braid", "../c.braid"), "../c.braid");
+        assert_eq!(beside("a/b.braid", "/x/c.braid"), "/x/c.braid");
+    }
+}

@@ -1,0 +1,294 @@
+//! Which rows of a match can never match: those that earlier rows subsume and those that contradict
+//! themselves.
+//!
+//! A predicate is taken as alternatives (at most [`MAX_ALTERNATIVES`]) of atoms that hold together.
+//! Comparisons of a field with constants are intervals; other atoms are compared by their text.
+
+use braid_ir::value::IntervalSet;
+use braid_packet::{Field, Header};
+
+use super::constant::{Eval, prefix_range};
+use super::names::joined;
+use super::rows::normalised;
+use super::{Constants, types};
+use crate::ast::{BinOp, Expr, ExprKind, Row};
+use crate::diag::Diagnostics;
+use crate::source::SourceMap;
+
+/// Most alternatives that are looked at; predicates with more subsume nothing.
+const MAX_ALTERNATIVES: usize = 16;
+/// Most rows of a match that are compared with each other.
+const MAX_ROWS: usize = 512;
+
+/// Why a row is dead.
+pub enum Dead {
+    /// An earlier row takes its packets.
+    Before(usize),
+    /// Its predicate holds for none.
+    Contradiction,
+}
+
+/// What is known of a match.
+#[derive(Default)]
+pub struct Cover {
+    /// Rows that never match.
+    pub dead: Vec<(usize, Dead)>,
+    /// Whether every packet matches a row.
+    pub total: bool,
+    /// The row with which `forward` and `backward` cover all.
+    pub covered: Option<usize>,
+}
+
+#[derive(Clone, PartialEq)]
+enum Atom {
+    /// The field is there and in the set.
+    Field(Field, IntervalSet),
+    /// The header is there.
+    Has(Header),
+    /// Anything else, by its text.
+    Text(String),
+    /// What may come out differently each time.
+    Chance,
+}
+
+type Together = Vec<Atom>;
+
+struct Reader<'a> {
+    constants: &'a dyn Constants,
+    sources: &'a SourceMap,
+}
+
+/// Looks at the rows of a match.
+pub fn check(rows: &[Row], constants: &dyn Constants, sources: &SourceMap) -> Cover {
+    let reader = Reader { constants, sources };
+    let mut cover = Cover::default();
+    let mut earlier: Vec<(usize, Vec<Together>)> = Vec::new();
+    let mut all: Option<usize> = None;
+    let (mut forward, mut backward) = (false, false);
+    for (at, row) in rows.iter().enumerate().take(MAX_ROWS) {
+        let ways = match &row.pred {
+            None => Some(vec![Vec::new()]),
+            Some(pred) => reader.alternatives(pred, false),
+        };
+        if let Some(first) = all {
+            cover.dead.push((at, Dead::Before(first)));
+            continue;
+        }
+        let Some(ways) = ways else { continue };
+        let possible: Vec<Together> = ways.into_iter().filter(|way| !contradicts(way)).collect();
+        if possible.is_empty() {
+            cover.dead.push((at, Dead::Contradiction));
+            continue;
+        }
+        if let Some(first) = subsumed(&possible, &earlier) {
+            cover.dead.push((at, Dead::Before(first)));
+            continue;
+        }
+        for way in &possible {
+            match way.as_slice() {
+                [] => all = Some(at),
+                [Atom::Field(Field::PktBackward, set)] => {
+                    forward |= set.contains(0);
+                    backward |= set.contains(1);
+                }
+                _ => {}
+            }
+        }
+        if all.is_none() && forward && backward {
+            all = Some(at);
+            cover.covered = Some(at);
+        }
+        earlier.push((at, possible));
+    }
+    cover.total = all.is_some() || rows.iter().any(|row| row.pred.is_none());
+    cover
+}
+
+/// The row that all alternatives are subsumed by (the last one that is needed).
+fn subsumed(ways: &[Together], earlier: &[(usize, Vec<Together>)]) -> Option<usize> {
+    let mut last = None;
+    for way in ways {
+        let taken = earlier
+            .iter()
+            .find(|(_, rows)| rows.iter().any(|row| row.iter().all(|atom| implied(atom, way))));
+        last = last.max(Some(taken?.0));
+    }
+    last
+}
+
+/// What the alternative says of a field.
+fn constraint(field: Field, way: &Together) -> Option<IntervalSet> {
+    way.iter().fold(None, |known: Option<IntervalSet>, atom| match atom {
+        Atom::Field(other, set) if *other == field => Some(match known {
+            None => set.clone(),
+            Some(known) => intersection(&known, set),
+        }),
+        _ => known,
+    })
+}
+
+fn contradicts(way: &Together) -> bool {
+    way.iter().any(|atom| match atom {
+        Atom::Field(field, _) => constraint(*field, way).is_some_and(|set| set.is_empty()),
+        _ => false,
+    })
+}
+
+fn implied(atom: &Atom, way: &Together) -> bool {
+    match atom {
+        Atom::Field(field, set) => {
+            let header = field.info().header;
+            constraint(*field, way).is_some_and(|known| intersection(&known, set) == known)
+                || is_full(*field, set) && has(header, way)
+        }
+        Atom::Has(header) => has(*header, way),
+        Atom::Text(_) => way.contains(atom),
+        Atom::Chance => false,
+    }
+}
+
+fn has(header: Header, way: &Together) -> bool {
+    let brings = |there: Header| there == header || there.implies().contains(&header);
+    header == Header::Pkt
+        || way.iter().any(|atom| match atom {
+            Atom::Field(field, _) => brings(field.info().header),
+            Atom::Has(there) => brings(*there),
+            Atom::Text(_) | Atom::Chance => false,
+        })
+}
+
+fn is_full(field: Field, set: &IntervalSet) -> bool {
+    *set == IntervalSet::new([(0, types::max(types::of_field(field)))])
+}
+
+fn intersection(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
+    let (mut x, mut y) = (a.intervals().iter().peekable(), b.intervals().iter().peekable());
+    let mut common = Vec::new();
+    while let (Some(p), Some(q)) = (x.peek(), y.peek()) {
+        common.push((p.0.max(q.0), p.1.min(q.1)));
+        if p.1 < q.1 {
+            x.next();
+        } else {
+            y.next();
+        }
+    }
+    IntervalSet::new(common)
+}
+
+impl Reader<'_> {
+    /// The alternatives of a predicate, or of its opposite; `None` for too many.
+    fn alternatives(&self, expr: &Expr, negated: bool) -> Option<Vec<Together>> {
+        let (op, a, b) = match &expr.kind {
+            ExprKind::Not(inner) => return self.alternatives(inner, !negated),
+            ExprKind::Bool(value) => {
+                return Some(if *value == negated { Vec::new() } else { vec![Vec::new()] });
+            }
+            ExprKind::Binary(op @ (BinOp::And | BinOp::Or), a, b) => (*op, a, b),
+            _ => return Some(vec![vec![self.atom(expr, negated)]]),
+        };
+        let (x, y) = (self.alternatives(a, negated)?, self.alternatives(b, negated)?);
+        let ways: Vec<Together> = if (op == BinOp::Or) == negated {
+            x.iter().flat_map(|x| y.iter().map(move |y| [x.clone(), y.clone()].concat())).collect()
+        } else {
+            [x, y].concat()
+        };
+        (ways.len() <= MAX_ALTERNATIVES).then_some(ways)
+    }
+
+    fn atom(&self, expr: &Expr, negated: bool) -> Atom {
+        let text = normalised(self.sources.slice(expr.span));
+        if text.contains("random") {
+            return Atom::Chance;
+        }
+        if negated {
+            // The opposite of `forward` is `backward`; other fields may be absent.
+            return match self.interval(expr) {
+                Some((Field::PktBackward, set)) => {
+                    let other = u128::from(!set.contains(1));
+                    Atom::Field(Field::PktBackward, IntervalSet::new([(other, other)]))
+                }
+                _ => Atom::Text(format!("not {text}")),
+            };
+        }
+        if let ExprKind::Has(path) = &expr.kind
+            && let Some(header) = Header::by_name(&joined(path))
+        {
+            return Atom::Has(header);
+        }
+        match self.interval(expr) {
+            Some((field, set)) => Atom::Field(field, set),
+            None => Atom::Text(text),
+        }
+    }
+
+    /// A test of one field against constants.
+    fn interval(&self, expr: &Expr) -> Option<(Field, IntervalSet)> {
+        match &expr.kind {
+            ExprKind::Path(path) => {
+                let name = joined(path);
+                let single = |value| IntervalSet::new([(value, value)]);
+                match name.as_str() {
+                    "forward" => Some((Field::PktBackward, single(0))),
+                    "backward" => Some((Field::PktBackward, single(1))),
+                    _ => {
+                        let field = Field::by_name(&name)?;
+                        (types::of_field(field) == types::BOOL).then(|| (field, single(1)))
+                    }
+                }
+            }
+            ExprKind::Binary(op, a, b) if super::expr::is_comparison(*op) => {
+                if let Some(field) = field_of(a) {
+                    return Some((field, self.compared(*op, field, b)?));
+                }
+                let field = field_of(b)?;
+                Some((field, self.compared(mirrored(*op), field, a)?))
+            }
+            ExprKind::In(item, set) => {
+                let field = field_of(item)?;
+                let mut quiet = Diagnostics::new();
+                let ty = types::of_field(field);
+                let set = Eval::new(self.constants, &mut quiet).set(set, ty)?;
+                Some((field, set))
+            }
+            _ => None,
+        }
+    }
+
+    fn compared(&self, op: BinOp, field: Field, with: &Expr) -> Option<IntervalSet> {
+        if prefix_range(&with.kind).is_some() {
+            return None;
+        }
+        let ty = types::of_field(field);
+        let mut quiet = Diagnostics::new();
+        let value = Eval::new(self.constants, &mut quiet).number(with, ty)?;
+        let most = types::max(ty);
+        let below = value.checked_sub(1).map(|high| (0, high));
+        let above = value.checked_add(1).filter(|low| *low <= most).map(|low| (low, most));
+        let parts: Vec<(u128, u128)> = match op {
+            BinOp::Eq => vec![(value, value)],
+            BinOp::Ne => below.into_iter().chain(above).collect(),
+            BinOp::Lt => below.into_iter().collect(),
+            BinOp::Le => vec![(0, value)],
+            BinOp::Gt => above.into_iter().collect(),
+            _ => vec![(value, most)],
+        };
+        Some(IntervalSet::new(parts))
+    }
+}
+
+fn field_of(expr: &Expr) -> Option<Field> {
+    match &expr.kind {
+        ExprKind::Path(path) if path.parts.len() > 1 => Field::by_name(&joined(path)),
+        _ => None,
+    }
+}
+
+fn mirrored(op: BinOp) -> BinOp {
+    match op {
+        BinOp::Lt => BinOp::Gt,
+        BinOp::Le => BinOp::Ge,
+        BinOp::Gt => BinOp::Lt,
+        BinOp::Ge => BinOp::Le,
+        other => other,
+    }
+}

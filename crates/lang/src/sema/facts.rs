@@ -1,0 +1,284 @@
+//! What is known at a point of a program: headers that are present or absent, entries that exist.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use braid_ir::model::{ParamId, StateId, ValueId, Word};
+use braid_packet::field::HEADERS;
+use braid_packet::{Field, Header};
+
+/// A set of headers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Headers(u64);
+
+impl Headers {
+    fn bit(header: Header) -> u64 {
+        1 << (header as u8)
+    }
+
+    /// Whether `header` is in the set.
+    #[must_use]
+    pub fn has(self, header: Header) -> bool {
+        self.0 & Self::bit(header) != 0
+    }
+
+    fn insert(&mut self, header: Header) {
+        self.0 |= Self::bit(header);
+    }
+
+    fn remove(&mut self, header: Header) {
+        self.0 &= !Self::bit(header);
+    }
+}
+
+/// Part of a key, so that two writings of one key are seen to be one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum KeyPart {
+    /// A constant.
+    Const(Word),
+    /// A parameter's value.
+    Param(ParamId),
+    /// Any other value.
+    Value(ValueId),
+}
+
+/// A key.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum KeyFact {
+    /// The implicit key.
+    Entry,
+    /// The quoted packet's.
+    Quoted,
+    /// The implicit (`false`) or quoted (`true`) key, reversed.
+    Reversed(bool),
+    /// One that is written out.
+    Explicit(Vec<KeyPart>),
+}
+
+/// What is known at a point of a program.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Facts {
+    /// No packet gets here: everything is known.
+    pub nowhere: bool,
+    /// The packet was counted at the row `body`.
+    pub counted: bool,
+    present: Headers,
+    absent: Headers,
+    entry_present: Headers,
+    entry_absent: Headers,
+    /// Headers that may have come or gone since the packet entered.
+    touched: Headers,
+    loads: BTreeMap<(bool, Field), ValueId>,
+    exists: BTreeSet<(StateId, KeyFact)>,
+}
+
+/// Most entries that are known to exist at a time; further ones are forgotten.
+const MAX_EXISTS: usize = 256;
+
+impl Facts {
+    /// At the start: only the packet itself is known.
+    #[must_use]
+    pub fn start() -> Self {
+        let mut facts = Self::default();
+        facts.learn(Header::Pkt);
+        facts
+    }
+
+    /// Where no packet gets to.
+    #[must_use]
+    pub fn nowhere() -> Self {
+        Self { nowhere: true, ..Self::start() }
+    }
+
+    /// Whether a header is known to be present now or (`entry`) on the entering packet.
+    #[must_use]
+    pub fn knows(&self, header: Header, entry: bool) -> bool {
+        self.nowhere || if entry { self.entry_present } else { self.present }.has(header)
+    }
+
+    /// Whether a header is known to be absent.
+    #[must_use]
+    pub fn lacks(&self, header: Header, entry: bool) -> bool {
+        !self.nowhere && if entry { self.entry_absent } else { self.absent }.has(header)
+    }
+
+    /// Whether the presence of a header may have changed since the packet entered.
+    #[must_use]
+    pub fn is_touched(&self, header: Header) -> bool {
+        self.touched.has(header)
+    }
+
+    /// A header is present.
+    pub fn learn(&mut self, header: Header) {
+        for &known in std::iter::once(&header).chain(header.implies()) {
+            self.present.insert(known);
+            self.absent.remove(known);
+            if !self.touched.has(known) {
+                self.entry_present.insert(known);
+            }
+        }
+    }
+
+    /// A header is absent, and with it all that need it.
+    pub fn learn_absent(&mut self, header: Header) {
+        let gone = HEADERS.iter().map(|(h, _)| *h);
+        for known in gone.filter(|h| *h == header || h.implies().contains(&header)) {
+            self.absent.insert(known);
+            self.present.remove(known);
+            if !self.touched.has(known) {
+                self.entry_absent.insert(known);
+            }
+        }
+    }
+
+    fn forget(&mut self, header: Header) {
+        self.present.remove(header);
+        self.absent.remove(header);
+        self.touched.insert(header);
+    }
+
+    /// A VLAN tag was put in front.
+    pub fn pushed_vlan(&mut self) {
+        let (had, lacked) = (self.present.has(Header::Vlan), self.absent.has(Header::Vlan));
+        self.changed_vlan();
+        self.learn(Header::Vlan);
+        if had {
+            self.learn(Header::Vlan2);
+        } else if lacked {
+            self.learn_absent(Header::Vlan2);
+        }
+    }
+
+    /// The outermost VLAN tag was taken away.
+    pub fn popped_vlan(&mut self) {
+        let (had, lacked) = (self.present.has(Header::Vlan2), self.absent.has(Header::Vlan2));
+        self.changed_vlan();
+        if had {
+            self.learn(Header::Vlan);
+        } else if lacked {
+            self.learn_absent(Header::Vlan);
+        }
+    }
+
+    fn changed_vlan(&mut self) {
+        self.forget(Header::Vlan);
+        self.forget(Header::Vlan2);
+        self.loads.retain(|(entry, _), _| *entry);
+    }
+
+    /// A field was assigned. Some fields say what follows their header.
+    pub fn stored(&mut self, field: Field) {
+        use Header::*;
+        let gone: &[Header] = match field {
+            Field::IcmpType | Field::IcmpCode => {
+                &[IcmpEcho, Quoted, Quoted4, Quoted6, QuotedL4, QuotedEcho]
+            }
+            Field::Icmp6Type | Field::Icmp6Code => {
+                &[Icmp6Echo, Quoted, Quoted4, Quoted6, QuotedL4, QuotedEcho]
+            }
+            Field::UdpDport | Field::L4Dport | Field::UdpSport | Field::L4Sport => &[Vxlan],
+            _ => &[],
+        };
+        for header in gone {
+            self.forget(*header);
+        }
+        self.loads.retain(|(entry, _), _| *entry);
+    }
+
+    /// The value that an earlier read of a field gave, if it still holds.
+    #[must_use]
+    pub fn loaded(&self, field: Field, entry: bool) -> Option<ValueId> {
+        if self.nowhere { None } else { self.loads.get(&(entry, field)).copied() }
+    }
+
+    /// A field was read.
+    pub fn remember(&mut self, field: Field, entry: bool, value: ValueId) {
+        self.loads.insert((entry, field), value);
+    }
+
+    /// Whether an entry is known to exist.
+    #[must_use]
+    pub fn exists(&self, state: StateId, key: &KeyFact) -> bool {
+        self.nowhere || self.exists.contains(&(state, key.clone()))
+    }
+
+    /// An entry exists.
+    pub fn learn_entry(&mut self, state: StateId, key: KeyFact) {
+        if self.exists.len() < MAX_EXISTS {
+            self.exists.insert((state, key));
+        }
+    }
+
+    /// Entries of these tables may have gone.
+    pub fn forget_entries(&mut self, gone: impl Fn(StateId) -> bool) {
+        self.exists.retain(|(state, _)| !gone(*state));
+    }
+
+    /// What holds whichever of two ways was taken.
+    #[must_use]
+    pub fn meet(mut self, other: &Facts) -> Facts {
+        if other.nowhere {
+            return self;
+        }
+        if self.nowhere {
+            return other.clone();
+        }
+        self.counted &= other.counted;
+        self.present.0 &= other.present.0;
+        self.absent.0 &= other.absent.0;
+        self.entry_present.0 &= other.entry_present.0;
+        self.entry_absent.0 &= other.entry_absent.0;
+        self.touched.0 |= other.touched.0;
+        self.loads.retain(|at, value| other.loads.get(at) == Some(value));
+        self.exists.retain(|known| other.exists.contains(known));
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn present_header_brings_what_it_implies() {
+        let mut facts = Facts::start();
+        facts.learn(Header::IcmpEcho);
+        assert!(facts.knows(Header::Ip4, false) && facts.knows(Header::Inet, true));
+        assert!(!facts.knows(Header::Tcp, false));
+    }
+
+    #[test]
+    fn absent_header_takes_along_those_that_need_it() {
+        let mut facts = Facts::start();
+        facts.learn_absent(Header::L4);
+        assert!(facts.lacks(Header::TcpMss, false) && !facts.lacks(Header::Icmp, false));
+    }
+
+    #[test]
+    fn popped_vlan_forgets_now_and_keeps_entry() {
+        let mut facts = Facts::start();
+        facts.learn(Header::Vlan);
+        facts.popped_vlan();
+        assert!(!facts.knows(Header::Vlan, false) && facts.knows(Header::Vlan, true));
+        facts.learn(Header::Vlan);
+        facts.popped_vlan();
+        assert!(!facts.lacks(Header::Vlan, false));
+    }
+
+    #[test]
+    fn popped_outer_tag_uncovers_the_second() {
+        let mut facts = Facts::start();
+        facts.learn(Header::Vlan2);
+        facts.popped_vlan();
+        assert!(facts.knows(Header::Vlan, false) && !facts.knows(Header::Vlan2, false));
+    }
+
+    #[test]
+    fn meet_keeps_what_both_know() {
+        let (mut a, mut b) = (Facts::start(), Facts::start());
+        a.learn(Header::Tcp);
+        b.learn(Header::Udp);
+        let both = a.clone().meet(&b);
+        assert!(both.knows(Header::L4, false) && !both.knows(Header::Tcp, false));
+        assert_eq!(a.clone().meet(&Facts::nowhere()), a);
+    }
+}

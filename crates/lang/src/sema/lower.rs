@@ -1,0 +1,259 @@
+//! The state of lowering one function: what is in sight, where in the program it is.
+
+use std::collections::BTreeMap;
+
+use braid_ir::model::{
+    BlockId, EventArg, Model, ParamId, QueueId, RowId, StateId, TagId, Ty, ValueId,
+};
+
+use super::arith::Const;
+use super::build::Builder;
+use super::facts::Facts;
+use super::module::Module;
+use super::{Constants, constant};
+use crate::ast::{Expr, FnDef, Span};
+use crate::diag::{Diagnostic, Diagnostics, codes};
+use crate::source::SourceMap;
+
+/// Most levels of nesting, calls of one's own functions included.
+pub const MAX_DEPTH: usize = 200;
+/// Most rounds of all loops of a function.
+pub const MAX_ROUNDS: usize = 1024;
+/// Stands for the row `body` until all rows are numbered.
+pub const BODY: RowId = RowId(u32::MAX);
+
+/// What an expression gives.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Value {
+    /// A constant; without a type until its place gives it one.
+    Const(Const),
+    /// A value of the program.
+    Scalar(ValueId, Ty),
+    /// Several by name.
+    Record(Vec<(String, ValueId, Ty)>),
+    /// Text, for events.
+    Text(EventArg),
+    /// What has an error, which is reported.
+    Wrong,
+}
+
+/// What a name of the function stands for.
+#[derive(Clone, Copy, Debug)]
+pub enum Binding<'a> {
+    Param(ParamId),
+    State(StateId),
+    Const(&'a Expr),
+    Tag(TagId),
+    Queue(QueueId),
+    Fn(&'a FnDef),
+}
+
+/// What kind of program is built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// The program for a packet.
+    Packet,
+    /// A timer's.
+    Timer,
+    /// For an ending entry of this table.
+    Expire(StateId),
+}
+
+/// Constants of the function, then those of the file.
+pub struct Consts<'a> {
+    pub own: BTreeMap<String, &'a Expr>,
+    pub file: &'a BTreeMap<String, &'a Expr>,
+}
+
+impl Constants for Consts<'_> {
+    fn find(&self, name: &str) -> Option<&Expr> {
+        self.own.get(name).or_else(|| self.file.get(name)).copied()
+    }
+}
+
+/// What is local to a call: nested blocks of names.
+#[derive(Default)]
+pub struct Frame {
+    /// Innermost last.
+    pub scopes: Vec<Vec<(String, Value)>>,
+    /// Whether the names of the network function are in sight (not from a function of the file).
+    pub sees_nf: bool,
+}
+
+/// Lowering of one function.
+pub struct Lower<'a> {
+    pub module: &'a Module<'a>,
+    pub sources: &'a SourceMap,
+    pub diags: &'a mut Diagnostics,
+    pub model: Model,
+    pub names: BTreeMap<&'a str, Binding<'a>>,
+    pub consts: Consts<'a>,
+    pub frames: Vec<Frame>,
+    pub b: Builder,
+    pub mode: Mode,
+    /// The row that statements count at; `None` outside any.
+    pub row: Option<RowId>,
+    /// Where an atom goes when something that it reads is absent; `None` in statements.
+    pub absent: Option<BlockId>,
+    pub wrapping: bool,
+    /// Names of the functions of one's own that are being expanded.
+    pub calls: Vec<String>,
+    /// Loops that are being unrolled.
+    pub loops: usize,
+    pub rounds: usize,
+    pub depth: usize,
+    /// Operations of programs that are finished.
+    pub spent: usize,
+    /// Rows by place and enclosing row, so that an unrolled row is one row.
+    pub rows: BTreeMap<(u32, u32, Option<RowId>), RowId>,
+    /// Where control goes on behind a statement.
+    pub exits: Vec<(Span, &'static str)>,
+    too_large: bool,
+}
+
+impl<'a> Lower<'a> {
+    pub fn new(
+        module: &'a Module<'a>,
+        sources: &'a SourceMap,
+        diags: &'a mut Diagnostics,
+        model: Model,
+    ) -> Self {
+        Self {
+            module,
+            sources,
+            diags,
+            model,
+            names: BTreeMap::new(),
+            consts: Consts { own: BTreeMap::new(), file: &module.consts },
+            frames: vec![Frame { scopes: vec![Vec::new()], sees_nf: true }],
+            b: Builder::new(Facts::start()),
+            mode: Mode::Packet,
+            row: None,
+            absent: None,
+            wrapping: false,
+            calls: Vec::new(),
+            loops: 0,
+            rounds: 0,
+            depth: 0,
+            spent: 0,
+            rows: BTreeMap::new(),
+            exits: Vec::new(),
+            too_large: false,
+        }
+    }
+
+    /// Reports.
+    pub fn say(&mut self, diagnostic: Diagnostic) {
+        self.diags.push(diagnostic);
+    }
+
+    /// Reports and gives nothing.
+    pub fn fail<T>(&mut self, diagnostic: Diagnostic) -> Option<T> {
+        self.diags.push(diagnostic);
+        None
+    }
+
+    /// Runs `inner` one level deeper, unless that is too deep or the program too large.
+    pub fn deeper<T>(
+        &mut self,
+        span: Span,
+        inner: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        if self.too_large || self.depth >= MAX_DEPTH {
+            return self.refuse(span);
+        }
+        if self.spent + self.b.size() > super::build::MAX_OPS {
+            return self.refuse(span);
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn refuse<T>(&mut self, span: Span) -> Option<T> {
+        if !self.too_large {
+            self.too_large = true;
+            let (message, help) = if self.depth >= MAX_DEPTH {
+                ("nesting is too deep", "split it with `let`")
+            } else {
+                ("the function grows too large", "unroll or expand less")
+            };
+            self.say(Diagnostic::new(codes::TOO_LARGE, message, span, "at this point").help(help));
+        }
+        None
+    }
+
+    /// Opens a block of names, runs `inner`, closes it.
+    pub fn scoped<T>(&mut self, inner: impl FnOnce(&mut Self) -> T) -> T {
+        self.frame().scopes.push(Vec::new());
+        let result = inner(self);
+        self.frame().scopes.pop();
+        result
+    }
+
+    fn frame(&mut self) -> &mut Frame {
+        if self.frames.is_empty() {
+            self.frames.push(Frame::default());
+        }
+        let last = self.frames.len() - 1;
+        &mut self.frames[last]
+    }
+
+    /// Binds a local.
+    pub fn bind(&mut self, name: &str, value: Value) {
+        let frame = self.frame();
+        if frame.scopes.is_empty() {
+            frame.scopes.push(Vec::new());
+        }
+        if let Some(scope) = frame.scopes.last_mut() {
+            scope.push((name.to_owned(), value));
+        }
+    }
+
+    /// The local of this name.
+    pub fn local(&self, name: &str) -> Option<&Value> {
+        let scopes = &self.frames.last()?.scopes;
+        let mut all = scopes.iter().rev().flat_map(|scope| scope.iter().rev());
+        all.find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// What a name of the function or the file stands for, locals left out.
+    pub fn binding(&self, name: &str) -> Option<Binding<'a>> {
+        let sees_nf = self.frames.last().is_none_or(|frame| frame.sees_nf);
+        if sees_nf && let Some(found) = self.names.get(name) {
+            return Some(*found);
+        }
+        if let Some(value) = self.module.consts.get(name) {
+            return Some(Binding::Const(value));
+        }
+        self.module.fns.get(name).map(|def| Binding::Fn(def))
+    }
+
+    /// All names in sight, for suggestions.
+    pub fn names_in_sight(&self) -> Vec<String> {
+        let locals = self.frames.last().into_iter().flat_map(|frame| {
+            frame.scopes.iter().flat_map(|scope| scope.iter().map(|(name, _)| name.clone()))
+        });
+        let own = self.names.keys().map(|name| (*name).to_owned());
+        let file = self.module.consts.keys().cloned();
+        locals.chain(own).chain(file).collect()
+    }
+
+    /// Evaluates constants.
+    pub fn eval(&mut self) -> constant::Eval<'_> {
+        constant::Eval::new(&self.consts, self.diags)
+    }
+
+    /// Runs `inner` with another target for atoms that read what is absent.
+    pub fn with_absent<T>(
+        &mut self,
+        absent: Option<BlockId>,
+        inner: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let before = std::mem::replace(&mut self.absent, absent);
+        let result = inner(self);
+        self.absent = before;
+        result
+    }
+}

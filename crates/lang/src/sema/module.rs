@@ -1,0 +1,189 @@
+//! The file-level names that a function sees: constants, functions of one's own, events.
+
+use std::collections::BTreeMap;
+
+use braid_ir::model::{EventDecl, EventTy, ParamTy};
+
+use super::types::{self, Type};
+use super::{Constants, say};
+use crate::ast::{Const, EventDef, Expr, FnDef, Ident, Item, Nf, Span};
+use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
+
+/// The root of the hierarchy of events.
+const ROOT: &str = "EVENT";
+/// How deep events may extend each other.
+const MAX_ANCESTORS: usize = 32;
+
+/// The items of a file and of those that it uses.
+#[derive(Default)]
+pub struct Module<'a> {
+    /// Constants.
+    pub consts: BTreeMap<String, &'a Expr>,
+    /// Functions of one's own.
+    pub fns: BTreeMap<&'a str, &'a FnDef>,
+    /// Network functions, in order.
+    pub nfs: Vec<&'a Nf>,
+    events: BTreeMap<&'a str, &'a EventDef>,
+    resolved: BTreeMap<&'a str, EventDecl>,
+}
+
+impl Constants for BTreeMap<String, &Expr> {
+    fn find(&self, name: &str) -> Option<&Expr> {
+        self.get(name).copied()
+    }
+}
+
+impl<'a> Module<'a> {
+    /// Gathers the items; reports names that are declared twice, and events that are wrong.
+    pub fn new(items: impl Iterator<Item = &'a Item>, diags: &mut Diagnostics) -> Self {
+        let mut module = Self::default();
+        let mut values: BTreeMap<&str, Span> = BTreeMap::new();
+        let mut nfs: BTreeMap<&str, Span> = BTreeMap::new();
+        let mut events: BTreeMap<&str, Span> = BTreeMap::new();
+        for item in items {
+            match item {
+                Item::Const(Const { name, value, .. }) => {
+                    if unique(&mut values, name, diags) {
+                        module.consts.insert(name.text.clone(), value);
+                    }
+                }
+                Item::Fn(def) => {
+                    if unique(&mut values, &def.name, diags) {
+                        module.fns.insert(&def.name.text, def);
+                    }
+                }
+                Item::Event(def) => {
+                    if unique(&mut events, &def.name, diags) {
+                        module.events.insert(&def.name.text, def);
+                    }
+                }
+                Item::Nf(nf) => {
+                    if unique(&mut nfs, &nf.name, diags) {
+                        module.nfs.push(nf);
+                    }
+                }
+                Item::Use { .. } | Item::Chain(_) => {}
+            }
+        }
+        module.resolve_events(diags);
+        module
+    }
+
+    fn resolve_events(&mut self, diags: &mut Diagnostics) {
+        let names: Vec<&'a str> = self.events.keys().copied().collect();
+        for name in names {
+            if let Some(decl) = self.resolve_event(name, diags) {
+                self.resolved.insert(name, decl);
+            }
+        }
+    }
+
+    fn resolve_event(&self, name: &'a str, diags: &mut Diagnostics) -> Option<EventDecl> {
+        let mut line = vec![*self.events.get(name)?];
+        let mut ancestors = Vec::new();
+        while let Some(parent) = &line.last()?.parent {
+            ancestors.push(parent.text.clone());
+            if parent.text == ROOT {
+                break;
+            }
+            let Some(def) = self.events.get(parent.text.as_str()) else {
+                diags.push(self.unknown_event(parent));
+                return None;
+            };
+            if def.name.text == name || line.len() > MAX_ANCESTORS {
+                let message = format!("`{name}` extends itself through `{}`", parent.text);
+                let at = line[0].parent.as_ref().map_or(parent.span, |parent| parent.span);
+                diags.push(
+                    Diagnostic::new(codes::EVENT_CYCLE, message, at, "leads back")
+                        .help("let one of them extend `EVENT`"),
+                );
+                return None;
+            }
+            line.push(def);
+        }
+        if ancestors.last().is_none_or(|last| last != ROOT) {
+            ancestors.push(ROOT.into());
+        }
+        let mut fields = Vec::new();
+        let mut whole = true;
+        for def in line.iter().rev() {
+            whole &= event_fields(def, &mut fields, diags);
+        }
+        whole.then(|| EventDecl { name: name.to_owned(), ancestors, fields })
+    }
+
+    /// The message for an event type that is not declared.
+    pub fn unknown_event(&self, name: &Ident) -> Diagnostic {
+        let known = self.events.keys().copied().chain([ROOT]);
+        Diagnostic::new(
+            codes::UNKNOWN_EVENT,
+            format!("there is no event `{}`", name.text),
+            name.span,
+            "expected an event type",
+        )
+        .help_if(did_you_mean_help(&name.text, known))
+    }
+
+    /// The event type of this name. `None` when it is wrong, which is then reported.
+    pub fn event(&self, name: &Ident, diags: &mut Diagnostics) -> Option<&EventDecl> {
+        let found = self.resolved.get(name.text.as_str());
+        if found.is_none() && !self.events.contains_key(name.text.as_str()) {
+            diags.push(self.unknown_event(name));
+        }
+        found
+    }
+}
+
+/// Notes a name; reports it when it was there before.
+pub fn unique<'a>(
+    seen: &mut BTreeMap<&'a str, Span>,
+    name: &'a Ident,
+    diags: &mut Diagnostics,
+) -> bool {
+    if let Some(before) = seen.get(name.text.as_str()) {
+        let message = format!("`{}` is declared twice", name.text);
+        diags.push(
+            Diagnostic::new(codes::DUPLICATE_NAME, message, name.span, "again here")
+                .label(*before, "first here")
+                .help("give one of them another name"),
+        );
+        return false;
+    }
+    seen.insert(&name.text, name.span);
+    true
+}
+
+fn event_fields(
+    def: &EventDef,
+    fields: &mut Vec<(String, EventTy)>,
+    diags: &mut Diagnostics,
+) -> bool {
+    let mut whole = true;
+    for (name, written) in &def.fields {
+        if fields.iter().any(|(known, _)| *known == name.text) {
+            let message = format!("the event has two fields `{}`", name.text);
+            diags.push(Diagnostic::new(codes::DUPLICATE_NAME, message, name.span, "again"));
+            whole = false;
+            continue;
+        }
+        let ty = match types::resolve(written, &|_| false, diags) {
+            Some(Type::Scalar(ty)) => EventTy::Scalar(ty),
+            Some(Type::Param(ParamTy::Str)) => EventTy::Str,
+            Some(_) => {
+                let found = "a type of several values";
+                diags.push(
+                    say::expected_type("a scalar type or string", found, written.span)
+                        .note("events hold scalars and texts"),
+                );
+                whole = false;
+                continue;
+            }
+            None => {
+                whole = false;
+                continue;
+            }
+        };
+        fields.push((name.text.clone(), ty));
+    }
+    whole
+}

@@ -1,0 +1,170 @@
+//! From a function's syntax to its model.
+
+use braid_ir::model::{
+    Model, Op, Program, RowDecl, RowId, StateId, Term, Timer,
+};
+
+use super::build::Builder;
+use super::facts::Facts;
+use super::lower::{BODY, Binding, Lower, Mode};
+use super::module::Module;
+use super::{Loader, unused};
+use crate::ast::{Block, Ident, Nf, NfItem, Stmt};
+use crate::diag::{Diagnostic, Diagnostics, codes};
+use crate::source::SourceMap;
+
+/// Lowers a function. `None` when it has errors, which are then reported.
+pub fn lower(
+    nf: &Nf,
+    module: &Module<'_>,
+    sources: &SourceMap,
+    loader: &dyn Loader,
+    diags: &mut Diagnostics,
+) -> Option<Model> {
+    let mut found = Diagnostics::new();
+    let model = Model {
+        name: nf.name.text.clone(),
+        ports: vec!["left".into(), "right".into()],
+        params: Vec::new(),
+        state: Vec::new(),
+        queues: Vec::new(),
+        events: Vec::new(),
+        tags: Vec::new(),
+        rows: Vec::new(),
+        reasons: Vec::new(),
+        packet: Program::default(),
+        expire: Vec::new(),
+        timers: Vec::new(),
+    };
+    let mut lower = Lower::new(module, sources, &mut found, model);
+    lower.declare(nf, loader);
+    lower.packet_program(nf);
+    for item in &nf.items {
+        match item {
+            NfItem::Every { period, body, .. } => {
+                let period = lower.time_setting(period, "a period");
+                let body = lower.program(Mode::Timer, body);
+                if let Some(period) = period {
+                    lower.model.timers.push(Timer { period, body });
+                }
+            }
+            NfItem::OnExpire { state, body, .. } => lower.on_expire(state, body),
+            NfItem::OnStream { what, .. } => {
+                let message = format!("`on {}` is of stream functions", what.text);
+                lower.say(
+                    Diagnostic::new(codes::MIXED_STREAM, message, what.span, "")
+                        .help("write `stream nf`, or remove it"),
+                );
+            }
+            _ => {}
+        }
+    }
+    let model = finish(lower.model);
+    unused::check(nf, &mut found);
+    let failed = found.has_errors();
+    diags.extend(found);
+    if failed { None } else { Some(model) }
+}
+
+impl<'a> Lower<'a> {
+    fn packet_program(&mut self, nf: &'a Nf) {
+        self.begin(Mode::Packet, Facts::start());
+        let stmts: Vec<&'a Stmt> = nf
+            .items
+            .iter()
+            .filter_map(|item| match item {
+                NfItem::Stmt(stmt) => Some(stmt),
+                _ => None,
+            })
+            .collect();
+        self.scoped(|this| this.statements(stmts.into_iter(), nf.head));
+        if self.b.live() {
+            for (span, label) in std::mem::take(&mut self.exits) {
+                let message = "a packet may get here, and nothing says what becomes of it";
+                self.say(
+                    Diagnostic::new(codes::NO_END, message, span, label)
+                        .help("end the way with `output`, `drop`, `consume`, `hold` or `resubmit`"),
+                );
+            }
+        }
+        self.b.end(Term::Return);
+        self.model.packet = self.end_program();
+    }
+
+    fn begin(&mut self, mode: Mode, facts: Facts) {
+        self.mode = mode;
+        self.b = Builder::new(facts);
+        self.row = None;
+        self.absent = None;
+        self.exits.clear();
+    }
+
+    fn end_program(&mut self) -> Program {
+        self.spent += self.b.size();
+        let built = std::mem::replace(&mut self.b, Builder::new(Facts::start()));
+        built.finish()
+    }
+
+    fn program(&mut self, mode: Mode, body: &'a Block) -> Program {
+        self.begin(mode, Facts::default());
+        self.block(body);
+        self.b.end(Term::Return);
+        self.end_program()
+    }
+
+    fn on_expire(&mut self, name: &'a Ident, body: &'a Block) {
+        let Some(Binding::State(state)) = self.binding(&name.text) else {
+            if self.local(&name.text).is_none() {
+                let _: Option<StateId> = self.state_named(name);
+            }
+            return;
+        };
+        if self.model.expire.iter().any(|(known, _)| *known == state) {
+            let message = format!("`on expire {}` is there already", name.text);
+            self.say(Diagnostic::new(codes::DUPLICATE_NAME, message, name.span, "again"));
+        }
+        let global = self.model.state.get(state.0 as usize).is_some_and(|decl| {
+            decl.granularity == braid_ir::model::Granularity::Global
+        });
+        if global {
+            let message = format!("`{}` is global, so its entry never ends", name.text);
+            self.say(Diagnostic::new(codes::BAD_OPTION, message, name.span, ""));
+        }
+        let program = self.program(Mode::Expire(state), body);
+        self.model.expire.push((state, program));
+    }
+}
+
+/// Numbers the row `body` if anything counts there, and adds the row `fault`.
+fn finish(mut model: Model) -> Model {
+    let place = |label: &str| RowDecl { label: label.into(), text: String::new(), line: 0 };
+    let body = RowId(u32::try_from(model.rows.len()).unwrap_or(u32::MAX));
+    let mut used = false;
+    for block in &mut model.packet.blocks {
+        let mut renumber = |row: &mut RowId| {
+            if *row == BODY {
+                *row = body;
+                used = true;
+            }
+        };
+        for op in &mut block.ops {
+            if let Op::Count { row } = op {
+                renumber(row);
+            }
+        }
+        match &mut block.term {
+            Term::Output { row, .. }
+            | Term::Drop { row, .. }
+            | Term::Consume { row }
+            | Term::Hold { row, .. }
+            | Term::Resubmit { row } => renumber(row),
+            Term::Jump(_) | Term::Branch { .. } | Term::Return => {}
+        }
+    }
+    if used {
+        model.rows.push(place("body"));
+    }
+    model.rows.push(place("fault"));
+    model.expire.sort_by_key(|(state, _)| *state);
+    model
+}

@@ -1,0 +1,144 @@
+//! Match tables: rows in order, the first that matches wins.
+
+use braid_ir::model::{Op, RowDecl, RowId, Term};
+
+use super::cover::{self, Dead};
+use super::lower::{Lower, Mode};
+use crate::ast::{Expr, Row, Span};
+use crate::diag::{Diagnostic, codes};
+
+impl<'a> Lower<'a> {
+    /// `match { … }`
+    pub fn match_rows(&mut self, rows: &'a [Row], span: Span) {
+        let covered = self.check_rows(rows, span);
+        let entered = self.b.live();
+        let done = self.b.block();
+        let mut exits = Vec::new();
+        for (at, row) in rows.iter().enumerate() {
+            let (body, next) = (self.b.block(), self.b.block());
+            match &row.pred {
+                Some(pred) if covered != Some(at) => self.predicate(pred, body, next),
+                _ => self.b.jump(body, Vec::new()),
+            }
+            if entered && !self.b.reached(body) && !self.expanded() {
+                self.say(
+                    Diagnostic::new(
+                        codes::UNREACHABLE_ROW,
+                        "no packet gets to this row, or its predicate contradicts itself",
+                        row_head(row),
+                        "never matches",
+                    )
+                    .help("remove it, or change the rows before it"),
+                );
+            }
+            self.b.start(body);
+            let before = self.row;
+            if self.mode == Mode::Packet {
+                let number = self.row_number(row);
+                self.b.op(Op::Count { row: number });
+                self.row = Some(number);
+            }
+            self.exits = vec![(row.span, "goes on here")];
+            self.block(&row.body);
+            self.row = before;
+            if self.b.live() {
+                exits.extend(self.exits.drain(..).map(|(span, _)| (span, "this row goes on")));
+            }
+            self.b.jump(done, Vec::new());
+            self.b.start(next);
+        }
+        // Only without an `else`, which is reported.
+        self.b.end(Term::Return);
+        self.b.start(done);
+        self.exits = exits;
+    }
+
+    /// Whether this is an expansion or a round of a loop, where a row may well be dead.
+    fn expanded(&self) -> bool {
+        self.loops > 0 || !self.calls.is_empty()
+    }
+
+    /// Reports rows that cannot match and a missing `else`; gives the row with which `forward` and
+    /// `backward` cover all packets.
+    fn check_rows(&mut self, rows: &[Row], span: Span) -> Option<usize> {
+        let found = cover::check(rows, &self.consts, self.sources);
+        for (at, dead) in &found.dead {
+            let head = row_head(&rows[*at]);
+            let diagnostic = match dead {
+                Dead::Before(earlier) => Diagnostic::new(
+                    codes::UNREACHABLE_ROW,
+                    "rows before this one take all packets that it would match",
+                    head,
+                    "never matches",
+                )
+                .label(row_head(&rows[*earlier]), "this row takes them")
+                .help("remove it, or put the more special row first"),
+                Dead::Contradiction => Diagnostic::new(
+                    codes::UNREACHABLE_ROW,
+                    "no packet matches this predicate",
+                    head,
+                    "contradicts itself",
+                ),
+            };
+            self.say(diagnostic);
+        }
+        if !found.total {
+            let head = Span { end: span.start + 5, ..span };
+            let last = rows.last().map_or(head, row_head);
+            self.say(
+                Diagnostic::new(codes::MISSING_ELSE, "a match needs an `else`", head, "no `else`")
+                    .label(last, "the last row")
+                    .help("add `else => drop;` or `else => output;`"),
+            );
+        }
+        found.covered
+    }
+
+    /// The number of a row; an unrolled or repeatedly expanded one keeps its number.
+    fn row_number(&mut self, row: &Row) -> RowId {
+        let place = (row.span.file, row.span.start, self.row);
+        if let Some(known) = self.rows.get(&place) {
+            return *known;
+        }
+        let siblings = self.rows.keys().filter(|(_, _, parent)| *parent == self.row).count();
+        let label = match self.row.and_then(|parent| self.model.rows.get(parent.0 as usize)) {
+            Some(parent) => format!("{}.{}", parent.label, siblings + 1),
+            None => (siblings + 1).to_string(),
+        };
+        let text = row.pred.as_ref().map_or_else(|| "else".to_owned(), |pred| self.text(pred));
+        let file = self.sources.get(row.span.file);
+        let line = file.map_or(0, |file| file.line_column(row.span.start).0);
+        self.model.rows.push(RowDecl { label, text, line });
+        let number = RowId(u32::try_from(self.model.rows.len() - 1).unwrap_or(u32::MAX));
+        self.rows.insert(place, number);
+        number
+    }
+
+    fn text(&self, expr: &Expr) -> String {
+        normalised(self.sources.slice(expr.span))
+    }
+}
+
+/// Source text with single spaces, comments left out.
+pub fn normalised(text: &str) -> String {
+    let lines = text.lines().map(|line| line.split("//").next().unwrap_or(""));
+    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+    words.join(" ")
+}
+
+fn row_head(row: &Row) -> Span {
+    match &row.pred {
+        Some(pred) => pred.span,
+        None => Span { end: row.span.start + 4, ..row.span },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normalised;
+
+    #[test]
+    fn text_is_normalised() {
+        assert_eq!(normalised("a  and // why\n   b"), "a and b");
+    }
+}

@@ -1,0 +1,232 @@
+//! New packets and events.
+
+use braid_ir::model::{Dest, EventArg, EventDecl, EventId, EventTy, NewPacket, NewPayload, Op, ParamTy, Shape};
+use braid_packet::{Access, Field, Header};
+use braid_packet::field::FIELDS;
+
+use super::lower::{Lower, Value};
+use super::names::joined;
+use super::types::{self, uint};
+use super::say;
+use crate::ast::{Expr, Ident, Path, Span};
+use crate::diag::{Diagnostic, codes, did_you_mean_help};
+
+/// Shapes by name.
+const SHAPES: &[(&str, Shape)] = &[
+    ("icmp", Shape::Icmp),
+    ("icmp6", Shape::Icmp6),
+    ("tcp", Shape::Tcp4),
+    ("tcp6", Shape::Tcp6),
+    ("udp", Shape::Udp4),
+    ("udp6", Shape::Udp6),
+    ("arp", Shape::Arp),
+];
+
+impl Lower<'_> {
+    /// `send SHAPE { … } [to PORT];`
+    pub fn send(
+        &mut self,
+        shape: &Ident,
+        fields: &[(Path, Expr)],
+        payload: Option<&(Ident, Option<Expr>)>,
+        port: Option<&Ident>,
+        span: Span,
+    ) -> Option<()> {
+        if !self.needs_packet(span) {
+            return None;
+        }
+        let found = SHAPES.iter().find(|(name, _)| *name == shape.text).map(|(_, shape)| *shape);
+        let Some(found) = found else {
+            let known = SHAPES.iter().map(|(name, _)| *name);
+            let message = format!("there is no shape `{}`", shape.text);
+            let diagnostic = Diagnostic::new(codes::SHAPE_FIELD, message, shape.span, "unknown");
+            return self.fail(
+                diagnostic
+                    .help("the shapes are icmp, icmp6, tcp, tcp6, udp, udp6 and arp")
+                    .help_if(did_you_mean_help(&shape.text, known)),
+            );
+        };
+        let mut assigned = Vec::new();
+        let mut whole = true;
+        for (path, value) in fields {
+            match self.new_field(found, path) {
+                Some(field) => match self.typed(value, types::of_field(field)) {
+                    Some(id) => assigned.push((field, id)),
+                    None => whole = false,
+                },
+                None => whole = false,
+            }
+        }
+        let payload = match payload {
+            Some((what, length)) => self.payload(what, length.as_ref()),
+            None => Some(NewPayload::Empty),
+        };
+        let port = match port {
+            Some(port) => self.dest(port),
+            None => Some(Dest::Back),
+        };
+        if found == Shape::Arp {
+            self.need_header(Header::Eth, false, span, "send arp")?;
+        } else {
+            // The addresses are the current packet's unless both are given.
+            let (header, ends) = ip_part(found);
+            let given = |end: &Field| assigned.iter().any(|(field, _)| field == end);
+            if !ends.iter().all(given) {
+                self.need_header(header, false, span, &format!("send {}", shape.text))?;
+            }
+        }
+        let new = NewPacket { shape: found, fields: assigned, payload: payload? };
+        let port = port?;
+        if whole {
+            self.b.op(Op::Create { new: Box::new(new), port });
+        }
+        Some(())
+    }
+
+    fn new_field(&mut self, shape: Shape, path: &Path) -> Option<Field> {
+        let name = joined(path);
+        let fits = |field: &Field| headers(shape).contains(&field.info().header);
+        match Field::by_name(&name) {
+            Some(field) if fits(&field) && field.info().access == Access::Rw => Some(field),
+            Some(field) if fits(&field) => {
+                let message = format!("`{name}` cannot be assigned");
+                self.fail(
+                    Diagnostic::new(codes::READ_ONLY_FIELD, message, path.span, "read-only")
+                        .note(field.info().doc),
+                )
+            }
+            _ => {
+                let known = FIELDS.iter().filter(|info| fits(&info.field)).map(|info| info.name);
+                let message = format!("`{name}` is no field of the new packet");
+                self.fail(
+                    Diagnostic::new(codes::SHAPE_FIELD, message, path.span, "not in this shape")
+                        .help_if(did_you_mean_help(&name, known)),
+                )
+            }
+        }
+    }
+
+    fn payload(&mut self, what: &Ident, length: Option<&Expr>) -> Option<NewPayload> {
+        match (what.text.as_str(), length) {
+            ("same", None) => Some(NewPayload::Same),
+            ("quote", Some(length)) => {
+                let bytes = self.eval().number(length, uint(16))?;
+                Some(NewPayload::Quote(u16::try_from(bytes).unwrap_or(u16::MAX)))
+            }
+            _ => {
+                let message = "the payload of a new packet is `quote(N)` or `same`";
+                self.fail(Diagnostic::new(codes::SHAPE_FIELD, message, what.span, "neither"))
+            }
+        }
+    }
+
+    /// `emit EVENT { … };`
+    pub fn emit_event(&mut self, name: &Ident, args: &[(Ident, Expr)], span: Span) -> Option<()> {
+        let decl = self.module.event(name, self.diags)?.clone();
+        let mut whole = self.check_event_args(&decl, name, args, span);
+        let mut values = Vec::new();
+        for (field, ty) in &decl.fields {
+            let Some((_, value)) = args.iter().find(|(arg, _)| arg.text == *field) else {
+                continue;
+            };
+            match self.event_arg(*ty, value) {
+                Some(value) => values.push(value),
+                None => whole = false,
+            }
+        }
+        if !whole {
+            return None;
+        }
+        let event = self.event_id(decl);
+        self.b.op(Op::Emit { event, args: values });
+        Some(())
+    }
+
+    fn check_event_args(
+        &mut self,
+        decl: &EventDecl,
+        name: &Ident,
+        args: &[(Ident, Expr)],
+        span: Span,
+    ) -> bool {
+        let mut whole = true;
+        for (at, (arg, _)) in args.iter().enumerate() {
+            if !decl.fields.iter().any(|(field, _)| *field == arg.text) {
+                let known = decl.fields.iter().map(|(field, _)| field.as_str());
+                let message = format!("`{}` has no field `{}`", name.text, arg.text);
+                let help = did_you_mean_help(&arg.text, known);
+                let wrong = Diagnostic::new(codes::EVENT_FIELDS, message, arg.span, "unknown");
+                self.say(wrong.help_if(help));
+                whole = false;
+            } else if args[..at].iter().any(|(before, _)| before.text == arg.text) {
+                let message = format!("the field `{}` is given twice", arg.text);
+                self.say(Diagnostic::new(codes::EVENT_FIELDS, message, arg.span, "again"));
+                whole = false;
+            }
+        }
+        let missing: Vec<String> = decl
+            .fields
+            .iter()
+            .filter(|(field, _)| !args.iter().any(|(arg, _)| arg.text == *field))
+            .map(|(field, _)| format!("`{field}`"))
+            .collect();
+        if !missing.is_empty() {
+            let message = format!("`{}` lacks {}", name.text, missing.join(", "));
+            self.say(Diagnostic::new(codes::EVENT_FIELDS, message, span, "give every field"));
+            whole = false;
+        }
+        whole
+    }
+
+    fn event_arg(&mut self, ty: EventTy, expr: &Expr) -> Option<EventArg> {
+        match ty {
+            EventTy::Scalar(ty) => self.typed(expr, ty).map(EventArg::Value),
+            EventTy::Str => match self.text_value(expr)? {
+                Value::Text(text) => Some(text),
+                Value::Wrong => None,
+                _ => self.fail(say::expected_type("a text", "a number", expr.span)),
+            },
+        }
+    }
+
+    fn text_value(&mut self, expr: &Expr) -> Option<Value> {
+        if let Some(super::lower::Binding::Param(param)) = self.bare(expr)
+            && let Some(decl) = self.model.params.get(param.0 as usize)
+            && decl.ty == ParamTy::Str
+        {
+            return Some(Value::Text(EventArg::Param(param)));
+        }
+        self.value(expr, None)
+    }
+
+    fn event_id(&mut self, decl: EventDecl) -> EventId {
+        let known = self.model.events.iter().position(|known| known.name == decl.name);
+        let at = known.unwrap_or_else(|| {
+            self.model.events.push(decl);
+            self.model.events.len() - 1
+        });
+        EventId(u32::try_from(at).unwrap_or(u32::MAX))
+    }
+}
+
+/// The IP header of a shape and its addresses.
+fn ip_part(shape: Shape) -> (Header, [Field; 2]) {
+    match shape {
+        Shape::Icmp6 | Shape::Tcp6 | Shape::Udp6 => (Header::Ip6, [Field::Ip6Src, Field::Ip6Dst]),
+        _ => (Header::Ip4, [Field::IpSrc, Field::IpDst]),
+    }
+}
+
+/// Headers of a new packet whose fields may be assigned.
+fn headers(shape: Shape) -> &'static [Header] {
+    use Header::{Arp, Eth, Icmp, Icmp6, Icmp6Echo, IcmpEcho, Ip4, Ip6, L4, Tcp, Udp, Vlan};
+    match shape {
+        Shape::Icmp => &[Eth, Vlan, Ip4, Icmp, IcmpEcho],
+        Shape::Icmp6 => &[Eth, Vlan, Ip6, Icmp6, Icmp6Echo],
+        Shape::Tcp4 => &[Eth, Vlan, Ip4, L4, Tcp],
+        Shape::Tcp6 => &[Eth, Vlan, Ip6, L4, Tcp],
+        Shape::Udp4 => &[Eth, Vlan, Ip4, L4, Udp],
+        Shape::Udp6 => &[Eth, Vlan, Ip6, L4, Udp],
+        Shape::Arp => &[Eth, Vlan, Arp],
+    }
+}

@@ -1,0 +1,111 @@
+//! Stream functions (NFD's bytestream functions): checked now, run in a later version.
+
+use braid_packet::Field;
+
+use super::names::joined;
+use super::unused;
+use super::walk::{self, Visitor};
+use crate::ast::{Expr, ExprKind, Ident, Nf, NfItem, Path, Span, Stmt, StmtKind};
+use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
+
+/// What a stream function knows of its stream.
+const STREAM: &[&str] = &["stream.data", "stream.len", "stream.offset"];
+/// How its ways end.
+const ENDS: &[&str] = &["forward", "close", "reset"];
+
+/// Checks a stream function: that it has no packet operators, and that all is used.
+pub fn check(nf: &Nf, diags: &mut Diagnostics) {
+    let mut found = Diagnostics::new();
+    for item in &nf.items {
+        match item {
+            NfItem::Stmt(stmt) => {
+                let message = "statements of a stream function stand in `on open|data|close`";
+                found.push(
+                    Diagnostic::new(codes::MIXED_STREAM, message, stmt.span, "outside")
+                        .help("write `on data { … }`, or `nf` for a packet function"),
+                );
+            }
+            NfItem::Port(ports) => {
+                for port in ports {
+                    packet_only(&format!("`port {}`", port.text), port.span, &mut found);
+                }
+            }
+            NfItem::Tag(name, _) => packet_only("`tag`", name.span, &mut found),
+            NfItem::Queue { name, .. } => packet_only("`queue`", name.span, &mut found),
+            NfItem::OnStream { body, .. }
+            | NfItem::Every { body, .. }
+            | NfItem::OnExpire { body, .. } => walk::block(body, &mut Mixed { diags: &mut found }),
+            NfItem::Fn(def) => match &def.body {
+                crate::ast::FnBody::Pure(_, body) => {
+                    walk::expr(body, &mut Mixed { diags: &mut found });
+                }
+                crate::ast::FnBody::Action(body) => {
+                    walk::block(body, &mut Mixed { diags: &mut found });
+                }
+            },
+            NfItem::Const(_) | NfItem::State(_) => {}
+        }
+    }
+    unused::check(nf, &mut found);
+    diags.extend(found);
+}
+
+fn packet_only(what: &str, span: Span, diags: &mut Diagnostics) {
+    let message = format!("{what} is for packets, and a stream function sees none");
+    diags.push(
+        Diagnostic::new(codes::MIXED_STREAM, message, span, "a packet operator")
+            .help("a stream function ends with `forward;`, `close;` or `reset;`"),
+    );
+}
+
+struct Mixed<'d> {
+    diags: &'d mut Diagnostics,
+}
+
+impl<'a> Visitor<'a> for Mixed<'_> {
+    fn stmt(&mut self, stmt: &'a Stmt) -> bool {
+        let what = match &stmt.kind {
+            StmtKind::Output(_) => "`output`",
+            StmtKind::Drop(_) => "`drop`",
+            StmtKind::Consume => "`consume`",
+            StmtKind::Mirror(_) => "`mirror`",
+            StmtKind::Hold { .. } => "`hold`",
+            StmtKind::Resubmit => "`resubmit`",
+            StmtKind::Send { .. } => "`send`",
+            StmtKind::Push { .. } => "`push`",
+            StmtKind::Pop(_) => "`pop`",
+            // The ends of a stream's way.
+            StmtKind::Call(Expr { kind: ExprKind::Path(path), .. }) => {
+                return !path.parts.first().is_some_and(|p| ENDS.contains(&p.text.as_str()));
+            }
+            _ => return true,
+        };
+        packet_only(what, stmt.span, self.diags);
+        true
+    }
+
+    fn expr(&mut self, expr: &'a Expr) -> bool {
+        let ExprKind::Path(path) = &expr.kind else { return true };
+        let name = joined(path);
+        if Field::by_name(&name).is_some() || matches!(name.as_str(), "packet" | "payload") {
+            packet_only(&format!("`{name}`"), path.span, self.diags);
+        } else if name.starts_with("stream.") && !STREAM.contains(&name.as_str()) {
+            self.diags.push(
+                Diagnostic::new(
+                    codes::UNKNOWN_FIELD,
+                    format!("there is no `{name}`"),
+                    path.span,
+                    "expected stream.data, stream.len or stream.offset",
+                )
+                .help_if(did_you_mean_help(&name, STREAM.iter().copied())),
+            );
+        }
+        true
+    }
+
+    fn header(&mut self, path: &'a Path) {
+        packet_only(&format!("`has {}`", joined(path)), path.span, self.diags);
+    }
+
+    fn call(&mut self, _name: &'a Ident) {}
+}

@@ -1,0 +1,292 @@
+//! What is declared and never used. Works on the syntax tree, so that errors elsewhere don't make
+//! things look unused. Names that start with an underscore are left alone.
+
+use std::collections::BTreeMap;
+
+use braid_packet::Field;
+
+use super::names::joined;
+use super::walk::{self, Visitor};
+use crate::ast::{
+    Expr, ExprKind, FnBody, Ident, Nf, NfItem, Path, Span, StateDef, StateOption, Stmt, StmtKind,
+};
+use crate::diag::{Code, Diagnostic, Diagnostics, codes};
+
+/// What a declared name is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Param,
+    State,
+    /// Port, tag, queue, constant, function.
+    Other(&'static str),
+}
+
+struct Declared {
+    what: What,
+    span: Span,
+    read: bool,
+    written: bool,
+    touched: bool,
+}
+
+struct Local<'a> {
+    name: &'a Ident,
+    used: bool,
+    counted: bool,
+}
+
+struct Uses<'a> {
+    names: BTreeMap<&'a str, Declared>,
+    ports: BTreeMap<&'a str, (Span, bool)>,
+    scopes: Vec<Vec<Local<'a>>>,
+    unused: Vec<&'a Ident>,
+}
+
+/// Reports what a function declares and never uses.
+pub fn check(nf: &Nf, diags: &mut Diagnostics) {
+    let mut uses =
+        Uses { names: BTreeMap::new(), ports: BTreeMap::new(), scopes: Vec::new(), unused: Vec::new() };
+    uses.declare(nf);
+    uses.scopes.push(Vec::new());
+    for param in &nf.params {
+        if let Some(default) = &param.default {
+            walk::expr(default, &mut uses);
+        }
+    }
+    for item in &nf.items {
+        uses.item(item);
+    }
+    uses.leave();
+    uses.report(diags);
+}
+
+impl<'a> Uses<'a> {
+    fn declare(&mut self, nf: &'a Nf) {
+        for param in &nf.params {
+            self.name(&param.name, What::Param);
+        }
+        for item in &nf.items {
+            match item {
+                NfItem::Const(def) => self.name(&def.name, What::Other("constant")),
+                NfItem::Fn(def) => self.name(&def.name, What::Other("function")),
+                NfItem::Tag(name, _) => self.name(name, What::Other("tag")),
+                NfItem::Queue { name, .. } => self.name(name, What::Other("queue")),
+                NfItem::State(def) => self.name(&def.name, What::State),
+                NfItem::Port(ports) => {
+                    for port in ports {
+                        self.ports.entry(&port.text).or_insert((port.span, false));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn name(&mut self, name: &'a Ident, what: What) {
+        let declared =
+            Declared { what, span: name.span, read: false, written: false, touched: false };
+        self.names.entry(&name.text).or_insert(declared);
+    }
+
+    fn item(&mut self, item: &'a NfItem) {
+        match item {
+            NfItem::Const(def) => walk::expr(&def.value, self),
+            NfItem::Fn(def) => {
+                self.enter();
+                for (name, _) in &def.params {
+                    self.bind(name, true);
+                }
+                match &def.body {
+                    FnBody::Pure(_, body) => walk::expr(body, self),
+                    FnBody::Action(body) => walk::block(body, self),
+                }
+                self.leave();
+            }
+            NfItem::State(def) => self.state(def),
+            NfItem::Queue { capacity, .. } => walk::expr(capacity, self),
+            NfItem::Every { period, body, .. } => {
+                walk::expr(period, self);
+                walk::block(body, self);
+            }
+            NfItem::OnExpire { body, .. } | NfItem::OnStream { body, .. } => {
+                walk::block(body, self);
+            }
+            NfItem::Stmt(stmt) => walk::stmt(stmt, self),
+            NfItem::Port(_) | NfItem::Tag(..) => {}
+        }
+    }
+
+    fn state(&mut self, def: &'a StateDef) {
+        if let Some(default) = &def.default {
+            walk::expr(default, self);
+        }
+        for option in &def.options {
+            match option {
+                StateOption::Idle(expr)
+                | StateOption::Hard(expr)
+                | StateOption::Tick(expr)
+                | StateOption::Capacity(expr) => walk::expr(expr, self),
+                StateOption::Full(_) | StateOption::LivesWith(_) | StateOption::Sharded(_) => {}
+            }
+        }
+    }
+
+    /// A name is used; `how` marks what it is used for.
+    fn mark(&mut self, name: &str, how: impl FnOnce(&mut Declared)) {
+        let locals = self.scopes.iter_mut().rev().flat_map(|scope| scope.iter_mut().rev());
+        for local in locals {
+            if local.name.text == name {
+                local.used = true;
+                return;
+            }
+        }
+        if let Some(declared) = self.names.get_mut(name) {
+            how(declared);
+        }
+    }
+
+    fn port(&mut self, name: &str) {
+        if let Some((_, used)) = self.ports.get_mut(name) {
+            *used = true;
+        }
+    }
+
+    /// The place of an assignment or deletion: the name is marked by `how`, keys are read.
+    fn place(&mut self, place: &'a Expr, how: impl FnOnce(&mut Declared)) {
+        match &place.kind {
+            ExprKind::Path(path) if !is_field(path) => {
+                if let Some(first) = path.parts.first() {
+                    self.mark(&first.text, how);
+                }
+            }
+            ExprKind::Index(base, key) => {
+                key.iter().for_each(|part| walk::expr(part, self));
+                self.place(base, how);
+            }
+            ExprKind::Member(base, _) => self.place(base, how),
+            _ => {}
+        }
+    }
+
+    fn report(self, diags: &mut Diagnostics) {
+        let mut found: Vec<(Code, String, Span)> = Vec::new();
+        for (name, declared) in &self.names {
+            if name.starts_with('_') {
+                continue;
+            }
+            let used = declared.read || declared.written || declared.touched;
+            let (code, message) = match declared.what {
+                What::Param if !used => {
+                    (codes::UNUSED_PARAMETER, format!("the parameter `{name}` is never used"))
+                }
+                What::State if !used => {
+                    (codes::UNUSED_STATE, format!("the state `{name}` is never used"))
+                }
+                What::State if !declared.read => {
+                    (codes::STATE_NEVER_READ, format!("the state `{name}` is never read"))
+                }
+                What::State if !declared.written => {
+                    (codes::STATE_NEVER_WRITTEN, format!("the state `{name}` is never written"))
+                }
+                What::Other(kind) if !used => {
+                    (codes::UNUSED_DECLARATION, format!("the {kind} `{name}` is never used"))
+                }
+                _ => continue,
+            };
+            found.push((code, message, declared.span));
+        }
+        for (name, (span, used)) in &self.ports {
+            if !used && !name.starts_with('_') {
+                let message = format!("the port `{name}` is never used");
+                found.push((codes::UNUSED_DECLARATION, message, *span));
+            }
+        }
+        for name in &self.unused {
+            if !name.text.starts_with('_') {
+                let message = format!("`{}` is never used", name.text);
+                found.push((codes::UNUSED_LOCAL, message, name.span));
+            }
+        }
+        for (code, message, span) in found {
+            let help = "remove it, or start its name with `_`";
+            diags.push(Diagnostic::new(code, message, span, "declared here").help(help));
+        }
+    }
+}
+
+fn is_field(path: &Path) -> bool {
+    path.parts.len() > 1 && Field::by_name(&joined(path)).is_some()
+}
+
+impl<'a> Visitor<'a> for Uses<'a> {
+    fn stmt(&mut self, stmt: &'a Stmt) -> bool {
+        match &stmt.kind {
+            StmtKind::Assign { place, op, value, otherwise } => {
+                let reads = op.is_some();
+                self.place(place, |declared| {
+                    declared.written = true;
+                    declared.read |= reads;
+                });
+                walk::expr(value, self);
+                if let Some(otherwise) = otherwise {
+                    self.enter();
+                    walk::stmt(otherwise, self);
+                    self.leave();
+                }
+                return false;
+            }
+            StmtKind::Delete(place) => {
+                self.place(place, |declared| declared.touched = true);
+                return false;
+            }
+            StmtKind::Output(ports) => ports.iter().for_each(|port| self.port(&port.text)),
+            StmtKind::Mirror(port) | StmtKind::Send { port: Some(port), .. } => {
+                self.port(&port.text);
+            }
+            StmtKind::Hold { queue, .. } => self.mark(&queue.text, |queue| queue.read = true),
+            StmtKind::Call(Expr { kind: ExprKind::Path(path), .. }) => {
+                if let Some(name) = path.parts.first() {
+                    self.mark(&name.text, |function| function.read = true);
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn expr(&mut self, expr: &'a Expr) -> bool {
+        if let ExprKind::Path(path) = &expr.kind
+            && !is_field(path)
+            && let Some(first) = path.parts.first()
+        {
+            self.mark(&first.text, |declared| declared.read = true);
+        }
+        true
+    }
+
+    fn header(&mut self, _path: &'a Path) {}
+
+    fn call(&mut self, name: &'a Ident) {
+        if let Some(declared) = self.names.get_mut(name.text.as_str()) {
+            declared.read = true;
+        }
+    }
+
+    fn enter(&mut self) {
+        self.scopes.push(Vec::new());
+    }
+
+    fn leave(&mut self) {
+        for local in self.scopes.pop().into_iter().flatten() {
+            if local.counted && !local.used {
+                self.unused.push(local.name);
+            }
+        }
+    }
+
+    fn bind(&mut self, name: &'a Ident, counted: bool) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.push(Local { name, used: false, counted });
+        }
+    }
+}
