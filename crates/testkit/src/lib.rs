@@ -9,3 +9,4 @@ pub mod harness;
 pub mod packet;
 pub mod record;
 pub mod sabotage;
+pub mod soundness;
