@@ -21,3 +21,28 @@ fn report(info: &PanicHookInfo<'_>) -> String {
         version = env!("CARGO_PKG_VERSION")
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    /// Runs in a process of its own, which the other test starts.
+    #[test]
+    #[ignore = "ends its process"]
+    fn child_that_panics() {
+        super::install();
+        std::thread::spawn(|| panic!("out of cheese")).join().ok();
+    }
+
+    #[test]
+    fn panic_on_any_thread_exits_with_70_and_asks_for_a_report() {
+        let child = "bug::tests::child_that_panics";
+        let test = std::env::current_exe().unwrap();
+        let args = ["--ignored", "--exact", child, "--nocapture"];
+        let ended = Command::new(test).args(args).output().unwrap();
+        let message = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(i32::from(super::BUG)), "{message}");
+        assert!(message.contains("a bug at") && message.contains("out of cheese"), "{message}");
+        assert!(message.contains("Please report"), "{message}");
+    }
+}

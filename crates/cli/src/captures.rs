@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use braid_io::{CaptureReader, CaptureWriter, PacketSource, Precision, Progress, ReadError, Warning};
+use braid_io::{
+    CaptureReader, CaptureWriter, PacketSource, Precision, Progress, ReadError, Warning,
+};
 use braid_ir::chain::Chain;
 use braid_lang::diag::did_you_mean_help;
 use braid_packet::Packet;

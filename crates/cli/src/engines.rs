@@ -22,10 +22,7 @@ pub fn check(name: &str) -> Result<(), Failure> {
         ENGINES.iter().map(|(name, what)| format!("  {name}  {what}")).collect();
     let help = did_you_mean_help(name, ENGINES.iter().map(|(name, _)| *name));
     let help = help.map_or_else(String::new, |help| format!("; {help}"));
-    Err(Failure::usage(format!(
-        "there is no engine `{name}`{help}\nengines:\n{}",
-        list.join("\n")
-    )))
+    Err(Failure::usage(format!("there is no engine `{name}`{help}\nengines:\n{}", list.join("\n"))))
 }
 
 /// The engine of this name for a chain.

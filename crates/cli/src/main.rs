@@ -3,10 +3,13 @@
 
 mod answer;
 mod bug;
+mod captures;
 mod commands;
+mod engines;
 mod load;
 mod output;
 mod progress;
+mod summary;
 mod table;
 
 use std::process::ExitCode;

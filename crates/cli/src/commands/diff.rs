@@ -92,9 +92,7 @@ fn difference(difference: &PacketDifference) -> Value {
     let packet = difference.number;
     match &difference.what {
         What::Fields(fields) => {
-            let field = |field: &braid_packet::Difference| {
-                json!({ "field": field.what, "a": field.a, "b": field.b })
-            };
+            let field = |field: &braid_packet::Difference| json!({ "field": field.what, "a": field.a, "b": field.b });
             json!({ "packet": packet, "fields": fields.iter().map(field).collect::<Vec<_>>() })
         }
         What::OnlyFirst(text) => json!({ "packet": packet, "only": "a", "summary": text }),

@@ -2,10 +2,13 @@
 
 mod actions;
 mod check;
+mod diff;
 mod explain;
 mod fmt;
 mod ir;
 mod nfs;
+mod run;
+mod trace;
 
 use clap::Subcommand;
 
@@ -17,6 +20,9 @@ use crate::output::Output;
 pub enum Command {
     Check(check::Args),
     Fmt(fmt::Args),
+    Run(run::Args),
+    Trace(trace::Args),
+    Diff(diff::Args),
     Actions(actions::Args),
     Nfs(nfs::Args),
     Explain(explain::Args),
@@ -29,6 +35,9 @@ impl Command {
         match self {
             Command::Check(args) => check::run(&args, output),
             Command::Fmt(args) => fmt::run(&args, output),
+            Command::Run(args) => run::run(&args, output),
+            Command::Trace(args) => trace::run(&args, output),
+            Command::Diff(args) => diff::run(&args, output),
             Command::Actions(args) => actions::run(&args, output),
             Command::Nfs(args) => nfs::run(&args, output),
             Command::Explain(args) => explain::run(&args, output),

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use braid_ir::chain::{Chain, Node};
-use braid_ir::engine::FLOW_TYPES;
-use braid_ir::model::{Dest, Granularity, Kind, QueueId, RowId, StateId, Ty, Word};
+use braid_ir::model::{Dest, Granularity, Kind, Model, QueueId, RowId, StateId, Word};
+use braid_ir::show::field_kind;
 use braid_ir::trace::{Observer, StateAccess, StateWhat, Verdict};
 use braid_packet::show::format_field;
 use braid_packet::{Field, Header, Packet};
@@ -241,7 +241,7 @@ impl<'c> Names<'c> {
 
     /// `map[17, 10.0.0.1, 53] found: 1024`
     fn state(&self, node: u16, state: StateId, key: &[Word], what: &What) -> String {
-        let (name, keys, slots) = self.table(node, state);
+        let (name, keys, slots) = self.table(node, state, key);
         let place = match key {
             [] => name.to_owned(),
             key => format!("{name}[{}]", show(key, &keys)),
@@ -262,24 +262,19 @@ impl<'c> Names<'c> {
     }
 
     /// A table's name, and what its key parts and slots denote.
-    fn table(&self, node: u16, state: StateId) -> (&'c str, Vec<Kind>, Vec<Kind>) {
-        let decl = self.node(node).and_then(|node| node.model.state.get(state.index()));
-        let Some(decl) = decl else { return ("?", Vec::new(), Vec::new()) };
-        let kinds = |types: &[Ty]| types.iter().map(|ty| ty.kind).collect();
-        let keys = match &decl.granularity {
-            Granularity::Global => Vec::new(),
-            Granularity::Flow | Granularity::Biflow => kinds(&FLOW_TYPES),
-            Granularity::Fields(fields) => fields.iter().map(|field| kind_of(*field)).collect(),
-            Granularity::Key(types) => kinds(types),
+    fn table(&self, node: u16, state: StateId, key: &[Word]) -> (&'c str, Vec<Kind>, Vec<Kind>) {
+        let model: Option<&'c Model> = self.node(node).map(|node| &*node.model);
+        let Some(decl) = model.and_then(|model| model.state.get(state.index())) else {
+            return ("?", Vec::new(), Vec::new());
         };
-        (&decl.name, keys, decl.slots.iter().map(|(_, ty)| ty.kind).collect())
+        let slots = decl.slots.iter().map(|(_, ty)| ty.kind).collect();
+        (&decl.name, key_kinds(&decl.granularity, key), slots)
     }
 
     fn verdict(&self, node: u16, verdict: &Verdict) -> String {
         match verdict {
             Verdict::Output { ports, .. } => {
-                let ports: Vec<String> =
-                    ports.iter().map(|port| self.dest(node, *port)).collect();
+                let ports: Vec<String> = ports.iter().map(|port| self.dest(node, *port)).collect();
                 format!("output {}", ports.join(", "))
             }
             Verdict::Drop { reason, .. } => format!("drop: {reason}"),
@@ -330,7 +325,7 @@ impl<'c> Names<'c> {
     }
 
     fn state_value(&self, node: u16, state: StateId, key: &[Word], what: &What) -> Value {
-        let (name, keys, slots) = self.table(node, state);
+        let (name, keys, slots) = self.table(node, state, key);
         let (access, values) = match what {
             What::Exists(true) => ("exists", None),
             What::Exists(false) => ("absent", None),
@@ -351,8 +346,7 @@ impl<'c> Names<'c> {
         let function = self.name(node);
         match verdict {
             Verdict::Output { ports, row } => {
-                let ports: Vec<String> =
-                    ports.iter().map(|port| self.dest(node, *port)).collect();
+                let ports: Vec<String> = ports.iter().map(|port| self.dest(node, *port)).collect();
                 json!({ "what": "output", "function": function, "ports": ports,
                     "row": self.row(node, *row).0 })
             }
@@ -372,6 +366,19 @@ impl<'c> Names<'c> {
                     "row": "fault" })
             }
         }
+    }
+}
+
+/// What the parts of a key denote.
+fn key_kinds(granularity: &Granularity, key: &[Word]) -> Vec<Kind> {
+    match granularity {
+        Granularity::Global => Vec::new(),
+        Granularity::Flow | Granularity::Biflow => {
+            let addr = if key.first() == Some(&4) { Kind::Ip4 } else { Kind::Ip6 };
+            vec![Kind::Uint, addr, addr, Kind::Uint, Kind::Port, Kind::Port]
+        }
+        Granularity::Fields(fields) => fields.iter().map(|field| field_kind(*field)).collect(),
+        Granularity::Key(types) => types.iter().map(|ty| ty.kind).collect(),
     }
 }
 

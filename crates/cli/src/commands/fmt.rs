@@ -1,0 +1,87 @@
+//! `braid fmt`: files in the one format.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::load;
+use crate::output::Output;
+
+/// Format files in place
+#[derive(clap::Args)]
+pub struct Args {
+    /// The files; `-` formats standard input to standard output
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Change nothing; exit with 1 when a file is not formatted
+    #[arg(long)]
+    check: bool,
+}
+
+pub fn run(args: &Args, output: &Output) -> Outcome {
+    let mut results = Vec::with_capacity(args.files.len());
+    let mut changed_any = false;
+    // All files are read and formatted before the first is written, so that an error in one
+    // leaves all as they were.
+    let mut formatted = Vec::with_capacity(args.files.len());
+    for path in &args.files {
+        let text = if is_stdin(path) { stdin()? } else { load::text(path)? };
+        let new = load::format(path, &text)?;
+        formatted.push((path, text, new));
+    }
+    for (path, old, new) in &formatted {
+        let changed = old != new;
+        changed_any |= changed;
+        results.push(json!({ "file": path.display().to_string(), "changed": changed }));
+        if args.check {
+            if changed && !output.json {
+                output.text(format!("{} is not formatted\n", path.display()));
+            }
+        } else if is_stdin(path) {
+            if !output.json {
+                output.text(new);
+            }
+        } else if changed {
+            write(path, new)?;
+        }
+    }
+    if output.json {
+        output.value(&json!({ "files": Value::Array(results) }));
+    }
+    Ok(Answer::of(!(args.check && changed_any)))
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn stdin() -> Result<String, Failure> {
+    let mut text = String::new();
+    let most = load::MAX_BYTES as u64 + 1;
+    let read = std::io::stdin().lock().take(most).read_to_string(&mut text);
+    read.map_err(|why| Failure::input(format!("standard input: {why}")))?;
+    Ok(text)
+}
+
+/// Writes beside the file and moves it into place: a full disk must not cost anyone their file.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let failure = |why: std::io::Error| Failure::file(path, why);
+    // A link is followed, so that it stays a link.
+    let path = path.canonicalize().map_err(failure)?;
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".braid-fmt");
+    let beside = path.with_file_name(name);
+    let done = (|| {
+        let mut file = std::fs::File::create(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.set_permissions(std::fs::metadata(&path)?.permissions())?;
+        std::fs::rename(&beside, &path)
+    })();
+    if done.is_err() {
+        // What is left of it is of no use; that it cannot be removed changes nothing.
+        let _ = std::fs::remove_file(&beside);
+    }
+    done.map_err(failure)
+}

@@ -1,0 +1,179 @@
+//! `braid run`: what it prints, what it writes, how it ends.
+
+mod common;
+
+use common::{Folder, S, reply, request, udp};
+use serde_json::json;
+
+/// Two requests of 10.0.0.1 (the second too long), a reply, a packet of neither side.
+fn folder() -> Folder {
+    let folder = Folder::edge();
+    let stray = udp(4 * S, (0x0808_0808, 1), (0x0909_0909, 1), 0);
+    folder.capture(
+        "in.pcap",
+        &[request(S, 1, 10), request(2 * S, 1, 200), reply(3 * S, 1, 10), stray],
+    );
+    folder
+}
+
+#[test]
+fn json_accounts_for_every_packet() {
+    let ended = folder().braid(&["run", "chain.braid", "--in", "in.pcap", "--json"]).code(0);
+    let report = ended.json();
+    assert_eq!(report["packets_in"], 4);
+    assert_eq!(report["created"], 0);
+    assert_eq!(report["copied"], 0);
+    assert_eq!(report["consumed"], 0);
+    assert_eq!(report["held"], 0);
+    assert_eq!(report["packets_out"], json!({ "lan": 1, "wan": 1 }));
+    let drop = json!({ "function": "f", "row": "3", "reason": "too long", "count": 1 });
+    assert_eq!(report["drops"], json!([drop]));
+    assert_eq!(report["lost"], json!({ "no_interface": 1 }));
+    assert_eq!(report["functions"][0]["name"], "f");
+    assert_eq!(report["functions"][0]["tables"][0]["entries"], 1);
+}
+
+#[test]
+fn text_shows_functions_drops_and_the_accounting() {
+    folder()
+        .braid(&["run", "chain.braid", "--in", "in.pcap"])
+        .code(0)
+        .says("f         limit        2         1        1  seen 1")
+        .says("f           3    too long        1")
+        .says("out by interface: lan 1, wan 1")
+        .says("lost by reason: no_interface 1")
+        .says("in 4 + created 0 + copied 0 = out 2 + dropped 1 + consumed 0 + held 0 + lost 1");
+}
+
+#[test]
+fn outputs_hold_all_packets_or_those_of_an_interface() {
+    let folder = folder();
+    let args =
+        ["run", "chain.braid", "--in", "in.pcap", "--out", "all.pcap", "--out", "wan=wan.pcap"];
+    folder.braid(&args).code(0);
+    let times = |name: &str| folder.packets(name).iter().map(|p| p.time_ns).collect::<Vec<_>>();
+    assert_eq!(times("all.pcap"), [S, 3 * S]);
+    assert_eq!(times("wan.pcap"), [S]);
+}
+
+#[test]
+fn inputs_at_named_interfaces_are_merged_by_time() {
+    let folder = Folder::edge();
+    folder.capture("lan.pcap", &[request(S, 1, 1), request(3 * S, 2, 1)]);
+    folder.capture("wan.pcap", &[reply(2 * S, 1, 1)]);
+    let args =
+        ["run", "chain.braid", "--in", "lan=lan.pcap", "--in", "wan=wan.pcap", "--out", "o.pcap"];
+    folder.braid(&args).code(0);
+    let times: Vec<u64> = folder.packets("o.pcap").iter().map(|p| p.time_ns).collect();
+    assert_eq!(times, [S, 2 * S, 3 * S]);
+}
+
+#[test]
+fn state_and_events_are_written_as_json_lines() {
+    let folder = folder();
+    let args = ["run", "chain.braid", "--in", "in.pcap", "--state-out", "s", "--events-out", "e"];
+    folder.braid(&args).code(0);
+    let line: serde_json::Value = serde_json::from_str(folder.read("s").trim()).unwrap();
+    assert_eq!(line["function"], "f");
+    assert_eq!(line["key"], json!(["10.0.0.1"]));
+    assert_eq!(line["value"], 1);
+    assert_eq!(line["last_seen_ns"], S);
+    assert_eq!(folder.read("e"), "");
+}
+
+#[test]
+fn control_changes_take_effect_at_their_time() {
+    let folder = folder();
+    folder.write("c", "+1 set f.most 1500  # one second after the first packet\n");
+    let args = ["run", "chain.braid", "--in", "in.pcap", "--control", "c", "--json"];
+    let report = folder.braid(&args).code(0).json();
+    assert_eq!(report["drops"], json!([]), "the second packet, at the time of the change, passes");
+    folder.write("c", "+1.000000001 set f.most 1500\n");
+    let report = folder.braid(&args).code(0).json();
+    assert_eq!(report["drops"][0]["count"], 1);
+}
+
+#[test]
+fn wrong_control_files_stop_the_run_before_it_starts() {
+    let folder = folder();
+    folder.write("c", "+1 set f.mots 1500\n");
+    let args = ["run", "chain.braid", "--in", "in.pcap", "--control", "c", "--out", "o.pcap"];
+    folder.braid(&args).code(3).warns("E0704").warns("c:1:10");
+    assert!(!folder.path("o.pcap").exists());
+    folder.write("c", "+1 remove-rule f.ok 7\n");
+    folder.braid(&args).code(3).warns("has no rule 7");
+}
+
+#[test]
+fn unknown_engines_are_answered_with_a_list() {
+    folder()
+        .braid(&["run", "chain.braid", "--in", "in.pcap", "--engine", "refrence"])
+        .code(2)
+        .warns("there is no engine `refrence`")
+        .warns("did you mean `reference`?")
+        .warns("function by function");
+}
+
+#[test]
+fn unknown_interfaces_and_chains_are_usage_errors() {
+    let folder = folder();
+    let run = |more: &[&str]| folder.braid(&[&["run", "chain.braid"], more].concat());
+    run(&["--in", "lam=in.pcap"]).code(2).warns("no interface `lam`; did you mean `lan`?");
+    run(&["--in", "in.pcap", "--out", "x=o.pcap"]).code(2).warns("its interfaces are lan, wan");
+    run(&["--in", "in.pcap", "--chain", "egde"]).code(2).warns("did you mean `edge`?");
+    run(&[]).code(2);
+}
+
+#[test]
+fn files_that_cannot_be_used_end_with_3() {
+    let folder = folder();
+    let run = |file: &str, more: &[&str]| folder.braid(&[&["run", file], more].concat());
+    run("none.braid", &["--in", "in.pcap"]).code(3).warns("none.braid");
+    run("chain.braid", &["--in", "none.pcap"]).code(3).warns("none.pcap");
+    folder.write("text.pcap", "not a capture at all");
+    run("chain.braid", &["--in", "text.pcap"]).code(3).warns("text.pcap: not a capture");
+    run("chain.braid", &["--in", "in.pcap", "--out", "no/o.pcap"]).code(3).warns("no/o.pcap");
+    folder.write("bad.braid", "chain c { }");
+    let bad = run("bad.braid", &["--in", "in.pcap", "--json"]).code(3).warns("E0517");
+    assert_eq!(bad.json()["diagnostics"][0]["code"], "E0517");
+    folder.write("lib.braid", "nf f() { output; }");
+    run("lib.braid", &["--in", "in.pcap"]).code(3).warns("no chain");
+}
+
+#[test]
+fn input_is_never_overwritten() {
+    let folder = folder();
+    let before = std::fs::read(folder.path("in.pcap")).unwrap();
+    let args = ["run", "chain.braid", "--in", "in.pcap", "--out", "./in.pcap"];
+    folder.braid(&args).code(2).warns("is an input");
+    assert_eq!(std::fs::read(folder.path("in.pcap")).unwrap(), before);
+}
+
+#[test]
+fn cut_off_captures_give_a_warning_and_their_whole_packets() {
+    let folder = folder();
+    let mut bytes = std::fs::read(folder.path("in.pcap")).unwrap();
+    bytes.truncate(bytes.len() - 3);
+    std::fs::write(folder.path("cut.pcap"), bytes).unwrap();
+    let ended = folder.braid(&["run", "chain.braid", "--in", "cut.pcap", "--json"]).code(0);
+    assert_eq!(ended.json()["packets_in"], 3);
+    ended.warns("warning: cut.pcap: the file is cut off");
+}
+
+#[test]
+fn several_chains_want_a_name() {
+    let folder = folder();
+    folder.write("two.braid", "chain a { path in <-> out; } chain b { path in -> out; }");
+    let args = ["run", "two.braid", "--in", "in.pcap", "--json"];
+    folder.braid(&args).code(2).warns("--chain").warns("a, b");
+    let report = folder.braid(&[&args[..], &["--chain", "b"]].concat()).code(0).json();
+    assert_eq!(report["packets_out"], json!({ "in": 0, "out": 4 }));
+}
+
+#[test]
+fn library_functions_come_by_name() {
+    let folder = folder();
+    folder.write("lib.braid", "chain c { path monitor(); }");
+    let report = folder.braid(&["run", "lib.braid", "--in", "in.pcap", "--json"]).code(0).json();
+    assert_eq!(report["packets_out"]["out"], 4);
+}
