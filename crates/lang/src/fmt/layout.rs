@@ -220,7 +220,8 @@ impl<'s> Printer<'s> {
             let separator = self.separator(node).filter(|separator| separator.rank == rank)?;
             Some(if separator.ends_line { at + 1 } else { at })
         });
-        found.unwrap_or(nodes.len())
+        let len = found.unwrap_or(nodes.len());
+        len + leading_notes(&nodes[len..])
     }
 
     /// Breaks bracketed groups, as few as will do.
@@ -278,7 +279,14 @@ impl<'s> Printer<'s> {
                 self.leads(&item.lead, inner, number == 0);
                 self.newline(inner);
             }
-            self.part(&item.nodes, inner, 1);
+            let notes = leading_notes(&item.nodes);
+            for note in &item.nodes[..notes] {
+                self.flat(std::slice::from_ref(note));
+                if notes < item.nodes.len() {
+                    self.newline(inner);
+                }
+            }
+            self.part(&item.nodes[notes..], inner, 1);
             let empty = item.nodes.iter().all(|node| matches!(node, Node::Note(_)));
             if (!last || group.list) && !empty {
                 self.push(",");
@@ -293,10 +301,10 @@ impl<'s> Printer<'s> {
     }
 
     fn is_filled(&self, group: &Group) -> bool {
+        let plain = |item: &Item| item.nodes.iter().all(|node| matches!(node, Node::Tok(_)));
         let short = |item: &Item| self.width(&item.nodes, Last::Nothing, FILL_WIDTH).is_some();
-        let named = |item: &Item| item.nodes.iter().any(|node| matches!(node, Node::Group(_)));
-        let bare = !is_forced(group);
-        bare && group.items.len() >= FILL_ITEMS && group.items.iter().all(|i| short(i) && !named(i))
+        let many = group.items.len() >= FILL_ITEMS && !is_forced(group);
+        many && group.items.iter().all(|item| plain(item) && short(item))
     }
 
     /// Whether nodes fit on the rest of the line, leaving `reserve` characters.
@@ -344,6 +352,12 @@ impl<'s> Printer<'s> {
         measure.nodes(nodes)?;
         Some(measure.width)
     }
+}
+
+/// How many comments stand first. They never start a line, where they would count as comments on
+/// lines of their own the next time.
+fn leading_notes(nodes: &[Node]) -> usize {
+    nodes.iter().take_while(|node| matches!(node, Node::Note(_))).count()
 }
 
 /// Measures what `flat` would print.

@@ -41,6 +41,17 @@ pub(super) struct Item {
     pub trail: Vec<Comment>,
 }
 
+impl Item {
+    /// Adds a comment after the item; in front of it where a `//` comment already ends its line.
+    fn add_trail(&mut self, comment: Comment) {
+        if self.trail.last().is_some_and(|last| last.line) {
+            self.lead.push(Lead { comment, blank: false });
+        } else {
+            self.trail.push(comment);
+        }
+    }
+}
+
 /// Braces with lines.
 pub(super) struct Block {
     pub open: usize,
@@ -171,7 +182,7 @@ impl Builder<'_> {
             let node = self.node(&mut to_block);
             line.nodes.push(node);
         }
-        line.trail.extend(to_block.into_iter().map(|lead| lead.comment));
+        line.lead.extend(to_block);
         line
     }
 
@@ -287,8 +298,10 @@ impl Builder<'_> {
             if self.is_note(comment) {
                 item.nodes.push(Node::Note(comment));
             } else {
-                let last = group.items.last_mut();
-                last.map_or(&mut group.open_trail, |last| &mut last.trail).push(comment);
+                match group.items.last_mut() {
+                    Some(last) => last.add_trail(comment),
+                    None => group.open_trail.push(comment),
+                }
             }
         }
         item.lead.extend(between.own);
@@ -319,14 +332,12 @@ impl Builder<'_> {
             if self.is_note(comment) {
                 item.nodes.push(Node::Note(comment));
             } else if ends {
-                item.trail.push(comment);
+                item.add_trail(comment);
             } else {
                 item.lead.push(Lead { comment, blank: false });
             }
         }
-        for lead in between.own {
-            if ends { item.trail.push(lead.comment) } else { item.lead.push(lead) }
-        }
+        item.lead.extend(between.own);
     }
 }
 

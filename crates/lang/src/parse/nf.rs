@@ -27,8 +27,9 @@ impl Parser<'_> {
     /// Whether a declaration starts here rather than a statement about something of that name.
     fn at_nf_item(&self) -> bool {
         let next = self.token(1).kind;
-        let assigned = matches!(next, Tok::Assign | Tok::Dot | Tok::LBracket | Tok::Semi);
-        let used = assigned || (next == Tok::LParen && !self.at_word("every"));
+        let assigned = matches!(next, Tok::Assign | Tok::Dot | Tok::Semi);
+        let called = matches!(next, Tok::LParen | Tok::LBracket) && !self.at_word("every");
+        let used = assigned || called;
         NF_ITEMS.contains(&self.word()) && !used && !is_operator(next)
     }
 
@@ -242,10 +243,11 @@ impl Parser<'_> {
     }
 }
 
+/// Whether the token starts an assigning operator; `>` may start `>>=`.
 fn is_operator(kind: Tok) -> bool {
-    use Tok::{AmpEq, CaretEq, MinusEq, PercentEq, PipeEq, PlusEq, ShlEq, SlashEq, StarEq};
+    use Tok::{AmpEq, CaretEq, Gt, MinusEq, PercentEq, PipeEq, PlusEq, ShlEq, SlashEq, StarEq};
     matches!(
         kind,
-        PlusEq | MinusEq | StarEq | SlashEq | PercentEq | AmpEq | PipeEq | CaretEq | ShlEq
+        PlusEq | MinusEq | StarEq | SlashEq | PercentEq | AmpEq | PipeEq | CaretEq | ShlEq | Gt
     )
 }

@@ -1,0 +1,152 @@
+//! Random files: functions and chains.
+
+use braid_lang::ast::{
+    Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, Item, KeyDef, KeyPart, Nf,
+    NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, Span, StateDef, StateOption,
+};
+
+use super::entropy::Entropy;
+use super::gen_expr::{args, expr, field, ident, name, text, ty};
+use super::gen_stmt::{block, stmt};
+
+const FUEL: u32 = 2;
+
+pub fn file(e: &mut Entropy) -> File {
+    File { items: e.many(3, item) }
+}
+
+fn span() -> Span {
+    Span::default()
+}
+
+fn item(e: &mut Entropy) -> Item {
+    match e.below(10) {
+        0 => Item::Use { path: text(e), span: span() },
+        1 => Item::Const(constant(e)),
+        2 => Item::Event(EventDef {
+            name: name(e),
+            parent: e.maybe(name),
+            fields: e.some(8, |e| (name(e), ty(e, 1))),
+            span: span(),
+        }),
+        3 => Item::Fn(function(e)),
+        4..=7 => Item::Nf(nf(e)),
+        _ => Item::Chain(Chain { name: name(e), items: e.some(5, chain_item), span: span() }),
+    }
+}
+
+fn constant(e: &mut Entropy) -> Const {
+    Const { name: name(e), value: expr(e, FUEL), span: span() }
+}
+
+fn function(e: &mut Entropy) -> FnDef {
+    let params = e.some(3, |e| (name(e), ty(e, 1)));
+    let body = if e.coin() {
+        FnBody::Pure(ty(e, 1), expr(e, FUEL))
+    } else {
+        FnBody::Action(block(e, FUEL))
+    };
+    FnDef { name: name(e), params, body, span: span() }
+}
+
+fn nf(e: &mut Entropy) -> Nf {
+    Nf {
+        stream: e.below(4) == 3,
+        name: name(e),
+        params: e.some(4, |e| ParamDef {
+            name: name(e),
+            ty: ty(e, 2),
+            default: e.maybe(|e| expr(e, FUEL)),
+        }),
+        items: e.some(6, nf_item),
+        span: span(),
+        head: span(),
+    }
+}
+
+fn nf_item(e: &mut Entropy) -> NfItem {
+    match e.below(14) {
+        0 => NfItem::Const(constant(e)),
+        1 => NfItem::Fn(function(e)),
+        2 => NfItem::Port(e.many(3, name)),
+        3 => NfItem::Tag(name(e), ty(e, 1)),
+        4 => NfItem::Queue { name: name(e), capacity: expr(e, 1), span: span() },
+        5 => NfItem::Every { period: expr(e, FUEL), body: block(e, 1), span: span() },
+        6 => NfItem::OnExpire { state: name(e), body: block(e, 1), span: span() },
+        7 => NfItem::OnStream { what: ident("data"), body: block(e, 1), span: span() },
+        8 | 9 => NfItem::State(state(e)),
+        _ => NfItem::Stmt(stmt(e, 3)),
+    }
+}
+
+fn state(e: &mut Entropy) -> StateDef {
+    let key = match e.below(4) {
+        0 => KeyDef::Global(span()),
+        1 => KeyDef::Flow(span()),
+        2 => KeyDef::Biflow(span()),
+        _ => KeyDef::List(e.many(4, key_part), span()),
+    };
+    StateDef {
+        name: name(e),
+        ty: ty(e, 2),
+        key,
+        default: e.maybe(|e| expr(e, FUEL)),
+        options: e.some(4, option),
+        span: span(),
+    }
+}
+
+fn key_part(e: &mut Entropy) -> KeyPart {
+    if e.coin() { KeyPart::Field(field(e)) } else { KeyPart::Type(ty(e, 1)) }
+}
+
+fn option(e: &mut Entropy) -> StateOption {
+    match e.below(7) {
+        0 => StateOption::Idle(expr(e, FUEL)),
+        1 => StateOption::Hard(expr(e, 1)),
+        2 => StateOption::Tick(expr(e, 1)),
+        3 => StateOption::Capacity(expr(e, 1)),
+        4 => StateOption::Full(ident(e.of(&["refuse", "evict_oldest"]))),
+        5 => StateOption::LivesWith(name(e)),
+        _ => StateOption::Sharded(span()),
+    }
+}
+
+fn arrow(e: &mut Entropy) -> Arrow {
+    if e.coin() { Arrow::OneWay } else { Arrow::TwoWay }
+}
+
+fn end(e: &mut Entropy) -> PathEnd {
+    let args = if e.below(3) == 0 { Some(args(e, 1)) } else { None };
+    let port = if args.is_none() { e.maybe(name) } else { None };
+    PathEnd { name: name(e), port, args, span: span() }
+}
+
+fn chain_item(e: &mut Entropy) -> ChainItem {
+    match e.below(9) {
+        0 | 1 => {
+            ChainItem::Instance { name: name(e), function: name(e), args: args(e, 3), span: span() }
+        }
+        2 => {
+            ChainItem::Interface { name: name(e), behind: e.some(9, |e| expr(e, 0)), span: span() }
+        }
+        3 => {
+            let arrows = e.some(5, arrow);
+            let ends = (0..=arrows.len()).map(|_| end(e)).collect();
+            ChainItem::Path { ends, arrows, span: span() }
+        }
+        4 => ChainItem::Link { from: end(e), arrow: arrow(e), to: end(e), span: span() },
+        5 | 6 => ChainItem::Policy { rules: e.some(3, rule), span: span() },
+        7 => ChainItem::Malformed(ident(e.of(&["drop", "pass"]))),
+        _ => ChainItem::Setting { name: ident(e.of(&["seed", "workers"])), value: expr(e, 1) },
+    }
+}
+
+fn rule(e: &mut Entropy) -> PolicyRule {
+    let kind = match e.below(3) {
+        0 => PolicyKind::Order(name(e), name(e)),
+        1 => PolicyKind::Priority(name(e), name(e)),
+        _ => PolicyKind::Position(name(e), ident(e.of(&["first", "last"]))),
+    };
+    PolicyRule { kind, span: span() }
+}

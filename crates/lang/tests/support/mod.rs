@@ -1,0 +1,21 @@
+//! What the tests of the syntax share: random trees, a plain printer, trees without places.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+pub mod entropy;
+pub mod gen_chain;
+pub mod gen_expr;
+pub mod gen_stmt;
+pub mod print;
+pub mod print_item;
+
+use braid_lang::ast::File;
+
+/// A tree as text without its spans, for comparison.
+pub fn without_spans(file: &File) -> String {
+    let mut text = format!("{file:?}");
+    while let Some(start) = text.find("Span {") {
+        let end = text[start..].find('}').map_or(text.len(), |at| start + at + 1);
+        text.replace_range(start..end, "_");
+    }
+    text
+}
