@@ -45,7 +45,7 @@ fn check_looks_into_the_files_that_chains_name() {
 #[test]
 fn check_reads_control_files() {
     let folder = Folder::edge();
-    folder.write("good", "+1 set f.most 7\n").write("bad", "+1 set f.most \"x\"\n");
+    folder.write("good", "+1 set f.most 7 B\n").write("bad", "+1 set f.most \"x\"\n");
     folder.braid(&["check", "chain.braid", "--control", "good"]).code(0);
     folder.braid(&["check", "chain.braid", "--control", "bad"]).code(1).warns("bad:1:15");
     folder.braid(&["check", "chain.braid", "--control", "none"]).code(3).warns("none");
@@ -101,12 +101,12 @@ fn actions_show_a_profile_for_each_function() {
         .code(0)
         .says("NF     SIP  DIP  SPORT  DPORT  Payload  Add/Rm  Drop  Create  Copy  State")
         .says(
-            "limit  R    R    R      R                      T                   seen/(ip.src) R/W",
+            "limit  R    R    R      R                       T                   seen/(ip.src) R/W",
         );
     let value = folder.braid(&["actions", "chain.braid", "--json"]).code(0).json();
     let profile = &value["functions"][0];
     assert_eq!(profile["function"], "limit");
-    assert_eq!(profile["drops"], json!(["too long"]));
+    assert_eq!(profile["drops"], json!(["seen full", "too long"]));
     assert_eq!(profile["writes"], json!([]));
     assert_eq!(profile["state"][0]["per"], "(ip.src)");
 }

@@ -84,11 +84,11 @@ fn state_and_events_are_written_as_json_lines() {
 #[test]
 fn control_changes_take_effect_at_their_time() {
     let folder = folder();
-    folder.write("c", "+1 set f.most 1500  # one second after the first packet\n");
+    folder.write("c", "+1 set f.most 1500 B  # one second after the first packet\n");
     let args = ["run", "chain.braid", "--in", "in.pcap", "--control", "c", "--json"];
     let report = folder.braid(&args).code(0).json();
     assert_eq!(report["drops"], json!([]), "the second packet, at the time of the change, passes");
-    folder.write("c", "+1.000000001 set f.most 1500\n");
+    folder.write("c", "+1.000000001 set f.most 1500 B\n");
     let report = folder.braid(&args).code(0).json();
     assert_eq!(report["drops"][0]["count"], 1);
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// A function that lets packets of at most `most` bytes pass and counts them by source.
 pub const LIMIT: &str = "\
-nf limit(most: u32 = 100, ok: rules) {
+nf limit(most: size = 100 B, ok: rules) {
   state seen: u32 per ip.src = 0, idle 60 s;
   match {
     forward and pkt.len <= most and has ip => { seen += 1; output; }

@@ -18,23 +18,23 @@ codes! {
 
     CHAIN_UNKNOWN_ARGUMENT = 504, Error, "unknown parameter",
     "An argument names a parameter that the function does not have. The head of the function lists its parameters.",
-    wrong: "nf limit(most: u32) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(mots: 1500); }",
-    right: "nf limit(most: u32) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(most: 1500); }";
+    wrong: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(mots: 1500 B); }",
+    right: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(most: 1500 B); }";
 
     CHAIN_MISSING_ARGUMENT = 505, Error, "missing argument",
     "A parameter without a default needs an argument wherever the function is used in a chain.",
-    wrong: "nf limit(most: u32) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(); }",
-    right: "nf limit(most: u32) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(most: 1500); }";
+    wrong: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(); }",
+    right: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(most: 1500 B); }";
 
     CHAIN_DUPLICATE_ARGUMENT = 506, Error, "argument given twice",
     "Each parameter takes one argument. Arguments without a name come first and stand for the parameters in order.",
-    wrong: "nf limit(most: u32) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(most: 1500, most: 9000); }",
-    right: "nf limit(most: u32) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(most: 1500); }";
+    wrong: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(most: 1500 B, most: 9000 B); }",
+    right: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(most: 1500 B); }";
 
     CHAIN_TOO_MANY_ARGUMENTS = 507, Error, "argument out of place",
     "Arguments without a name come before those with one and stand for the parameters in order; there cannot be more of them than parameters.",
-    wrong: "nf limit(most: u32) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(1500, 9000); }",
-    right: "nf limit(most: u32) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(1500); }";
+    wrong: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(1500 B, 9000 B); }",
+    right: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(1500 B); }";
 
     CHAIN_UNKNOWN_PORT = 508, Error, "unknown port",
     "Every function has the ports `left` and `right`; others are declared in it (`port dmz;`). Interfaces have no ports.",
