@@ -1,0 +1,137 @@
+//! Changes of configuration: what they do, and that refused ones change nothing.
+
+mod common;
+
+use braid_ir::chain::Change;
+use braid_ir::engine::Engine;
+use braid_ir::value::{Backend, ParamValue, Rule, RuleSet};
+use common::{Bench, LAN, WAN, from_port, line, nf};
+
+fn rule(port: u16, pass: bool) -> Rule {
+    Rule { sport: (port, port), ..Rule::any(pass) }
+}
+
+/// A filter by source port: 1 passes, by default nothing does.
+fn filter() -> Bench {
+    let model = nf(
+        "param ok: rules reason \"no\"",
+        "b0: v0:bool, v1:u32 = rules ok
+             branch v0, b1, b2
+         b1: output onward at row0
+         b2: drop \"no\" at row1",
+    );
+    let set = RuleSet { rules: vec![rule(1, true)], default_pass: false };
+    Bench::new(line(vec![(model, vec![ParamValue::Rules(set)])]))
+}
+
+#[test]
+fn change_holds_from_its_time_on() {
+    let model = nf_says_param();
+    let mut bench = Bench::new(line(vec![(model, vec![ParamValue::Scalar(1)])]));
+    bench.send(LAN, from_port(10, 1));
+    bench.control(20, 0, Change::Set(ParamValue::Scalar(2))).unwrap();
+    bench.send(LAN, from_port(20, 1));
+    assert_eq!(bench.events(), [(10, 1), (20, 2)]);
+    // Time has come to the change's: an earlier packet is processed then.
+    bench.control(50, 0, Change::Set(ParamValue::Scalar(3))).unwrap();
+    bench.send(LAN, from_port(30, 1));
+    assert_eq!(bench.events(), [(50, 3)]);
+}
+
+fn nf_says_param() -> std::sync::Arc<braid_ir::model::Model> {
+    nf(
+        "param p: u8 event SAYS { p: u8 }",
+        "b0: v0:u8 = param p
+             emit SAYS(v0)
+             output onward at row0",
+    )
+}
+
+#[test]
+fn value_of_another_type_is_refused() {
+    let model = nf_says_param();
+    let mut bench = Bench::new(line(vec![(model, vec![ParamValue::Scalar(1)])]));
+    for value in [ParamValue::Scalar(256), ParamValue::Str("x".to_owned())] {
+        assert!(bench.control(1, 0, Change::Set(value)).is_err());
+    }
+    assert!(bench.control(1, 9, Change::Set(ParamValue::Scalar(1))).is_err());
+    assert!(bench.control(1, 0, Change::RemoveRule(0)).is_err());
+    bench.send(LAN, from_port(1, 1));
+    assert_eq!(bench.events(), [(1, 1)]);
+}
+
+#[test]
+fn rules_come_and_go_with_their_counts() {
+    let mut bench = filter();
+    bench.send(LAN, from_port(1, 1)).send(LAN, from_port(1, 2));
+    assert_eq!(bench.left_by(), [WAN]);
+    bench.control(2, 0, Change::AddRule(0, rule(2, true))).unwrap();
+    bench.send(LAN, from_port(3, 2));
+    assert_eq!(bench.left_by(), [WAN]);
+    assert_eq!(bench.counters().nodes[0].rules[&0], [1, 1, 1]);
+    // In front of the one that lets port 1 pass; past the end is the end.
+    bench.control(4, 0, Change::AddRule(1, rule(1, false))).unwrap();
+    bench.control(4, 0, Change::AddRule(99, rule(3, true))).unwrap();
+    bench.send(LAN, from_port(5, 1)).send(LAN, from_port(5, 3));
+    assert_eq!(bench.left_by(), [WAN]);
+    assert_eq!(bench.counters().nodes[0].rules[&0], [1, 1, 1, 1, 1]);
+    bench.control(6, 0, Change::RemoveRule(1)).unwrap();
+    assert_eq!(bench.counters().nodes[0].rules[&0], [1, 1, 1, 1]);
+    assert!(bench.control(6, 0, Change::RemoveRule(3)).is_err());
+    let all = RuleSet { rules: vec![], default_pass: true };
+    bench.control(7, 0, Change::Set(ParamValue::Rules(all))).unwrap();
+    assert_eq!(bench.counters().nodes[0].rules[&0], [0]);
+}
+
+#[test]
+fn backends_go_down_come_and_leave() {
+    let model = nf(
+        "param bs: backends<{ addr: ip4, weight: u8 }> event SAYS { what: u8 }",
+        "b0: v0:u32 = len bs
+             v1:u8 = resize v0
+             emit SAYS(v1)
+             v2:u32 = const 1
+             v3:bool = up bs, v2
+             v4:u8 = resize v3
+             emit SAYS(v4)
+             output onward at row0",
+    );
+    let backend = |addr| Backend { columns: vec![addr, 1], up: true };
+    let value = ParamValue::Backends(vec![backend(10), backend(20)]);
+    let mut bench = Bench::new(line(vec![(model, vec![value])]));
+    let mut after = |change: Option<Change>| {
+        if let Some(change) = change {
+            bench.control(1, 0, change).unwrap();
+        }
+        bench.send(LAN, from_port(1, 1));
+        bench.events().into_iter().map(|(_, what)| what).collect::<Vec<_>>()
+    };
+    assert_eq!(after(None), [2, 1]);
+    assert_eq!(after(Some(Change::BackendUp(20, false))), [2, 0]);
+    assert_eq!(after(Some(Change::BackendUp(20, true))), [2, 1]);
+    assert_eq!(after(Some(Change::AddBackend(vec![30, 1]))), [3, 1]);
+    assert_eq!(after(Some(Change::BackendUp(20, false))), [3, 0]);
+    assert_eq!(after(Some(Change::RemoveBackend(20))), [2, 1], "30 has come up to number 1");
+    for change in [
+        Change::BackendUp(20, true),
+        Change::RemoveBackend(20),
+        Change::AddBackend(vec![40]),
+        Change::AddBackend(vec![40, 256]),
+    ] {
+        assert!(bench.control(2, 0, change).is_err());
+    }
+}
+
+#[test]
+fn what_is_due_runs_before_the_change() {
+    let model = common::nf_with(
+        "param p: u8 event SAYS { p: u8 }",
+        "b0: output onward at row0",
+        "every 10 { b0: v0:u8 = param p emit SAYS(v0) return }",
+    );
+    let mut bench = Bench::new(line(vec![(model, vec![ParamValue::Scalar(1)])]));
+    bench.send(LAN, from_port(0, 1));
+    bench.control(10, 0, Change::Set(ParamValue::Scalar(2))).unwrap();
+    bench.engine.advance(20, &mut bench.got);
+    assert_eq!(bench.events(), [(10, 1), (20, 2)]);
+}
