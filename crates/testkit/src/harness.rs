@@ -3,8 +3,15 @@
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
 use braid_ir::interp::Reference;
+use braid_lang::diag::{Diagnostics, Style, render};
+use braid_lang::sema::Env;
+use braid_lang::source::SourceMap;
+use braid_lang::{Loader, Unit};
 use braid_packet::Packet;
+use std::collections::BTreeMap;
 use std::path::Path;
+
+pub mod budget;
 
 /// In which form functions are compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,12 +22,86 @@ pub enum Form {
     Formatted,
 }
 
+/// Files in memory, then those on disk beside the file that names them.
+struct Files<'a>(&'a BTreeMap<String, String>);
+
+impl Loader for Files<'_> {
+    fn read(&self, path: &str, relative_to: &str) -> Result<Vec<u8>, String> {
+        if let Some(text) = self.0.get(path) {
+            return Ok(text.clone().into_bytes());
+        }
+        let folder = Path::new(relative_to).parent().unwrap_or(Path::new(""));
+        std::fs::read(folder.join(path)).map_err(|error| error.to_string())
+    }
+}
+
+/// The chain in a source text, with files beside it and the library's functions at hand.
+///
+/// # Errors
+/// All diagnostics, as text; or that there is not exactly one chain.
+pub fn compile(
+    source: &str,
+    files: &BTreeMap<String, String>,
+    form: Form,
+) -> Result<Chain, String> {
+    one_chain(unit("test.braid", source, files, form)?)
+}
+
 /// The chain in a file, with the library's functions at hand.
 ///
 /// # Errors
+/// As [`compile`].
+pub fn compile_file(path: &Path, form: Form) -> Result<Chain, String> {
+    let source = std::fs::read_to_string(path);
+    let source = source.map_err(|error| format!("{}: {error}", path.display()))?;
+    one_chain(unit(&path.to_string_lossy(), &source, &BTreeMap::new(), form)?)
+}
+
+fn one_chain(mut unit: Unit) -> Result<Chain, String> {
+    match (unit.chains.pop(), unit.chains.len()) {
+        (Some(chain), 0) => Ok(chain),
+        (Some(_), more) => Err(format!("expected one chain, found {}", more + 1)),
+        (None, _) => Err("there is no chain".to_owned()),
+    }
+}
+
+/// A program: all its functions and chains.
+///
+/// # Errors
 /// All diagnostics, as text.
-pub fn compile_file(path: &Path, _form: Form) -> Result<Chain, String> {
-    Err(format!("{}: not yet", path.display()))
+pub fn unit(
+    name: &str,
+    source: &str,
+    files: &BTreeMap<String, String>,
+    form: Form,
+) -> Result<Unit, String> {
+    let in_form = |text: &str| match form {
+        Form::AsWritten => Ok(text.to_owned()),
+        Form::Formatted => format(text),
+    };
+    let library: Vec<(&str, String)> = braid_nfs::all()
+        .iter()
+        .map(|nf| Ok((nf.name, in_form(nf.source)?)))
+        .collect::<Result<_, String>>()?;
+    let library: Vec<(&str, &str)> =
+        library.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let compiled = braid_lang::compile((name, &in_form(source)?), &library, &Files(files));
+    let errors = render(&compiled.diagnostics, &compiled.sources, PLAIN);
+    compiled.unit.ok_or(errors)
+}
+
+const PLAIN: Style = Style { color: false, ascii: true };
+
+/// The source as `braid fmt` prints it.
+///
+/// # Errors
+/// All diagnostics, as text.
+pub fn format(source: &str) -> Result<String, String> {
+    braid_lang::fmt::format(source).map_err(|diagnostics| {
+        let mut sources = SourceMap::new();
+        sources.add("test.braid", source);
+        render(&diagnostics, &sources, PLAIN)
+    })
 }
 
 /// The reference engine.
@@ -48,15 +129,20 @@ pub fn read_capture(path: &Path) -> Result<Vec<Packet>, String> {
     }
 }
 
-/// A line of a control file at a time.
+/// A line of a control file (what stands behind its time), for this time.
 ///
 /// # Errors
 /// What is wrong with the line.
-pub fn control(
-    _chain: &Chain,
-    _time_ns: u64,
-    line: &str,
-    _folder: &Path,
-) -> Result<Control, String> {
-    Err(format!("{line}: not yet"))
+pub fn control(chain: &Chain, time_ns: u64, line: &str, folder: &Path) -> Result<Control, String> {
+    let mut sources = SourceMap::new();
+    let text = format!("{}.{:09} {line}\n", time_ns / 1_000_000_000, time_ns % 1_000_000_000);
+    let file = sources.add(folder.join("case.txt").to_string_lossy(), text);
+    let mut diagnostics = Diagnostics::new();
+    let files = BTreeMap::new();
+    let env = Env { constants: &(), loader: &Files(&files), sources: &sources };
+    let changes = braid_lang::control::control(file, chain, &env, &mut diagnostics);
+    match changes.first() {
+        Some(change) if !diagnostics.has_errors() => Ok(change.resolve(0)),
+        _ => Err(render(&diagnostics, &sources, PLAIN)),
+    }
 }

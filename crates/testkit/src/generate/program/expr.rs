@@ -61,12 +61,14 @@ impl Exprs<'_> {
             Kind::Duration | Kind::Size | Kind::Bitrate => *self.rng.pick(&["+", "-"]),
             Kind::Uint | Kind::Port => match self.rng.below(9) {
                 0 => {
-                    let count = self.rng.range(1, u64::from(ty.width) - 1);
+                    let most =
+                        (u64::from(ty.width) - 1).min(u64::try_from(ty.max()).unwrap_or(127));
+                    let count = self.rng.range(1, most);
                     let shift = *self.rng.pick(&["<<", ">>"]);
                     return format!("({left} {shift} {count})");
                 }
                 1 => {
-                    let divisor = self.rng.range(1, 9);
+                    let divisor = self.rng.range(1, u64::try_from(ty.max()).unwrap_or(9).min(9));
                     let divide = *self.rng.pick(&["/", "%"]);
                     return format!("({left} {divide} {divisor})");
                 }

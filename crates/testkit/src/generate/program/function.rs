@@ -156,6 +156,10 @@ fn rows(text: &mut Text, stmts: &mut Stmts<'_>, mut uses: Vec<Use>) {
         let pred = row(stmts.rng, stmts.pieces, &start, &mut anchors, wanted);
         let Some(mut pred) = pred else { continue };
         pred.scope.exists.extend(used.exists);
+        // Where an entry exists, assigning it is never refused.
+        let tested = used.test.strip_prefix("exists s").and_then(|rest| rest.parse::<usize>().ok());
+        let assigned = used.lines.iter().filter_map(|line| state_of(line));
+        pred.scope.assigned.extend(assigned.chain(tested));
         text.line(&format!("{} => {{", pred.text));
         used.lines.iter().for_each(|line| text.line(line));
         for &state in &used.assigns {
@@ -176,6 +180,12 @@ fn rows(text: &mut Text, stmts: &mut Stmts<'_>, mut uses: Vec<Use>) {
     stmts.body(text, &mut scope);
     text.line("}");
     text.line("}");
+}
+
+/// The number of the state that a line assigns, if it does.
+fn state_of(line: &str) -> Option<usize> {
+    let (place, _) = line.split_once(" = ")?;
+    place.strip_prefix('s')?.parse().ok()
 }
 
 /// The rest of a row: statements and an end, or a match of its own.

@@ -81,6 +81,8 @@ pub(super) struct State {
     pub(super) default: bool,
     /// It lives with another table.
     pub(super) tied: bool,
+    /// At capacity, assignments are refused.
+    pub(super) refuses: bool,
     /// Its declaration.
     pub(super) text: String,
 }
@@ -128,6 +130,8 @@ pub(super) struct Scope {
     pub(super) lets: Vec<(String, Ty)>,
     /// Numbers of states without default whose entry is known to exist.
     pub(super) exists: Vec<usize>,
+    /// Numbers of states that were assigned on the way here.
+    pub(super) assigned: Vec<usize>,
     /// Fields that rows above have compared with constants.
     pub(super) compared: Vec<Field>,
     /// How deep statements are nested.

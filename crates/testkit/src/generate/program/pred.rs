@@ -9,6 +9,9 @@ use braid_ir::model::Kind;
 use braid_packet::{Field, Header};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The test of packets that come back from a queue.
+pub(super) const HELD: &str = "pkt.held";
+
 /// Header combinations that packets really have.
 const PROFILES: &[&[Header]] = &[
     &[],
@@ -34,8 +37,8 @@ const PROFILES: &[&[Header]] = &[
 pub(super) struct Anchors {
     /// For each field the next value that no row has named.
     next: BTreeMap<Field, u128>,
-    /// Tests that stand alone in a row.
-    tests: BTreeSet<String>,
+    /// The next packet length that no row has named.
+    length: u32,
 }
 
 /// A predicate and what is known behind it.
@@ -61,9 +64,13 @@ pub(super) fn row(
     };
     let mut inner = scope.clone();
     let tests = wanted.is_some();
-    if let Some((test, headers)) = wanted {
+    // What a queue gives back must not be told apart further: it has to leave some time.
+    let alone = matches!(&wanted, Some((test, _)) if test == HELD);
+    if let Some((test, mut headers)) = wanted {
+        if headers.is_empty() && !alone {
+            headers.push(*rng.pick(&[Header::Inet, Header::Eth, Header::Ip4]));
+        }
         if !test.is_empty() {
-            anchors.tests.insert(test.clone());
             atoms.push(test);
         }
         for header in headers {
@@ -78,17 +85,23 @@ pub(super) fn row(
             atoms.push(format!("has {}", header.name()));
         }
     }
-    let anchored = anchor(rng, &mut inner, anchors);
-    if anchored.is_none() && !tests {
-        return None;
+    match anchor(rng, &mut inner, anchors) {
+        _ if alone => {}
+        Some(anchored) => atoms.push(anchored),
+        None if tests => {
+            // Lengths are compared nowhere else by themselves.
+            let start = anchors.length;
+            anchors.length += 150;
+            atoms.push(format!("pkt.len in {start}..{}", start + 149));
+        }
+        None => return None,
     }
-    atoms.extend(anchored);
-    let mut extra = 0;
+    let mut extra = if alone { 2 } else { 0 };
     while extra < 2 && rng.one_in(2) {
         atoms.extend(soft(rng, pieces, &inner));
         extra += 1;
     }
-    if rng.one_in(5) {
+    if rng.one_in(5) && !alone {
         atoms.push(if rng.one_in(2) { "forward" } else { "backward" }.to_owned());
     }
     // What the row tests for, it does not also test against.
@@ -175,11 +188,12 @@ fn anchor(rng: &mut Rng, scope: &mut Scope, anchors: &mut Anchors) -> Option<Str
 /// A test that makes a row match less often, on nothing that rows are told apart by.
 fn soft(rng: &mut Rng, pieces: &Pieces, scope: &Scope) -> Option<String> {
     let fields: Vec<Field> = readable(&scope.headers)
-        .filter(|field| !scope.compared.contains(field) && of_field(*field) != BOOL)
+        .filter(|field| !ANCHORS.contains(field) && of_field(*field) != BOOL)
         .collect();
     match rng.below(7) {
-        0 => Some(Exprs { rng, pieces, scope }.condition())
-            .filter(|text| fields.iter().any(|field| text.starts_with(field.info().name))),
+        0 => Some(Exprs { rng, pieces, scope }.condition()).filter(|text| {
+            fields.iter().any(|field| text.split(' ').next() == Some(field.info().name))
+        }),
         1 => {
             let field = fields.get(rng.below(fields.len()))?;
             let ty = of_field(*field);
@@ -210,7 +224,11 @@ fn soft(rng: &mut Rng, pieces: &Pieces, scope: &Scope) -> Option<String> {
 }
 
 fn state_test(rng: &mut Rng, pieces: &Pieces, scope: &Scope) -> Option<String> {
-    let state = pieces.states.get(rng.below(pieces.states.len()))?;
+    let number = rng.below(pieces.states.len());
+    let state = pieces.states.get(number)?;
+    if scope.exists.contains(&number) || scope.assigned.contains(&number) {
+        return None;
+    }
     if matches!(state.per, Per::Types(_)) || !scope.has(&state.per.needs()) {
         return None;
     }

@@ -117,8 +117,10 @@ impl Stmts<'_> {
                 format!("{{ {} }}", parts.join(", "))
             }
         };
+        // An `else` is an error where the assignment cannot be refused.
+        let known = scope.assigned.contains(&number) || scope.exists.contains(&number);
         let refused = match self.rng.below(3) {
-            _ if state.per == Per::Global => "",
+            _ if state.per == Per::Global || !(state.refuses || state.tied) || known => "",
             0 => " else drop \"refused\"",
             1 => " else output",
             _ => "",
@@ -126,6 +128,7 @@ impl Stmts<'_> {
         text.line(&format!("{place} = {value}{refused};"));
         // Whatever was there may have been evicted.
         scope.exists.clear();
+        scope.assigned.push(number);
     }
 
     fn assign_tag(&mut self, text: &mut Text, scope: &mut Scope) {
@@ -174,6 +177,7 @@ impl Stmts<'_> {
         }
         scope.headers.retain(|header| yes.headers.contains(header) && no.headers.contains(header));
         scope.exists.retain(|state| yes.exists.contains(state) && no.exists.contains(state));
+        scope.assigned.extend(yes.assigned.iter().chain(&no.assigned));
     }
 
     /// Mirrors and new packets.

@@ -127,6 +127,7 @@ fn pool(rng: &mut Rng, draft: &mut Draft) {
         slots: vec![(String::new(), PORT)],
         default: false,
         tied: false,
+        refuses: full == "refuse",
         text: format!(
             "state {state}: port per flow, idle {idle}, capacity {capacity}, full {full};"
         ),
@@ -139,18 +140,16 @@ fn pool(rng: &mut Rng, draft: &mut Draft) {
         exists: Some(number),
         ..Use::default()
     });
-    draft.uses.push(Use {
-        headers: vec![Header::L4],
-        lines: vec![
-            format!("let {port} = take({name}) else drop \"pool empty\";"),
-            format!("{state} = {port} else {{"),
-            format!("release({name}, {port});"),
-            "drop \"table full\";".to_owned(),
-            "}".to_owned(),
-            format!("l4.sport = {port};"),
-        ],
-        ..Use::default()
-    });
+    let mut lines = vec![format!("let {port} = take({name}) else drop \"pool empty\";")];
+    if full == "refuse" {
+        lines.push(format!("{state} = {port} else {{"));
+        lines.push(format!("release({name}, {port});"));
+        lines.extend(["drop \"table full\";".to_owned(), "}".to_owned()]);
+    } else {
+        lines.push(format!("{state} = {port};"));
+    }
+    lines.push(format!("l4.sport = {port};"));
+    draft.uses.push(Use { headers: vec![Header::L4], lines, ..Use::default() });
     draft.expire.push((state.clone(), vec![format!("release({name}, {state});")]));
 }
 
@@ -209,7 +208,7 @@ fn queue(draft: &mut Draft) {
         return;
     }
     draft.queue = true;
-    let mut used = test("pkt.held".to_owned(), &[]);
+    let mut used = test(crate::generate::program::pred::HELD.to_owned(), &[]);
     used.first = true;
     draft.uses.push(used);
     let mut used = test(String::new(), &[Header::L4]);
@@ -229,6 +228,7 @@ fn timer(rng: &mut Rng, draft: &mut Draft) {
         slots: vec![(String::new(), U32)],
         default: true,
         tied: false,
+        refuses: false,
         text: format!("state {name}: u32 global = {};", rng.range(0, 20)),
     });
     draft.timers.push(types::duration(rng));

@@ -36,12 +36,14 @@ pub(super) fn table(rng: &mut Rng, draft: &mut Draft) {
         matches!(state.per, Per::Flow | Per::Biflow | Per::Fields(_)) && !state.tied
     });
     let parent = parent.filter(|_| !matches!(per, Per::Global) && rng.one_in(4));
-    let text = declaration(rng, &name, &per, &slots, default, parent.map(|at| format!("s{at}")));
+    let owner = parent.map(|at| draft.pieces.states[at].clone());
+    let text = declaration(rng, &name, &per, &slots, default, owner.as_ref());
     let needs = match &per {
         Per::Types(_) => keys.iter().map(|field| field.info().header).collect(),
         per => per.needs(),
     };
-    let state = State { name, per, slots, default, tied: parent.is_some(), text };
+    let refuses = !text.contains("evict_oldest");
+    let state = State { name, per, slots, default, tied: parent.is_some(), refuses, text };
     add_rows(rng, draft, &state, number, parent, &needs, keys);
     if state.per != Per::Global && rng.one_in(3) {
         draft.expire.push((state.name.clone(), Vec::new()));
@@ -64,7 +66,7 @@ fn declaration(
     per: &Per,
     slots: &[(String, Ty)],
     default: bool,
-    parent: Option<String>,
+    parent: Option<&State>,
 ) -> String {
     let ty = match slots {
         [(slot, ty)] if slot.is_empty() => types::name(*ty),
@@ -107,10 +109,10 @@ fn declaration(
     text + ";"
 }
 
-fn options(rng: &mut Rng, parent: Option<String>) -> String {
+fn options(rng: &mut Rng, parent: Option<&State>) -> String {
     let mut text = String::new();
     match parent {
-        Some(parent) => text += &format!(", lives with {parent}"),
+        Some(parent) => text += &format!(", lives with {}", parent.name),
         None => {
             if rng.one_in(2) {
                 text += &format!(", idle {}", types::duration(rng));
@@ -130,7 +132,9 @@ fn options(rng: &mut Rng, parent: Option<String>) -> String {
     if rng.one_in(2) {
         text += if rng.one_in(2) { ", full refuse" } else { ", full evict_oldest" };
     }
-    if rng.one_in(8) {
+    // Tables that live together are split together.
+    let sharded = parent.map_or(rng.one_in(8), |parent| parent.text.contains(", sharded"));
+    if sharded {
         text += ", sharded";
     }
     text

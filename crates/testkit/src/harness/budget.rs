@@ -1,0 +1,23 @@
+//! How many generated cases a test takes: few by default, more on request.
+
+use std::ops::Range;
+
+/// Seeds of a property's cases: `count` of them unless `BRAID_CASES` says how many, from
+/// `BRAID_SEED` on if it is set.
+///
+/// # Panics
+/// When a variable is set to something that is no number.
+#[must_use]
+pub fn seeds(count: u64) -> Range<u64> {
+    let start = number("BRAID_SEED").unwrap_or(0);
+    let count = number("BRAID_CASES").unwrap_or(count);
+    start..start.saturating_add(count)
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    match text.parse() {
+        Ok(number) => Some(number),
+        Err(_) => panic!("{variable}={text}: expected a number"),
+    }
+}

@@ -1,0 +1,150 @@
+//! What holds of the reference engine on generated chains with generated traffic.
+
+use braid_ir::chain::Chain;
+use braid_ir::model::Model;
+use braid_testkit::compare::difference;
+use braid_testkit::generate::program::{Options, Program, program, program_with};
+use braid_testkit::generate::traffic::stimuli;
+use braid_testkit::harness::{self, Form, budget};
+use braid_testkit::record::{Detail, Output, Stimulus, record};
+use braid_testkit::soundness::{Wrongness, complaint, wrongness};
+
+/// Stimuli for each chain.
+const STIMULI: usize = 150;
+
+fn compile(program: &Program, form: Form) -> Chain {
+    match harness::compile(&program.source, &program.files, form) {
+        Ok(chain) => chain,
+        Err(errors) => panic!("{program}\n{errors}"),
+    }
+}
+
+/// Calls `property` for generated chains with traffic; says the seed of one that fails.
+fn for_each_case(count: u64, property: impl Fn(u64, &Program, &Chain, &[Stimulus])) {
+    for seed in budget::seeds(count) {
+        let program = program(seed);
+        let chain = compile(&program, Form::AsWritten);
+        let stimuli = stimuli(&chain, seed, STIMULI);
+        property(seed, &program, &chain, &stimuli);
+    }
+}
+
+#[test]
+fn every_packet_is_accounted_for_after_every_step() {
+    for_each_case(120, |seed, program, chain, stimuli| {
+        let trace = record(harness::reference(chain).as_mut(), stimuli, Detail::Steps);
+        assert_eq!(trace.panic, None, "seed {seed}\n{program}");
+        let wrong = trace.counters.iter().position(|counters| !counters.balanced());
+        if let Some(step) = wrong {
+            panic!("seed {seed}, step {step}: {:?}\n{program}", trace.counters[step]);
+        }
+        let left: usize = trace
+            .outputs
+            .iter()
+            .flatten()
+            .filter(|output| matches!(output, Output::Packet(..)))
+            .count();
+        let counted: u64 = trace.counters.last().map_or(0, |last| last.out.values().sum());
+        assert_eq!(left as u64, counted, "seed {seed}\n{program}");
+    });
+}
+
+#[test]
+fn packets_leave_as_sound_as_they_came() {
+    for_each_case(120, |seed, program, chain, stimuli| {
+        let holds = chain.nodes.iter().any(|node| !node.model.queues.is_empty());
+        let mut engine = harness::reference(chain);
+        let mut arrived: Vec<Wrongness> = Vec::new();
+        for stimulus in stimuli {
+            // A held packet may leave later than those that came after it.
+            if !holds {
+                arrived.clear();
+            }
+            if let Stimulus::Packet(_, packet) = stimulus {
+                arrived.extend(wrongness(packet));
+            }
+            for output in braid_testkit::record::step(engine.as_mut(), stimulus) {
+                let Output::Packet(_, packet) = output else { continue };
+                if let Some(complaint) = complaint(&packet, &arrived) {
+                    panic!("seed {seed}: {complaint}\n{stimulus:?}\n{program}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn two_runs_are_equal() {
+    for_each_case(60, |seed, program, chain, stimuli| {
+        let first = record(harness::reference(chain).as_mut(), stimuli, Detail::Steps);
+        let second = record(harness::reference(chain).as_mut(), stimuli, Detail::Steps);
+        assert_eq!(difference(&first, &second), None, "seed {seed}\n{program}");
+    });
+}
+
+#[test]
+fn function_that_passes_everything_on_changes_nothing() {
+    for seed in budget::seeds(60) {
+        let plain = program(seed);
+        let chain = compile(&plain, Form::AsWritten);
+        // Behind the first function it could part neighbours with a priority.
+        let at = if chain.nodes.len() == 1 { 0 } else { chain.nodes.len() - 1 };
+        let longer = program_with(seed, Options { pass_through: Some(at) });
+        let long_chain = compile(&longer, Form::AsWritten);
+        assert_eq!(long_chain.nodes.len(), chain.nodes.len() + 1);
+        let stimuli = stimuli(&chain, seed, STIMULI);
+        let mut first = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
+        let mut second = record(harness::reference(&long_chain).as_mut(), &stimuli, Detail::End);
+        for counters in first.counters.iter_mut().chain(&mut second.counters) {
+            // The longer chain has one function more to count at.
+            counters.nodes.truncate(chain.nodes.len());
+        }
+        assert_eq!(difference(&first, &second), None, "seed {seed}\n{longer}");
+    }
+}
+
+/// The model with what depends on its layout in the file left out.
+fn without_lines(model: &Model) -> Model {
+    let mut model = model.clone();
+    for row in &mut model.rows {
+        row.line = 0;
+        row.text = row.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    }
+    model
+}
+
+#[test]
+fn formatting_keeps_the_meaning_and_is_done_after_once() {
+    for seed in budget::seeds(400) {
+        let program = program(seed);
+        let formatted = harness::format(&program.source).expect("formats");
+        let again = harness::format(&formatted).expect("formats again");
+        assert_eq!(formatted, again, "seed {seed}");
+        let before = compile(&program, Form::AsWritten);
+        let after = compile(&program, Form::Formatted);
+        for (a, b) in before.nodes.iter().zip(&after.nodes) {
+            assert_eq!(
+                without_lines(&a.model),
+                without_lines(&b.model),
+                "seed {seed}\n{formatted}"
+            );
+            assert_eq!(a.params, b.params, "seed {seed}");
+        }
+        assert_eq!(before.links, after.links);
+        assert_eq!(before.interfaces, after.interfaces);
+        assert_eq!((before.seed, before.workers), (after.seed, after.workers));
+        assert_eq!(before.policy, after.policy);
+    }
+}
+
+#[test]
+fn models_survive_their_text_form() {
+    for seed in budget::seeds(100) {
+        let program = program(seed);
+        for node in &compile(&program, Form::AsWritten).nodes {
+            let text = braid_ir::text::print(&node.model);
+            let again = braid_ir::text::parse(&text).expect("printed models parse");
+            assert_eq!(again, *node.model, "seed {seed}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+#![no_main]
+//! Capture files: whatever the bytes, whole packets come out and reading ends.
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let (packets, _, _) = braid_io::read_all(bytes);
+    for packet in packets.iter().take(64) {
+        assert!(packet.wire_len as usize >= packet.data().len());
+        let _ = packet.parse();
+    }
+});

@@ -1,0 +1,37 @@
+#![no_main]
+//! Rule, ClassBench, route, prefix and pattern files, and packet text.
+
+use braid_lang::import::{self, Family};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((kind, rest)) = bytes.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(rest) else { return };
+    match kind % 7 {
+        0 => {
+            if let Ok(set) = import::rules(text) {
+                // Rules print as they are read.
+                for rule in &set.rules {
+                    let again = import::parse_rule(&rule.to_string()).expect("a printed rule");
+                    assert_eq!((&again.addrs, again.proto, again.pass), (&rule.addrs, rule.proto, rule.pass));
+                }
+            }
+        }
+        1 => drop(import::classbench(text, true, false)),
+        2 => drop(import::routes(text)),
+        3 => drop(import::prefixes(text, Family::V4)),
+        4 => drop(import::prefixes(text, Family::V6)),
+        5 => {
+            if let Ok(set) = import::patterns(text) {
+                let _ = set.lowest_match(rest);
+            }
+        }
+        _ => {
+            if let Ok(spec) = braid_testkit::packet::parse(text) {
+                let frame = spec.frame();
+                let described = braid_testkit::packet::describe(&frame);
+                assert_eq!(described.frame(), frame);
+            }
+        }
+    }
+});
