@@ -24,8 +24,11 @@ pub fn parse(text: &str) -> std::result::Result<Model, TextError> {
     while !scan.eat("}") {
         declaration(&mut scan, &mut model, &mut partners)?;
     }
-    for (index, word) in partners {
-        model.state[index].lives_with = Some(state_named(&scan, &model, word)?);
+    for (index, word, place) in partners {
+        match state_named(&model, word) {
+            Some(partner) => model.state[index].lives_with = Some(partner),
+            None => return scan.error_at(place, format!("no state `{word}`")),
+        }
     }
     if scan.at_end() { Ok(model) } else { scan.error("expected nothing behind the model") }
 }
@@ -47,8 +50,9 @@ fn empty(name: String) -> Model {
     }
 }
 
-/// States that live with others, by number, and the names of those, which may come later.
-type Partners<'a> = Vec<(usize, &'a str)>;
+/// States that live with others, by number, and the names of those, which may be declared later,
+/// with their places.
+type Partners<'a> = Vec<(usize, &'a str, usize)>;
 
 fn declaration<'a>(
     scan: &mut Scan<'a>,
@@ -68,7 +72,7 @@ fn declaration<'a>(
         }
         "state" => {
             let (state, partner) = state(scan, model)?;
-            partners.extend(partner.map(|word| (model.state.len(), word)));
+            partners.extend(partner.map(|(word, place)| (model.state.len(), word, place)));
             model.state.push(state);
         }
         "queue" => {
@@ -104,7 +108,7 @@ fn declaration<'a>(
             let body = program(scan, model)?;
             model.timers.push(Timer { period, body });
         }
-        word => return scan.error(format!("`{word}` is not a declaration")),
+        word => return scan.wrong(format!("`{word}` is not a declaration")),
     }
     Ok(())
 }
@@ -137,18 +141,18 @@ fn event(scan: &mut Scan<'_>) -> Result<EventDecl> {
 
 fn state_ref(scan: &mut Scan<'_>, model: &Model) -> Result<StateId> {
     let word = scan.word()?;
-    state_named(scan, model, word)
-}
-
-fn state_named(scan: &Scan<'_>, model: &Model, word: &str) -> Result<StateId> {
-    match resolve("state", model.state.iter().map(|decl| &*decl.name), word) {
-        Some(state) => Ok(StateId(state)),
-        None => scan.error(format!("no state `{word}`")),
+    match state_named(model, word) {
+        Some(state) => Ok(state),
+        None => scan.wrong(format!("no state `{word}`")),
     }
 }
 
-/// A state, and the name of the one that it lives with.
-fn state<'a>(scan: &mut Scan<'a>, model: &Model) -> Result<(StateDecl, Option<&'a str>)> {
+fn state_named(model: &Model, word: &str) -> Option<StateId> {
+    resolve("state", model.state.iter().map(|decl| &*decl.name), word).map(StateId)
+}
+
+/// A state, and the name of the one that it lives with, with its place.
+fn state<'a>(scan: &mut Scan<'a>, model: &Model) -> Result<(StateDecl, Option<(&'a str, usize)>)> {
     let name = scan.name()?;
     scan.expect(":")?;
     let slots = columns(scan)?;
@@ -173,7 +177,7 @@ fn state<'a>(scan: &mut Scan<'a>, model: &Model) -> Result<(StateDecl, Option<&'
     loop {
         if scan.eat_word("lives") {
             scan.expect_word("with")?;
-            partner = Some(scan.word()?);
+            partner = Some((scan.word()?, scan.last()));
         } else if !state_option(scan, model, &mut state)? {
             return Ok((state, partner));
         }
@@ -192,7 +196,7 @@ fn state_option(scan: &mut Scan<'_>, model: &Model, state: &mut StateDecl) -> Re
         state.when_full = match scan.word()? {
             "refuse" => WhenFull::Refuse,
             "evict_oldest" => WhenFull::EvictOldest,
-            _ => return scan.error("expected `refuse` or `evict_oldest`"),
+            _ => return scan.wrong("expected `refuse` or `evict_oldest`"),
         };
     } else if scan.eat_word("tick") {
         state.tick = setting(scan, model)?;
@@ -226,6 +230,6 @@ pub(super) fn field(scan: &mut Scan<'_>) -> Result<Field> {
     let name = scan.dotted()?;
     match Field::by_name(name) {
         Some(field) => Ok(field),
-        None => scan.error(format!("no field `{name}`")),
+        None => scan.wrong(format!("no field `{name}`")),
     }
 }

@@ -47,18 +47,18 @@ impl Parser<'_, '_> {
     /// `v3:ip4`
     fn typed(&mut self) -> Result<ValueId> {
         let number = self.scan.id("v")?;
+        if number >= MAX_VALUES {
+            return self.scan.wrong("too many values");
+        }
         self.scan.expect(":")?;
         let ty = ty(self.scan)?;
-        if number >= MAX_VALUES {
-            return self.scan.error("too many values");
-        }
         let index = ValueId(number).index();
         if self.types.len() <= index {
             self.types.resize(index + 1, None);
         }
         match self.types[index].replace(ty) {
             Some(other) if other != ty => {
-                self.scan.error(format!("v{number} has another type elsewhere"))
+                self.scan.wrong(format!("v{number} has another type elsewhere"))
             }
             _ => Ok(ValueId(number)),
         }
@@ -97,7 +97,7 @@ impl Parser<'_, '_> {
         let word = self.scan.word()?;
         match resolve(prefix, names, word) {
             Some(index) => Ok(index),
-            None => self.scan.error(format!("no {what} `{word}`")),
+            None => self.scan.wrong(format!("no {what} `{word}`")),
         }
     }
 
@@ -139,7 +139,7 @@ impl Parser<'_, '_> {
         let place = (0..).zip(&self.model.reasons).find(|(_, reason)| **reason == text);
         match place {
             Some((index, _)) => Ok(ReasonId(index)),
-            None => self.scan.error(format!("no reason {text:?}")),
+            None => self.scan.wrong(format!("no reason {text:?}")),
         }
     }
 
@@ -167,7 +167,7 @@ impl Parser<'_, '_> {
                 let names = self.model.ports.iter().map(|name| &**name);
                 self.part("port", "port", names).map(|port| Dest::Port(PortId(port)))
             }
-            _ => self.scan.error("expected `onward`, `back` or `port`"),
+            _ => self.scan.wrong("expected `onward`, `back` or `port`"),
         }
     }
 
@@ -247,7 +247,7 @@ impl Parser<'_, '_> {
         match outs.as_slice() {
             [out] => self.one(name, *out),
             [a, b] => self.two(name, *a, *b),
-            _ => self.scan.error(format!("`{name}` is no operation with so many results")),
+            _ => self.scan.wrong(format!("`{name}` is no operation with so many results")),
         }
     }
 
@@ -309,7 +309,7 @@ impl Parser<'_, '_> {
             let word = scan.word()?;
             match resolve("param", model.params.iter().map(|decl| &*decl.name), word) {
                 Some(param) => Ok(EventArg::Param(ParamId(param))),
-                None => scan.error(format!("no parameter `{word}`")),
+                None => scan.wrong(format!("no parameter `{word}`")),
             }
         })?;
         Ok(Op::Emit { event, args })
@@ -318,7 +318,7 @@ impl Parser<'_, '_> {
     fn create(&mut self) -> Result<Op> {
         let word = self.scan.word()?;
         let Some(shape) = by_name(SHAPES, word) else {
-            return self.scan.error(format!("no shape `{word}`"));
+            return self.scan.wrong(format!("no shape `{word}`"));
         };
         self.scan.expect("{")?;
         let fields = self.scan.items("}", |scan| {
@@ -331,7 +331,7 @@ impl Parser<'_, '_> {
             "empty" => NewPayload::Empty,
             "quote" => NewPayload::Quote(self.scan.number()?),
             "same" => NewPayload::Same,
-            _ => return self.scan.error("expected `empty`, `quote` or `same`"),
+            _ => return self.scan.wrong("expected `empty`, `quote` or `same`"),
         };
         self.scan.expect_word("to")?;
         let port = self.dest()?;
@@ -393,7 +393,7 @@ impl Parser<'_, '_> {
                 Op::StatePut { ok: out, state, key, slot, value: self.comma_value()? }
             }
             "entries" => Op::StateLen { out, state: self.state()? },
-            _ => return self.scan.error(format!("`{name}` is no operation with one result")),
+            _ => return self.scan.wrong(format!("`{name}` is no operation with one result")),
         })
     }
 
@@ -406,7 +406,7 @@ impl Parser<'_, '_> {
             }
             "patterns" => Op::Patterns { found: a, number: b, param: self.param()? },
             "take" => Op::Take { ok: a, out: b, pool: self.param()? },
-            _ => return self.scan.error(format!("`{name}` is no operation with two results")),
+            _ => return self.scan.wrong(format!("`{name}` is no operation with two results")),
         })
     }
 
@@ -429,7 +429,7 @@ impl Parser<'_, '_> {
         let name = self.scan.dotted()?;
         match Header::by_name(name) {
             Some(header) => Ok(header),
-            None => self.scan.error(format!("no header `{name}`")),
+            None => self.scan.wrong(format!("no header `{name}`")),
         }
     }
 }

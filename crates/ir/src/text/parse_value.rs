@@ -17,7 +17,7 @@ pub(super) fn ty(scan: &mut Scan<'_>) -> Result<Ty> {
     }
     match word.strip_prefix('u').and_then(|digits| digits.parse().ok()) {
         Some(width) => Ok(Ty { kind: Kind::Uint, width }),
-        None => scan.error(format!("`{word}` is not a type")),
+        None => scan.wrong(format!("`{word}` is not a type")),
     }
 }
 
@@ -75,7 +75,7 @@ fn order(scan: &mut Scan<'_>) -> Result<PoolOrder> {
     let word = scan.word()?;
     match by_name(POOL_ORDERS, word) {
         Some(order) => Ok(order),
-        None => scan.error("expected `lowest`, `fifo` or `random`"),
+        None => scan.wrong("expected `lowest`, `fifo` or `random`"),
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) fn setting(scan: &mut Scan<'_>, model: &Model) -> Result<Setting> {
         None => scan.literal().map(Setting::Const),
         Some(word) => match resolve("param", model.params.iter().map(|p| &*p.name), word) {
             Some(param) => Ok(Setting::Param(ParamId(param))),
-            None => scan.error(format!("no parameter `{word}`")),
+            None => scan.wrong(format!("no parameter `{word}`")),
         },
     }
 }
@@ -155,7 +155,7 @@ fn routes(scan: &mut Scan<'_>) -> Result<RouteTable> {
         match u32::try_from(addr) {
             _ if six && len <= 128 => table.insert6(addr, len, hop),
             Ok(addr) if !six && len <= 32 => table.insert4(addr, len, hop),
-            _ => return scan.error("not a prefix"),
+            _ => return scan.wrong("not a prefix"),
         }
         Ok(())
     })?;

@@ -22,16 +22,32 @@ pub(super) type Result<T> = std::result::Result<T, TextError>;
 pub(super) struct Scan<'a> {
     text: &'a str,
     at: usize,
+    /// Where the word or number begins that was read last.
+    token: usize,
 }
 
 impl<'a> Scan<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, at: 0, token: 0 }
     }
 
-    /// An error at the place that was reached.
+    /// An error at the place that was reached: something else was expected there.
     pub(super) fn error<T>(&self, message: impl Into<String>) -> Result<T> {
-        let before = &self.text[..self.at];
+        self.error_at(self.at, message)
+    }
+
+    /// An error at the word or number that was read last: it is wrong.
+    pub(super) fn wrong<T>(&self, message: impl Into<String>) -> Result<T> {
+        self.error_at(self.token, message)
+    }
+
+    /// Where the word or number begins that was read last.
+    pub(super) fn last(&self) -> usize {
+        self.token
+    }
+
+    pub(super) fn error_at<T>(&self, at: usize, message: impl Into<String>) -> Result<T> {
+        let before = &self.text[..at];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Err(TextError {
             line: before.matches('\n').count() + 1,
@@ -74,6 +90,11 @@ impl<'a> Scan<'a> {
         if self.eat(punctuation) { Ok(()) } else { self.error(format!("expected `{punctuation}`")) }
     }
 
+    fn take(&mut self, text: &str) {
+        self.token = self.at;
+        self.at += text.len();
+    }
+
     fn run(&mut self, inside: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         &rest[..rest.find(|c| !inside(c)).unwrap_or(rest.len())]
@@ -88,7 +109,7 @@ impl<'a> Scan<'a> {
     pub(super) fn eat_word(&mut self, word: &str) -> bool {
         let found = self.peek_word() == word;
         if found {
-            self.at += word.len();
+            self.take(word);
         }
         found
     }
@@ -103,7 +124,7 @@ impl<'a> Scan<'a> {
         if word.is_empty() {
             return self.error("expected a word");
         }
-        self.at += word.len();
+        self.take(word);
         Ok(word)
     }
 
@@ -113,7 +134,7 @@ impl<'a> Scan<'a> {
         if word.is_empty() {
             return self.error("expected a name such as `ip.src`");
         }
-        self.at += word.len();
+        self.take(word);
         Ok(word)
     }
 
@@ -127,7 +148,7 @@ impl<'a> Scan<'a> {
         let text = self.run(|c| c.is_ascii_alphanumeric() || c == ':' || c == '.');
         match parse_word(text) {
             Some(value) => {
-                self.at += text.len();
+                self.take(text);
                 Ok(value)
             }
             None => self.error("expected a number, an address, `true` or `false`"),
@@ -145,18 +166,14 @@ impl<'a> Scan<'a> {
         if !is_word(text) {
             return None;
         }
-        self.at += text.len();
+        self.take(text);
         Some(text)
     }
 
     /// A number that fits the type.
     pub(super) fn number<T: TryFrom<Word>>(&mut self) -> Result<T> {
-        let place = self.at;
         let value = self.literal()?;
-        T::try_from(value).or_else(|_| {
-            self.at = place;
-            self.error("this number is too large here")
-        })
+        T::try_from(value).or_else(|_| self.wrong("this number is too large here"))
     }
 
     /// The number of something written as `v12`.
@@ -164,7 +181,7 @@ impl<'a> Scan<'a> {
         let word = self.peek_word();
         match super::names::numbered(prefix, word) {
             Some(number) => {
-                self.at += word.len();
+                self.take(word);
                 Ok(number)
             }
             None => self.error(format!("expected a number such as `{prefix}0`")),
@@ -180,6 +197,7 @@ impl<'a> Scan<'a> {
     /// Quoted bytes: text with the escapes `\n \r \t \0 \\ \" \' \xHH \u{H…}`.
     pub(super) fn bytes(&mut self) -> Result<Vec<u8>> {
         self.expect("\"")?;
+        self.token = self.at - 1;
         let mut out = Vec::new();
         loop {
             let Some(c) = self.text[self.at..].chars().next() else {
