@@ -58,8 +58,13 @@ struct Reader<'a> {
     sources: &'a SourceMap,
 }
 
-/// Looks at the rows of a match.
-pub fn check(rows: &[Row], constants: &dyn Constants, sources: &SourceMap) -> Cover {
+/// Looks at the rows of a match. `guards` are the headers that each row tests beside its predicate.
+pub fn check(
+    rows: &[Row],
+    guards: &[Vec<Header>],
+    constants: &dyn Constants,
+    sources: &SourceMap,
+) -> Cover {
     let reader = Reader { constants, sources };
     let mut cover = Cover::default();
     let mut earlier: Vec<(usize, Vec<Together>)> = Vec::new();
@@ -74,7 +79,10 @@ pub fn check(rows: &[Row], constants: &dyn Constants, sources: &SourceMap) -> Co
             cover.dead.push((at, Dead::Before(first)));
             continue;
         }
-        let Some(ways) = ways else { continue };
+        let Some(mut ways) = ways else { continue };
+        for way in &mut ways {
+            way.extend(guards.get(at).into_iter().flatten().map(|header| Atom::Has(*header)));
+        }
         let possible: Vec<Together> = ways.into_iter().filter(|way| !contradicts(way)).collect();
         if possible.is_empty() {
             cover.dead.push((at, Dead::Contradiction));

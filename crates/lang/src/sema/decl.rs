@@ -392,6 +392,9 @@ impl<'a> Lower<'a> {
             let names = (&decl.name, &with.name);
             return Some(format!("`{}` ends with `{}` and has no time-outs of its own", names.0, names.1));
         }
+        if decl.sharded != with.sharded {
+            return Some(format!("`{}` and `{}` must both be sharded, or neither", decl.name, with.name));
+        }
         let mut at = Some(other);
         for _ in 0..=self.model.state.len() {
             match at {

@@ -16,6 +16,7 @@ pub mod eval;
 mod expr;
 mod facts;
 mod files;
+mod guard;
 mod lower;
 mod module;
 mod names;

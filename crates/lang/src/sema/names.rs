@@ -183,11 +183,14 @@ impl<'a> Lower<'a> {
     /// Reads a field as it is now. The header must be known to be present, or (in an atom) is
     /// tested.
     pub fn read_field(&mut self, field: Field, span: crate::ast::Span) -> Option<(braid_ir::model::ValueId, Ty)> {
-        if let Mode::Expire(state) = self.mode {
-            return self.expired_key_field(state, field, span);
-        }
-        if !self.needs_packet(span) {
-            return None;
+        // Timers and ending entries have no packet, but they have a time.
+        if field != Field::PktTime {
+            if let Mode::Expire(state) = self.mode {
+                return self.expired_key_field(state, field, span);
+            }
+            if !self.needs_packet(span) {
+                return None;
+            }
         }
         let info = field.info();
         self.need_header(info.header, false, span, info.name)?;
@@ -195,7 +198,7 @@ impl<'a> Lower<'a> {
         let loaded = match self.b.facts.loaded(field, false) {
             Some(known) => known,
             None => {
-                let narrow = Ty { width: info.width, kind: ty.kind };
+                let narrow = if info.width == ty.width { ty } else { types::uint(info.width) };
                 let id = self.b.emit(narrow, |out| braid_ir::model::Op::Load { out, field });
                 self.b.facts.remember(field, false, id);
                 id

@@ -106,7 +106,7 @@ impl<'a> Lower<'a> {
     }
 
     fn program(&mut self, mode: Mode, body: &'a Block) -> Program {
-        self.begin(mode, Facts::default());
+        self.begin(mode, Facts::start());
         self.block(body);
         self.b.end(Term::Return);
         self.end_program()

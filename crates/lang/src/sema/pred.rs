@@ -5,7 +5,7 @@
 
 use braid_ir::model::{BinOp as IrBin, BlockId, CmpOp, Op, ParamTy, SetRef, Ty, ValueId};
 use braid_ir::value::IntervalSet;
-use braid_packet::Header;
+use braid_packet::{Field, Header};
 use braid_packet::field::HEADERS;
 
 use super::lower::{Binding, Lower, Value};
@@ -62,6 +62,7 @@ impl Lower<'_> {
                 self.predicate(b, yes, no);
             }
             ExprKind::Has(path) => self.has(path, yes, no),
+            ExprKind::Path(path) if self.is_forward(path) => self.forward(expr.span, yes, no),
             ExprKind::Exists(place) => {
                 let done = self.with_absent(Some(no), |this| this.exists(place, yes, no));
                 if done.is_none() {
@@ -69,6 +70,18 @@ impl Lower<'_> {
                 }
             }
             _ => self.atom(expr, yes, no),
+        }
+    }
+
+    fn is_forward(&self, path: &Path) -> bool {
+        matches!(path.parts.as_slice(), [word] if word.text == "forward"
+            && self.local("forward").is_none() && self.binding("forward").is_none())
+    }
+
+    fn forward(&mut self, span: Span, yes: BlockId, no: BlockId) {
+        match self.needs_packet(span).then(|| self.read_field(Field::PktBackward, span)).flatten() {
+            Some((backward, _)) => self.b.branch(backward, no, yes),
+            None => self.either(yes, no),
         }
     }
 
@@ -211,6 +224,10 @@ impl Lower<'_> {
     /// `ITEM in SET`
     fn membership(&mut self, item: &Expr, set: &Expr) -> Option<Truth> {
         if super::calls::is_word(item, "packet") {
+            // No rule matches what is not IP.
+            if self.needs_packet(item.span) {
+                self.need_header(Header::Inet, false, item.span, "packet in …")?;
+            }
             return self.rules(set).map(|(pass, _)| Truth::Value(pass));
         }
         if let Some(Binding::Param(param)) = self.bare(set) {

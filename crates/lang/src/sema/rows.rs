@@ -1,6 +1,7 @@
 //! Match tables: rows in order, the first that matches wins.
 
 use braid_ir::model::{Op, RowDecl, RowId, Term};
+use braid_packet::Header;
 
 use super::cover::{self, Dead};
 use super::lower::{Lower, Mode};
@@ -10,16 +11,21 @@ use crate::diag::{Diagnostic, codes};
 impl<'a> Lower<'a> {
     /// `match { … }`
     pub fn match_rows(&mut self, rows: &'a [Row], span: Span) {
-        let covered = self.check_rows(rows, span);
+        let guards: Vec<Vec<Header>> = rows.iter().map(|row| self.row_guards(row)).collect();
+        let covered = self.check_rows(rows, &guards, span);
         let entered = self.b.live();
         let done = self.b.block();
         let mut exits = Vec::new();
         for (at, row) in rows.iter().enumerate() {
             let (body, next) = (self.b.block(), self.b.block());
+            let matched = self.b.block();
             match &row.pred {
-                Some(pred) if covered != Some(at) => self.predicate(pred, body, next),
-                _ => self.b.jump(body, Vec::new()),
+                Some(pred) if covered != Some(at) => self.predicate(pred, matched, next),
+                _ => self.b.jump(matched, Vec::new()),
             }
+            self.b.start(matched);
+            self.with_absent(Some(next), |this| this.guard(&guards[at], row_head(row)));
+            self.b.jump(body, Vec::new());
             if entered && !self.b.reached(body) && !self.expanded() {
                 self.say(
                     Diagnostic::new(
@@ -53,6 +59,22 @@ impl<'a> Lower<'a> {
         self.exits = exits;
     }
 
+    /// Headers that a row tests beside its predicate. An `else` takes what comes.
+    fn row_guards(&self, row: &Row) -> Vec<Header> {
+        if row.pred.is_none() || self.mode != Mode::Packet {
+            return Vec::new();
+        }
+        self.guards(&row.body)
+    }
+
+    fn guard(&mut self, headers: &[Header], span: Span) {
+        for header in headers {
+            if !self.b.facts.is_touched(*header) {
+                let _ = self.need_header(*header, true, span, header.name());
+            }
+        }
+    }
+
     /// Whether this is an expansion or a round of a loop, where a row may well be dead.
     fn expanded(&self) -> bool {
         self.loops > 0 || !self.calls.is_empty()
@@ -60,8 +82,8 @@ impl<'a> Lower<'a> {
 
     /// Reports rows that cannot match and a missing `else`; gives the row with which `forward` and
     /// `backward` cover all packets.
-    fn check_rows(&mut self, rows: &[Row], span: Span) -> Option<usize> {
-        let found = cover::check(rows, &self.consts, self.sources);
+    fn check_rows(&mut self, rows: &[Row], guards: &[Vec<Header>], span: Span) -> Option<usize> {
+        let found = cover::check(rows, guards, &self.consts, self.sources);
         for (at, dead) in &found.dead {
             let head = row_head(&rows[*at]);
             let diagnostic = match dead {

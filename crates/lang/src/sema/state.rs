@@ -118,11 +118,12 @@ impl<'a> Lower<'a> {
                 let message = format!("`{name}` is global and has no key");
                 return self.fail(Diagnostic::new(codes::KEY_PARTS, message, span, ""));
             }
-            Granularity::Flow | Granularity::Biflow => {
-                let message = format!("`{name}` is per flow; its key cannot be written out");
+            // Which of its two writings would be meant?
+            Granularity::Biflow => {
+                let message = format!("`{name}` is per biflow; its key cannot be written out");
                 return self.fail(
                     Diagnostic::new(codes::KEY_PARTS, message, span, "")
-                        .help("use the implicit key, `[quoted]` or `[reverse]`"),
+                        .help("use the implicit key or `[quoted]`"),
                 );
             }
             other => key_types(other),

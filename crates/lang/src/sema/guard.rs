@@ -1,0 +1,105 @@
+//! What a row's body takes for granted: a body that begins with an entry under an implicit key is
+//! about packets that have this key, so the row matches only those.
+//!
+//! It begins with what stands before any `if`, `match`, loop, call or end. Fields used otherwise
+//! need a test that is written out.
+
+use braid_ir::model::StateId;
+use braid_packet::Header;
+
+use super::lower::{Binding, Lower};
+use super::state::key_fields;
+use super::walk::{self, Visitor};
+use crate::ast::{Block, Expr, ExprKind, Ident, Path, Stmt, StmtKind};
+
+impl Lower<'_> {
+    /// The headers that the implicit keys need with which a row's body begins.
+    pub fn guards(&self, body: &Block) -> Vec<Header> {
+        let mut keys = Keys { lower: self, states: Vec::new() };
+        for stmt in &body.stmts {
+            match &stmt.kind {
+                StmtKind::Assign { place, op, value, .. } => {
+                    if op.is_some() {
+                        walk::expr(place, &mut keys);
+                    } else {
+                        keys.place(place);
+                    }
+                    walk::expr(value, &mut keys);
+                }
+                StmtKind::Let { value, .. } => walk::expr(value, &mut keys),
+                StmtKind::Delete(place) => keys.place(place),
+                StmtKind::Emit { args, .. } => {
+                    args.iter().for_each(|(_, value)| walk::expr(value, &mut keys));
+                }
+                StmtKind::Mirror(_) | StmtKind::Error => {}
+                _ => break,
+            }
+        }
+        let mut headers: Vec<Header> = Vec::new();
+        for state in keys.states {
+            let Some(decl) = self.model.state.get(state.0 as usize) else { continue };
+            for field in key_fields(&decl.granularity) {
+                let header = field.info().header;
+                if !headers.contains(&header) {
+                    headers.push(header);
+                }
+            }
+        }
+        headers
+    }
+}
+
+/// Collects the states whose implicit key is used.
+struct Keys<'l, 'a> {
+    lower: &'l Lower<'a>,
+    states: Vec<StateId>,
+}
+
+impl Keys<'_, '_> {
+    fn name(&mut self, path: &Path) {
+        let Some(first) = path.parts.first() else { return };
+        if braid_packet::Field::by_name(&super::names::joined(path)).is_some()
+            || self.lower.local(&first.text).is_some()
+        {
+            return;
+        }
+        if let Some(Binding::State(state)) = self.lower.binding(&first.text) {
+            self.states.push(state);
+        }
+    }
+
+    /// The place of an assignment.
+    fn place(&mut self, place: &Expr) {
+        match &place.kind {
+            ExprKind::Path(path) => self.name(path),
+            ExprKind::Index(_, key) => key.iter().for_each(|part| walk::expr(part, self)),
+            ExprKind::Member(base, _) => self.place(base),
+            _ => {}
+        }
+    }
+}
+
+impl<'e> Visitor<'e> for Keys<'_, '_> {
+    fn stmt(&mut self, _stmt: &'e Stmt) -> bool {
+        false
+    }
+
+    fn expr(&mut self, expr: &'e Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Path(path) => self.name(path),
+            ExprKind::Index(_, key) => {
+                key.iter().for_each(|part| walk::expr(part, self));
+                return false;
+            }
+            // What is absent makes a predicate false; it takes nothing for granted.
+            ExprKind::If(..) => return false,
+            ExprKind::Call(name, _) if name.text == "len" => return false,
+            _ => return !super::expr::is_predicate(expr),
+        }
+        true
+    }
+
+    fn header(&mut self, _path: &'e Path) {}
+
+    fn call(&mut self, _name: &'e Ident) {}
+}

@@ -1,0 +1,64 @@
+//! The catalogue of messages: each wrong example gets its code, each right one compiles.
+
+use std::collections::BTreeMap;
+
+use braid_lang::diag::codes::{entries, example_files};
+use braid_lang::diag::{Entry, Style, render};
+use braid_lang::{Compiled, Loader, compile};
+
+/// The further files of an example.
+struct Beside(BTreeMap<String, String>);
+
+impl Loader for Beside {
+    fn read(&self, path: &str, _relative_to: &str) -> Result<Vec<u8>, String> {
+        self.0.get(path).map(|text| text.clone().into_bytes()).ok_or_else(|| "no such file".into())
+    }
+}
+
+fn compiled(example: &str) -> Compiled {
+    let mut files = example_files(example).into_iter();
+    let (_, root) = files.next().unwrap();
+    let beside = files.map(|(name, text)| (name.to_owned(), text)).collect();
+    compile(("example.braid", &root), &[], &Beside(beside))
+}
+
+/// Codes that `compile` itself gives; those of control files and others have tests of their own.
+fn checked() -> impl Iterator<Item = &'static Entry> {
+    entries().filter(|entry| matches!(entry.code.number(), 200..=499 | 600..=699))
+}
+
+#[test]
+fn wrong_examples_get_their_code() {
+    for entry in checked() {
+        let found = compiled(entry.wrong);
+        let codes: Vec<u16> = found.diagnostics.iter().map(|d| d.code.number()).collect();
+        assert!(
+            codes.contains(&entry.code.number()),
+            "{} gets {codes:?}:\n{}",
+            entry.code,
+            render(&found.diagnostics, &found.sources, Style::default())
+        );
+        assert!(found.unit.is_none(), "{}", entry.code);
+    }
+}
+
+#[test]
+fn wrong_examples_get_no_other_code() {
+    let several: Vec<String> = checked()
+        .filter(|entry| {
+            let found = compiled(entry.wrong);
+            found.diagnostics.iter().any(|d| d.code != entry.code)
+        })
+        .map(|entry| entry.code.to_string())
+        .collect();
+    assert!(several.is_empty(), "{several:?}");
+}
+
+#[test]
+fn right_examples_compile() {
+    for entry in checked() {
+        let found = compiled(entry.right);
+        let messages = render(&found.diagnostics, &found.sources, Style::default());
+        assert!(found.unit.is_some(), "{}:\n{messages}", entry.code);
+    }
+}
