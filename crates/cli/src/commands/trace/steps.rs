@@ -23,6 +23,7 @@ pub struct Walk {
 }
 
 /// One step.
+#[derive(PartialEq)]
 enum Step {
     Enter { node: u16, packet: String, backward: bool },
     Has { node: u16, header: Header, present: bool },
@@ -37,6 +38,7 @@ enum Step {
     Lost { reason: String },
 }
 
+#[derive(PartialEq)]
 enum What {
     Exists(bool),
     Get(Vec<Word>, bool),
@@ -139,7 +141,7 @@ pub fn text(number: u64, walk: &Walk, chain: &Chain) -> String {
         names.interface(walk.interface),
         walk.packet
     );
-    for step in &walk.steps {
+    for step in told_once(&walk.steps) {
         let _ = match names.step(step) {
             (true, line) => writeln!(text, "{line}"),
             (false, line) => writeln!(text, "  {line}"),
@@ -149,6 +151,22 @@ pub fn text(number: u64, walk: &Walk, chain: &Chain) -> String {
         let _ = writeln!(text, "and {} more steps", walk.left_out);
     }
     text
+}
+
+/// The steps without looks at what was seen before and has not changed since: each row of a match
+/// looks anew, which JSON keeps and people need not read.
+fn told_once(steps: &[Step]) -> Vec<&Step> {
+    let mut told: Vec<&Step> = Vec::with_capacity(steps.len());
+    let mut known = 0;
+    for step in steps {
+        match step {
+            Step::Has { .. } | Step::Read { .. } if told[known..].contains(&step) => continue,
+            Step::Enter { .. } | Step::Write { .. } | Step::Vlan { .. } => known = told.len() + 1,
+            _ => {}
+        }
+        told.push(step);
+    }
+    told
 }
 
 /// The walk as JSON.
