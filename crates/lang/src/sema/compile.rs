@@ -251,7 +251,7 @@ fn lower(
 ) -> Found {
     if function.stream {
         let mut found = Diagnostics::new();
-        stream::check(function, &mut found);
+        stream::check(function, sources, &mut found);
         let failed = found.has_errors();
         diags.extend(found);
         return if failed { Found::Broken } else { Found::Stream };

@@ -199,12 +199,13 @@ impl<'a> Lower<'a> {
         let (Some(slots), Some(granularity)) = (slots, granularity) else {
             return self.broken(&def.name);
         };
-        let default = def.default.as_ref().and_then(|expr| self.default(&slots, expr));
+        let mut default = def.default.as_ref().and_then(|expr| self.default(&slots, expr));
         let global = granularity == Granularity::Global;
         if global && def.default.is_none() {
             let message = format!("`{}` is global and has no default", def.name.text);
             let wrong = Diagnostic::new(codes::NEEDS_DEFAULT, message, def.name.span, "starts as?");
             self.say(wrong.help("write `= VALUE` behind `global`"));
+            default = Some(vec![Setting::Const(0); slots.len()]);
         }
         let capacity = if global { 1 } else { DEFAULT_CAPACITY };
         let mut decl = StateDecl {

@@ -108,7 +108,8 @@ pub struct Lower<'a> {
     pub rows: BTreeMap<(u32, u32, Option<RowId>), RowId>,
     /// Where control goes on behind a statement.
     pub exits: Vec<(Span, &'static str)>,
-    too_large: bool,
+    /// The function outgrew its limits, which is reported; what follows is not looked at.
+    pub too_large: bool,
 }
 
 impl<'a> Lower<'a> {

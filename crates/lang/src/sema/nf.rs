@@ -60,10 +60,14 @@ pub fn lower(
         }
     }
     let model = finish(lower.model);
-    unused::check(nf, &mut found);
+    unused::check(nf, sources, &mut found);
     let failed = found.has_errors();
     diags.extend(found);
-    if failed { None } else { Some(model) }
+    if failed {
+        return None;
+    }
+    debug_assert_eq!(braid_ir::verify::verify(&model), Ok(()), "{}", braid_ir::text::print(&model));
+    Some(model)
 }
 
 impl<'a> Lower<'a> {
@@ -78,7 +82,7 @@ impl<'a> Lower<'a> {
             })
             .collect();
         self.scoped(|this| this.statements(stmts.into_iter(), nf.head));
-        if self.b.live() {
+        if self.b.live() && !self.too_large {
             for (span, label) in std::mem::take(&mut self.exits) {
                 let message = "a packet may get here, and nothing says what becomes of it";
                 self.say(

@@ -279,6 +279,7 @@ impl<'a> Lower<'a> {
                 self.b.op(Op::StoreTag { tag, a });
                 Some(())
             }
+            Named::Local(Value::Wrong) => None,
             Named::Local(_) => self.not_assignable("locals keep their value", place.span),
             Named::Bound(Binding::Param(_)) => {
                 self.not_assignable("parameters are set by the chain", place.span)

@@ -6,6 +6,7 @@ use super::names::joined;
 use super::unused;
 use super::walk::{self, Visitor};
 use crate::ast::{Expr, ExprKind, Ident, Nf, NfItem, Path, Span, Stmt, StmtKind};
+use crate::source::SourceMap;
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 
 /// What a stream function knows of its stream.
@@ -14,7 +15,7 @@ const STREAM: &[&str] = &["stream.data", "stream.len", "stream.offset"];
 const ENDS: &[&str] = &["forward", "close", "reset"];
 
 /// Checks a stream function: that it has no packet operators, and that all is used.
-pub fn check(nf: &Nf, diags: &mut Diagnostics) {
+pub fn check(nf: &Nf, sources: &SourceMap, diags: &mut Diagnostics) {
     let mut found = Diagnostics::new();
     for item in &nf.items {
         match item {
@@ -46,7 +47,7 @@ pub fn check(nf: &Nf, diags: &mut Diagnostics) {
             NfItem::Const(_) | NfItem::State(_) => {}
         }
     }
-    unused::check(nf, &mut found);
+    unused::check(nf, sources, &mut found);
     diags.extend(found);
 }
 

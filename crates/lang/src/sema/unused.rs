@@ -10,7 +10,8 @@ use super::walk::{self, Visitor};
 use crate::ast::{
     Expr, ExprKind, FnBody, Ident, Nf, NfItem, Path, Span, StateDef, StateOption, Stmt, StmtKind,
 };
-use crate::diag::{Code, Diagnostic, Diagnostics, codes};
+use crate::diag::{Code, Diagnostic, Diagnostics, codes, did_you_mean};
+use crate::source::SourceMap;
 
 /// What a declared name is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,12 +41,34 @@ struct Uses<'a> {
     ports: BTreeMap<&'a str, (Span, bool)>,
     scopes: Vec<Vec<Local<'a>>>,
     unused: Vec<&'a Ident>,
+    /// Names as written that are unknown or declared twice.
+    troubled: Vec<&'a str>,
 }
 
-/// Reports what a function declares and never uses.
-pub fn check(nf: &Nf, diags: &mut Diagnostics) {
-    let mut uses =
-        Uses { names: BTreeMap::new(), ports: BTreeMap::new(), scopes: Vec::new(), unused: Vec::new() };
+fn troubled<'s>(sources: &'s SourceMap, diags: &Diagnostics) -> Vec<&'s str> {
+    let names = [
+        codes::UNKNOWN_NAME,
+        codes::UNKNOWN_FIELD,
+        codes::NOT_A_STATE,
+        codes::UNKNOWN_PORT,
+        codes::UNKNOWN_FUNCTION,
+        codes::UNKNOWN_QUEUE,
+        codes::DUPLICATE_NAME,
+    ];
+    let written = diags.iter().filter(|d| names.contains(&d.code)).map(|d| sources.slice(d.span()));
+    written.map(|text| text.split('.').next().unwrap_or(text)).collect()
+}
+
+/// Reports what a function declares and never uses. `diags` holds what was found so far: what a
+/// misspelt name may have meant is not reported again.
+pub fn check<'a>(nf: &'a Nf, sources: &'a SourceMap, diags: &mut Diagnostics) {
+    let mut uses = Uses {
+        names: BTreeMap::new(),
+        ports: BTreeMap::new(),
+        scopes: Vec::new(),
+        unused: Vec::new(),
+        troubled: troubled(sources, diags),
+    };
     uses.declare(nf);
     uses.scopes.push(Vec::new());
     for param in &nf.params {
@@ -168,10 +191,16 @@ impl<'a> Uses<'a> {
         }
     }
 
+    /// Whether a name may be meant by one that is reported.
+    fn meant(&self, name: &str) -> bool {
+        let mut troubled = self.troubled.iter();
+        troubled.any(|wrong| *wrong == name || did_you_mean(wrong, [name]).is_some())
+    }
+
     fn report(self, diags: &mut Diagnostics) {
         let mut found: Vec<(Code, String, Span)> = Vec::new();
         for (name, declared) in &self.names {
-            if name.starts_with('_') {
+            if name.starts_with('_') || self.meant(name) {
                 continue;
             }
             let used = declared.read || declared.written || declared.touched;
@@ -196,13 +225,13 @@ impl<'a> Uses<'a> {
             found.push((code, message, declared.span));
         }
         for (name, (span, used)) in &self.ports {
-            if !used && !name.starts_with('_') {
+            if !used && !name.starts_with('_') && !self.meant(name) {
                 let message = format!("the port `{name}` is never used");
                 found.push((codes::UNUSED_DECLARATION, message, *span));
             }
         }
         for name in &self.unused {
-            if !name.text.starts_with('_') {
+            if !name.text.starts_with('_') && !self.meant(&name.text) {
                 let message = format!("`{}` is never used", name.text);
                 found.push((codes::UNUSED_LOCAL, message, name.span));
             }

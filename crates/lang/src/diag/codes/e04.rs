@@ -48,8 +48,8 @@ codes! {
 
     TOO_LARGE = 410, Error, "the function is too large",
     "Loops are unrolled and functions of one's own are expanded where they are called. The result is limited to 65,536 operations, and nesting to 200 levels.",
-    wrong: "nf f() { if has ip { for i in 0..5000 { ip.ttl -= 1; } } output; }",
-    right: "nf f() { if has ip { for i in 0..50 { ip.ttl -= 1; } } output; }";
+    wrong: "nf f() { fn a(x: u8) -> u8 = x ^ x << 1 ^ x >> 1 ^ x << 2; fn b(x: u8) -> u8 = a(a(a(a(x)))); if has ip { for i in 0..1000 { ip.ttl = b(b(ip.ttl)); } } output; }",
+    right: "nf f() { fn a(x: u8) -> u8 = x ^ x << 1 ^ x >> 1 ^ x << 2; fn b(x: u8) -> u8 = a(a(a(a(x)))); if has ip { for i in 0..3 { ip.ttl = b(b(ip.ttl)); } } output; }";
 
     MIXED_STREAM = 411, Error, "packet and stream operators mixed",
     "A `stream nf` sees the bytes of a TCP stream, in `on open`, `on data` and `on close`, with stream.data, stream.len and stream.offset, and ends with forward, close or reset. A plain `nf` sees packets. Neither has the operators of the other (NFD §III).",
