@@ -86,7 +86,7 @@ impl Instance {
             let shards = if decl.sharded { self.shards.len() } else { 1 };
             for shard in &mut self.shards[..shards] {
                 let entry = Entry {
-                    key: Vec::new(),
+                    key: Arc::new([]),
                     slots: slots.clone(),
                     created_ns: 0,
                     last_seen_ns: 0,

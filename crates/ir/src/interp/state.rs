@@ -54,7 +54,7 @@ pub(super) fn end_group(env: &mut Env<'_>, root: EntryRef, cause: Cause) {
 fn run_expire(env: &mut Env<'_>, state: StateId, entry: Entry) {
     let model = env.instance.model.clone();
     if let Some((_, program)) = model.expire.iter().find(|(of, _)| *of == state) {
-        in_background(env.nested(), Role::Expire(entry.slots, entry.key), program);
+        in_background(env.nested(), Role::Expire(entry.slots, entry.key.to_vec()), program);
     }
 }
 
@@ -223,7 +223,7 @@ impl Run<'_> {
         let (now, shard, id) = (self.env.now, self.env.shard, *self.env.ids);
         *self.env.ids += 1;
         let entry = Entry {
-            key,
+            key: key.into(),
             slots,
             created_ns: now,
             last_seen_ns: now,

@@ -2,6 +2,7 @@
 
 use crate::model::{StateId, Word};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// Which entry of an instance: its table and its number, unique in a run and rising with creation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -13,7 +14,8 @@ pub(super) struct EntryRef {
 /// An entry.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    pub(super) key: Vec<Word>,
+    /// Shared with the table's index.
+    pub(super) key: Arc<[Word]>,
     pub(super) slots: Vec<Word>,
     pub(super) created_ns: u64,
     /// Holds for the whole group; kept at the entry that the others live with.
@@ -27,7 +29,7 @@ pub(super) struct Entry {
 /// A table. Keys come from the wire, hence the standard library's keyed hash.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Table {
-    by_key: HashMap<Vec<Word>, u64>,
+    by_key: HashMap<Arc<[Word]>, u64>,
     entries: BTreeMap<u64, Entry>,
 }
 
