@@ -36,6 +36,8 @@ mod walk;
 
 pub use compile::{Compiled, Unit, compile};
 
+use std::collections::BTreeMap;
+
 use crate::ast::Expr;
 use crate::source::SourceMap;
 
@@ -58,6 +60,12 @@ pub trait Constants {
 impl Constants for () {
     fn find(&self, _name: &str) -> Option<&Expr> {
         None
+    }
+}
+
+impl Constants for BTreeMap<String, Expr> {
+    fn find(&self, name: &str) -> Option<&Expr> {
+        self.get(name)
     }
 }
 
