@@ -99,6 +99,7 @@ fn report_reads_as_a_case() {
     };
     let report = compare(&chain, &reference, &broken, &packets()).expect_err("they differ");
     let text = report.to_string();
-    assert!(text.contains("20000ns lan: ip 10.0.0.1 > 9.9.9.9"), "{text}");
-    assert!(text.contains("ihl=3"), "{text}");
+    // A header of three words has no readable form.
+    let line = "20000ns lan: eth 02:00:00:00:00:01 > 02:00:00:00:00:02 type=2048 hex=43";
+    assert!(text.contains(line), "{text}");
 }

@@ -1,12 +1,13 @@
 //! What holds of the reference engine on generated chains with generated traffic.
 
 use braid_ir::chain::Chain;
+use braid_ir::engine::LOST_HOP_LIMIT;
 use braid_ir::model::Model;
 use braid_testkit::compare::difference;
 use braid_testkit::generate::program::{Options, Program, program, program_with};
 use braid_testkit::generate::traffic::stimuli;
 use braid_testkit::harness::{self, Form, budget};
-use braid_testkit::record::{Detail, Output, Stimulus, record};
+use braid_testkit::record::{Detail, Output, Stimulus, Trace, record};
 use braid_testkit::soundness::{Wrongness, complaint, wrongness};
 
 /// Stimuli for each chain.
@@ -95,6 +96,12 @@ fn function_that_passes_everything_on_changes_nothing() {
         let stimuli = stimuli(&chain, seed, STIMULI);
         let mut first = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
         let mut second = record(harness::reference(&long_chain).as_mut(), &stimuli, Detail::End);
+        // A packet that functions send to and fro meets its hop limit earlier in a longer chain.
+        let lost =
+            |trace: &Trace| trace.counters.iter().any(|c| c.lost.contains_key(LOST_HOP_LIMIT));
+        if lost(&first) || lost(&second) {
+            continue;
+        }
         for counters in first.counters.iter_mut().chain(&mut second.counters) {
             // The longer chain has one function more to count at.
             counters.nodes.truncate(chain.nodes.len());

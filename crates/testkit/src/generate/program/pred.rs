@@ -96,10 +96,12 @@ pub(super) fn row(
         }
         None => return None,
     }
-    let mut extra = if alone { 2 } else { 0 };
-    while extra < 2 && rng.one_in(2) {
+    if !alone && rng.one_in(2) {
         atoms.extend(soft(rng, pieces, &inner));
-        extra += 1;
+        // A second one that names a field again could contradict the first.
+        if rng.one_in(3) {
+            atoms.extend(state_test(rng, pieces, &inner));
+        }
     }
     if rng.one_in(5) && !alone {
         atoms.push(if rng.one_in(2) { "forward" } else { "backward" }.to_owned());
