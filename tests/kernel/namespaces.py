@@ -63,7 +63,8 @@ class Router:
                     "net.ipv4.conf.lan0.rp_filter=0", "net.ipv4.conf.wan0.rp_filter=0",
                     "net.ipv4.conf.all.send_redirects=0", "net.ipv4.conf.lan0.send_redirects=0",
                     "net.ipv4.conf.wan0.send_redirects=0",
-                    "net.ipv4.icmp_ratelimit=0", "net.ipv4.icmp_msgs_per_sec=1000000", *sysctls]
+                    "net.ipv4.icmp_ratelimit=0", "net.ipv4.icmp_msgs_per_sec=1000000",
+                    "net.ipv4.icmp_msgs_burst=1000000", *sysctls]
         if rules:
             sh("ip", "netns", "exec", self.name, "nft", "-f", "-", stdin=rules)
         for setting in settings:

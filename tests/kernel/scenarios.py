@@ -5,8 +5,9 @@ import struct
 
 from frames import addr, echo, icmp_error, ip4, tcp, udp
 
-LAN = [addr(f"10.0.{i}.{j}") for i in (0, 3) for j in (10, 11, 12)]
+LAN = [addr(f"10.0.{i}.{j}") for i in (3, 4) for j in (10, 11, 12)]
 WAN = [addr(f"192.0.2.{i}") for i in (1, 2)] + [addr(f"198.51.100.{i}") for i in (1, 7)]
+PUBLIC = addr("203.0.113.1")
 ROUTERS = {"lan": addr("10.0.9.9"), "wan": addr("198.51.100.254")}
 FIN, SYN, RST, PSH, ACK, URG = 1, 2, 4, 8, 16, 32
 
@@ -54,11 +55,11 @@ TCP_LIVES = [
 ]
 
 
-def life(rng, proto, opener):
+def life(rng, proto, opener, tcp_lives=TCP_LIVES):
     """The packets of one flow, in order."""
     talk = Talk(rng, proto, opener)
     if proto == "tcp":
-        return [talk.packet(first, rng, flags) for first, flags in rng.choice(TCP_LIVES)]
+        return [talk.packet(first, rng, flags) for first, flags in rng.choice(tcp_lives)]
     return [talk.packet(first, rng) for first in [True] + rng.choices([True, False], k=rng.randint(1, 6))]
 
 
@@ -85,10 +86,20 @@ def errors_about(rng, packets, share):
 
 
 def translated(rng, flows):
-    """For NAPT: flows opened from inside, with errors about them; and what no mapping is for."""
-    lives = [life(rng, rng.choice(["tcp", "udp", "icmp"]), "lan") for _ in range(flows)]
-    lives = [each for each in lives if each[0][0] == "lan"]
-    return list(errors_about(rng, interleaved(rng, lives), 0.1))
+    """For NAPT: flows opened from inside, with errors about them. TCP keeps to its rules: NAPT
+    does not track connections, the kernel does."""
+    lives = [life(rng, rng.choice(["tcp", "udp", "icmp"]), "lan", TCP_LIVES[:2]) for _ in range(flows)]
+    packets = []
+    for side, packet in errors_about(rng, interleaved(rng, lives), 0.1):
+        packets.append((side, packet))
+        if rng.random() < 0.1:
+            # Nobody asked for these.
+            make = rng.choice([lambda: udp(WAN[0], 53, PUBLIC, 65000, b"?"),
+                               lambda: tcp(WAN[1], 80, PUBLIC, 65001, SYN),
+                               lambda: echo(WAN[2], PUBLIC, 0, 65002, 1),
+                               lambda: icmp_error(WAN[3], PUBLIC, 3, 1, udp(PUBLIC, 65003, WAN[3], 53))])
+            packets.append(("wan", make()))
+    return packets
 
 
 def filtered(rng, flows):
@@ -105,7 +116,10 @@ def routed(rng, count):
         side = rng.choice(["lan", "wan"])
         here, there = (LAN, WAN) if side == "lan" else (WAN, LAN)
         src = rng.choice(here)
-        dst = rng.choice(there + here[:1] + [addr("172.31.0.1"), addr("127.0.0.1"), addr("0.0.0.1")])
+        dst = rng.choice(there + here[:1] + [addr("172.31.0.1"), addr("127.0.0.1"), addr("0.0.0.0")])
+        if dst == addr("172.31.0.1"):
+            # The kernel limits errors by the address they go to: one each.
+            src = src[:3] + bytes([len(packets) % 250 + 1])
         ip = {"ttl": rng.choice([0, 1, 2, 3, 64, 255]), "tos": rng.choice([0, 0x10, 0xB8]),
               "ident": rng.getrandbits(16), "df": rng.random() < 0.5}
         kind = rng.randrange(7)
