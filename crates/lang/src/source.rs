@@ -1,6 +1,7 @@
 //! Source files by number: what a `Span` points into, with line and column for messages.
 
 use crate::ast::Span;
+use crate::diag::{Diagnostic, codes};
 
 /// Largest source file in bytes; a longer one is refused with `FILE_TOO_LARGE`.
 pub const MAX_FILE_BYTES: usize = 4 << 20;
@@ -69,6 +70,23 @@ impl SourceMap {
         offset(self.files.len() - 1)
     }
 
+    /// Adds a file as read from disk. Where it is not UTF-8 text the finding says so, and the bytes
+    /// that are not stand as U+FFFD in the text.
+    pub fn add_bytes(
+        &mut self,
+        name: impl Into<String>,
+        bytes: &[u8],
+    ) -> (u32, Option<Diagnostic>) {
+        let wrong = std::str::from_utf8(bytes).err().map(|error| error.valid_up_to());
+        let file = self.add(name, String::from_utf8_lossy(bytes));
+        let found = wrong.map(|at| {
+            let span = Span { file, start: offset(at), end: offset(at) };
+            let message = "the file is not UTF-8 text";
+            Diagnostic::new(codes::NOT_UTF8, message, span, "first byte that is not")
+        });
+        (file, found)
+    }
+
     /// The file of that number.
     #[must_use]
     pub fn get(&self, file: u32) -> Option<&SourceFile> {
@@ -132,6 +150,15 @@ mod tests {
         assert_eq!(at(6), (2, 3));
         assert_eq!(at(8), (3, 1));
         assert_eq!(at(99), (3, 1));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_reported() {
+        let mut map = SourceMap::new();
+        let (file, found) = map.add_bytes("a", b"ab\xffc");
+        assert_eq!(found.map(|d| (d.code, d.span().start)), Some((codes::NOT_UTF8, 2)));
+        assert_eq!(map.get(file).unwrap().text(), "ab\u{fffd}c");
+        assert_eq!(map.add_bytes("b", b"fine").1, None);
     }
 
     #[test]

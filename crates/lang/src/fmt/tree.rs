@@ -174,12 +174,15 @@ impl Builder<'_> {
         };
         let first = self.pos;
         let mut to_block = Vec::new();
+        let mut after_block = false;
         while !self.line_ends(first) {
             if self.pos > first {
                 let between = self.between();
-                self.within_line(between, &mut line, &mut to_block);
+                let moved = if after_block { Some(&mut to_block) } else { None };
+                self.within_line(between, &mut line, moved);
             }
             let node = self.node(&mut to_block);
+            after_block |= matches!(node, Node::Block(_));
             line.nodes.push(node);
         }
         line.lead.extend(to_block);
@@ -191,22 +194,19 @@ impl Builder<'_> {
         next_line || matches!(self.kind(), Tok::RBrace | Tok::Eof)
     }
 
-    /// Comments in the middle of a line: short ones stay, others go in front of the line, or after
-    /// a block of it into the next one.
-    fn within_line(&self, between: Between, line: &mut Line, to_block: &mut Vec<Lead>) {
-        let after_block = line.nodes.iter().any(|node| matches!(node, Node::Block(_)));
-        let same = between.same.into_iter().map(|comment| Lead { comment, blank: false });
-        for (lead, stays) in
-            same.map(|l| (l, true)).chain(between.own.into_iter().map(|l| (l, false)))
-        {
-            if stays && self.is_note(lead.comment) {
-                line.nodes.push(Node::Note(lead.comment));
-            } else if after_block {
-                to_block.push(lead);
+    /// Comments in the middle of a line: short ones stay, others go in front of the line, or (after
+    /// a block of it) to `to_block`, which the next block takes.
+    fn within_line(&self, between: Between, line: &mut Line, to_block: Option<&mut Vec<Lead>>) {
+        let Line { lead, nodes, .. } = line;
+        let moved = to_block.unwrap_or(lead);
+        for comment in between.same {
+            if self.is_note(comment) {
+                nodes.push(Node::Note(comment));
             } else {
-                line.lead.push(lead);
+                moved.push(Lead { comment, blank: false });
             }
         }
+        moved.extend(between.own);
     }
 
     fn node(&mut self, to_block: &mut Vec<Lead>) -> Node {

@@ -67,9 +67,9 @@ impl Parser<'_> {
             Tok::Str => self.at_word("use"),
             _ => false,
         };
+        let starts = self.on_new_line() && named && FILE_ITEMS.contains(&self.word());
         // Indented ones of these words stand in functions.
-        let indented = self.column_of_token() > 0 && !self.at_nf_or_chain();
-        self.on_new_line() && named && FILE_ITEMS.contains(&self.word()) && !indented
+        starts && (self.column_of_token() == 0 || self.at_nf_or_chain())
     }
 
     fn column_of_token(&self) -> usize {
