@@ -10,6 +10,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("io", &["packet"]),
     ("tcp", &["packet"]),
     ("nfs", &[]),
+    ("traffic", &["packet", "io"]),
     ("ir", &["packet", "externs"]),
     ("lang", &["packet", "externs", "ir"]),
     ("compiler", &["packet", "externs", "ir"]),
@@ -23,7 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "packet", "externs", "ir", "io", "tcp", "lang", "compiler", "jit", "runtime", "nfs",
-            "control",
+            "control", "traffic",
         ],
     ),
     (

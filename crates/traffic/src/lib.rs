@@ -1,0 +1,93 @@
+//! Traffic made on purpose: expanded from templates, a capture repeated, synthetic flows.
+//!
+//! Every generator is a [`Traffic`]: it gives packets one at a time, in memory that doesn't depend
+//! on how many it gives. The same options and the same seed give the same bytes on every machine:
+//! random numbers and the two functions that need more than the four rules are computed here.
+#![forbid(unsafe_code)]
+
+mod arrivals;
+mod error;
+pub mod flows;
+mod permutation;
+mod prefix;
+mod random;
+pub mod repeat;
+pub mod template;
+mod write;
+mod yaml;
+
+pub use arrivals::Arrivals;
+pub use error::Error;
+pub use prefix::Prefix;
+pub use write::{Progress, Summary, write};
+
+use braid_packet::Packet;
+
+/// The time of the first packet unless another one is asked for: 2025-01-01T00:00:00Z.
+pub const START_NS: u64 = 1_735_689_600_000_000_000;
+
+/// Times end where those of pcap end, in the year 2106.
+pub const END_NS: u64 = u32::MAX as u64 * 1_000_000_000;
+
+/// A generator of packets.
+pub trait Traffic {
+    /// The next packet, or `None` at the end. Times never go back, unless those of a repeated
+    /// capture do.
+    ///
+    /// # Errors
+    /// When a limit is reached or an input can't be read any further.
+    fn next_packet(&mut self) -> Result<Option<Packet>, Error>;
+
+    /// Flows begun so far, both directions of one counted once; `None` when not counted.
+    fn flows(&self) -> Option<u64>;
+
+    /// How far it is.
+    fn progress(&self) -> Progress;
+}
+
+/// A point in time from decimal seconds since the epoch, with up to nine decimals.
+///
+/// # Errors
+/// Says what is expected.
+pub fn parse_time(text: &str) -> Result<u64, String> {
+    let expected = || {
+        format!(
+            "expected seconds since the epoch with at most nine decimals, before the year 2106, \
+             such as 1700000000.25; found `{text}`"
+        )
+    };
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(decimals) || decimals.len() > 9 {
+        return Err(expected());
+    }
+    let seconds: u64 = whole.parse().map_err(|_| expected())?;
+    let nanos: u64 = format!("{decimals:0<9}").parse().map_err(|_| expected())?;
+    let time = seconds.checked_mul(1_000_000_000).and_then(|time| time.checked_add(nanos));
+    time.filter(|time| *time <= END_NS).ok_or_else(expected)
+}
+
+/// A time later than another, unless it is past [`END_NS`].
+fn later(time_ns: u64, by_ns: u64) -> Result<u64, Error> {
+    time_ns.checked_add(by_ns).filter(|time| *time <= END_NS).ok_or(Error::End)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_to_the_nanosecond() {
+        assert_eq!(parse_time("0"), Ok(0));
+        assert_eq!(parse_time("1.5"), Ok(1_500_000_000));
+        assert_eq!(parse_time("1700000000.000000001"), Ok(1_700_000_000_000_000_001));
+        assert_eq!(parse_time("4294967295"), Ok(END_NS));
+    }
+
+    #[test]
+    fn times_that_are_none_are_refused() {
+        for text in ["", ".", "1.", ".5", "-1", "+1", "1e3", "1.0000000001", "4294967296", "now"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+    }
+}
