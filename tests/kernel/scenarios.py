@@ -15,16 +15,22 @@ FIN, SYN, RST, PSH, ACK, URG = 1, 2, 4, 8, 16, 32
 class Talk:
     """A flow between a host on each side; `opener` is the side that speaks first."""
 
-    def __init__(self, rng, proto, opener="lan"):
+    def __init__(self, rng, proto, opener, used):
         self.proto = proto
         self.opener = opener
-        inside, outside = rng.choice(LAN), rng.choice(WAN)
-        self.ends = (inside, outside) if opener == "lan" else (outside, inside)
-        # Few source ports, so that hosts clash; destination ports that rules tell apart.
-        self.ports = (rng.choice([1024, 5000, 5001, 40000]), rng.choice([53, 80, 443, 23, 8080]))
-        if proto == "icmp":
-            self.ports = (self.ports[0], self.ports[0])
         self.sequence = 0
+        # No two flows have the same ends (of a reused port the kernel thinks otherwise than an
+        # endpoint-independent mapping does); but few source ports, so that hosts clash.
+        while True:
+            inside, outside = rng.choice(LAN), rng.choice(WAN)
+            self.ends = (inside, outside) if opener == "lan" else (outside, inside)
+            self.ports = (rng.choice(range(1024, 1064)), rng.choice([53, 80, 443, 23, 8080]))
+            if proto == "icmp":
+                self.ports = (self.ports[0], self.ports[0])
+            key = (proto, frozenset([(self.ends[0], self.ports[0]), (self.ends[1], self.ports[1])]))
+            if key not in used:
+                used.add(key)
+                return
 
     def packet(self, first, rng, flags=ACK, **ip):
         """A packet of the opener (`first`) or of the other end, with the side it comes from."""
@@ -55,9 +61,9 @@ TCP_LIVES = [
 ]
 
 
-def life(rng, proto, opener, tcp_lives=TCP_LIVES):
+def life(rng, proto, opener, used, tcp_lives=TCP_LIVES):
     """The packets of one flow, in order."""
-    talk = Talk(rng, proto, opener)
+    talk = Talk(rng, proto, opener, used)
     if proto == "tcp":
         return [talk.packet(first, rng, flags) for first, flags in rng.choice(tcp_lives)]
     return [talk.packet(first, rng) for first in [True] + rng.choices([True, False], k=rng.randint(1, 6))]
@@ -88,7 +94,8 @@ def errors_about(rng, packets, share):
 def translated(rng, flows):
     """For NAPT: flows opened from inside, with errors about them. TCP keeps to its rules: NAPT
     does not track connections, the kernel does."""
-    lives = [life(rng, rng.choice(["tcp", "udp", "icmp"]), "lan", TCP_LIVES[:2]) for _ in range(flows)]
+    used = set()
+    lives = [life(rng, rng.choice(["tcp", "udp", "icmp"]), "lan", used, TCP_LIVES[:2]) for _ in range(flows)]
     packets = []
     for side, packet in errors_about(rng, interleaved(rng, lives), 0.1):
         packets.append((side, packet))
@@ -104,7 +111,8 @@ def translated(rng, flows):
 
 def filtered(rng, flows):
     """For the firewall: flows opened from both sides, and errors about them."""
-    lives = [life(rng, rng.choice(["tcp", "tcp", "udp", "icmp"]), rng.choice(["lan", "lan", "wan"]))
+    used = set()
+    lives = [life(rng, rng.choice(["tcp", "tcp", "udp", "icmp"]), rng.choice(["lan", "lan", "wan"]), used)
              for _ in range(flows)]
     return list(errors_about(rng, interleaved(rng, lives), 0.1))
 
@@ -119,7 +127,7 @@ def routed(rng, count):
         dst = rng.choice(there + here[:1] + [addr("172.31.0.1"), addr("127.0.0.1"), addr("0.0.0.0")])
         if dst == addr("172.31.0.1"):
             # The kernel limits errors by the address they go to: one each.
-            src = src[:3] + bytes([len(packets) % 250 + 1])
+            side, src = "lan", b"\x0a\x4d" + struct.pack("!H", len(packets))
         ip = {"ttl": rng.choice([0, 1, 2, 3, 64, 255]), "tos": rng.choice([0, 0x10, 0xB8]),
               "ident": rng.getrandbits(16), "df": rng.random() < 0.5}
         kind = rng.randrange(7)
