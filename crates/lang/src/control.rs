@@ -162,7 +162,10 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn unknown_verb(&mut self, verb: Piece<'_>, verbs: &[&str]) {
-        self.expected(codes::CONTROL_LINE, &verbs.join(", "), verb, verbs);
+        let quoted: Vec<String> = verbs.iter().map(|verb| format!("`{verb}`")).collect();
+        let (last, others) = quoted.split_last().map_or(("", &[][..]), |(l, o)| (l.as_str(), o));
+        let expected = format!("{} or {last}", others.join(", "));
+        self.expected(codes::CONTROL_LINE, &expected, verb, verbs);
     }
 
     /// `FUNCTION.PARAM`

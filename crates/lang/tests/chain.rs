@@ -377,3 +377,15 @@ fn packets_that_enter_between_parallel_functions_are_an_error() {
         path a <-> f <-> g <-> b; link d -> g; policy { Priority(f > g); }";
     error(body, "E0810", "packets enter between `f` and `g`");
 }
+
+#[test]
+fn chains_beyond_the_limits_are_errors_and_those_at_them_are_not() {
+    let row = |count: usize| vec!["pass()"; count].join(" -> ");
+    assert_eq!(chain(&format!("path {};", row(1024))).unwrap().nodes.len(), 1024);
+    let found = errors(&format!("path {};", row(1025)));
+    assert!(found.iter().any(|m| m.starts_with("E0520")), "{found:#?}");
+    let names: Vec<String> = (0..257).map(|at| format!("i{at}")).collect();
+    let interfaces: String = names.iter().map(|name| format!("interface {name}; ")).collect();
+    let found = errors(&format!("{interfaces} path {};", names.join(" -> ")));
+    assert!(found.iter().any(|m| m.starts_with("E0520")), "{found:#?}");
+}

@@ -16,7 +16,10 @@ pub(super) fn values(
     scope: &mut Scope<'_>,
     diags: &mut Diagnostics,
 ) -> Vec<ParamValue> {
+    let reported = diags.len();
     let given = assign(model, function, args, diags);
+    // A misspelt name is why its parameter has no value.
+    let misspelt = diags.len() > reported;
     let mut values = Vec::with_capacity(model.params.len());
     let mut missing = Vec::new();
     for (param, arg) in model.params.iter().zip(given) {
@@ -33,7 +36,7 @@ pub(super) fn values(
             (None, None) => missing.push(format!("`{}`", param.name)),
         }
     }
-    if !missing.is_empty() {
+    if !missing.is_empty() && !misspelt {
         let message = format!("`{}` lacks {}", function.text, missing.join(", "));
         let help = format!("write `{}({}: …)`", function.text, missing[0].trim_matches('`'));
         diags.push(

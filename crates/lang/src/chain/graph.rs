@@ -20,18 +20,19 @@ struct Vertex {
     backward: bool,
 }
 
-/// Reports everything that is wrong with the graph.
-pub(super) fn check(draft: &Draft<'_>, diags: &mut Diagnostics) {
+/// Reports everything that is wrong with the graph. False where it is not known as a whole: where
+/// a link is missing because of an error that is reported, or a model is unknown, what follows from
+/// the rest would only confuse.
+pub(super) fn check(draft: &Draft<'_>, diags: &mut Diagnostics) -> bool {
     let graph = Graph::new(draft);
-    graph.interfaces(diags);
-    // Where a link is missing because of an error that is reported, or a model is unknown, what
-    // follows from the rest would only confuse.
     if diags.has_errors() || draft.nodes.iter().any(|node| node.model.is_none()) {
-        return;
+        return false;
     }
+    graph.interfaces(diags);
     graph.unlinked(diags);
     graph.unreachable(diags);
     graph.loops(diags);
+    true
 }
 
 /// For each function, those that come after it for forward packets.

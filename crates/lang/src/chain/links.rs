@@ -133,13 +133,25 @@ fn end<'a>(
 }
 
 /// The function's name for the first instance in place, then `name_2` and so on.
-fn free_name(draft: &Draft<'_>, function: &str) -> String {
-    let taken = |name: &str| draft.end_names().any(|other| other == name);
-    if !taken(function) {
-        return function.to_owned();
+fn free_name(draft: &mut Draft<'_>, function: &str) -> String {
+    if draft.taken.is_empty() {
+        let declared: Vec<String> = draft.end_names().map(String::from).collect();
+        draft.taken.extend(declared.into_iter().map(|name| (name, 1)));
     }
-    let numbered = (2..).map(|number: u32| format!("{function}_{number}"));
-    numbered.into_iter().find(|name| !taken(name)).unwrap_or_default()
+    let mut number = draft.taken.get(function).copied().unwrap_or(0);
+    let name = loop {
+        number += 1;
+        let name = match number {
+            1 => function.to_owned(),
+            _ => format!("{function}_{number}"),
+        };
+        if !draft.taken.contains_key(&name) {
+            break name;
+        }
+    };
+    draft.taken.insert(function.to_owned(), number);
+    draft.taken.insert(name.clone(), 1);
+    name
 }
 
 fn unknown_end(draft: &Draft<'_>, name: &Ident, scope: &Scope<'_>) -> Diagnostic {
@@ -280,15 +292,16 @@ fn linked_twice(draft: &mut Draft<'_>, diags: &mut Diagnostics) {
             continue;
         };
         let name = source_name(draft, link.source);
-        let message = if before.sink == link.sink {
-            format!("`{name}` is linked to the same place twice")
+        let (message, help) = if before.sink == link.sink {
+            (format!("`{name}` is linked to the same place twice"), "remove one of the links")
         } else {
-            format!("`{name}` is linked to two places")
+            let help = "a function sends one packet to several places by ports of its own";
+            (format!("`{name}` is linked to two places"), help)
         };
         diags.push(
             Diagnostic::new(codes::LINKED_TWICE, message, link.span, "and here")
                 .label(before.span, "linked here")
-                .help("a function sends one packet to several places by ports of its own"),
+                .help(help),
         );
     }
     draft.links = kept;

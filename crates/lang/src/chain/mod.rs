@@ -82,8 +82,8 @@ pub fn resolve(
     let mut draft = Draft::new(chain);
     nodes::declare(&mut draft, scope, &mut found);
     links::link(&mut draft, scope, &mut found);
-    graph::check(&draft, &mut found);
-    let (policy, priorities) = policy::check(&draft, &mut found);
+    let is_whole = graph::check(&draft, &mut found);
+    let (policy, priorities) = policy::check(&draft, is_whole, &mut found);
     settings(&mut draft, scope, &mut found);
     let failed = found.has_errors() || draft.broken();
     diags.extend(found);
@@ -94,6 +94,8 @@ pub fn resolve(
 struct Draft<'a> {
     ast: &'a ast::Chain,
     names: FxHashMap<&'a str, End>,
+    /// Names that instances in place cannot have, each with the number that was last put behind it.
+    taken: FxHashMap<String, u32>,
     interfaces: Vec<Interface>,
     nodes: Vec<Node>,
     links: Vec<Link>,
@@ -138,6 +140,7 @@ impl<'a> Draft<'a> {
         Self {
             ast,
             names: FxHashMap::default(),
+            taken: FxHashMap::default(),
             interfaces: Vec::new(),
             nodes: Vec::new(),
             links: Vec::new(),

@@ -18,17 +18,24 @@ struct Rule {
     span: Span,
 }
 
-/// Checks the policy and gives its rules, and the pairs that run in parallel.
+/// Checks the policy and gives its rules, and the pairs that run in parallel. Rules that agree with
+/// each other are compared with the links, if these are whole.
 pub(super) fn check(
     draft: &Draft<'_>,
+    links_are_whole: bool,
     diags: &mut Diagnostics,
 ) -> (Vec<ir::PolicyRule>, Vec<ir::Priority>) {
     let rules = resolve(draft, diags);
     let policy = Policy { draft, rules: &rules, after: graph::after(draft) };
-    policy.cycles(diags);
-    policy.positions(diags);
-    policy.orders_and_path(diags);
-    policy.priorities(diags);
+    let mut found = Diagnostics::new();
+    policy.cycles(&mut found);
+    policy.positions(&mut found);
+    policy.parallel_orders(&mut found);
+    if links_are_whole && !found.has_errors() {
+        policy.orders_and_path(&mut found);
+        policy.neighbours(&mut found);
+    }
+    diags.extend(found);
     let priorities = rules.iter().filter_map(|rule| match rule.rule {
         ir::PolicyRule::Priority(winner, loser) => Some(ir::Priority { winner, loser }),
         _ => None,
@@ -273,7 +280,8 @@ impl Policy<'_, '_> {
             .help("change the rule or the path")
     }
 
-    fn priorities(&self, diags: &mut Diagnostics) {
+    /// Functions that run in parallel have no order.
+    fn parallel_orders(&self, diags: &mut Diagnostics) {
         use ir::PolicyRule::{Order, Priority};
         for (a, b) in self.pairs() {
             let (pair, order) = match (a.rule, b.rule) {
@@ -287,8 +295,12 @@ impl Policy<'_, '_> {
                 diags.push(self.conflict(codes::PRIORITY_AGAINST_ORDER, a, b, why));
             }
         }
+    }
+
+    /// Functions that run in parallel are neighbours, and hold no packets.
+    fn neighbours(&self, diags: &mut Diagnostics) {
         for rule in self.rules {
-            if let Priority(winner, loser) = rule.rule {
+            if let ir::PolicyRule::Priority(winner, loser) = rule.rule {
                 if let Some(diagnostic) = self.apart(*rule, winner, loser) {
                     diags.push(diagnostic);
                 }
