@@ -90,6 +90,26 @@ pub fn unit(
     compiled.unit.ok_or(errors)
 }
 
+/// Chains in `crates/testkit/chains` with all functions of the library, with limits so small that
+/// traffic reaches them: name of the file, and chain.
+///
+/// # Errors
+/// When a file cannot be read or compiled.
+pub fn library_chains() -> Result<Vec<(String, Chain)>, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("chains");
+    let entries = std::fs::read_dir(&folder).map_err(|error| error.to_string())?;
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == "braid"));
+    paths.sort();
+    paths
+        .into_iter()
+        .map(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            Ok((name, compile_file(&path, Form::AsWritten)?))
+        })
+        .collect()
+}
+
 const PLAIN: Style = Style { color: false, ascii: true };
 
 /// The source as `braid fmt` prints it.

@@ -62,7 +62,7 @@ impl Stmts<'_> {
             8 => self.assign_tag(text, scope),
             9 => self.let_and_use(text, scope),
             10 | 11 if scope.depth < 3 => self.branch(text, scope),
-            12 => self.emission(text, scope),
+            12 | 15 => self.emission(text, scope),
             13 => self.vlan(text, scope),
             14 => self.emit(text, scope),
             _ if self.rng.one_in(3) => self.rounds(text, scope),

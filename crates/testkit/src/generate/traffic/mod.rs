@@ -14,7 +14,7 @@ use crate::convert::packet_of;
 use crate::harness;
 use crate::packet::{Eth, Icmp, Layer, Spec};
 use crate::record::{Output, Stimulus, step};
-use braid_ir::chain::Chain;
+use braid_ir::chain::{Chain, Source};
 use braid_packet::{Header, Packet};
 use flow::Flow;
 use std::collections::VecDeque;
@@ -126,14 +126,28 @@ impl<'a> Traffic<'a> {
             84..87 => Some((self.interface(), mangle::odd(&mut self.rng, &self.boundaries))),
             _ => self.flow_again(),
         };
-        let (interface, spec) = made.unwrap_or_else(|| self.new_flow());
+        let (mut interface, spec) = made.unwrap_or_else(|| self.new_flow());
+        if !self.is_linked(interface) {
+            interface = self.interface();
+        }
         let spec = self.dress(spec);
         if self.rng.one_in(16) { self.fragmented(interface, &spec) } else { (interface, spec) }
     }
 
+    /// An interface, most of the time one that packets can come in by.
     fn interface(&mut self) -> u16 {
         let count = self.chain.interfaces.len();
-        u16::try_from(self.rng.below(count)).unwrap_or(0)
+        let any = u16::try_from(self.rng.below(count)).unwrap_or(0);
+        if self.is_linked(any) || self.rng.one_in(20) {
+            return any;
+        }
+        let all = 0..u16::try_from(count).unwrap_or(u16::MAX);
+        all.into_iter().find(|&at| self.is_linked(at)).unwrap_or(any)
+    }
+
+    /// Whether packets that come in at an interface get anywhere.
+    fn is_linked(&self, interface: u16) -> bool {
+        self.chain.links.iter().any(|(from, _)| *from == Source::Interface(interface))
     }
 
     fn new_flow(&mut self) -> (u16, Spec) {
@@ -154,9 +168,10 @@ impl<'a> Traffic<'a> {
         let flow = self.flows.get_mut(at)?;
         let forward = flow.next_is_forward(&mut self.rng);
         let spec = flow.packet(&mut self.rng, &self.boundaries, forward);
-        let other = (usize::from(flow.interface) + 1) % interfaces.max(1);
+        let own = flow.interface;
+        let other = (usize::from(own) + 1) % interfaces.max(1);
         let back = u16::try_from(other).unwrap_or(0);
-        Some((if forward { flow.interface } else { back }, spec))
+        Some((if forward { own } else { back }, spec))
     }
 
     /// A packet of a flow's first side again, with one value of its headers changed to one beside
