@@ -3,11 +3,12 @@
 use std::panic::PanicHookInfo;
 
 use crate::answer::BUG;
+use crate::output::tell;
 
 /// Makes every panic, on any thread, end the process with [`BUG`] and a line for a report.
 pub fn install() {
     std::panic::set_hook(Box::new(|info| {
-        eprintln!("{}", report(info));
+        tell(report(info) + "\n");
         std::process::exit(i32::from(BUG));
     }));
 }

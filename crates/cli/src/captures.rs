@@ -43,9 +43,13 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Opens a file and reads its first packet.
+    /// Opens a file, or standard input for `-`, and reads its first packet.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let mut reader = CaptureReader::open(path).map_err(|why| Failure::file(path, why))?;
+        let reader = match path.as_os_str() == "-" {
+            true => CaptureReader::new(std::io::stdin()),
+            false => CaptureReader::open(path),
+        };
+        let mut reader = reader.map_err(|why| Failure::file(path, why))?;
         let first = Some(reader.next_packet());
         Ok(Self { reader, first })
     }

@@ -17,6 +17,7 @@ use braid_lang::{Compiled, Loader, Unit, compile, parse};
 use serde_json::Value;
 
 use crate::answer::Failure;
+use crate::output::tell;
 
 /// Largest file of the language.
 pub const MAX_BYTES: usize = braid_lang::source::MAX_FILE_BYTES;
@@ -71,7 +72,7 @@ pub fn program(path: &Path) -> Result<Program, Failure> {
         return Err(program.failure());
     }
     if !program.found.is_empty() {
-        eprint!("{}", program.rendered());
+        tell(program.rendered());
     }
     Ok(program)
 }

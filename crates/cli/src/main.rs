@@ -18,7 +18,7 @@ use clap::Parser;
 use serde_json::json;
 
 use answer::{BAD_FILE, Failure};
-use output::Output;
+use output::{Output, tell};
 
 /// Network functions written once, chained by policy, run over captures.
 ///
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     };
     match output.failure() {
         Some(why) => {
-            eprintln!("braid: standard output: {why}");
+            tell(format!("braid: standard output: {why}\n"));
             ExitCode::from(BAD_FILE)
         }
         None => ExitCode::from(code),
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 }
 
 fn fail(failure: &Failure, output: &Output) -> u8 {
-    eprintln!("braid: {}", failure.text.trim_end());
+    tell(format!("braid: {}\n", failure.text.trim_end()));
     if output.json {
         let mut value = json!({ "error": failure.text.trim_end() });
         if let Some(diagnostics) = &failure.diagnostics {

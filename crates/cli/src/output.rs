@@ -6,6 +6,17 @@ use std::io::{self, ErrorKind, Write};
 
 use serde::Serialize;
 
+/// Tells the person something on standard error. Where nobody can be told, nobody is.
+pub fn tell(text: impl AsRef<str>) {
+    let mut err = io::stderr().lock();
+    let _ = err.write_all(text.as_ref().as_bytes()).and_then(|()| err.flush());
+}
+
+/// A warning on standard error.
+pub fn warn(text: impl std::fmt::Display) {
+    tell(format!("braid: warning: {text}\n"));
+}
+
 /// Where results go.
 pub struct Output {
     /// Whether the person asked for JSON.

@@ -3,6 +3,8 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use braid_io::{PacketSource, ReadError, Warning};
+use braid_packet::Packet;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A progress bar over bytes, hidden unless a person looks at it.
@@ -13,6 +15,11 @@ impl Progress {
     pub fn bytes(total: u64, what: &str) -> Self {
         let template = "{msg} [{bar:32}] {bytes}/{total_bytes} {eta}";
         Self::new(total, what, template)
+    }
+
+    /// For work of which only the share that is done means something.
+    pub fn share(total: u64, what: &str) -> Self {
+        Self::new(total, what, "{msg} [{bar:32}] {percent}% {eta}")
     }
 
     fn new(total: u64, what: &str, template: &str) -> Self {
@@ -37,5 +44,44 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// Packets between two looks at how far a source is.
+const PERIOD: u64 = 1024;
+
+/// A source that shows how far it is.
+pub struct Shown<'a, S> {
+    source: &'a mut S,
+    what: &'static str,
+    bar: Option<Progress>,
+    packets: u64,
+}
+
+impl<'a, S: PacketSource> Shown<'a, S> {
+    /// Shows how far `source` is.
+    pub fn new(source: &'a mut S, what: &'static str) -> Self {
+        Self { source, what, bar: None, packets: 0 }
+    }
+}
+
+impl<S: PacketSource> PacketSource for Shown<'_, S> {
+    fn next_packet(&mut self) -> Result<Option<Packet>, ReadError> {
+        self.packets += 1;
+        if self.packets.is_multiple_of(PERIOD)
+            && let Some(now) = self.source.progress()
+        {
+            let bar = self.bar.get_or_insert_with(|| Progress::bytes(now.total, self.what));
+            bar.set(now.read);
+        }
+        self.source.next_packet()
+    }
+
+    fn warning(&self) -> Option<Warning> {
+        self.source.warning()
+    }
+
+    fn progress(&self) -> Option<braid_io::Progress> {
+        self.source.progress()
     }
 }

@@ -202,3 +202,19 @@ fn full_disk_is_an_error() {
     let output = command().arg("explain").stdout(full).output().expect("the command starts");
     assert_eq!(output.status.code(), Some(3));
 }
+
+#[test]
+fn full_or_closed_standard_error_changes_nothing() {
+    let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else { return };
+    let status = command().args(["nfs", "natp"]).stderr(full).status().expect("the command starts");
+    assert_eq!(status.code(), Some(2));
+}
+
+#[test]
+fn captures_come_from_standard_input_too() {
+    let folder = folder();
+    let input = std::fs::File::open(folder.path("in.pcap")).expect("the capture");
+    let mut diff = command();
+    diff.args(["diff", "-", "in.pcap"]).stdin(input).current_dir(folder.path("."));
+    assert_eq!(diff.output().expect("the command starts").status.code(), Some(0));
+}

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::answer::{Answer, Outcome};
 use crate::load::{self, Choice};
-use crate::output::Output;
+use crate::output::{Output, tell};
 
 /// Check a file: functions, chains, policy, and the files that chains name
 #[derive(clap::Args)]
@@ -39,7 +39,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
             "diagnostics": program.diagnostics(),
         }));
     } else {
-        eprint!("{}", program.rendered());
+        tell(program.rendered());
         let count = |number: usize, what: &str| match number {
             1 => format!("1 {what}"),
             _ => format!("{number} {what}s"),

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::captures::Capture;
-use crate::output::Output;
+use crate::output::{Output, warn};
+use crate::progress::Shown;
 use crate::table::count;
 
 /// Compare two captures packet by packet, field by field; exit code 0 when they are equal, 1 when
@@ -31,11 +32,11 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let paths = [&args.a, &args.b];
     let (mut a, mut b) = (Capture::open(&args.a)?, Capture::open(&args.b)?);
     let options = Options { ignore_time: args.ignore_time, limit: args.limit };
-    let found = compare(&mut a, &mut b, options)
+    let found = compare(&mut Shown::new(&mut a, "packets"), &mut b, options)
         .map_err(|(at, why)| Failure::file(paths[at.min(1)], why))?;
     for (path, capture) in paths.iter().zip([&a, &b]) {
         if let Some(warning) = braid_io::PacketSource::warning(capture) {
-            eprintln!("braid: warning: {}: {warning}", path.display());
+            warn(format!("{}: {warning}", path.display()));
         }
     }
     if output.json {

@@ -12,7 +12,7 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::captures::{self, Inputs};
 use crate::engines;
 use crate::load::{self, Choice};
-use crate::output::Output;
+use crate::output::{Output, warn};
 use crate::progress::Progress;
 use crate::summary::summary;
 
@@ -61,7 +61,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         write_state(path, &chain, engine.as_ref())?;
     }
     for warning in &done.warnings {
-        eprintln!("braid: warning: {warning}");
+        warn(warning);
     }
     if output.json {
         output.value(&report::report(&chain, &done));
