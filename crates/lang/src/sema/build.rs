@@ -4,9 +4,7 @@
 //! them know. `finish` leaves out blocks that nothing reaches, joins chains of blocks, and puts the
 //! rest in topological order.
 
-use braid_ir::model::{
-    Block, BlockId, Op, ParamId, Program, Target, Term, Ty, ValueId, Word,
-};
+use braid_ir::model::{Block, BlockId, Op, ParamId, Program, Target, Term, Ty, ValueId, Word};
 
 use super::facts::{Facts, KeyPart};
 use super::order;

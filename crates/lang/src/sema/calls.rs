@@ -2,14 +2,14 @@
 
 use braid_externs::ops;
 use braid_externs::signature::{ParamKind, ResultKind, Signature, Width};
-use braid_ir::model::{BinOp as IrBin, CmpOp, Op, ParamId, ParamTy, StateId, Ty, ValueId};
+use braid_ir::model::{BinOp as IrBin, CmpOp, Op, ParamId, ParamTy, Ty, ValueId};
 use braid_packet::{Field, Header};
 
-use super::expr::scalar_ty;
-use super::lower::{Binding, Frame, Lower, Value};
-use super::types::{self, BOOL, PORT, Type, U32, U128, uint};
+use super::expr::{describe, scalar_ty};
+use super::lower::{Binding, Lower, Value};
+use super::types::{self, BOOL, PORT, U32, U128, uint};
 use super::{arith, say};
-use crate::ast::{Arg, BinOp, Expr, ExprKind, FnBody, FnDef, Ident, Span};
+use crate::ast::{Arg, BinOp, Expr, ExprKind, FnBody, Ident, Span};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 
 /// What is built in, beside casts and operators.
@@ -150,7 +150,8 @@ impl<'a> Lower<'a> {
         match <[&Expr; N]>::try_from(exprs) {
             Ok(exprs) => Some(exprs),
             Err(found) => {
-                let message = format!("`{name}` takes {N} arguments, found {}", found.len());
+                let takes = say::count(N, "argument");
+                let message = format!("`{name}` takes {takes}, found {}", found.len());
                 self.fail(Diagnostic::new(codes::WRONG_ARGUMENTS, message, span, ""))
             }
         }
@@ -167,7 +168,7 @@ impl<'a> Lower<'a> {
             (Some(_), Value::Scalar(id, from)) => {
                 Some(Value::Scalar(self.clamp(*id, *from, ty), ty))
             }
-            _ => self.fail(say::expected_type("a single value", "something else", arg.span)),
+            _ => self.fail(say::expected_type("a single value", describe(&value), arg.span)),
         }
     }
 
@@ -200,9 +201,7 @@ impl<'a> Lower<'a> {
     fn length(&mut self, args: &[Arg], span: Span) -> Option<Value> {
         let [arg] = self.arguments(args, span, "len")?;
         let id = match self.bare(arg) {
-            Some(Binding::State(state)) => {
-                self.b.emit(U32, |out| Op::StateLen { out, state })
-            }
+            Some(Binding::State(state)) => self.b.emit(U32, |out| Op::StateLen { out, state }),
             Some(Binding::Param(param)) if self.is_list(param) => {
                 self.b.emit(U32, |out| Op::ListLen { out, param })
             }
@@ -251,14 +250,32 @@ impl<'a> Lower<'a> {
                 self.resolve(path)?;
             }
         }
-        let message = format!("expected a parameter of type {wanted}");
-        self.fail(Diagnostic::new(codes::WRONG_NAME, message, expr.span, "is none"))
+        let (found, label) = self.describe(expr);
+        let message = format!("expected a parameter of type {wanted}, found {found}");
+        self.fail(Diagnostic::new(codes::WRONG_NAME, message, expr.span, label))
+    }
+
+    /// What an expression is, in words, and what to say beside it.
+    fn describe(&self, expr: &Expr) -> (String, String) {
+        let what = match self.bare(expr) {
+            Some(Binding::Param(param)) => {
+                let ty = self.model.params.get(param.0 as usize).map(|decl| &decl.ty);
+                format!("one of type {}", ty.map_or_else(String::new, types::param_name))
+            }
+            Some(Binding::State(_)) => "a state".into(),
+            Some(Binding::Const(_)) => "a constant".into(),
+            Some(Binding::Tag(_)) => "a tag".into(),
+            Some(Binding::Queue(_)) => "a queue".into(),
+            Some(Binding::Fn(_)) => "a function".into(),
+            None => "something else".into(),
+        };
+        let label = format!("this is {what}");
+        (what, label)
     }
 
     fn up(&mut self, args: &[Arg], span: Span) -> Option<Value> {
         let [backends, index] = self.arguments(args, span, "up")?;
-        let param =
-            self.special(backends, "backends", |ty| matches!(ty, ParamTy::Backends(_)))?;
+        let param = self.special(backends, "backends", |ty| matches!(ty, ParamTy::Backends(_)))?;
         let index = self.typed(index, U32)?;
         let id = self.b.emit(BOOL, |out| Op::BackendUp { out, param, index });
         Some(Value::Scalar(id, BOOL))
@@ -430,7 +447,7 @@ impl<'a> Lower<'a> {
         if !self.needs_packet(span) {
             return None;
         }
-        self.need_header(Header::Inet, true, span, if both { "biflow" } else { "flow" })?;
+        self.need_header(Header::Inet, true, span, if both { "`biflow`" } else { "`flow`" })?;
         let version = self.entry_field(Field::InetVersion, uint(8));
         let src = self.entry_field(Field::InetSrc, U128);
         let dst = self.entry_field(Field::InetDst, U128);
@@ -448,9 +465,8 @@ impl<'a> Lower<'a> {
         let ports = cmp(self, CmpOp::Le, sport, dport);
         let tie = self.bin(BOOL, IrBin::And, equal, ports);
         let keep = self.bin(BOOL, IrBin::Or, less, tie);
-        let pick = |this: &mut Self, ty, a, b| {
-            this.b.emit(ty, |out| Op::Select { out, cond: keep, a, b })
-        };
+        let pick =
+            |this: &mut Self, ty, a, b| this.b.emit(ty, |out| Op::Select { out, cond: keep, a, b });
         let (low, high) = (pick(self, U128, src, dst), pick(self, U128, dst, src));
         let (lport, hport) = (pick(self, PORT, sport, dport), pick(self, PORT, dport, sport));
         into.extend([version, low, high, proto, lport, hport]);
@@ -465,120 +481,6 @@ impl<'a> Lower<'a> {
         let id = self.b.emit(ty, |out| Op::LoadEntry { out, field });
         self.b.facts.remember(field, true, id);
         id
-    }
-
-    /// Expands a function of one's own: binds the arguments, runs `inner` on its body.
-    pub fn expand<T>(
-        &mut self,
-        def: &'a FnDef,
-        args: &[Arg],
-        span: Span,
-        inner: impl FnOnce(&mut Self) -> Option<T>,
-    ) -> Option<T> {
-        if self.calls.iter().any(|name| *name == def.name.text) {
-            let message = format!("`{}` calls itself", def.name.text);
-            return self.fail(
-                Diagnostic::new(codes::RECURSION, message, span, "here")
-                    .help("functions are expanded where they are called, so none may recur"),
-            );
-        }
-        let bound = self.bind_arguments(def, args, span)?;
-        let sees_nf = matches!(self.names.get(def.name.text.as_str()), Some(Binding::Fn(own))
-            if std::ptr::eq(*own, def));
-        self.frames.push(Frame { scopes: vec![bound], sees_nf });
-        self.calls.push(def.name.text.clone());
-        let wrapping = std::mem::replace(&mut self.wrapping, false);
-        let result = self.deeper(span, inner);
-        self.wrapping = wrapping;
-        self.calls.pop();
-        self.frames.pop();
-        result
-    }
-
-    fn bind_arguments(
-        &mut self,
-        def: &FnDef,
-        args: &[Arg],
-        span: Span,
-    ) -> Option<Vec<(String, Value)>> {
-        if args.len() != def.params.len() {
-            let (name, count) = (&def.name.text, def.params.len());
-            let message = format!("`{name}` takes {count} arguments, found {}", args.len());
-            let diagnostic = Diagnostic::new(codes::WRONG_ARGUMENTS, message, span, "")
-                .label(def.name.span, "declared here");
-            return self.fail(diagnostic);
-        }
-        let mut bound = Vec::with_capacity(args.len());
-        let mut whole = true;
-        for (at, arg) in args.iter().enumerate() {
-            let place = match &arg.name {
-                None => Some(at),
-                Some(name) => def.params.iter().position(|(param, _)| param.text == name.text),
-            };
-            let Some((param, ty)) = place.and_then(|place| def.params.get(place)) else {
-                let message = format!("`{}` has no such parameter", def.name.text);
-                self.say(Diagnostic::new(codes::WRONG_ARGUMENTS, message, arg.value.span, ""));
-                whole = false;
-                continue;
-            };
-            if bound.iter().any(|(name, _)| *name == param.text) {
-                let message = format!("`{}` is given twice", param.text);
-                self.say(Diagnostic::new(codes::WRONG_ARGUMENTS, message, arg.value.span, ""));
-                whole = false;
-                continue;
-            }
-            match self.argument_of(ty, &arg.value) {
-                Some(value) => bound.push((param.text.clone(), value)),
-                None => whole = false,
-            }
-        }
-        whole.then_some(bound)
-    }
-
-    fn argument_of(&mut self, ty: &crate::ast::Type, expr: &Expr) -> Option<Value> {
-        match self.resolve_type(ty)? {
-            Type::Scalar(ty) => self.typed(expr, ty).map(|id| Value::Scalar(id, ty)),
-            Type::Record(parts) => self.record(&parts, expr).map(Value::Record),
-            Type::Param(_) => {
-                let message = "arguments are scalars or records";
-                self.fail(Diagnostic::new(codes::BAD_TYPE, message, ty.span, "neither"))
-            }
-        }
-    }
-
-    /// A type as written here.
-    pub fn resolve_type(&mut self, written: &crate::ast::Type) -> Option<Type> {
-        let lists: Vec<String> = self
-            .model
-            .params
-            .iter()
-            .filter(|decl| matches!(decl.ty, ParamTy::List(_) | ParamTy::Backends(_)))
-            .map(|decl| decl.name.clone())
-            .collect();
-        types::resolve(written, &|name| lists.iter().any(|list| list == name), self.diags)
-    }
-
-    /// A scalar type as written here.
-    pub fn scalar_type(&mut self, written: &crate::ast::Type) -> Option<Ty> {
-        match self.resolve_type(written)? {
-            Type::Scalar(ty) => Some(ty),
-            _ => {
-                let message = "expected a scalar type";
-                self.fail(Diagnostic::new(codes::BAD_TYPE, message, written.span, "not a scalar"))
-            }
-        }
-    }
-
-    /// The table of a state by name.
-    pub fn state_named(&mut self, name: &Ident) -> Option<StateId> {
-        if let Some(Binding::State(state)) = self.binding(&name.text) {
-            return Some(state);
-        }
-        let states = self.model.state.iter().map(|state| state.name.as_str());
-        let help = did_you_mean_help(&name.text, states);
-        let message = format!("`{}` is no state", name.text);
-        let diagnostic = Diagnostic::new(codes::NOT_A_STATE, message, name.span, "not a state");
-        self.fail(diagnostic.help_if(help))
     }
 }
 

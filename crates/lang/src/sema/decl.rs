@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use braid_ir::model::{
-    Granularity, Kind, ParamDecl, ParamId, ParamTy, QueueDecl, QueueId, Setting, StateDecl, StateId,
-    TagDecl, TagId, Ty, WhenFull,
+    Granularity, Kind, ParamDecl, ParamId, ParamTy, QueueDecl, QueueId, Setting, StateDecl,
+    StateId, TagDecl, TagId, Ty, WhenFull,
 };
 use braid_packet::Field;
 use braid_packet::field::FIELDS;
@@ -49,30 +49,23 @@ impl<'a> Lower<'a> {
                         self.port(name, &mut ports);
                     }
                 }
-                NfItem::Tag(name, ty) => {
-                    if unique(&mut seen, name, self.diags) {
-                        self.tag(name, ty);
-                    }
+                NfItem::Tag(name, ty) if unique(&mut seen, name, self.diags) => {
+                    self.tag(name, ty);
                 }
-                NfItem::Queue { name, capacity, .. } => {
-                    if unique(&mut seen, name, self.diags) {
-                        self.declare_queue(name, capacity);
-                    }
+                NfItem::Queue { name, capacity, .. } if unique(&mut seen, name, self.diags) => {
+                    self.declare_queue(name, capacity);
                 }
-                NfItem::State(def) => {
-                    if unique(&mut seen, &def.name, self.diags) {
-                        self.declare_state(def);
-                    }
+                NfItem::State(def) if unique(&mut seen, &def.name, self.diags) => {
+                    self.declare_state(def);
                 }
-                NfItem::Fn(def) => {
-                    if unique(&mut seen, &def.name, self.diags) {
-                        self.names.insert(&def.name.text, Binding::Fn(def));
-                    }
+                NfItem::Fn(def) if unique(&mut seen, &def.name, self.diags) => {
+                    self.names.insert(&def.name.text, Binding::Fn(def));
                 }
                 _ => {}
             }
         }
         self.check_fn_params(nf, &seen);
+        self.declared = seen;
         self.lives_with(nf);
     }
 
@@ -201,6 +194,9 @@ impl<'a> Lower<'a> {
         };
         let mut default = def.default.as_ref().and_then(|expr| self.default(&slots, expr));
         let global = granularity == Granularity::Global;
+        if def.default.is_some() && default.is_none() {
+            default = Some(vec![Setting::Const(0); slots.len()]);
+        }
         if global && def.default.is_none() {
             let message = format!("`{}` is global and has no default", def.name.text);
             let wrong = Diagnostic::new(codes::NEEDS_DEFAULT, message, def.name.span, "starts as?");
@@ -234,11 +230,8 @@ impl<'a> Lower<'a> {
             return Some(vec![self.setting_exact(expr, *ty)?]);
         }
         let parts = record_parts(slots, expr, self.diags)?;
-        let settings: Vec<Option<Setting>> = slots
-            .iter()
-            .zip(parts)
-            .map(|((_, ty), part)| self.setting_exact(part, *ty))
-            .collect();
+        let settings: Vec<Option<Setting>> =
+            slots.iter().zip(parts).map(|((_, ty), part)| self.setting_exact(part, *ty)).collect();
         settings.into_iter().collect()
     }
 
@@ -364,7 +357,8 @@ impl<'a> Lower<'a> {
         let mut ties: Vec<(StateId, &Ident)> = Vec::new();
         for item in &nf.items {
             let NfItem::State(def) = item else { continue };
-            let Some(Binding::State(state)) = self.names.get(def.name.text.as_str()).copied() else {
+            let Some(Binding::State(state)) = self.names.get(def.name.text.as_str()).copied()
+            else {
                 continue;
             };
             for option in &def.options {
@@ -391,10 +385,16 @@ impl<'a> Lower<'a> {
         }
         if decl.idle.is_some() || decl.hard.is_some() {
             let names = (&decl.name, &with.name);
-            return Some(format!("`{}` ends with `{}` and has no time-outs of its own", names.0, names.1));
+            return Some(format!(
+                "`{}` ends with `{}` and has no time-outs of its own",
+                names.0, names.1
+            ));
         }
         if decl.sharded != with.sharded {
-            return Some(format!("`{}` and `{}` must both be sharded, or neither", decl.name, with.name));
+            return Some(format!(
+                "`{}` and `{}` must both be sharded, or neither",
+                decl.name, with.name
+            ));
         }
         let mut at = Some(other);
         for _ in 0..=self.model.state.len() {

@@ -160,8 +160,8 @@ pub fn record_parts<'e>(
         ExprKind::Set(given) if given.len() == parts.len() => Some(given.iter().collect()),
         ExprKind::Set(given) => {
             let message = format!(
-                "expected {} parts of {}, found {}",
-                parts.len(),
+                "expected {} of {}, found {}",
+                say::count(parts.len(), "part"),
                 types::record_name(parts),
                 given.len()
             );
@@ -171,7 +171,7 @@ pub fn record_parts<'e>(
         ExprKind::Error => None,
         _ => {
             let record = types::record_name(parts);
-            diags.push(say::expected_type(&record, "something else", expr.span));
+            diags.push(say::expected_type(&record, "a single value", expr.span));
             None
         }
     }

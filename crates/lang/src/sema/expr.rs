@@ -1,8 +1,6 @@
 //! Expressions: every value has a type, and becomes operations.
 
-use braid_ir::model::{
-    BinOp as IrBin, Kind, Op, ParamId, ParamTy, Ty, ValueId,
-};
+use braid_ir::model::{BinOp as IrBin, Kind, Op, ParamId, ParamTy, Ty, ValueId};
 use braid_packet::Header;
 
 use super::arith::{self, BIT_NANOS, How, Plan};
@@ -23,9 +21,7 @@ impl Lower<'_> {
     fn any_value(&mut self, expr: &Expr, expect: Option<Ty>) -> Option<Value> {
         match &expr.kind {
             ExprKind::Path(path) => self.path_value(path),
-            ExprKind::Str(text) => {
-                Some(Value::Text(braid_ir::model::EventArg::Str(text.clone())))
-            }
+            ExprKind::Str(text) => Some(Value::Text(braid_ir::model::EventArg::Str(text.clone()))),
             ExprKind::Index(base, index) => self.indexed(base, index, &[], expr.span),
             ExprKind::Member(base, part) => self.member(base, part, expr.span),
             ExprKind::Call(name, args) => self.call(name, args, expr.span, expect),
@@ -55,9 +51,7 @@ impl Lower<'_> {
             }
             Value::Scalar(id, found) if types::compatible(ty, found) => Some(id),
             Value::Scalar(_, found) => self.fail(say::mismatch(ty, found, span)),
-            Value::Record(_) => {
-                self.fail(say::expected_type(&types::name(ty), "a record", span))
-            }
+            Value::Record(_) => self.fail(say::expected_type(&types::name(ty), "a record", span)),
             Value::Text(_) => self.fail(say::expected_type(&types::name(ty), "a text", span)),
             Value::Wrong => None,
         }
@@ -69,9 +63,7 @@ impl Lower<'_> {
         match scalar_ty(&value) {
             Some(Some(ty)) => Some((self.coerce(value, ty, expr.span)?, ty)),
             Some(None) => self.fail(say::unclear(expr.span)),
-            None => {
-                self.fail(say::expected_type("a single value", "something else", expr.span))
-            }
+            None => self.fail(say::expected_type("a single value", describe(&value), expr.span)),
         }
     }
 
@@ -83,10 +75,8 @@ impl Lower<'_> {
     ) -> Option<(Option<Ty>, Option<Ty>)> {
         match (scalar_ty(x), scalar_ty(y)) {
             (Some(a), Some(b)) => Some((a, b)),
-            (None, _) => {
-                self.fail(say::expected_type("a single value", "something else", x_span))
-            }
-            _ => self.fail(say::expected_type("a single value", "something else", y_span)),
+            (None, _) => self.fail(say::expected_type("a single value", describe(x), x_span)),
+            _ => self.fail(say::expected_type("a single value", describe(y), y_span)),
         }
     }
 
@@ -126,8 +116,7 @@ impl Lower<'_> {
             Ok(plan) => plan,
             Err(wrong) => return self.fail(say::operands(wrong, op, ta, tb, span)),
         };
-        let (left, right) =
-            (self.coerce(x, plan.left, x_span), self.coerce(y, plan.right, y_span));
+        let (left, right) = (self.coerce(x, plan.left, x_span), self.coerce(y, plan.right, y_span));
         Some(Value::Scalar(self.planned(op, &plan, left?, right?), plan.result))
     }
 
@@ -190,7 +179,7 @@ impl Lower<'_> {
         let value = self.value(inner, expect)?;
         let ty = match scalar_ty(&value) {
             Some(ty) => ty.or(expect),
-            None => return self.fail(say::expected_type("bits", "something else", inner.span)),
+            None => return self.fail(say::expected_type("bits", describe(&value), inner.span)),
         };
         let Some(ty) = ty else { return self.fail(say::unclear(inner.span)) };
         if !constant::has_bits(ty) {
@@ -222,28 +211,48 @@ impl Lower<'_> {
         self.b.start(on_no);
         let y = self.value(no, expect);
         let no_end = self.b.pause();
-        let (x, y) = (x?, y?);
-        let (tx, ty) = self.operand_types((&x, yes.span), (&y, no.span))?;
-        let common = match (arith::common(tx, ty), expect) {
-            (Ok(ty), _) => ty,
-            (Err(arith::Wrong::Unclear), Some(ty)) => ty,
-            (Err(arith::Wrong::Unclear), None) => return self.fail(say::unclear(span)),
+        let both = x.zip(y).and_then(|(x, y)| {
+            let common = self.both_ways((&x, yes.span), (&y, no.span), expect, span)?;
+            Some((x, y, common))
+        });
+        let Some((x, y, common)) = both else {
+            // What follows is still looked at.
+            self.b.resume(yes_end);
+            return None;
+        };
+        let (join, value) = self.b.block_with(common);
+        let mut whole = true;
+        for (end, found, at) in [(yes_end, x, yes.span), (no_end, y, no.span)] {
+            self.b.resume(end);
+            let id = self.coerce(found, common, at);
+            whole &= id.is_some();
+            self.b.jump(join, id.into_iter().collect());
+        }
+        self.b.start(join);
+        whole.then_some(Value::Scalar(value, common))
+    }
+
+    /// The type of both ways of an `if`.
+    fn both_ways(
+        &mut self,
+        (x, x_span): (&Value, Span),
+        (y, y_span): (&Value, Span),
+        expect: Option<Ty>,
+        span: Span,
+    ) -> Option<Ty> {
+        let (tx, ty) = self.operand_types((x, x_span), (y, y_span))?;
+        match (arith::common(tx, ty), expect) {
+            (Ok(ty), _) | (Err(arith::Wrong::Unclear), Some(ty)) => Some(ty),
+            (Err(arith::Wrong::Unclear), None) => self.fail(say::unclear(span)),
             (Err(_), _) => {
                 let found = (types::name(tx.unwrap_or(U32)), types::name(ty.unwrap_or(U32)));
                 let message = format!("one way gives {}, the other {}", found.0, found.1);
-                let diagnostic = Diagnostic::new(codes::TYPE_MISMATCH, message, yes.span, "")
-                    .label(no.span, "and this");
-                return self.fail(diagnostic);
+                self.fail(
+                    Diagnostic::new(codes::TYPE_MISMATCH, message, x_span, "this")
+                        .label(y_span, "and this"),
+                )
             }
-        };
-        let (join, value) = self.b.block_with(common);
-        for (end, found, at) in [(yes_end, x, yes.span), (no_end, y, no.span)] {
-            self.b.resume(end);
-            let id = self.coerce(found, common, at)?;
-            self.b.jump(join, vec![id]);
         }
-        self.b.start(join);
-        Some(Value::Scalar(value, common))
     }
 
     /// A predicate as a value of type bool.
@@ -396,7 +405,7 @@ fn may_be_absent(header: Header, span: Span, what: &str) -> Diagnostic {
     let name = header.name();
     Diagnostic::new(
         codes::HEADER_MAY_BE_ABSENT,
-        format!("`{what}` needs the header `{name}`, which the packet may lack"),
+        format!("{what} needs the header `{name}`, which the packet may lack"),
         span,
         format!("no test of `{name}` on the way here"),
     )
@@ -420,6 +429,16 @@ pub fn scalar_ty(value: &Value) -> Option<Option<Ty>> {
         Value::Const(constant) => Some(constant.ty),
         Value::Scalar(_, ty) => Some(Some(*ty)),
         Value::Record(_) | Value::Text(_) | Value::Wrong => None,
+    }
+}
+
+/// What a value is, in words.
+pub fn describe(value: &Value) -> &'static str {
+    match value {
+        Value::Const(_) | Value::Scalar(..) => "a single value",
+        Value::Record(_) => "a record",
+        Value::Text(_) => "a text",
+        Value::Wrong => "nothing",
     }
 }
 

@@ -75,12 +75,7 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn read(
-        name: &Ident,
-        args: &'a [Arg],
-        span: Span,
-        diags: &mut Diagnostics,
-    ) -> Option<Self> {
+    fn read(name: &Ident, args: &'a [Arg], span: Span, diags: &mut Diagnostics) -> Option<Self> {
         let mut path = None;
         let (mut match_pass, mut default_pass) = (None, None);
         let mut whole = true;

@@ -87,6 +87,8 @@ pub struct Lower<'a> {
     pub diags: &'a mut Diagnostics,
     pub model: Model,
     pub names: BTreeMap<&'a str, Binding<'a>>,
+    /// Where the names of the function are declared.
+    pub declared: BTreeMap<&'a str, Span>,
     pub consts: Consts<'a>,
     pub frames: Vec<Frame>,
     pub b: Builder,
@@ -125,6 +127,7 @@ impl<'a> Lower<'a> {
             diags,
             model,
             names: BTreeMap::new(),
+            declared: BTreeMap::new(),
             consts: Consts { own: BTreeMap::new(), file: &module.consts },
             frames: vec![Frame { scopes: vec![Vec::new()], sees_nf: true }],
             b: Builder::new(Facts::start()),

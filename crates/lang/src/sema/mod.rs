@@ -13,6 +13,7 @@ pub mod constant;
 mod cover;
 mod decl;
 pub mod eval;
+mod expand;
 mod expr;
 mod facts;
 mod files;

@@ -91,8 +91,9 @@ impl<'a> Module<'a> {
                 return None;
             };
             if def.name.text == name || line.len() > MAX_ANCESTORS {
-                let message = format!("`{name}` extends itself through `{}`", parent.text);
-                let at = line[0].parent.as_ref().map_or(parent.span, |parent| parent.span);
+                let first = line[0].parent.as_ref().unwrap_or(parent);
+                let message = format!("`{name}` extends itself through `{}`", first.text);
+                let at = first.span;
                 diags.push(
                     Diagnostic::new(codes::EVENT_CYCLE, message, at, "leads back")
                         .help("let one of them extend `EVENT`"),

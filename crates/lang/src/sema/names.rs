@@ -32,10 +32,10 @@ impl<'a> Lower<'a> {
     /// the caller. `None` when it is unknown, which is then reported.
     pub fn resolve(&mut self, path: &Path) -> Option<Named<'a>> {
         let first = path.parts.first()?;
-        if path.parts.len() > 1 {
-            if let Some(field) = Field::by_name(&joined(path)) {
-                return Some(Named::Field(field));
-            }
+        if path.parts.len() > 1
+            && let Some(field) = Field::by_name(&joined(path))
+        {
+            return Some(Named::Field(field));
         }
         if let Some(value) = self.local(&first.text) {
             return Some(Named::Local(value.clone()));
@@ -182,7 +182,11 @@ impl<'a> Lower<'a> {
 
     /// Reads a field as it is now. The header must be known to be present, or (in an atom) is
     /// tested.
-    pub fn read_field(&mut self, field: Field, span: crate::ast::Span) -> Option<(braid_ir::model::ValueId, Ty)> {
+    pub fn read_field(
+        &mut self,
+        field: Field,
+        span: crate::ast::Span,
+    ) -> Option<(braid_ir::model::ValueId, Ty)> {
         // Timers and ending entries have no packet, but they have a time.
         if field != Field::PktTime {
             if let Mode::Expire(state) = self.mode {
@@ -193,7 +197,7 @@ impl<'a> Lower<'a> {
             }
         }
         let info = field.info();
-        self.need_header(info.header, false, span, info.name)?;
+        self.need_header(info.header, false, span, &format!("`{}`", info.name))?;
         let ty = types::of_field(field);
         let loaded = match self.b.facts.loaded(field, false) {
             Some(known) => known,
@@ -213,7 +217,10 @@ impl<'a> Lower<'a> {
 }
 
 /// The message for a part that a record lacks.
-pub fn unknown_member<'s>(part: &Ident, known: impl Iterator<Item = &'s str> + Clone) -> Diagnostic {
+pub fn unknown_member<'s>(
+    part: &Ident,
+    known: impl Iterator<Item = &'s str> + Clone,
+) -> Diagnostic {
     let list: Vec<String> = known.clone().map(|name| format!("`{name}`")).collect();
     Diagnostic::new(
         codes::UNKNOWN_MEMBER,

@@ -1,8 +1,6 @@
 //! From a function's syntax to its model.
 
-use braid_ir::model::{
-    Model, Op, Program, RowDecl, RowId, StateId, Term, Timer,
-};
+use braid_ir::model::{Model, Op, Program, RowDecl, RowId, StateId, Term, Timer};
 
 use super::build::Builder;
 use super::facts::Facts;
@@ -127,9 +125,11 @@ impl<'a> Lower<'a> {
             let message = format!("`on expire {}` is there already", name.text);
             self.say(Diagnostic::new(codes::DUPLICATE_NAME, message, name.span, "again"));
         }
-        let global = self.model.state.get(state.0 as usize).is_some_and(|decl| {
-            decl.granularity == braid_ir::model::Granularity::Global
-        });
+        let global = self
+            .model
+            .state
+            .get(state.0 as usize)
+            .is_some_and(|decl| decl.granularity == braid_ir::model::Granularity::Global);
         if global {
             let message = format!("`{}` is global, so its entry never ends", name.text);
             self.say(Diagnostic::new(codes::BAD_OPTION, message, name.span, ""));

@@ -5,8 +5,8 @@
 
 use braid_ir::model::{BinOp as IrBin, BlockId, CmpOp, Op, ParamTy, SetRef, Ty, ValueId};
 use braid_ir::value::IntervalSet;
-use braid_packet::{Field, Header};
 use braid_packet::field::HEADERS;
+use braid_packet::{Field, Header};
 
 use super::lower::{Binding, Lower, Value};
 use super::types::{self, BOOL};
@@ -137,7 +137,7 @@ impl Lower<'_> {
                 let found = match super::expr::scalar_ty(&other) {
                     Some(Some(ty)) => types::name(ty),
                     Some(None) => "a number".into(),
-                    None => "something else".into(),
+                    None => super::expr::describe(&other).into(),
                 };
                 let message = format!("expected a condition, found {found}");
                 self.fail(
@@ -226,7 +226,7 @@ impl Lower<'_> {
         if super::calls::is_word(item, "packet") {
             // No rule matches what is not IP.
             if self.needs_packet(item.span) {
-                self.need_header(Header::Inet, false, item.span, "packet in …")?;
+                self.need_header(Header::Inet, false, item.span, "`packet in …`")?;
             }
             return self.rules(set).map(|(pass, _)| Truth::Value(pass));
         }
@@ -299,8 +299,8 @@ impl Lower<'_> {
             Value::Scalar(id, ty) => (id, ty),
             Value::Const(arith::Const { value, ty: Some(ty) }) => (self.b.constant(ty, value), ty),
             Value::Const(_) => return self.fail(say::unclear(item.span)),
-            _ => {
-                let found = "something else";
+            other => {
+                let found = super::expr::describe(&other);
                 return self.fail(say::expected_type("a single value", found, item.span));
             }
         };

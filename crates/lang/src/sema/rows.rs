@@ -3,7 +3,7 @@
 use braid_ir::model::{Op, RowDecl, RowId, Term};
 use braid_packet::Header;
 
-use super::cover::{self, Dead};
+use super::cover::{self, Cover, Dead};
 use super::lower::{Lower, Mode};
 use crate::ast::{Expr, Row, Span};
 use crate::diag::{Diagnostic, codes};
@@ -12,7 +12,7 @@ impl<'a> Lower<'a> {
     /// `match { … }`
     pub fn match_rows(&mut self, rows: &'a [Row], span: Span) {
         let guards: Vec<Vec<Header>> = rows.iter().map(|row| self.row_guards(row)).collect();
-        let covered = self.check_rows(rows, &guards, span);
+        let cover = self.check_rows(rows, &guards, span);
         let entered = self.b.live();
         let done = self.b.block();
         let mut exits = Vec::new();
@@ -20,13 +20,14 @@ impl<'a> Lower<'a> {
             let (body, next) = (self.b.block(), self.b.block());
             let matched = self.b.block();
             match &row.pred {
-                Some(pred) if covered != Some(at) => self.predicate(pred, matched, next),
+                Some(pred) if cover.covered != Some(at) => self.predicate(pred, matched, next),
                 _ => self.b.jump(matched, Vec::new()),
             }
             self.b.start(matched);
             self.with_absent(Some(next), |this| this.guard(&guards[at], row_head(row)));
             self.b.jump(body, Vec::new());
-            if entered && !self.b.reached(body) && !self.expanded() {
+            let known_dead = cover.dead.iter().any(|(dead, _)| *dead == at);
+            if entered && !self.b.reached(body) && !self.expanded() && !known_dead {
                 self.say(
                     Diagnostic::new(
                         codes::UNREACHABLE_ROW,
@@ -80,9 +81,8 @@ impl<'a> Lower<'a> {
         self.loops > 0 || !self.calls.is_empty()
     }
 
-    /// Reports rows that cannot match and a missing `else`; gives the row with which `forward` and
-    /// `backward` cover all packets.
-    fn check_rows(&mut self, rows: &[Row], guards: &[Vec<Header>], span: Span) -> Option<usize> {
+    /// Reports rows that cannot match and a missing `else`.
+    fn check_rows(&mut self, rows: &[Row], guards: &[Vec<Header>], span: Span) -> Cover {
         let found = cover::check(rows, guards, &self.consts, self.sources);
         for (at, dead) in &found.dead {
             let head = row_head(&rows[*at]);
@@ -113,7 +113,7 @@ impl<'a> Lower<'a> {
                     .help("add `else => drop;` or `else => output;`"),
             );
         }
-        found.covered
+        found
     }
 
     /// The number of a row; an unrolled or repeatedly expanded one keeps its number.

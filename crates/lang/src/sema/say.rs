@@ -100,9 +100,11 @@ pub fn fault(fault: Fault, span: Span) -> Diagnostic {
             "the result leaves the range of its type",
             span,
             "overflows",
-        ),
+        )
+        .help("constants do not wrap or stop at the ends of their range"),
         Fault::Division => {
             Diagnostic::new(codes::DIVISION_BY_ZERO, "division by zero", span, "divides by 0")
+                .help("expected a divisor that is not 0")
         }
     }
 }
@@ -141,6 +143,11 @@ pub fn fit(constant: Const, ty: Ty, span: Span, diags: &mut Diagnostics) -> Opti
         return None;
     }
     Some(constant.value)
+}
+
+/// So many of a thing, in words.
+pub fn count(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 /// An operator as written.

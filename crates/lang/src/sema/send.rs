@@ -1,13 +1,15 @@
 //! New packets and events.
 
-use braid_ir::model::{Dest, EventArg, EventDecl, EventId, EventTy, NewPacket, NewPayload, Op, ParamTy, Shape};
-use braid_packet::{Access, Field, Header};
+use braid_ir::model::{
+    Dest, EventArg, EventDecl, EventId, EventTy, NewPacket, NewPayload, Op, ParamTy, Shape,
+};
 use braid_packet::field::FIELDS;
+use braid_packet::{Access, Field, Header};
 
 use super::lower::{Lower, Value};
 use super::names::joined;
-use super::types::{self, uint};
 use super::say;
+use super::types::{self, uint};
 use crate::ast::{Expr, Ident, Path, Span};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 
@@ -66,13 +68,13 @@ impl Lower<'_> {
             None => Some(Dest::Back),
         };
         if found == Shape::Arp {
-            self.need_header(Header::Eth, false, span, "send arp")?;
+            self.need_header(Header::Eth, false, span, "`send arp`")?;
         } else {
             // The addresses are the current packet's unless both are given.
             let (header, ends) = ip_part(found);
             let given = |end: &Field| assigned.iter().any(|(field, _)| field == end);
             if !ends.iter().all(given) {
-                self.need_header(header, false, span, &format!("send {}", shape.text))?;
+                self.need_header(header, false, span, &format!("`send {}`", shape.text))?;
             }
         }
         let new = NewPacket { shape: found, fields: assigned, payload: payload? };

@@ -1,8 +1,6 @@
 //! State: keys, reading, assigning, deleting.
 
-use braid_ir::model::{
-    Granularity, Key, Op, StateDecl, StateId, Ty, ValueId, WhenFull,
-};
+use braid_ir::model::{Granularity, Key, Op, StateDecl, StateId, Ty, ValueId, WhenFull};
 use braid_packet::{Field, Header};
 
 use super::calls::is_word;
@@ -10,6 +8,7 @@ use super::eval::record_parts;
 use super::facts::KeyFact;
 use super::lower::{Binding, Lower, Mode, Value};
 use super::names::unknown_member;
+use super::say;
 use super::types::{self, BOOL, PORT, U128, uint};
 use crate::ast::{Expr, ExprKind, Ident, Span, Stmt};
 use crate::diag::{Diagnostic, codes};
@@ -68,7 +67,7 @@ impl<'a> Lower<'a> {
         if !self.needs_packet(span) {
             return None;
         }
-        let what = format!("the key of {name}");
+        let what = format!("the key of `{name}`");
         for header in headers {
             self.need_header(header, true, span, &what)?;
         }
@@ -98,7 +97,7 @@ impl<'a> Lower<'a> {
             return None;
         }
         let header = if quoted { Header::Quoted } else { Header::Inet };
-        self.need_header(header, true, span, &format!("the key of {name}"))?;
+        self.need_header(header, true, span, &format!("the key of `{name}`"))?;
         Some(match (quoted, reverse) {
             (_, true) => (Key::Reversed(quoted), KeyFact::Reversed(quoted)),
             (true, false) => (Key::Quoted, KeyFact::Quoted),
@@ -130,8 +129,11 @@ impl<'a> Lower<'a> {
         };
         if tys.len() != parts.len() {
             let list: Vec<String> = tys.iter().map(|ty| types::name(*ty)).collect();
-            let message =
-                format!("the key of `{name}` is ({}), found {} parts", list.join(", "), parts.len());
+            let message = format!(
+                "the key of `{name}` is ({}), found {}",
+                list.join(", "),
+                say::count(parts.len(), "part")
+            );
             return self.fail(Diagnostic::new(codes::KEY_PARTS, message, span, ""));
         }
         let values: Vec<Option<ValueId>> =
@@ -296,7 +298,7 @@ impl<'a> Lower<'a> {
             }
         }
         let record = types::record_name(parts);
-        self.fail(super::say::expected_type(&record, "something else", expr.span))
+        self.fail(say::expected_type(&record, "something else", expr.span))
     }
 
     /// `S = …`: assigns all slots.

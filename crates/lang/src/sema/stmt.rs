@@ -8,8 +8,8 @@ use super::lower::{BODY, Binding, Lower, MAX_ROUNDS, Mode, Value};
 use super::names::Named;
 use super::state::StatePlace;
 use super::types::{self, DURATION, uint};
-use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
 use crate::ast::BinOp;
+use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 
 impl<'a> Lower<'a> {
@@ -26,8 +26,13 @@ impl<'a> Lower<'a> {
             if entered && !self.b.live() {
                 let message = "nothing gets to this statement";
                 self.say(
-                    Diagnostic::new(codes::UNREACHABLE_STATEMENT, message, stmt.span, "not reached")
-                        .help("remove it, or what ends the packet's way before it"),
+                    Diagnostic::new(
+                        codes::UNREACHABLE_STATEMENT,
+                        message,
+                        stmt.span,
+                        "not reached",
+                    )
+                    .help("remove it, or what ends the packet's way before it"),
                 );
                 return;
             }
@@ -138,7 +143,7 @@ impl<'a> Lower<'a> {
             return;
         }
         if self.taken(&var.text) {
-            let diagnostic = duplicate(var);
+            let diagnostic = self.duplicate(var);
             return self.say(diagnostic);
         }
         self.loops += 1;
@@ -175,9 +180,20 @@ impl<'a> Lower<'a> {
             || self.names.contains_key(name) && self.frames.last().is_none_or(|f| f.sees_nf)
     }
 
+    /// The message for a name that means something already.
+    fn duplicate(&self, name: &Ident) -> Diagnostic {
+        let message = format!("`{}` is declared twice", name.text);
+        let found = Diagnostic::new(codes::DUPLICATE_NAME, message, name.span, "again here");
+        match self.declared.get(name.text.as_str()) {
+            Some(first) => found.label(*first, "first here"),
+            None => found,
+        }
+        .help("give one of them another name")
+    }
+
     fn let_statement(&mut self, name: &'a Ident, value: &Expr, otherwise: Option<&'a Stmt>) {
         if self.taken(&name.text) {
-            let diagnostic = duplicate(name);
+            let diagnostic = self.duplicate(name);
             self.say(diagnostic);
         }
         let value = match otherwise {
@@ -214,7 +230,8 @@ impl<'a> Lower<'a> {
         self.b.start(gone);
         self.scoped(|this| this.statement(otherwise));
         if self.b.live() {
-            let message = format!("the `else` must end the packet's way: `{}` has no value", name.text);
+            let message =
+                format!("the `else` must end the packet's way: `{}` has no value", name.text);
             self.say(
                 Diagnostic::new(codes::ELSE_CONTINUES, message, otherwise.span, "goes on")
                     .help("end it with `drop`, `output` or the like"),
@@ -262,7 +279,8 @@ impl<'a> Lower<'a> {
                     return None;
                 }
                 let ty = types::of_field(field);
-                let known = self.need_header(info.header, false, place.span, info.name);
+                let known =
+                    self.need_header(info.header, false, place.span, &format!("`{}`", info.name));
                 let a = self.new_value(place, op, value, ty, span);
                 known?;
                 let a = a?;
@@ -346,9 +364,8 @@ impl<'a> Lower<'a> {
             (None, false) if op.is_some() => {
                 let message = "a record is assigned part by part here";
                 self.fail(
-                    Diagnostic::new(codes::BAD_OPERANDS, message, place.span, "a record").help(
-                        format!("name a part: `{}.{}`", decl.name, decl.slots.first()?.0),
-                    ),
+                    Diagnostic::new(codes::BAD_OPERANDS, message, place.span, "a record")
+                        .help(format!("name a part: `{}.{}`", decl.name, decl.slots.first()?.0)),
                 )
             }
             (None, false) => {
@@ -418,9 +435,7 @@ impl<'a> Lower<'a> {
         let help = did_you_mean_help(&port.text, known);
         let message = format!("there is no port `{}`", port.text);
         let diagnostic = Diagnostic::new(codes::UNKNOWN_PORT, message, port.span, "unknown port");
-        self.fail(
-            diagnostic.help(format!("declare it: `port {};`", port.text)).help_if(help),
-        )
+        self.fail(diagnostic.help(format!("declare it: `port {};`", port.text)).help_if(help))
     }
 
     fn hold(&mut self, queue: &Ident, delay: &Expr, otherwise: Option<&'a Stmt>, span: Span) {
@@ -459,14 +474,17 @@ impl<'a> Lower<'a> {
     fn push(&mut self, header: &Ident, args: &[Expr], span: Span) -> Option<()> {
         self.only_vlan(header)?;
         let [id] = args else {
-            let message = format!("`push vlan` takes the identifier, found {} values", args.len());
+            let message = format!(
+                "`push vlan` takes the identifier, found {}",
+                super::say::count(args.len(), "value")
+            );
             return self.fail(Diagnostic::new(codes::WRONG_ARGUMENTS, message, span, ""));
         };
         let id = self.typed(id, uint(12));
         if !self.needs_packet(span) {
             return None;
         }
-        self.need_header(Header::Eth, false, span, "push vlan")?;
+        self.need_header(Header::Eth, false, span, "`push vlan`")?;
         self.b.op(Op::PushVlan { id: id? });
         self.b.facts.pushed_vlan();
         Some(())
@@ -477,7 +495,7 @@ impl<'a> Lower<'a> {
         if !self.needs_packet(span) {
             return None;
         }
-        self.need_header(Header::Vlan, false, span, "pop vlan")?;
+        self.need_header(Header::Vlan, false, span, "`pop vlan`")?;
         self.b.op(Op::PopVlan);
         self.b.facts.popped_vlan();
         Some(())
@@ -528,13 +546,6 @@ impl<'a> Lower<'a> {
             }
         }
     }
-}
-
-/// The message for a name that means something already.
-pub fn duplicate(name: &Ident) -> Diagnostic {
-    let message = format!("`{}` is declared already", name.text);
-    Diagnostic::new(codes::DUPLICATE_NAME, message, name.span, "again here")
-        .help("give it another name")
 }
 
 fn read_only_help(name: &str) -> Option<String> {

@@ -6,8 +6,8 @@ use super::names::joined;
 use super::unused;
 use super::walk::{self, Visitor};
 use crate::ast::{Expr, ExprKind, Ident, Nf, NfItem, Path, Span, Stmt, StmtKind};
-use crate::source::SourceMap;
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
+use crate::source::SourceMap;
 
 /// What a stream function knows of its stream.
 const STREAM: &[&str] = &["stream.data", "stream.len", "stream.offset"];

@@ -236,9 +236,24 @@ fn unknown(name: &Ident, args: &[ast::Type], diags: &mut Diagnostics) {
                 name.span,
                 "expected a type",
             )
-            .help_if(did_you_mean_help(text, known)),
+            .help_if(usual_name(text).or_else(|| did_you_mean_help(text, known))),
         );
     }
+}
+
+/// What is called otherwise elsewhere.
+fn usual_name(name: &str) -> Option<String> {
+    let help = match name {
+        "int" | "uint" | "integer" | "number" => {
+            "integers are unsigned and say their width, such as `u32`"
+        }
+        "ipv4" | "ip" | "addr" => "IPv4 addresses are `ip4`",
+        "ipv6" => "IPv6 addresses are `ip6`",
+        "boolean" => "did you mean `bool`?",
+        "str" | "text" => "did you mean `string`?",
+        _ => return None,
+    };
+    Some(help.into())
 }
 
 fn index(

@@ -237,7 +237,13 @@ impl<'a> Uses<'a> {
             }
         }
         for (code, message, span) in found {
-            let help = "remove it, or start its name with `_`";
+            let help = match code {
+                codes::STATE_NEVER_READ => {
+                    "read it, or start its name with `_` if it is there to be looked at"
+                }
+                codes::STATE_NEVER_WRITTEN => "assign it, or make it a parameter or a constant",
+                _ => "remove it, or start its name with `_`",
+            };
             diags.push(Diagnostic::new(code, message, span, "declared here").help(help));
         }
     }
