@@ -1,5 +1,5 @@
 #![no_main]
-//! The IR's text form: what parses prints to text that parses to the same, and what verifies runs.
+//! The IR's text form: what parses prints to text that parses to the same; verifying it ends.
 
 use braid_ir::{text, verify};
 use libfuzzer_sys::fuzz_target;

@@ -106,6 +106,12 @@ fn set(layer: &mut Layer, field: Field, value: Word) {
             Field::VlanPcp => vlan.pcp = low & 7,
             _ => {}
         },
+        Layer::Arp(arp) => match field {
+            Field::ArpSpa => arp.spa = word,
+            Field::ArpTpa => arp.tpa = word,
+            Field::ArpOp => arp.op = short,
+            _ => {}
+        },
         Layer::Ip(ip) => match field {
             Field::IpSrc if !ip.v6 => ip.src = value,
             Field::IpDst if !ip.v6 => ip.dst = value,

@@ -163,7 +163,10 @@ impl<'a> Traffic<'a> {
     }
 
     fn next_of_flow(&mut self) -> Option<(u16, Spec)> {
-        let at = self.rng.below(self.flows.len());
+        // Mostly one of the last few, so that some conversations come to their end.
+        let last = self.flows.len().saturating_sub(1);
+        let recent = last.saturating_sub(self.rng.below(3));
+        let at = if self.rng.one_in(3) { self.rng.below(self.flows.len()) } else { recent };
         let interfaces = self.chain.interfaces.len();
         let flow = self.flows.get_mut(at)?;
         let forward = flow.next_is_forward(&mut self.rng);

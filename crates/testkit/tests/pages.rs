@@ -1,0 +1,75 @@
+//! Every ```` ```braid ```` block of the pages for users compiles: manual, tutorial, README, and the
+//! pages of the library's functions.
+
+use braid_lang::{Loader, compile, diag};
+use std::path::{Path, PathBuf};
+
+/// Files that examples name, by what their name says they are.
+struct Examples;
+
+impl Loader for Examples {
+    fn read(&self, path: &str, _relative_to: &str) -> Result<Vec<u8>, String> {
+        let text = match path.rsplit_once('.') {
+            Some(("acl", "rules")) => "@10.0.0.0/8\t0.0.0.0/0\t0 : 65535\t80 : 80\t0x06/0xFF\n",
+            Some((_, "rules")) => "pass proto tcp to 0.0.0.0/0 port 80\n",
+            Some((_, "routes")) => "0.0.0.0/0 1\n10.0.0.0/8 0\n",
+            Some((_, "patterns")) => "\"attack\"\n",
+            Some((_, "prefixes")) => "10.0.0.0/8\n",
+            _ => return Err(format!("no example file is called {path}")),
+        };
+        Ok(text.as_bytes().to_vec())
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Markdown files of a folder, and of its folders.
+fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder of pages") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            pages(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+}
+
+/// The text of each block with this language, with the line it starts on.
+fn blocks<'a>(page: &'a str, language: &str) -> Vec<(usize, &'a str)> {
+    let fence = format!("```{language}\n");
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(at) = page[from..].find(&fence) {
+        let start = from + at + fence.len();
+        let end = start + page[start..].find("```").expect("the block's end");
+        found.push((page[..start].lines().count() + 1, &page[start..end]));
+        from = end + 3;
+    }
+    found
+}
+
+#[test]
+fn examples_of_pages_compile() {
+    let mut files = vec![root().join("README.md")];
+    pages(&root().join("docs"), &mut files);
+    pages(&root().join("crates/nfs"), &mut files);
+    let library: Vec<_> = braid_nfs::all().iter().map(|nf| (nf.name, nf.source)).collect();
+    let (mut count, mut wrong) = (0, String::new());
+    for file in &files {
+        let page = std::fs::read_to_string(file).expect("a page");
+        for (line, block) in blocks(&page, "braid") {
+            count += 1;
+            let name = format!("{}:{line}", file.display());
+            let compiled = compile((&name, block), &library, &Examples);
+            if compiled.unit.is_none() {
+                let style = diag::Style::default();
+                wrong += &diag::render(&compiled.diagnostics, &compiled.sources, style);
+            }
+        }
+    }
+    assert!(count >= 25, "only {count} examples were found: has their mark-up changed?");
+    assert!(wrong.is_empty(), "examples that do not compile:\n{wrong}");
+}

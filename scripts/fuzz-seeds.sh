@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Makes small seeds for the fuzz targets from files of the repository. Safe to run again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+for target in language capture packet files ir_text chain; do
+    mkdir -p "fuzz/corpus/$target"
+done
+
+# Sources: models, examples, chains of the tests.
+for file in crates/nfs/*/model.braid examples/*.braid crates/testkit/chains/*.braid; do
+    name=$(echo "$file" | tr '/' '_')
+    cp "$file" "fuzz/corpus/language/$name"
+done
+
+# Captures that are small.
+for file in examples/captures/*.pcap examples/captures/*.pcap.gz examples/captures/*.pcapng; do
+    if [ -f "$file" ] && [ "$(wc -c < "$file")" -le 65536 ]; then
+        cp "$file" "fuzz/corpus/capture/"
+    fi
+done
+# An empty pcap file, a pcapng section header, and one packet.
+printf '\xd4\xc3\xb2\xa1\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x00\x00\x01\x00\x00\x00' \
+    > fuzz/corpus/capture/empty.pcap
+printf '\xd4\xc3\xb2\xa1\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x04\x00\x00\x00\x08\x00\x00\x00abcd' \
+    > fuzz/corpus/capture/one.pcap
+printf '\x0a\x0d\x0d\x0a\x1c\x00\x00\x00\x4d\x3c\x2b\x1a\x01\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\x1c\x00\x00\x00' \
+    > fuzz/corpus/capture/empty.pcapng
+
+# Files: the first byte picks the importer.
+seed() { printf "$1" > "fuzz/corpus/files/$2"; cat >> "fuzz/corpus/files/$2"; }
+for file in crates/testkit/chains/*.rules; do
+    seed '\x00' "rules_$(basename "$file")" < "$file"
+done
+echo '@10.0.0.0/8	192.0.2.0/24	0 : 65535	80 : 80	0x06/0xFF	0x0200/0x1200' | seed '\x01' classbench
+seed '\x02' routes < crates/testkit/chains/routes.txt
+printf '10.0.0.0/8\n192.0.2.1\n' | seed '\x03' prefixes4
+printf '2001:db8::/32\n::1\n' | seed '\x04' prefixes6
+seed '\x05' patterns < crates/testkit/chains/signatures.txt
+printf 'vlan 5 / tcp 10.0.0.1:1 > 10.0.0.2:2 S mss=9 ttl=3 "a\\x00" snap=40' | seed '\x06' packet_text
+
+# Packets: link, extra wire length, field, value; then the bytes of UDP over IPv4 over Ethernet.
+udp='\x02\x00\x00\x00\x00\x02\x02\x00\x00\x00\x00\x01\x08\x00\x45\x00\x00\x1e\x00\x00\x00\x00\x40\x11\x60\xbf\x0a\x00\x00\x01\x08\x08\x08\x08\x04\xd2\x00\x35\x00\x0a\x78\x59hi'
+printf '\x00\x00\x20\x05'"$udp" > fuzz/corpus/packet/udp
+printf '\x00\x09\x60\xff\x02\x00\x00\x00\x00\x02\x02\x00\x00\x00\x00\x01\x81\x00\x00\x07\x86\xdd\x60' > fuzz/corpus/packet/vlan6
+
+# Chains: a chain, then interface, time, template.
+for chain in 0 1 2 3 4; do
+    printf '\\x%02x' "$chain" | xargs -0 printf > "fuzz/corpus/chain/$chain"
+    printf '\x00\x00\x00\x01\x03\x01\x00\x01\x02\x01\x00\x05\x01\x02\x05\x00\x01\x84\x10\x20\x30\x40' \
+        >> "fuzz/corpus/chain/$chain"
+done
+
+# The IR's text form: what the compiler prints for small models.
+for file in crates/lang/tests/lower/*.ir crates/ir/tests/filetests/*; do
+    if [ -f "$file" ]; then
+        cp "$file" "fuzz/corpus/ir_text/"
+    fi
+done
