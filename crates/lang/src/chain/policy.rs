@@ -280,9 +280,24 @@ impl Policy<'_, '_> {
             .help("change the rule or the path")
     }
 
+    /// For each function the group of those that run in parallel with it, itself included.
+    fn parallel_groups(&self) -> Vec<usize> {
+        let mut group: Vec<usize> = (0..self.draft.nodes.len()).collect();
+        for rule in self.rules {
+            if let ir::PolicyRule::Priority(a, b) = rule.rule {
+                let (kept, joined) = (group[usize::from(a)], group[usize::from(b)]);
+                for of_node in group.iter_mut().filter(|of_node| **of_node == joined) {
+                    *of_node = kept;
+                }
+            }
+        }
+        group
+    }
+
     /// Functions that run in parallel have no order.
     fn parallel_orders(&self, diags: &mut Diagnostics) {
         use ir::PolicyRule::{Order, Priority};
+        let group = self.parallel_groups();
         for (a, b) in self.pairs() {
             let (pair, order) = match (a.rule, b.rule) {
                 (Priority(x, y), Order(v, w)) | (Order(v, w), Priority(x, y)) => ((x, y), (v, w)),
@@ -290,7 +305,7 @@ impl Policy<'_, '_> {
             };
             // Functions that priorities join, directly or by others between them, are parallel.
             let touches = order.0 == pair.0 || order.0 == pair.1;
-            if touches && self.parallel(order.0).contains(&order.1) {
+            if touches && group[usize::from(order.0)] == group[usize::from(order.1)] {
                 let why = "in parallel or one after the other?";
                 diags.push(self.conflict(codes::PRIORITY_AGAINST_ORDER, a, b, why));
             }
@@ -309,22 +324,6 @@ impl Policy<'_, '_> {
                 }
             }
         }
-    }
-
-    /// The functions that run in parallel with this one, itself included.
-    fn parallel(&self, node: u16) -> BTreeSet<u16> {
-        let mut seen = BTreeSet::from([node]);
-        let mut next = vec![node];
-        while let Some(node) = next.pop() {
-            for rule in self.rules {
-                let ir::PolicyRule::Priority(a, b) = rule.rule else { continue };
-                let other = if a == node { b } else { a };
-                if (a == node || b == node) && seen.insert(other) {
-                    next.push(other);
-                }
-            }
-        }
-        seen
     }
 
     /// A held packet comes back later, when the other function's result is long gone.
@@ -422,7 +421,35 @@ fn find_cycle(edges: &[(u16, u16, Rule)]) -> Option<Vec<usize>> {
     for (at, edge) in edges.iter().enumerate() {
         leaving.entry(edge.0).or_default().push(at);
     }
+    if is_acyclic(edges, &leaving) {
+        return None;
+    }
     (0..edges.len()).filter_map(|start| shortest(edges, &leaving, start)).min_by_key(Vec::len)
+}
+
+/// Whether all edges go away when functions without entering edges are taken out again and again.
+/// Spares policies without cycles, which are nearly all, the search for the shortest.
+fn is_acyclic(edges: &[(u16, u16, Rule)], leaving: &FxHashMap<u16, Vec<usize>>) -> bool {
+    let mut entering: FxHashMap<u16, usize> = FxHashMap::default();
+    for edge in edges {
+        *entering.entry(edge.1).or_default() += 1;
+    }
+    let mut free: Vec<u16> =
+        leaving.keys().filter(|node| !entering.contains_key(node)).copied().collect();
+    let mut left = edges.len();
+    while let Some(node) = free.pop() {
+        for at in leaving.get(&node).into_iter().flatten() {
+            left -= 1;
+            let target = edges[*at].1;
+            if let Some(count) = entering.get_mut(&target) {
+                *count -= 1;
+                if *count == 0 {
+                    free.push(target);
+                }
+            }
+        }
+    }
+    left == 0
 }
 
 /// The shortest way from the end of an edge to its start, that edge in front: breadth first.
