@@ -234,7 +234,7 @@ impl<'t> Parser<'t> {
     }
 
     /// A block: `{`, parts (each starts with `mark` for the formatter), `}`. A part in trouble is
-    /// left out and the next one is found.
+    /// left out and the next one is found. A `}` that is missing is reported and nothing is lost.
     pub(super) fn body(
         &mut self,
         mark: u8,
@@ -254,7 +254,10 @@ impl<'t> Parser<'t> {
                 self.recover(level, start);
             }
         }
-        self.close(open, Tok::RBrace, "")
+        if !self.eat(Tok::RBrace) {
+            self.unclosed(open, "{", "}");
+        }
+        Ok(())
     }
 
     pub(super) fn extra_semicolon(&mut self) {

@@ -4,7 +4,7 @@ use super::ops::{Infix, level};
 use super::words::{RATES, UNITS, is_keyword};
 use super::{GLUE, Parsed, Parser};
 use crate::ast::{Arg, Expr, ExprKind, Ident, Path};
-use crate::diag::{Diagnostic, codes, did_you_mean_help};
+use crate::diag::{Diagnostic, codes, did_you_mean, did_you_mean_help};
 use crate::lexer::{Address, Tok, address, int_value, string_value};
 
 impl Parser<'_> {
@@ -28,17 +28,17 @@ impl Parser<'_> {
             self.descend()?;
             self.bump_operator(tokens);
             let right = self.binary(op.level() + 1)?;
-            left = Expr { kind: infix_kind(op, left, right), span: self.span_from(start) };
-            self.check_row(op);
+            let follows = self.check_row(op);
+            let kind = if follows { ExprKind::Error } else { infix_kind(op, left, right) };
+            left = Expr { kind, span: self.span_from(start) };
         }
         Ok(left)
     }
 
-    /// Comparisons and ranges do not come in rows; reported, and the row is read on.
-    fn check_row(&mut self, op: Infix) {
-        let Some((next, _)) = self.infix() else { return };
-        if next.level() != op.level() {
-            return;
+    /// Comparisons and ranges do not come in rows; this is reported, and the row is read on.
+    fn check_row(&mut self, op: Infix) -> bool {
+        if self.infix().is_none_or(|(next, _)| next.level() != op.level()) {
+            return false;
         }
         let found = match op.level() {
             level::COMPARE => {
@@ -55,21 +55,24 @@ impl Parser<'_> {
                 let message = "a range has two ends";
                 Diagnostic::new(codes::NEEDS_PARENTHESES, message, self.here(), "third end")
             }
-            _ => return,
+            _ => return false,
         };
         self.report(found);
+        true
     }
 
     fn not(&mut self, min: u8) -> Parsed<Expr> {
         let start = self.pos;
-        if min > level::NOT {
+        let misplaced = min > level::NOT;
+        if misplaced {
             let message = "`not` on the right of this operator needs parentheses";
             let found = Diagnostic::new(codes::NEEDS_PARENTHESES, message, self.here(), "");
             self.report(found.help("write `(not …)`, or `!` before a single operand"));
         }
         self.bump();
-        let operand = self.binary(level::NOT)?;
-        Ok(Expr { kind: ExprKind::Not(Box::new(operand)), span: self.span_from(start) })
+        let operand = Box::new(self.binary(level::NOT)?);
+        let kind = if misplaced { ExprKind::Error } else { ExprKind::Not(operand) };
+        Ok(Expr { kind, span: self.span_from(start) })
     }
 
     fn unary(&mut self) -> Parsed<Expr> {
@@ -147,7 +150,7 @@ impl Parser<'_> {
             Tok::LParen => {
                 let open = self.bump();
                 let inner = self.expr()?;
-                self.not_assignment()?;
+                let inner = self.not_assignment(inner)?;
                 self.close(open, Tok::RParen, "")?;
                 return Ok(Expr { span: self.span_from(start), ..inner });
             }
@@ -157,8 +160,8 @@ impl Parser<'_> {
             Tok::LBrace => self.braces()?,
             Tok::Error => {
                 let number = self.take_text().starts_with(|c: char| c.is_ascii_digit());
-                if number && UNITS.contains(&self.word()) && !self.on_new_line() {
-                    self.bump();
+                if number && !self.on_new_line() {
+                    self.skip_unit();
                 }
                 ExprKind::Error
             }
@@ -196,6 +199,16 @@ impl Parser<'_> {
         self.unknown_unit(unit)
     }
 
+    /// Takes the unit of a number that is no number.
+    fn skip_unit(&mut self) {
+        let rate = RATES.contains(&self.word()) && self.rate_follows();
+        if rate || UNITS.contains(&self.word()) {
+            for _ in 0..if rate { 3 } else { 1 } {
+                self.bump();
+            }
+        }
+    }
+
     fn joined_to_last(&self) -> bool {
         self.pos > 0 && self.tokens[self.pos - 1].end == self.token(0).start
     }
@@ -218,7 +231,12 @@ impl Parser<'_> {
             "bit" | "kbit" | "Mbit" | "Gbit" => Some(format!("did you mean `{unit}/s`?")),
             "byte" | "bytes" => Some("write bytes as `B`".into()),
             "K" => Some("`k` is a thousand, `Ki` is 1,024".into()),
-            _ => did_you_mean_help(unit, UNITS.iter().copied()),
+            _ => match did_you_mean(unit, RATES.iter().copied()) {
+                Some(near) if self.token(1).kind == Tok::Slash => {
+                    Some(format!("did you mean `{near}/s`?"))
+                }
+                _ => did_you_mean_help(unit, UNITS.iter().copied()),
+            },
         };
         let message = format!("`{unit}` is no unit of a number");
         let found = Diagnostic::new(codes::UNKNOWN_UNIT, message, self.here(), "unknown unit");
@@ -293,8 +311,7 @@ impl Parser<'_> {
             return Ok(Expr { kind: ExprKind::Path(Path { parts: vec![name], span }), span });
         }
         let value = self.expr()?;
-        self.not_assignment()?;
-        Ok(value)
+        self.not_assignment(value)
     }
 
     /// A set, or a record if a name and a `:` come first.
@@ -347,21 +364,20 @@ impl Parser<'_> {
             return Err(self.expected("a condition"));
         }
         let cond = self.expr()?;
-        self.not_assignment()?;
-        Ok(cond)
+        self.not_assignment(cond)
     }
 
-    /// Reports a `=` where only `==` makes sense.
-    fn not_assignment(&mut self) -> Parsed<()> {
+    /// Reports a `=` after a value, where only `==` makes sense.
+    fn not_assignment(&mut self, value: Expr) -> Parsed<Expr> {
         if !self.at(Tok::Assign) {
-            return Ok(());
+            return Ok(value);
         }
         let message = "`=` assigns and cannot stand in an expression";
         let found = Diagnostic::new(codes::ASSIGN_IN_CONDITION, message, self.here(), "");
         self.report(found.help("compare with `==`"));
         self.bump();
-        self.expr()?;
-        Ok(())
+        let right = self.expr()?;
+        Ok(Expr { kind: ExprKind::Error, span: value.span.to(right.span) })
     }
 }
 

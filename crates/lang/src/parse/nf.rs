@@ -16,18 +16,14 @@ impl Parser<'_> {
         let params = self.params()?;
         let head = self.span_from(start);
         let mut items = Vec::new();
-        // What was declared in a body that misses its end still helps the checks.
-        let closed = self.body(STMT, |p| p.nf_item(&mut items));
-        if closed.is_err() && items.is_empty() {
-            closed?;
-        }
+        self.body(STMT, |p| p.nf_item(&mut items))?;
         Ok(Nf { stream, name, params, items, span: self.span_from(start), head })
     }
 
     /// Whether a declaration starts here rather than a statement about something of that name.
     fn at_nf_item(&self) -> bool {
         let next = self.token(1).kind;
-        let assigned = matches!(next, Tok::Assign | Tok::Dot | Tok::Semi);
+        let assigned = matches!(next, Tok::Assign | Tok::Dot);
         let called = matches!(next, Tok::LParen | Tok::LBracket) && !self.at_word("every");
         let used = assigned || called;
         NF_ITEMS.contains(&self.word()) && !used && !is_operator(next)

@@ -1,10 +1,11 @@
 //! Statements and match tables.
 
 use super::ops::level;
+use super::words::is_keyword;
 use super::{GLUE, LINE, Parsed, Parser, STMT};
-use crate::ast::{Block, Expr, ExprKind, Ident, Path, Row, Stmt, StmtKind};
+use crate::ast::{BinOp, Block, Expr, ExprKind, Ident, Path, Row, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes};
-use crate::lexer::Tok;
+use crate::lexer::{Tok, string_value};
 
 impl Parser<'_> {
     /// `{ stmt … }`
@@ -58,6 +59,7 @@ impl Parser<'_> {
         let word = self.word();
         self.bump();
         Ok(match word {
+            "delete" if !self.at(Tok::Ident) => return Err(self.expected("a state")),
             "delete" => StmtKind::Delete(self.postfix()?),
             "output" => StmtKind::Output(self.ports()?),
             "drop" => StmtKind::Drop(self.reason()),
@@ -83,12 +85,12 @@ impl Parser<'_> {
         }
     }
 
-    fn reason(&mut self) -> Option<(String, crate::ast::Span)> {
-        if !self.at(Tok::Str) {
+    fn reason(&mut self) -> Option<(String, Span)> {
+        if !matches!(self.kind(), Tok::Str | Tok::Error) {
             return None;
         }
         let span = self.here();
-        let text = crate::lexer::string_value(self.text(0)).unwrap_or_default();
+        let text = string_value(self.text(0)).unwrap_or_default();
         self.bump();
         Some((text, span))
     }
@@ -128,7 +130,14 @@ impl Parser<'_> {
     }
 
     fn assign_or_call(&mut self) -> Parsed<StmtKind> {
-        if !matches!(self.kind(), Tok::Ident | Tok::LParen) {
+        let word = self.word();
+        let value = matches!(word, "exists" | "has" | "not" | "true" | "false");
+        if word == "else" {
+            let help = "an `else` follows the `}` of its `if`, or the value of a statement";
+            return Err(self.expected_with("a statement", Some(help.into())));
+        }
+        let starts = !word.is_empty() && (value || !is_keyword(word));
+        if !starts && !self.at(Tok::LParen) {
             return Err(self.expected("a statement"));
         }
         let place = self.expr()?;
@@ -154,7 +163,7 @@ impl Parser<'_> {
         let message = "this expression has no effect";
         let found =
             Diagnostic::new(codes::USELESS_STATEMENT, message, value.span, "not a statement");
-        let equality = matches!(value.kind, ExprKind::Binary(crate::ast::BinOp::Eq, ..));
+        let equality = matches!(value.kind, ExprKind::Binary(BinOp::Eq, ..));
         let help = if equality { "assign with `=`" } else { "assign it, or remove it" };
         self.report(found.help(help));
     }
@@ -215,11 +224,11 @@ impl Parser<'_> {
         let mut payload = None;
         self.body(STMT, |p| {
             if p.at_word("payload") && p.token(1).kind == Tok::Assign {
+                let span = p.here();
                 let value = p.payload()?;
                 if payload.replace(value).is_some() {
-                    let message = "the payload is given twice";
-                    let span = p.after_last();
-                    p.report(Diagnostic::new(codes::UNEXPECTED_TOKEN, message, span, "again"));
+                    let message = "the payload of the new packet is given twice";
+                    p.report(Diagnostic::new(codes::PAYLOAD_TWICE, message, span, "again"));
                 }
             } else {
                 fields.push(p.send_field()?);

@@ -225,4 +225,19 @@ nf f() { output; }";
     right: "nf f() {
   match { forward == (not backward) => output; else => drop; }
 }";
+
+    PAYLOAD_TWICE = 127, Error, "payload given twice",
+    "A new packet has one payload: a part of the packet that it is about (`payload = quote(N);`), that packet's own payload (`payload = same;`), or none.",
+    wrong: "nf f() {
+  if has ip {
+    send udp { udp.dport = 9; payload = same; payload = quote(64); }
+  }
+  output;
+}",
+    right: "nf f() {
+  if has ip and has udp {
+    send udp { udp.dport = 9; payload = same; }
+  }
+  output;
+}";
 }
