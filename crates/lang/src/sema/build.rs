@@ -123,7 +123,7 @@ impl Builder {
     /// Goes on in a block.
     pub fn start(&mut self, block: BlockId) {
         self.current = block;
-        self.facts = self.incoming[block.0 as usize].clone().unwrap_or_else(Facts::nowhere);
+        self.facts = self.incoming[block.0 as usize].take().unwrap_or_else(Facts::nowhere);
     }
 
     /// Leaves the current block without an end; `resume` goes on there.

@@ -10,7 +10,7 @@ use super::lower::{Binding, Lower, Value};
 use super::types::{self, BOOL, PORT, U32, U128, uint};
 use super::{arith, say};
 use crate::ast::{Arg, BinOp, Expr, ExprKind, FnBody, Ident, Span};
-use crate::diag::{Diagnostic, codes, did_you_mean_help};
+use crate::diag::{Diagnostic, codes};
 
 /// What is built in, beside casts and operators.
 const BUILT_IN: &[&str] =
@@ -99,7 +99,7 @@ impl<'a> Lower<'a> {
             name.span,
             "unknown here",
         )
-        .help_if(did_you_mean_help(&name.text, known))
+        .help_if(self.suggest(&name.text, known))
     }
 
     /// Whether a call may have no answer.

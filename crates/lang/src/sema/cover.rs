@@ -17,8 +17,8 @@ use crate::source::SourceMap;
 
 /// Most alternatives that are looked at; predicates with more subsume nothing.
 const MAX_ALTERNATIVES: usize = 16;
-/// Most rows of a match that are compared with each other.
-const MAX_ROWS: usize = 512;
+/// Most comparisons of atoms for a match; rows beyond are taken to match.
+const MAX_COMPARISONS: usize = 4_000_000;
 
 /// Why a row is dead.
 pub enum Dead {
@@ -70,7 +70,8 @@ pub fn check(
     let mut earlier: Vec<(usize, Vec<Together>)> = Vec::new();
     let mut all: Option<usize> = None;
     let (mut forward, mut backward) = (false, false);
-    for (at, row) in rows.iter().enumerate().take(MAX_ROWS) {
+    let mut left = MAX_COMPARISONS;
+    for (at, row) in rows.iter().enumerate() {
         let ways = match &row.pred {
             None => Some(vec![Vec::new()]),
             Some(pred) => reader.alternatives(pred, false),
@@ -88,7 +89,7 @@ pub fn check(
             cover.dead.push((at, Dead::Contradiction));
             continue;
         }
-        if let Some(first) = subsumed(&possible, &earlier) {
+        if let Some(first) = subsumed(&possible, &earlier, &mut left) {
             cover.dead.push((at, Dead::Before(first)));
             continue;
         }
@@ -113,12 +114,18 @@ pub fn check(
 }
 
 /// The row that all alternatives are subsumed by (the last one that is needed).
-fn subsumed(ways: &[Together], earlier: &[(usize, Vec<Together>)]) -> Option<usize> {
+fn subsumed(
+    ways: &[Together],
+    earlier: &[(usize, Vec<Together>)],
+    left: &mut usize,
+) -> Option<usize> {
     let mut last = None;
     for way in ways {
-        let taken = earlier
-            .iter()
-            .find(|(_, rows)| rows.iter().any(|row| row.iter().all(|atom| implied(atom, way))));
+        let mut takes = |row: &Together| {
+            *left = left.saturating_sub((row.len() + 1) * (way.len() + 1));
+            *left > 0 && row.iter().all(|atom| implied(atom, way))
+        };
+        let taken = earlier.iter().find(|(_, rows)| rows.iter().any(&mut takes));
         last = last.max(Some(taken?.0));
     }
     last

@@ -10,7 +10,7 @@ use braid_packet::Field;
 use braid_packet::field::FIELDS;
 
 use super::eval::{param_value, record_parts};
-use super::lower::{Binding, Lower};
+use super::lower::{Binding, Lower, MAX_DECLARATIONS};
 use super::module::unique;
 use super::names::joined;
 use super::types::{self, DURATION, Type, U64};
@@ -19,7 +19,7 @@ use crate::ast::{
     Expr, ExprKind, FnDef, Ident, KeyDef, KeyPart, Nf, NfItem, ParamDef, Path, Span, StateDef,
     StateOption,
 };
-use crate::diag::{Diagnostic, codes, did_you_mean_help};
+use crate::diag::{Diagnostic, codes};
 
 const DEFAULT_CAPACITY: u128 = 64 << 10;
 const DEFAULT_TICK_NS: u128 = 100_000_000;
@@ -28,6 +28,15 @@ impl<'a> Lower<'a> {
     /// Declares everything of a function that has a name.
     pub fn declare(&mut self, nf: &'a Nf, loader: &dyn Loader) {
         let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
+        if nf.params.len() + nf.items.len() > MAX_DECLARATIONS {
+            let declared = nf.items.iter().filter(|item| !matches!(item, NfItem::Stmt(_))).count();
+            if nf.params.len() + declared > MAX_DECLARATIONS {
+                let message = format!("more than {MAX_DECLARATIONS} declarations");
+                self.too_large = true;
+                self.say(Diagnostic::new(codes::TOO_LARGE, message, nf.head, "too many"));
+                return;
+            }
+        }
         for item in &nf.items {
             if let NfItem::Const(def) = item
                 && unique(&mut seen, &def.name, self.diags)
@@ -67,14 +76,32 @@ impl<'a> Lower<'a> {
         self.check_fn_params(nf, &seen);
         self.declared = seen;
         self.lives_with(nf);
+        self.roots = self.roots_of_state();
+    }
+
+    /// For each table the one that its entries live with in the end. The ties have no circles.
+    fn roots_of_state(&self) -> Vec<StateId> {
+        let states = (0..self.model.state.len()).map(|at| StateId(number(at)));
+        let mut roots: Vec<StateId> = states.collect();
+        for at in 0..roots.len() {
+            while let Some(with) =
+                self.model.state.get(roots[at].0 as usize).and_then(|decl| decl.lives_with)
+            {
+                roots[at] = with;
+            }
+        }
+        roots
     }
 
     /// Parameters of a function of one's own are locals, so their names are new.
     fn check_fn_params(&mut self, nf: &'a Nf, seen: &BTreeMap<&str, Span>) {
         for item in &nf.items {
             let NfItem::Fn(FnDef { params, .. }) = item else { continue };
-            let mut own = seen.clone();
+            let mut own: BTreeMap<&str, Span> = BTreeMap::new();
             for (name, _) in params {
+                if let Some(outer) = seen.get(name.text.as_str()) {
+                    own.insert(&name.text, *outer);
+                }
                 unique(&mut own, name, self.diags);
             }
         }
@@ -296,7 +323,7 @@ impl<'a> Lower<'a> {
                 let message = format!("there is no field `{name}`");
                 self.fail(
                     Diagnostic::new(codes::UNKNOWN_FIELD, message, path.span, "expected a field")
-                        .help_if(did_you_mean_help(&name, known)),
+                        .help_if(self.suggest(&name, known)),
                 )
             }
         }
@@ -342,7 +369,7 @@ impl<'a> Lower<'a> {
                         self.say(
                             Diagnostic::new(codes::BAD_OPTION, message, word.span, "")
                                 .help("write `full refuse` or `full evict_oldest`")
-                                .help_if(did_you_mean_help(other, known)),
+                                .help_if(self.suggest(other, known)),
                         );
                     }
                 },

@@ -36,8 +36,7 @@ pub fn param_value(
         ParamTy::List(columns) => rows(columns, expr, env, diags).map(ParamValue::List),
         ParamTy::Backends(columns) => {
             let rows = rows(columns, expr, env, diags)?;
-            let up = |columns| Backend { columns, up: true };
-            Some(ParamValue::Backends(rows.into_iter().map(up).collect()))
+            Some(ParamValue::Backends(rows.into_iter().map(Backend::up).collect()))
         }
         ParamTy::Str => match &expr.kind {
             ExprKind::Str(text) => Some(ParamValue::Str(text.clone())),
@@ -183,6 +182,11 @@ fn named_parts<'e>(
     expr: &Expr,
     diags: &mut Diagnostics,
 ) -> Option<Vec<&'e Expr>> {
+    if let Some((name, _)) = given.get(types::MAX_PARTS) {
+        let message = format!("a record has at most {} parts", types::MAX_PARTS);
+        diags.push(Diagnostic::new(codes::RECORD_PARTS, message, name.span, "one too many"));
+        return None;
+    }
     let before = diags.len() + diags.left_out();
     for (at, (name, _)) in given.iter().enumerate() {
         if !parts.iter().any(|(known, _)| *known == name.text) {

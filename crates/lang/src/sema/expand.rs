@@ -2,11 +2,13 @@
 
 use braid_ir::model::{ParamTy, StateId, Ty};
 
+use rustc_hash::FxHashMap;
+
 use super::lower::{Binding, Frame, Lower, Value};
 use super::say;
 use super::types::{self, Type};
 use crate::ast::{self, Arg, Expr, FnDef, Ident, Span};
-use crate::diag::{Diagnostic, codes, did_you_mean_help};
+use crate::diag::{Diagnostic, codes};
 
 impl<'a> Lower<'a> {
     /// Expands a function of one's own: binds the arguments, runs `inner` on its body.
@@ -42,7 +44,7 @@ impl<'a> Lower<'a> {
         def: &FnDef,
         args: &[Arg],
         span: Span,
-    ) -> Option<Vec<(String, Value)>> {
+    ) -> Option<FxHashMap<String, Value>> {
         if args.len() != def.params.len() {
             let takes = say::count(def.params.len(), "argument");
             let message = format!("`{}` takes {takes}, found {}", def.name.text, args.len());
@@ -50,7 +52,7 @@ impl<'a> Lower<'a> {
                 .label(def.name.span, "declared here");
             return self.fail(diagnostic);
         }
-        let mut bound = Vec::with_capacity(args.len());
+        let mut bound = FxHashMap::default();
         let mut whole = true;
         for (at, arg) in args.iter().enumerate() {
             let place = match &arg.name {
@@ -63,14 +65,16 @@ impl<'a> Lower<'a> {
                 whole = false;
                 continue;
             };
-            if bound.iter().any(|(name, _)| *name == param.text) {
+            if bound.contains_key(&param.text) {
                 let message = format!("`{}` is given twice", param.text);
                 self.say(Diagnostic::new(codes::WRONG_ARGUMENTS, message, arg.value.span, ""));
                 whole = false;
                 continue;
             }
             match self.argument_of(ty, &arg.value) {
-                Some(value) => bound.push((param.text.clone(), value)),
+                Some(value) => {
+                    bound.insert(param.text.clone(), value);
+                }
                 None => whole = false,
             }
         }
@@ -117,7 +121,7 @@ impl<'a> Lower<'a> {
             return Some(state);
         }
         let states = self.model.state.iter().map(|state| state.name.as_str());
-        let help = did_you_mean_help(&name.text, states);
+        let help = self.suggest(&name.text, states);
         let message = format!("`{}` is no state", name.text);
         let diagnostic = Diagnostic::new(codes::NOT_A_STATE, message, name.span, "not a state");
         self.fail(diagnostic.help_if(help))

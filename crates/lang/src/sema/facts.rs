@@ -72,7 +72,7 @@ pub struct Facts {
 }
 
 /// Most entries that are known to exist at a time; further ones are forgotten.
-const MAX_EXISTS: usize = 256;
+const MAX_EXISTS: usize = 64;
 
 impl Facts {
     /// At the start: only the packet itself is known.

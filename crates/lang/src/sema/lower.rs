@@ -1,22 +1,30 @@
 //! The state of lowering one function: what is in sight, where in the program it is.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use braid_ir::model::{
-    BlockId, EventArg, Model, ParamId, QueueId, RowId, StateId, TagId, Ty, ValueId,
+    BlockId, EventArg, EventId, Model, ParamId, QueueId, ReasonId, RowId, StateId, TagId, Ty,
+    ValueId,
 };
+use rustc_hash::FxHashMap;
 
 use super::arith::Const;
 use super::build::Builder;
 use super::facts::Facts;
 use super::module::Module;
+use super::rows::Rows;
 use super::{Constants, constant};
 use crate::ast::{Expr, FnDef, Span};
-use crate::diag::{Diagnostic, Diagnostics, codes};
+use crate::diag::{Diagnostic, Diagnostics, MAX_DIAGNOSTICS, codes, did_you_mean_help};
 use crate::source::SourceMap;
 
 /// Most levels of nesting, calls of one's own functions included.
 pub const MAX_DEPTH: usize = 200;
+/// Most statements and expressions that are looked at, each expansion counted.
+pub const MAX_STEPS: usize = 2_000_000;
+/// Most declarations and parameters of a function.
+pub const MAX_DECLARATIONS: usize = 4096;
 /// Most rounds of all loops of a function.
 pub const MAX_ROUNDS: usize = 1024;
 /// Stands for the row `body` until all rows are numbered.
@@ -75,7 +83,7 @@ impl Constants for Consts<'_> {
 #[derive(Default)]
 pub struct Frame {
     /// Innermost last.
-    pub scopes: Vec<Vec<(String, Value)>>,
+    pub scopes: Vec<FxHashMap<String, Value>>,
     /// Whether the names of the network function are in sight (not from a function of the file).
     pub sees_nf: bool,
 }
@@ -108,6 +116,17 @@ pub struct Lower<'a> {
     pub spent: usize,
     /// Rows by place and enclosing row, so that an unrolled row is one row.
     pub rows: BTreeMap<(u32, u32, Option<RowId>), RowId>,
+    /// Rows within each row, or within none.
+    pub row_counts: BTreeMap<Option<RowId>, usize>,
+    /// What is known of each match, by place.
+    pub covers: BTreeMap<(u32, u32), Rc<Rows>>,
+    /// Numbers of drop reasons.
+    pub reasons: FxHashMap<String, ReasonId>,
+    /// Numbers of events.
+    pub events: FxHashMap<String, EventId>,
+    /// For each table the one that its entries live with in the end.
+    pub roots: Vec<StateId>,
+    steps: usize,
     /// Where control goes on behind a statement.
     pub exits: Vec<(Span, &'static str)>,
     /// The function outgrew its limits, which is reported; what follows is not looked at.
@@ -129,7 +148,7 @@ impl<'a> Lower<'a> {
             names: BTreeMap::new(),
             declared: BTreeMap::new(),
             consts: Consts { own: BTreeMap::new(), file: &module.consts },
-            frames: vec![Frame { scopes: vec![Vec::new()], sees_nf: true }],
+            frames: vec![Frame { scopes: vec![FxHashMap::default()], sees_nf: true }],
             b: Builder::new(Facts::start()),
             mode: Mode::Packet,
             row: None,
@@ -141,6 +160,12 @@ impl<'a> Lower<'a> {
             depth: 0,
             spent: 0,
             rows: BTreeMap::new(),
+            row_counts: BTreeMap::new(),
+            covers: BTreeMap::new(),
+            reasons: FxHashMap::default(),
+            events: FxHashMap::default(),
+            roots: Vec::new(),
+            steps: 0,
             exits: Vec::new(),
             too_large: false,
         }
@@ -166,7 +191,8 @@ impl<'a> Lower<'a> {
         if self.too_large || self.depth >= MAX_DEPTH {
             return self.refuse(span);
         }
-        if self.spent + self.b.size() > super::build::MAX_OPS {
+        self.steps += 1;
+        if self.steps > MAX_STEPS || self.spent + self.b.size() > super::build::MAX_OPS {
             return self.refuse(span);
         }
         self.depth += 1;
@@ -190,7 +216,7 @@ impl<'a> Lower<'a> {
 
     /// Opens a block of names, runs `inner`, closes it.
     pub fn scoped<T>(&mut self, inner: impl FnOnce(&mut Self) -> T) -> T {
-        self.frame().scopes.push(Vec::new());
+        self.frame().scopes.push(FxHashMap::default());
         let result = inner(self);
         self.frame().scopes.pop();
         result
@@ -208,18 +234,16 @@ impl<'a> Lower<'a> {
     pub fn bind(&mut self, name: &str, value: Value) {
         let frame = self.frame();
         if frame.scopes.is_empty() {
-            frame.scopes.push(Vec::new());
+            frame.scopes.push(FxHashMap::default());
         }
         if let Some(scope) = frame.scopes.last_mut() {
-            scope.push((name.to_owned(), value));
+            scope.insert(name.to_owned(), value);
         }
     }
 
     /// The local of this name.
     pub fn local(&self, name: &str) -> Option<&Value> {
-        let scopes = &self.frames.last()?.scopes;
-        let mut all = scopes.iter().rev().flat_map(|scope| scope.iter().rev());
-        all.find(|(known, _)| known == name).map(|(_, value)| value)
+        self.frames.last()?.scopes.iter().rev().find_map(|scope| scope.get(name))
     }
 
     /// What a name of the function or the file stands for, locals left out.
@@ -234,11 +258,22 @@ impl<'a> Lower<'a> {
         self.module.fns.get(name).map(|def| Binding::Fn(def))
     }
 
+    /// The help line for a misspelt name, unless there are too many messages already.
+    pub fn suggest<'s>(
+        &self,
+        name: &str,
+        known: impl IntoIterator<Item = &'s str>,
+    ) -> Option<String> {
+        suggest(self.diags, name, known)
+    }
+
     /// All names in sight, for suggestions.
     pub fn names_in_sight(&self) -> Vec<String> {
-        let locals = self.frames.last().into_iter().flat_map(|frame| {
-            frame.scopes.iter().flat_map(|scope| scope.iter().map(|(name, _)| name.clone()))
-        });
+        let locals = self
+            .frames
+            .last()
+            .into_iter()
+            .flat_map(|frame| frame.scopes.iter().flat_map(|scope| scope.keys().cloned()));
         let own = self.names.keys().map(|name| (*name).to_owned());
         let file = self.module.consts.keys().cloned();
         locals.chain(own).chain(file).collect()
@@ -260,4 +295,19 @@ impl<'a> Lower<'a> {
         self.absent = before;
         result
     }
+}
+
+/// Most names that a misspelt one is compared with.
+const MAX_CANDIDATES: usize = 2000;
+
+/// As `did_you_mean_help`, with bounds: a file may hold many names and many mistakes.
+pub fn suggest<'s>(
+    diags: &Diagnostics,
+    name: &str,
+    known: impl IntoIterator<Item = &'s str>,
+) -> Option<String> {
+    if diags.len() >= MAX_DIAGNOSTICS {
+        return None;
+    }
+    did_you_mean_help(name, known.into_iter().take(MAX_CANDIDATES))
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use braid_ir::model::{EventDecl, EventTy, ParamTy};
 
+use super::lower::suggest;
 use super::types::{self, Type};
 use super::{Constants, say};
 use crate::ast::{Const, EventDef, Expr, FnDef, Ident, Item, Nf, Span};
-use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
+use crate::diag::{Diagnostic, Diagnostics, codes};
 
 /// The root of the hierarchy of events.
 const ROOT: &str = "EVENT";
@@ -87,7 +88,7 @@ impl<'a> Module<'a> {
                 break;
             }
             let Some(def) = self.events.get(parent.text.as_str()) else {
-                diags.push(self.unknown_event(parent));
+                diags.push(self.unknown_event(parent, diags));
                 return None;
             };
             if def.name.text == name || line.len() > MAX_ANCESTORS {
@@ -114,7 +115,7 @@ impl<'a> Module<'a> {
     }
 
     /// The message for an event type that is not declared.
-    pub fn unknown_event(&self, name: &Ident) -> Diagnostic {
+    pub fn unknown_event(&self, name: &Ident, diags: &Diagnostics) -> Diagnostic {
         let known = self.events.keys().copied().chain([ROOT]);
         Diagnostic::new(
             codes::UNKNOWN_EVENT,
@@ -122,14 +123,14 @@ impl<'a> Module<'a> {
             name.span,
             "expected an event type",
         )
-        .help_if(did_you_mean_help(&name.text, known))
+        .help_if(suggest(diags, &name.text, known))
     }
 
     /// The event type of this name. `None` when it is wrong, which is then reported.
     pub fn event(&self, name: &Ident, diags: &mut Diagnostics) -> Option<&EventDecl> {
         let found = self.resolved.get(name.text.as_str());
         if found.is_none() && !self.events.contains_key(name.text.as_str()) {
-            diags.push(self.unknown_event(name));
+            diags.push(self.unknown_event(name, diags));
         }
         found
     }
@@ -161,6 +162,11 @@ fn event_fields(
 ) -> bool {
     let mut whole = true;
     for (name, written) in &def.fields {
+        if fields.len() >= types::MAX_PARTS {
+            let message = format!("an event has at most {} fields", types::MAX_PARTS);
+            diags.push(Diagnostic::new(codes::BAD_TYPE, message, name.span, "one too many"));
+            return false;
+        }
         if fields.iter().any(|(known, _)| *known == name.text) {
             let message = format!("the event has two fields `{}`", name.text);
             diags.push(Diagnostic::new(codes::DUPLICATE_NAME, message, name.span, "again"));

@@ -78,7 +78,7 @@ impl<'a> Lower<'a> {
                 path.span,
                 "expected a header field or a part of a record",
             )
-            .help_if(did_you_mean_help(&name, known));
+            .help_if(self.suggest(&name, known));
         }
         if WORDS.contains(&name.as_str()) {
             let message = format!("`{name}` is no value");
@@ -94,7 +94,7 @@ impl<'a> Lower<'a> {
             first.span,
             "unknown here",
         )
-        .help_if(did_you_mean_help(&name, known))
+        .help_if(self.suggest(&name, known))
     }
 
     /// The value of a dotted name.

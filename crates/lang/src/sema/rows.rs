@@ -1,5 +1,7 @@
 //! Match tables: rows in order, the first that matches wins.
 
+use std::rc::Rc;
+
 use braid_ir::model::{Op, RowDecl, RowId, Term};
 use braid_packet::Header;
 
@@ -8,11 +10,18 @@ use super::lower::{Lower, Mode};
 use crate::ast::{Expr, Row, Span};
 use crate::diag::{Diagnostic, codes};
 
+/// What is known of a match before it is lowered.
+pub struct Rows {
+    /// Headers that each row tests beside its predicate.
+    guards: Vec<Vec<Header>>,
+    cover: Cover,
+}
+
 impl<'a> Lower<'a> {
     /// `match { … }`
     pub fn match_rows(&mut self, rows: &'a [Row], span: Span) {
-        let guards: Vec<Vec<Header>> = rows.iter().map(|row| self.row_guards(row)).collect();
-        let cover = self.check_rows(rows, &guards, span);
+        let known = self.rows_of(rows, span);
+        let Rows { guards, cover } = &*known;
         let entered = self.b.live();
         let done = self.b.block();
         let mut exits = Vec::new();
@@ -81,6 +90,19 @@ impl<'a> Lower<'a> {
         self.loops > 0 || !self.calls.is_empty()
     }
 
+    /// What is known of a match; looked at and reported once, however often it is expanded.
+    fn rows_of(&mut self, rows: &[Row], span: Span) -> Rc<Rows> {
+        let place = (span.file, span.start);
+        if let Some(known) = self.covers.get(&place) {
+            return Rc::clone(known);
+        }
+        let guards: Vec<Vec<Header>> = rows.iter().map(|row| self.row_guards(row)).collect();
+        let cover = self.check_rows(rows, &guards, span);
+        let known = Rc::new(Rows { guards, cover });
+        self.covers.insert(place, Rc::clone(&known));
+        known
+    }
+
     /// Reports rows that cannot match and a missing `else`.
     fn check_rows(&mut self, rows: &[Row], guards: &[Vec<Header>], span: Span) -> Cover {
         let found = cover::check(rows, guards, &self.consts, self.sources);
@@ -122,10 +144,12 @@ impl<'a> Lower<'a> {
         if let Some(known) = self.rows.get(&place) {
             return *known;
         }
-        let siblings = self.rows.keys().filter(|(_, _, parent)| *parent == self.row).count();
+        let count = self.row_counts.entry(self.row).or_default();
+        *count += 1;
+        let number = *count;
         let label = match self.row.and_then(|parent| self.model.rows.get(parent.0 as usize)) {
-            Some(parent) => format!("{}.{}", parent.label, siblings + 1),
-            None => (siblings + 1).to_string(),
+            Some(parent) => format!("{}.{number}", parent.label),
+            None => number.to_string(),
         };
         let text = row.pred.as_ref().map_or_else(|| "else".to_owned(), |pred| self.text(pred));
         let file = self.sources.get(row.span.file);

@@ -11,7 +11,7 @@ use super::names::joined;
 use super::say;
 use super::types::{self, uint};
 use crate::ast::{Expr, Ident, Path, Span};
-use crate::diag::{Diagnostic, codes, did_you_mean_help};
+use crate::diag::{Diagnostic, codes};
 
 /// Shapes by name.
 const SHAPES: &[(&str, Shape)] = &[
@@ -45,7 +45,7 @@ impl Lower<'_> {
             return self.fail(
                 diagnostic
                     .help("the shapes are icmp, icmp6, tcp, tcp6, udp, udp6 and arp")
-                    .help_if(did_you_mean_help(&shape.text, known)),
+                    .help_if(self.suggest(&shape.text, known)),
             );
         };
         let mut assigned = Vec::new();
@@ -102,7 +102,7 @@ impl Lower<'_> {
                 let message = format!("`{name}` is no field of the new packet");
                 self.fail(
                     Diagnostic::new(codes::SHAPE_FIELD, message, path.span, "not in this shape")
-                        .help_if(did_you_mean_help(&name, known)),
+                        .help_if(self.suggest(&name, known)),
                 )
             }
         }
@@ -125,6 +125,10 @@ impl Lower<'_> {
     /// `emit EVENT { … };`
     pub fn emit_event(&mut self, name: &Ident, args: &[(Ident, Expr)], span: Span) -> Option<()> {
         let decl = self.module.event(name, self.diags)?.clone();
+        if args.len() > types::MAX_PARTS {
+            let message = format!("an event has at most {} fields", types::MAX_PARTS);
+            return self.fail(Diagnostic::new(codes::EVENT_FIELDS, message, span, "too many"));
+        }
         let mut whole = self.check_event_args(&decl, name, args, span);
         let mut values = Vec::new();
         for (field, ty) in &decl.fields {
@@ -156,7 +160,7 @@ impl Lower<'_> {
             if !decl.fields.iter().any(|(field, _)| *field == arg.text) {
                 let known = decl.fields.iter().map(|(field, _)| field.as_str());
                 let message = format!("`{}` has no field `{}`", name.text, arg.text);
-                let help = did_you_mean_help(&arg.text, known);
+                let help = self.suggest(&arg.text, known);
                 let wrong = Diagnostic::new(codes::EVENT_FIELDS, message, arg.span, "unknown");
                 self.say(wrong.help_if(help));
                 whole = false;
@@ -202,12 +206,13 @@ impl Lower<'_> {
     }
 
     fn event_id(&mut self, decl: EventDecl) -> EventId {
-        let known = self.model.events.iter().position(|known| known.name == decl.name);
-        let at = known.unwrap_or_else(|| {
-            self.model.events.push(decl);
-            self.model.events.len() - 1
-        });
-        EventId(u32::try_from(at).unwrap_or(u32::MAX))
+        if let Some(known) = self.events.get(&decl.name) {
+            return *known;
+        }
+        let id = EventId(u32::try_from(self.model.events.len()).unwrap_or(u32::MAX));
+        self.events.insert(decl.name.clone(), id);
+        self.model.events.push(decl);
+        id
     }
 }
 

@@ -388,21 +388,9 @@ impl<'a> Lower<'a> {
 
     /// Entries of a table and of those tied to it may be gone.
     fn forget_relatives(&mut self, state: StateId) {
-        let root = |mut at: StateId| {
-            for _ in 0..self.model.state.len() {
-                match self.state(at).and_then(|decl| decl.lives_with) {
-                    Some(next) => at = next,
-                    None => break,
-                }
-            }
-            at
-        };
+        let root = |at: StateId| self.roots.get(at.0 as usize).copied().unwrap_or(at);
         let mine = root(state);
-        let gone: Vec<StateId> = (0..self.model.state.len())
-            .map(|at| StateId(u32::try_from(at).unwrap_or(u32::MAX)))
-            .filter(|at| root(*at) == mine)
-            .collect();
-        self.b.facts.forget_entries(|state| gone.contains(&state));
+        self.b.facts.forget_entries(|at| root(at) == mine);
     }
 
     /// Whether `key[N]` means the ending entry's key.

@@ -10,7 +10,7 @@ use super::state::StatePlace;
 use super::types::{self, DURATION, uint};
 use crate::ast::BinOp;
 use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
-use crate::diag::{Diagnostic, codes, did_you_mean_help};
+use crate::diag::{Diagnostic, codes};
 
 impl<'a> Lower<'a> {
     /// A block with names of its own.
@@ -407,11 +407,13 @@ impl<'a> Lower<'a> {
     }
 
     fn reason(&mut self, text: &str) -> ReasonId {
-        let at = self.model.reasons.iter().position(|known| known == text).unwrap_or_else(|| {
-            self.model.reasons.push(text.to_owned());
-            self.model.reasons.len() - 1
-        });
-        ReasonId(u32::try_from(at).unwrap_or(u32::MAX))
+        if let Some(known) = self.reasons.get(text) {
+            return *known;
+        }
+        let id = ReasonId(u32::try_from(self.model.reasons.len()).unwrap_or(u32::MAX));
+        self.model.reasons.push(text.to_owned());
+        self.reasons.insert(text.to_owned(), id);
+        id
     }
 
     fn output(&mut self, ports: &[Ident], span: Span) {
@@ -432,7 +434,7 @@ impl<'a> Lower<'a> {
             return Some(Dest::Port(PortId(u32::try_from(at).unwrap_or(u32::MAX))));
         }
         let known = self.model.ports.iter().map(String::as_str).chain(["back"]);
-        let help = did_you_mean_help(&port.text, known);
+        let help = self.suggest(&port.text, known);
         let message = format!("there is no port `{}`", port.text);
         let diagnostic = Diagnostic::new(codes::UNKNOWN_PORT, message, port.span, "unknown port");
         self.fail(diagnostic.help(format!("declare it: `port {};`", port.text)).help_if(help))
@@ -463,7 +465,7 @@ impl<'a> Lower<'a> {
             return Some(queue);
         }
         let known = self.model.queues.iter().map(|queue| queue.name.as_str());
-        let help = did_you_mean_help(&name.text, known);
+        let help = self.suggest(&name.text, known);
         let message = format!("there is no queue `{}`", name.text);
         let diagnostic = Diagnostic::new(codes::UNKNOWN_QUEUE, message, name.span, "unknown queue");
         self.fail(

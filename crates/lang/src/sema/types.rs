@@ -17,6 +17,9 @@ pub enum Type {
     Param(ParamTy),
 }
 
+/// Most parts of a record, and fields of an event.
+pub const MAX_PARTS: usize = 256;
+
 const fn ty(width: u16, kind: Kind) -> Ty {
     Ty { width, kind }
 }
@@ -281,6 +284,11 @@ fn record(
     is_list: &dyn Fn(&str) -> bool,
     diags: &mut Diagnostics,
 ) -> Option<Vec<(String, Ty)>> {
+    if let Some((name, _)) = parts.get(MAX_PARTS) {
+        let message = format!("a record has at most {MAX_PARTS} parts");
+        diags.push(Diagnostic::new(codes::BAD_TYPE, message, name.span, "one too many"));
+        return None;
+    }
     let mut resolved: Vec<(String, Ty)> = Vec::with_capacity(parts.len());
     let mut whole = !parts.is_empty();
     for (name, ty) in parts {

@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 
 use braid_packet::Field;
+use rustc_hash::FxHashMap;
 
 use super::names::joined;
 use super::walk::{self, Visitor};
 use crate::ast::{
     Expr, ExprKind, FnBody, Ident, Nf, NfItem, Path, Span, StateDef, StateOption, Stmt, StmtKind,
 };
-use crate::diag::{Code, Diagnostic, Diagnostics, codes, did_you_mean};
+use crate::diag::{Code, Diagnostic, Diagnostics, MAX_DIAGNOSTICS, codes, did_you_mean};
 use crate::source::SourceMap;
 
 /// What a declared name is.
@@ -39,7 +40,11 @@ struct Local<'a> {
 struct Uses<'a> {
     names: BTreeMap<&'a str, Declared>,
     ports: BTreeMap<&'a str, (Span, bool)>,
-    scopes: Vec<Vec<Local<'a>>>,
+    locals: Vec<Local<'a>>,
+    /// Numbers of the locals of a name that are in sight, innermost last.
+    by_name: FxHashMap<&'a str, Vec<usize>>,
+    /// How many locals were in sight when each open block began.
+    scopes: Vec<usize>,
     unused: Vec<&'a Ident>,
     /// Names as written that are unknown or declared twice.
     troubled: Vec<&'a str>,
@@ -65,12 +70,14 @@ pub fn check<'a>(nf: &'a Nf, sources: &'a SourceMap, diags: &mut Diagnostics) {
     let mut uses = Uses {
         names: BTreeMap::new(),
         ports: BTreeMap::new(),
+        locals: Vec::new(),
+        by_name: FxHashMap::default(),
         scopes: Vec::new(),
         unused: Vec::new(),
         troubled: troubled(sources, diags),
     };
     uses.declare(nf);
-    uses.scopes.push(Vec::new());
+    uses.enter();
     for param in &nf.params {
         if let Some(default) = &param.default {
             walk::expr(default, &mut uses);
@@ -156,12 +163,9 @@ impl<'a> Uses<'a> {
 
     /// A name is used; `how` marks what it is used for.
     fn mark(&mut self, name: &str, how: impl FnOnce(&mut Declared)) {
-        let locals = self.scopes.iter_mut().rev().flat_map(|scope| scope.iter_mut().rev());
-        for local in locals {
-            if local.name.text == name {
-                local.used = true;
-                return;
-            }
+        if let Some(&at) = self.by_name.get(name).and_then(|all| all.last()) {
+            self.locals[at].used = true;
+            return;
         }
         if let Some(declared) = self.names.get_mut(name) {
             how(declared);
@@ -230,7 +234,7 @@ impl<'a> Uses<'a> {
                 found.push((codes::UNUSED_DECLARATION, message, *span));
             }
         }
-        for name in &self.unused {
+        for name in self.unused.iter().take(MAX_DIAGNOSTICS) {
             if !name.text.starts_with('_') && !self.meant(&name.text) {
                 let message = format!("`{}` is never used", name.text);
                 found.push((codes::UNUSED_LOCAL, message, name.span));
@@ -308,11 +312,15 @@ impl<'a> Visitor<'a> for Uses<'a> {
     }
 
     fn enter(&mut self) {
-        self.scopes.push(Vec::new());
+        self.scopes.push(self.locals.len());
     }
 
     fn leave(&mut self) {
-        for local in self.scopes.pop().into_iter().flatten() {
+        let first = self.scopes.pop().unwrap_or(0);
+        for local in self.locals.drain(first..) {
+            if let Some(all) = self.by_name.get_mut(local.name.text.as_str()) {
+                all.pop();
+            }
             if local.counted && !local.used {
                 self.unused.push(local.name);
             }
@@ -320,8 +328,7 @@ impl<'a> Visitor<'a> for Uses<'a> {
     }
 
     fn bind(&mut self, name: &'a Ident, counted: bool) {
-        if let Some(scope) = self.scopes.last_mut() {
-            scope.push(Local { name, used: false, counted });
-        }
+        self.by_name.entry(&name.text).or_default().push(self.locals.len());
+        self.locals.push(Local { name, used: false, counted });
     }
 }

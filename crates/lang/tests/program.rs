@@ -1,0 +1,120 @@
+//! Whole programs: files that use each other, the library, what is reported of all of them.
+
+use std::collections::BTreeMap;
+
+use braid_lang::{Compiled, Loader, compile};
+
+struct Files(BTreeMap<&'static str, &'static str>);
+
+impl Loader for Files {
+    fn read(&self, path: &str, _relative_to: &str) -> Result<Vec<u8>, String> {
+        self.0.get(path).map(|text| text.as_bytes().to_vec()).ok_or_else(|| "no such file".into())
+    }
+}
+
+fn with(files: &[(&'static str, &'static str)], library: &[(&str, &str)], root: &str) -> Compiled {
+    compile(("main.braid", root), library, &Files(files.iter().copied().collect()))
+}
+
+fn codes(compiled: &Compiled) -> Vec<u16> {
+    compiled.diagnostics.iter().map(|d| d.code.number()).collect()
+}
+
+const PASS: &str = "nf pass() { output; }";
+
+#[test]
+fn used_file_gives_its_functions_constants_and_events() {
+    let used = "const LOW = 5; event E { ttl: u8 } fn low(x: u8) -> bool = x < LOW; nf other() { output; }";
+    let root = "use \"a.braid\"; nf f() { if has ip { if low(ip.ttl) { emit E { ttl: ip.ttl }; } } output; }";
+    let found = with(&[("a.braid", used)], &[], root);
+    assert_eq!(codes(&found), [0; 0]);
+    let names: Vec<String> = found.unit.unwrap().models.into_keys().collect();
+    assert_eq!(names, ["f", "other"]);
+}
+
+#[test]
+fn files_that_use_each_other_are_an_error() {
+    let found =
+        with(&[("a.braid", "use \"main.braid\";")], &[], "use \"a.braid\"; nf f() { output; }");
+    assert_eq!(codes(&found), [218]);
+}
+
+#[test]
+fn file_used_twice_is_taken_once() {
+    let files =
+        [("a.braid", "use \"c.braid\";"), ("b.braid", "use \"c.braid\";"), ("c.braid", PASS)];
+    let found = with(&files, &[], "use \"a.braid\"; use \"b.braid\";");
+    assert_eq!(codes(&found), [0; 0]);
+}
+
+#[test]
+fn chain_takes_functions_that_are_missing_from_the_library() {
+    let library = [("pass", PASS), ("other", "nf other() { drop; }")];
+    let found = with(&[], &library, "chain c { p = pass(); path p; }");
+    let names: Vec<String> = found.unit.expect("compiles").models.into_keys().collect();
+    assert_eq!(names, ["pass"]);
+}
+
+#[test]
+fn function_of_the_program_comes_before_one_of_the_library() {
+    let library = [("pass", "nf pass(x: u8) { if x == 1 { drop; } output; }")];
+    let root = "nf pass() { output; } chain c { path pass(); }";
+    let unit = with(&[], &library, root).unit.expect("compiles");
+    assert_eq!(unit.models["pass"].params.len(), 0);
+    assert_eq!(unit.chains[0].nodes.len(), 1);
+}
+
+#[test]
+fn names_of_the_library_stay_in_their_files() {
+    let library = [("pass", "const X = 3; nf pass() { if has ip { ip.ttl = X; } output; }")];
+    let root = "const X = 4; nf f() { if has ip { ip.ttl = X; } output; } chain c { path pass() <-> f(); }";
+    assert_eq!(codes(&with(&[], &library, root)), [0; 0]);
+}
+
+#[test]
+fn errors_of_all_functions_and_chains_are_reported_together() {
+    let root = "nf f() { output sideways; } nf g() { ip.ttl = 1; output; } chain c { path h(); }";
+    assert_eq!(codes(&with(&[], &[], root)), [206, 401, 501]);
+}
+
+#[test]
+fn stream_function_is_checked_and_has_no_model() {
+    let found = with(&[], &[], "stream nf s() { on data { forward; } }");
+    let unit = found.unit.expect("compiles");
+    assert!(unit.models.is_empty() && unit.streams.contains("s"));
+}
+
+/// Programs that only a machine would write: answered quickly, whatever the answer.
+#[test]
+fn huge_and_hostile_programs_are_answered() {
+    let rows = |count: usize| -> String {
+        let row =
+            |n: usize| format!("l4.dport == {} and ip.src in 10.0.0.0/8 => drop; ", n % 70_000);
+        (0..count).map(row).collect()
+    };
+    let lets: String = (0..60_000).map(|n| format!("let a{n} = {n}; ")).collect();
+    let unknown: String = (0..20_000).map(|n| format!("x{n} = y{n}; ")).collect();
+    let fns: String = (1..60)
+        .map(|n| format!("fn f{n}(x: u32) -> u32 = f{}(x) ^ f{}(x); ", n - 1, n - 1))
+        .collect();
+    let states: String = (0..5_000).map(|n| format!("state s{n}: u8 per flow; ")).collect();
+    let nested = "if has ip { ".repeat(60) + &"}".repeat(60);
+    let programs = [
+        format!("nf f() {{ match {{ {} else => output; }} }}", rows(3_000)),
+        format!("nf f() {{ {lets} output; }}"),
+        format!("nf f() {{ {unknown} output; }}"),
+        format!("nf f() {{ fn f0(x: u32) -> u32 = x; {fns} if f59(7) == 1 {{ drop; }} output; }}"),
+        format!("nf f() {{ {states} output; }}"),
+        format!("nf f() {{ {nested} output; }}"),
+        format!(
+            "nf f() {{ if {} ip.ttl == 1 {} {{ drop; }} output; }}",
+            "(".repeat(100),
+            ")".repeat(100)
+        ),
+        "nf f() { for i in 0..1000 { for j in 0..1000 { let k = 1; } } output; }".to_owned(),
+    ];
+    for program in programs {
+        let found = with(&[], &[], &program);
+        assert_eq!(found.unit.is_none(), found.diagnostics.has_errors());
+    }
+}
