@@ -29,13 +29,39 @@ pub enum ParamValue {
     Str(String),
 }
 
-/// A backend.
+/// A backend. Its number, its place in the list, is its own for the whole run: state holds numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Backend {
     /// A value for each column; the first names it.
     pub columns: Vec<Word>,
-    /// Whether it is up.
-    pub up: bool,
+    /// Whether it can be used.
+    pub health: Health,
+}
+
+/// Whether a backend can be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Health {
+    /// It can.
+    Up,
+    /// Not now.
+    Down,
+    /// It was removed: as if down, and no longer a member. It keeps its number, so that numbers
+    /// held in state never come to mean another backend.
+    Removed,
+}
+
+impl Backend {
+    /// A backend that is up.
+    #[must_use]
+    pub fn up(columns: Vec<Word>) -> Self {
+        Self { columns, health: Health::Up }
+    }
+
+    /// Whether it was removed.
+    #[must_use]
+    pub fn is_removed(&self) -> bool {
+        self.health == Health::Removed
+    }
 }
 
 /// An ordered rule set: the first matching rule decides, then the default. A packet that is not
@@ -95,7 +121,7 @@ impl braid_externs::Backend for Backend {
     }
 
     fn is_up(&self) -> bool {
-        self.up
+        self.health == Health::Up
     }
 }
 

@@ -96,7 +96,7 @@ fn backends_go_down_come_and_leave() {
              emit SAYS(v4)
              output onward at row0",
     );
-    let backend = |addr| Backend { columns: vec![addr, 1], up: true };
+    let backend = |addr| Backend::up(vec![addr, 1]);
     let value = ParamValue::Backends(vec![backend(10), backend(20)]);
     let mut bench = Bench::new(line(vec![(model, vec![value])]));
     let mut after = |change: Option<Change>| {
@@ -110,16 +110,60 @@ fn backends_go_down_come_and_leave() {
     assert_eq!(after(Some(Change::BackendUp(20, false))), [2, 0]);
     assert_eq!(after(Some(Change::BackendUp(20, true))), [2, 1]);
     assert_eq!(after(Some(Change::AddBackend(vec![30, 1]))), [3, 1]);
-    assert_eq!(after(Some(Change::BackendUp(20, false))), [3, 0]);
-    assert_eq!(after(Some(Change::RemoveBackend(20))), [2, 1], "30 has come up to number 1");
+    assert_eq!(after(Some(Change::RemoveBackend(20))), [3, 0], "30 stays number 2");
     for change in [
         Change::BackendUp(20, true),
         Change::RemoveBackend(20),
+        Change::AddBackend(vec![30, 1]),
         Change::AddBackend(vec![40]),
         Change::AddBackend(vec![40, 256]),
     ] {
         assert!(bench.control(2, 0, change).is_err());
     }
+}
+
+/// A function that reports, for the backends 0 to 2, the first column or 0 when it is not up, and
+/// whether 20 is a member.
+fn roll_call() -> Bench {
+    let mut text = String::from("b0: v0:u8 = const 0 v1:u8 = const 20\n");
+    for index in 0_u32..3 {
+        let v = 2 + 4 * index;
+        text += &format!(
+            "v{v}:u32 = const {index} v{a}:bool = up bs, v{v} v{b}:u8 = member bs, v{v}, 0
+             v{c}:u8 = select v{a}, v{b}, v0 emit SAYS(v{c})\n",
+            a = v + 1,
+            b = v + 2,
+            c = v + 3,
+        );
+    }
+    text += "v14:bool = in v1, list bs, 0 v15:u8 = resize v14 emit SAYS(v15) output onward at row0";
+    let model = nf("param bs: backends<{ name: u8, weight: u8 }> event SAYS { what: u8 }", &text);
+    let value = [10, 20, 30].map(|name| Backend::up(vec![name, 1])).to_vec();
+    Bench::new(line(vec![(model, vec![ParamValue::Backends(value)])]))
+}
+
+#[test]
+fn backends_keep_their_numbers_when_others_leave() {
+    let mut bench = roll_call();
+    let mut after = |change: Change| {
+        bench.control(1, 0, change).unwrap();
+        bench.send(LAN, from_port(1, 1));
+        bench.events().into_iter().map(|(_, what)| what).collect::<Vec<_>>()
+    };
+    assert_eq!(after(Change::RemoveBackend(20)), [10, 0, 30, 0]);
+    // A new one does not take over the number of the removed one, which has it when it is back.
+    assert_eq!(after(Change::AddBackend(vec![40, 1])), [10, 0, 30, 0]);
+    assert_eq!(after(Change::AddBackend(vec![20, 2])), [10, 20, 30, 1]);
+    // Down is not gone.
+    assert_eq!(after(Change::BackendUp(20, false)), [10, 0, 30, 1]);
+    let set = |names: &[u128]| {
+        let all = names.iter().map(|name| Backend::up(vec![*name, 1])).collect();
+        Change::Set(ParamValue::Backends(all))
+    };
+    // All at once: in another order, without one of them, with a new one.
+    assert_eq!(after(set(&[50, 30, 20])), [0, 20, 30, 1]);
+    assert_eq!(after(set(&[])), [0, 0, 0, 0]);
+    assert_eq!(after(set(&[10])), [10, 0, 0, 0]);
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn set_takes_values_as_the_language_writes_them() {
     let text = change("+1 set f.name \"a # b\"");
     assert!(matches!(text, Change::Set(ParamValue::Str(text)) if text == "a # b"));
     let servers = change("+1 set f.servers [10.0.0.1]");
-    let one = Backend { columns: vec![0x0a00_0001], up: true };
+    let one = Backend::up(vec![0x0a00_0001]);
     assert!(matches!(servers, Change::Set(ParamValue::Backends(all)) if all == [one]));
 }
 

@@ -5,7 +5,8 @@ use super::instance::Instance;
 use super::table::EntryRef;
 use crate::chain::{Change, Control};
 use crate::model::{ParamId, ParamTy, Setting, StateId, Word};
-use crate::value::{Backend, ParamValue, Rule};
+use crate::value::{Backend, Health, ParamValue, Rule};
+use braid_externs::Backend as _;
 
 impl Reference {
     /// Applies a change now.
@@ -37,7 +38,8 @@ impl Reference {
 
 impl Instance {
     fn change(&mut self, param: ParamId, change: &Change) -> Result<(), String> {
-        let decl = self.model.params.get(param.index()).ok_or("no such parameter")?;
+        let model = self.model.clone();
+        let decl = model.params.get(param.index()).ok_or("no such parameter")?;
         let name = decl.name.clone();
         let value = &mut self.params[param.index()];
         match (change, value) {
@@ -55,25 +57,28 @@ impl Instance {
                 self.rule_counts(param).remove(*at);
             }
             (Change::BackendUp(first, up), ParamValue::Backends(all)) => {
-                let backend = all.iter_mut().find(|one| one.columns.first() == Some(first));
-                backend.ok_or_else(|| no_backend(&name))?.up = *up;
+                member(all, &name, *first)?.health = if *up { Health::Up } else { Health::Down };
             }
             (Change::AddBackend(columns), ParamValue::Backends(all)) => {
-                let mut new = all.clone();
-                new.push(Backend { columns: columns.clone(), up: true });
-                ParamValue::Backends(new.clone()).check(&self.model.params[param.index()].ty)?;
-                *all = new;
+                let new = Backend::up(columns.clone());
+                ParamValue::Backends(vec![new.clone()]).check(&decl.ty)?;
+                if member(all, &name, new.name()).is_ok() {
+                    return Err(format!(
+                        "{name} already has a backend with this value in its first column"
+                    ));
+                }
+                admit(all, new);
             }
             (Change::RemoveBackend(first), ParamValue::Backends(all)) => {
-                let place = all.iter().position(|one| one.columns.first() == Some(first));
-                all.remove(place.ok_or_else(|| no_backend(&name))?);
+                member(all, &name, *first)?.health = Health::Removed;
             }
             _ => return Err(format!("{name} is not of a type that can change like this")),
         }
         Ok(())
     }
 
-    /// A new value. Rules count from 0 again; pool members that are taken stay taken.
+    /// A new value. Rules count from 0 again; pool members that are taken stay taken; backends
+    /// keep their numbers.
     fn set(&mut self, param: ParamId, value: &ParamValue) -> Result<(), String> {
         let model = self.model.clone();
         let decl = &model.params[param.index()];
@@ -82,7 +87,10 @@ impl Instance {
         if is_period && *value == ParamValue::Scalar(0) {
             return Err(format!("{} is a timer's period, which cannot be 0", decl.name));
         }
-        self.params[param.index()] = value.clone();
+        match (&mut self.params[param.index()], value) {
+            (ParamValue::Backends(all), ParamValue::Backends(new)) => replace(all, new),
+            (old, new) => *old = new.clone(),
+        }
         if let ParamValue::Rules(set) = value {
             *self.rule_counts(param) = vec![0; set.rules.len() + 1];
         }
@@ -102,6 +110,31 @@ impl Instance {
     }
 }
 
-fn no_backend(name: &str) -> String {
-    format!("{name} has no backend with this value in its first column")
+/// The backend with this value in its first column, unless it was removed.
+fn member<'a>(
+    all: &'a mut [Backend],
+    param: &str,
+    first: Word,
+) -> Result<&'a mut Backend, String> {
+    all.iter_mut()
+        .find(|one| !one.is_removed() && one.name() == first)
+        .ok_or_else(|| format!("{param} has no backend with this value in its first column"))
+}
+
+/// Takes in a backend: one that was removed has its number again, another one the next number.
+fn admit(all: &mut Vec<Backend>, new: Backend) {
+    match all.iter_mut().find(|one| one.is_removed() && one.name() == new.name()) {
+        Some(old) => *old = new,
+        None => all.push(new),
+    }
+}
+
+/// Replaces all backends. Those that stay keep their numbers.
+fn replace(all: &mut Vec<Backend>, new: &[Backend]) {
+    for old in all.iter_mut() {
+        old.health = Health::Removed;
+    }
+    for one in new {
+        admit(all, one.clone());
+    }
 }

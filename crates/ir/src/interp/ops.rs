@@ -112,7 +112,7 @@ impl Run<'_> {
 
     fn backend_up(&self, param: ParamId, index: usize) -> Result<bool, Fault> {
         match self.param(param) {
-            ParamValue::Backends(all) => all.get(index).map(|one| one.up).ok_or(Fault::Index),
+            ParamValue::Backends(all) => all.get(index).map(braid_externs::Backend::is_up).ok_or(Fault::Index),
             _ => Err(Fault::Index),
         }
     }
@@ -124,9 +124,12 @@ impl Run<'_> {
                 ParamValue::Set(members) => members.contains(value),
                 _ => false,
             },
-            SetRef::List(param, column) => {
-                self.members(*param).iter().any(|row| row[*column as usize] == value)
-            }
+            SetRef::List(param, column) => match self.param(*param) {
+                ParamValue::Backends(all) => all
+                    .iter()
+                    .any(|one| !one.is_removed() && one.columns[*column as usize] == value),
+                _ => self.members(*param).iter().any(|row| row[*column as usize] == value),
+            },
         }
     }
 

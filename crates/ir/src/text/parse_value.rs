@@ -5,7 +5,7 @@ use super::scan::{Result, Scan};
 use crate::model::{EventTy, Kind, Model, ParamId, ParamTy, PoolOrder, Setting, Ty, Word};
 use crate::routes::RouteTable;
 use crate::show::NAMED_KINDS;
-use crate::value::{Backend, IntervalSet, ParamValue, Rule, RuleAddrs, RuleSet};
+use crate::value::{Backend, Health, IntervalSet, ParamValue, Rule, RuleAddrs, RuleSet};
 use braid_externs::PatternSet;
 use braid_externs::patterns::{Matcher, Pattern};
 
@@ -136,11 +136,15 @@ pub(super) fn param_value(scan: &mut Scan<'_>) -> Result<ParamValue> {
 
 fn backend(scan: &mut Scan<'_>) -> Result<Backend> {
     let columns = member(scan)?;
-    let up = scan.eat_word("up");
-    if !up {
+    let health = if scan.eat_word("up") {
+        Health::Up
+    } else if scan.eat_word("removed") {
+        Health::Removed
+    } else {
         scan.expect_word("down")?;
-    }
-    Ok(Backend { columns, up })
+        Health::Down
+    };
+    Ok(Backend { columns, health })
 }
 
 fn routes(scan: &mut Scan<'_>) -> Result<RouteTable> {

@@ -2,7 +2,7 @@
 
 use super::names::{POOL_ORDERS, is_word, name_of};
 use crate::model::{EventTy, Kind, Model, ParamTy, Setting, Ty, Word};
-use crate::value::{Backend, IntervalSet, ParamValue, Rule, RuleAddrs, RuleSet};
+use crate::value::{Backend, Health, IntervalSet, ParamValue, Rule, RuleAddrs, RuleSet};
 use braid_externs::PatternSet;
 use braid_externs::patterns::{Matcher, Pattern};
 use std::fmt::Write;
@@ -70,7 +70,12 @@ fn member(values: &[Word], of: &[(String, Ty)]) -> String {
 }
 
 fn backend(backend: &Backend, of: &[(String, Ty)]) -> String {
-    format!("{} {}", member(&backend.columns, of), if backend.up { "up" } else { "down" })
+    let health = match backend.health {
+        Health::Up => "up",
+        Health::Down => "down",
+        Health::Removed => "removed",
+    };
+    format!("{} {health}", member(&backend.columns, of))
 }
 
 /// A parameter's value; `ty` only decides how scalars are written.

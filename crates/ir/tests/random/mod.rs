@@ -5,7 +5,7 @@ use braid_externs::patterns::{Matcher, Pattern, PatternSet};
 use braid_ir::model::*;
 use braid_ir::routes::RouteTable;
 use braid_ir::show::max_of;
-use braid_ir::value::{Backend, IntervalSet, ParamValue, Rule, RuleAddrs, RuleSet};
+use braid_ir::value::{Backend, Health, IntervalSet, ParamValue, Rule, RuleAddrs, RuleSet};
 use braid_packet::{FIELDS, Field, HEADERS};
 
 /// Makes models from a seed.
@@ -194,7 +194,10 @@ impl Maker {
                 ParamValue::Patterns(PatternSet::new(all[..count].to_vec()).unwrap())
             }
             ParamTy::Backends(columns) => {
-                let mut one = || Backend { columns: self.row(columns), up: self.coin() };
+                let mut one = || Backend {
+                    columns: self.row(columns),
+                    health: [Health::Up, Health::Down, Health::Removed][self.below(3)],
+                };
                 ParamValue::Backends((0..count).map(|_| one()).collect())
             }
             ParamTy::Str => ParamValue::Str(self.name(0)),
