@@ -100,7 +100,7 @@ fn huge_and_hostile_programs_are_answered() {
     let states: String = (0..5_000).map(|n| format!("state s{n}: u8 per flow; ")).collect();
     let nested = "if has ip { ".repeat(60) + &"}".repeat(60);
     let programs = [
-        format!("nf f() {{ match {{ {} else => output; }} }}", rows(3_000)),
+        format!("nf f() {{ match {{ {} else => output; }} }}", rows(1_000)),
         format!("nf f() {{ {lets} output; }}"),
         format!("nf f() {{ {unknown} output; }}"),
         format!("nf f() {{ fn f0(x: u32) -> u32 = x; {fns} if f59(7) == 1 {{ drop; }} output; }}"),

@@ -84,7 +84,8 @@ pub fn check(
         for way in &mut ways {
             way.extend(guards.get(at).into_iter().flatten().map(|header| Atom::Has(*header)));
         }
-        let possible: Vec<Together> = ways.into_iter().filter(|way| !contradicts(way)).collect();
+        let ways = ways.into_iter().map(merged);
+        let possible: Vec<Together> = ways.filter(|way| !contradicts(way)).collect();
         if possible.is_empty() {
             cover.dead.push((at, Dead::Contradiction));
             continue;
@@ -131,35 +132,53 @@ fn subsumed(
     last
 }
 
-/// What the alternative says of a field.
-fn constraint(field: Field, way: &Together) -> Option<IntervalSet> {
-    way.iter().fold(None, |known: Option<IntervalSet>, atom| match atom {
-        Atom::Field(other, set) if *other == field => Some(match known {
-            None => set.clone(),
-            Some(known) => intersection(&known, set),
-        }),
-        _ => known,
-    })
+/// The alternative with one atom for each field.
+fn merged(way: Together) -> Together {
+    let mut one: Together = Vec::with_capacity(way.len());
+    for atom in way {
+        let Atom::Field(field, set) = &atom else {
+            one.push(atom);
+            continue;
+        };
+        let before = one.iter_mut().find_map(|known| match known {
+            Atom::Field(other, known) if other == field => Some(known),
+            _ => None,
+        });
+        match before {
+            Some(known) => *known = intersection(known, set),
+            None => one.push(atom),
+        }
+    }
+    one
 }
 
 fn contradicts(way: &Together) -> bool {
-    way.iter().any(|atom| match atom {
-        Atom::Field(field, _) => constraint(*field, way).is_some_and(|set| set.is_empty()),
-        _ => false,
-    })
+    way.iter().any(|atom| matches!(atom, Atom::Field(_, set) if set.is_empty()))
 }
 
 fn implied(atom: &Atom, way: &Together) -> bool {
     match atom {
         Atom::Field(field, set) => {
-            let header = field.info().header;
-            constraint(*field, way).is_some_and(|known| intersection(&known, set) == known)
-                || is_full(*field, set) && has(header, way)
+            let known = way.iter().find_map(|atom| match atom {
+                Atom::Field(other, known) if other == field => Some(known),
+                _ => None,
+            });
+            known.is_some_and(|known| within(known, set))
+                || is_full(*field, set) && has(field.info().header, way)
         }
         Atom::Has(header) => has(*header, way),
         Atom::Text(_) => way.contains(atom),
         Atom::Chance => false,
     }
+}
+
+/// Whether all members of `a` are members of `b`.
+fn within(a: &IntervalSet, b: &IntervalSet) -> bool {
+    let around = b.intervals();
+    a.intervals().iter().all(|(low, high)| {
+        let after = around.partition_point(|(from, _)| from <= low);
+        after > 0 && *high <= around[after - 1].1
+    })
 }
 
 fn has(header: Header, way: &Together) -> bool {
@@ -173,7 +192,7 @@ fn has(header: Header, way: &Together) -> bool {
 }
 
 fn is_full(field: Field, set: &IntervalSet) -> bool {
-    *set == IntervalSet::new([(0, types::max(types::of_field(field)))])
+    *set.intervals() == [(0, types::max(types::of_field(field)))]
 }
 
 fn intersection(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
@@ -305,5 +324,36 @@ fn mirrored(op: BinOp) -> BinOp {
         BinOp::Gt => BinOp::Lt,
         BinOp::Ge => BinOp::Le,
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(intervals: &[(u128, u128)]) -> IntervalSet {
+        IntervalSet::new(intervals.iter().copied())
+    }
+
+    #[test]
+    fn set_within_another_fits_one_interval_each() {
+        let ports = set(&[(1, 9), (20, 29)]);
+        assert!(within(&set(&[(2, 3), (9, 9), (20, 29)]), &ports));
+        assert!(!within(&set(&[(8, 21)]), &ports) && !within(&set(&[(0, 0)]), &ports));
+        assert!(within(&set(&[]), &ports) && !within(&ports, &set(&[])));
+    }
+
+    #[test]
+    fn intersection_keeps_what_both_have() {
+        let common = intersection(&set(&[(1, 9), (20, 29)]), &set(&[(5, 22), (28, 40)]));
+        assert_eq!(common, set(&[(5, 9), (20, 22), (28, 29)]));
+    }
+
+    #[test]
+    fn field_brings_its_header() {
+        let port = vec![Atom::Field(Field::TcpSport, set(&[(1, 1)]))];
+        assert!(has(Header::Inet, &port) && has(Header::L4, &port) && !has(Header::Udp, &port));
+        let whole = Atom::Field(Field::L4Sport, set(&[(0, 65_535)]));
+        assert!(implied(&whole, &port) && !implied(&Atom::Chance, &vec![Atom::Chance]));
     }
 }
