@@ -5,6 +5,7 @@ mod check;
 mod diff;
 mod explain;
 mod fmt;
+mod r#gen;
 mod ir;
 mod nfs;
 mod run;
@@ -23,6 +24,7 @@ pub enum Command {
     Run(run::Args),
     Trace(trace::Args),
     Diff(diff::Args),
+    Gen(r#gen::Args),
     Actions(actions::Args),
     Nfs(nfs::Args),
     Explain(explain::Args),
@@ -38,6 +40,7 @@ impl Command {
             Command::Run(args) => run::run(&args, output),
             Command::Trace(args) => trace::run(&args, output),
             Command::Diff(args) => diff::run(&args, output),
+            Command::Gen(args) => r#gen::run(&args, output),
             Command::Actions(args) => actions::run(&args, output),
             Command::Nfs(args) => nfs::run(&args, output),
             Command::Explain(args) => explain::run(&args, output),
