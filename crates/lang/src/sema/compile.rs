@@ -48,19 +48,25 @@ pub struct Compiled {
 pub fn compile(root: (&str, &str), library: &[(&str, &str)], loader: &dyn Loader) -> Compiled {
     let mut diags = Diagnostics::new();
     let mut sources = SourceMap::new();
-    let mut files = Files { loader, sources: &mut sources, diags: &mut diags, seen: Vec::new() };
+    let mut files = Files {
+        loader,
+        sources: &mut sources,
+        diags: &mut diags,
+        seen: Vec::new(),
+        damaged: BTreeSet::new(),
+    };
     let mut program = Vec::new();
     files.add(root.0, root.1, None, &mut program);
     let needed = needed(&program, library);
-    let own = program.len();
     let mut groups: Vec<(String, Vec<File>)> = Vec::new();
     for (name, text) in needed {
         let mut group = Vec::new();
         files.add(&format!("library/{name}.braid"), text, None, &mut group);
         groups.push((name.to_owned(), group));
     }
-    debug_assert_eq!(own, program.len());
-    let unit = link(&program, &groups, library, &sources, loader, &mut diags);
+    let damaged = files.damaged;
+    let parts = Parts { program: &program, groups: &groups, library, damaged: &damaged };
+    let unit = link(&parts, &sources, loader, &mut diags);
     let unit = if diags.has_errors() { None } else { Some(unit) };
     Compiled { unit, diagnostics: diags.sorted(), sources }
 }
@@ -72,6 +78,8 @@ struct Files<'a> {
     diags: &'a mut Diagnostics,
     /// Names of files, and whether their uses are being read.
     seen: Vec<(String, bool)>,
+    /// Numbers of files with errors of syntax.
+    damaged: BTreeSet<u32>,
 }
 
 impl Files<'_> {
@@ -85,6 +93,9 @@ impl Files<'_> {
         self.seen.push((name.to_owned(), true));
         let number = self.sources.add(name, text);
         let (file, found) = parse(text, number);
+        if found.has_errors() {
+            self.damaged.insert(number);
+        }
         self.diags.extend(found);
         for item in &file.items {
             if let Item::Use { path, span } = item {
@@ -191,17 +202,24 @@ impl Functions for Program<'_> {
     }
 }
 
+/// The parsed files of a program.
+struct Parts<'a> {
+    program: &'a [File],
+    /// Functions of the library that are needed, each with its files.
+    groups: &'a [(String, Vec<File>)],
+    library: &'a [(&'a str, &'a str)],
+    damaged: &'a BTreeSet<u32>,
+}
+
 fn link(
-    program: &[File],
-    groups: &[(String, Vec<File>)],
-    library: &[(&str, &str)],
+    parts: &Parts<'_>,
     sources: &SourceMap,
     loader: &dyn Loader,
     diags: &mut Diagnostics,
 ) -> Unit {
-    let mut functions = Program { found: BTreeMap::new(), library };
-    for (name, files) in groups {
-        let module = Module::new(items(files), diags);
+    let mut functions = Program { found: BTreeMap::new(), library: parts.library };
+    for (name, files) in parts.groups {
+        let module = Module::new(items(files), parts.damaged, diags);
         for function in &module.nfs {
             if function.name.text == *name {
                 let found = lower(function, &module, sources, loader, diags);
@@ -209,7 +227,7 @@ fn link(
             }
         }
     }
-    let module = Module::new(items(program), diags);
+    let module = Module::new(items(parts.program), parts.damaged, diags);
     for function in &module.nfs {
         let found = lower(function, &module, sources, loader, diags);
         functions.found.insert(function.name.text.clone(), found);
@@ -217,7 +235,7 @@ fn link(
     let env = Env { constants: &module.consts, loader, sources };
     let mut names: BTreeMap<&str, Span> = BTreeMap::new();
     let mut chains = Vec::new();
-    for item in items(program) {
+    for item in items(parts.program) {
         let Item::Chain(chain) = item else { continue };
         super::module::unique(&mut names, &chain.name, diags);
         let mut scope = Scope { functions: &mut functions, env };
@@ -251,7 +269,7 @@ fn lower(
 ) -> Found {
     if function.stream {
         let mut found = Diagnostics::new();
-        stream::check(function, sources, &mut found);
+        stream::check(function, module, sources, &mut found);
         let failed = found.has_errors();
         diags.extend(found);
         return if failed { Found::Broken } else { Found::Stream };

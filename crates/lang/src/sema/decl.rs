@@ -83,11 +83,10 @@ impl<'a> Lower<'a> {
     fn roots_of_state(&self) -> Vec<StateId> {
         let states = (0..self.model.state.len()).map(|at| StateId(number(at)));
         let mut roots: Vec<StateId> = states.collect();
-        for at in 0..roots.len() {
-            while let Some(with) =
-                self.model.state.get(roots[at].0 as usize).and_then(|decl| decl.lives_with)
-            {
-                roots[at] = with;
+        let with = |state: StateId| self.model.state.get(state.0 as usize)?.lives_with;
+        for root in &mut roots {
+            while let Some(next) = with(*root) {
+                *root = next;
             }
         }
         roots

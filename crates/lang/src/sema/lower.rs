@@ -129,6 +129,8 @@ pub struct Lower<'a> {
     steps: usize,
     /// Where control goes on behind a statement.
     pub exits: Vec<(Span, &'static str)>,
+    /// Something could not be read or understood that may have ended a packet's way.
+    pub doubt: bool,
     /// The function outgrew its limits, which is reported; what follows is not looked at.
     pub too_large: bool,
 }
@@ -167,6 +169,7 @@ impl<'a> Lower<'a> {
             roots: Vec::new(),
             steps: 0,
             exits: Vec::new(),
+            doubt: false,
             too_large: false,
         }
     }

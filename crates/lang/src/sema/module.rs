@@ -1,6 +1,6 @@
 //! The file-level names that a function sees: constants, functions of one's own, events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use braid_ir::model::{EventDecl, EventTy, ParamTy};
 
@@ -22,6 +22,8 @@ pub struct Module<'a> {
     pub consts: BTreeMap<String, &'a Expr>,
     /// Functions of one's own.
     pub fns: BTreeMap<&'a str, &'a FnDef>,
+    /// Numbers of files with errors of syntax: what is missing there may have been left out.
+    pub damaged: BTreeSet<u32>,
     /// Network functions, in order.
     pub nfs: Vec<&'a Nf>,
     events: BTreeMap<&'a str, &'a EventDef>,
@@ -36,8 +38,12 @@ impl Constants for BTreeMap<String, &Expr> {
 
 impl<'a> Module<'a> {
     /// Gathers the items; reports names that are declared twice, and events that are wrong.
-    pub fn new(items: impl Iterator<Item = &'a Item>, diags: &mut Diagnostics) -> Self {
-        let mut module = Self::default();
+    pub fn new(
+        items: impl Iterator<Item = &'a Item>,
+        damaged: &BTreeSet<u32>,
+        diags: &mut Diagnostics,
+    ) -> Self {
+        let mut module = Self { damaged: damaged.clone(), ..Self::default() };
         let mut values: BTreeMap<&str, Span> = BTreeMap::new();
         let mut nfs: BTreeMap<&str, Span> = BTreeMap::new();
         let mut events: BTreeMap<&str, Span> = BTreeMap::new();

@@ -35,6 +35,8 @@ pub fn lower(
         timers: Vec::new(),
     };
     let mut lower = Lower::new(module, sources, &mut found, model);
+    let damaged = module.damaged.contains(&nf.span.file);
+    lower.doubt = damaged;
     lower.declare(nf, loader);
     lower.packet_program(nf);
     for item in &nf.items {
@@ -58,8 +60,10 @@ pub fn lower(
         }
     }
     let model = finish(lower.model);
-    unused::check(nf, sources, &mut found);
-    let failed = found.has_errors();
+    if !damaged {
+        unused::check(nf, sources, &mut found);
+    }
+    let failed = damaged || found.has_errors();
     diags.extend(found);
     if failed {
         return None;
@@ -80,7 +84,7 @@ impl<'a> Lower<'a> {
             })
             .collect();
         self.scoped(|this| this.statements(stmts.into_iter(), nf.head));
-        if self.b.live() && !self.too_large {
+        if self.b.live() && !self.too_large && !self.doubt {
             for (span, label) in std::mem::take(&mut self.exits) {
                 let message = "a packet may get here, and nothing says what becomes of it";
                 self.say(

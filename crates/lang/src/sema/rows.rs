@@ -126,7 +126,7 @@ impl<'a> Lower<'a> {
             };
             self.say(diagnostic);
         }
-        if !found.total {
+        if !found.total && !self.module.damaged.contains(&span.file) {
             let head = Span { end: span.start + 5, ..span };
             let last = rows.last().map_or(head, row_head);
             self.say(

@@ -99,7 +99,7 @@ impl<'a> Lower<'a> {
                 let _ = self.call_statement(call);
             }
             StmtKind::Block(block) => self.block(block),
-            StmtKind::Error => {}
+            StmtKind::Error => self.doubt = true,
         }
     }
 
@@ -514,11 +514,31 @@ impl<'a> Lower<'a> {
         )
     }
 
+    /// Makes sure that a word by itself is an action, or at least something.
+    fn known_statement(&mut self, name: &Ident) -> Option<()> {
+        let word = name.text.as_str();
+        let known = self.local(word).is_some() || self.binding(word).is_some();
+        if known || matches!(word, "forward" | "backward" | "close" | "reset") {
+            return Some(());
+        }
+        self.doubt = true;
+        let words = ["output", "drop", "consume", "resubmit"];
+        let own = self.names_in_sight();
+        let help = self.suggest(word, words.into_iter().chain(own.iter().map(String::as_str)));
+        let message = format!("`{word}` is no statement and no action");
+        let wrong = Diagnostic::new(codes::UNKNOWN_NAME, message, name.span, "unknown here");
+        self.fail(wrong.help_if(help))
+    }
+
     /// A call for its effect.
     fn call_statement(&mut self, call: &Expr) -> Option<()> {
         let (name, args) = match &call.kind {
             ExprKind::Call(name, args) => (name, args.as_slice()),
-            ExprKind::Path(path) => (path.parts.first()?, [].as_slice()),
+            ExprKind::Path(path) => {
+                let name = path.parts.first()?;
+                self.known_statement(name)?;
+                (name, [].as_slice())
+            }
             _ => return None,
         };
         if let Some(Binding::Fn(def)) = self.binding(&name.text)

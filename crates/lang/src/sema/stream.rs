@@ -2,6 +2,7 @@
 
 use braid_packet::Field;
 
+use super::module::Module;
 use super::names::joined;
 use super::unused;
 use super::walk::{self, Visitor};
@@ -15,7 +16,7 @@ const STREAM: &[&str] = &["stream.data", "stream.len", "stream.offset"];
 const ENDS: &[&str] = &["forward", "close", "reset"];
 
 /// Checks a stream function: that it has no packet operators, and that all is used.
-pub fn check(nf: &Nf, sources: &SourceMap, diags: &mut Diagnostics) {
+pub fn check(nf: &Nf, module: &Module<'_>, sources: &SourceMap, diags: &mut Diagnostics) {
     let mut found = Diagnostics::new();
     for item in &nf.items {
         match item {
@@ -47,7 +48,9 @@ pub fn check(nf: &Nf, sources: &SourceMap, diags: &mut Diagnostics) {
             NfItem::Const(_) | NfItem::State(_) => {}
         }
     }
-    unused::check(nf, sources, &mut found);
+    if !module.damaged.contains(&nf.span.file) {
+        unused::check(nf, sources, &mut found);
+    }
     diags.extend(found);
 }
 
