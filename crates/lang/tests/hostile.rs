@@ -19,8 +19,9 @@ fn survive(text: &str) {
     let mut sources = SourceMap::new();
     sources.add("hostile", text);
     for all in [&diagnostics, &of_expr] {
-        render(all, &sources, Style { color: true, ascii: false });
-        render_json(all, &sources);
+        let said = render(all, &sources, Style { color: true, ascii: false });
+        assert_eq!(said.is_empty(), all.is_empty());
+        assert_eq!(render_json(all, &sources) == "[]\n", all.is_empty());
     }
     match format(text) {
         Ok(once) => assert_eq!(format(&once).as_deref(), Ok(once.as_str()), "from\n{text}"),

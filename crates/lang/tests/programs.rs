@@ -62,7 +62,7 @@ fn below(folder: &Path, ending: &str) -> Vec<PathBuf> {
 fn programs() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut programs = Vec::new();
-    for folder in ["examples", "crates/nfs"] {
+    for folder in ["examples", "crates/nfs", "crates/lang/tests/programs"] {
         for path in below(&root.join(folder), "braid") {
             let text = std::fs::read_to_string(&path).expect("text");
             programs.push((path.display().to_string(), text));
