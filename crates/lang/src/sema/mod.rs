@@ -1,11 +1,12 @@
 //! Meaning: names, types, checks, and lowering of functions to models.
 //!
 //! `compile` puts a program together; `module` holds what a file declares, `nf` makes a model of
-//! one function. Within it `decl` declares, `stmt`, `rows`, `state`, `send` lower statements,
+//! one function. Within it `decl` declares; `stmt`, `assign`, `rows`, `state`, `send` lower statements,
 //! `expr`, `calls`, `pred`, `names` lower expressions; all of them build the program with `build`,
 //! which carries what is known (`facts`) along every edge.
 
 pub mod arith;
+mod assign;
 mod build;
 mod calls;
 mod compile;
