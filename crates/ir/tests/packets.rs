@@ -117,6 +117,31 @@ fn loads_see_writes_and_entry_loads_do_not() {
 }
 
 #[test]
+fn presence_follows_what_was_written() {
+    let model = nf(
+        "event SAYS { echo: bool }",
+        "b0: v0:bool = has icmp
+             branch v0, b1, b2
+         b1: v1:u8 = const 3
+             store icmp.type, v1
+             v2:bool = has icmp.echo
+             emit SAYS(v2)
+             v3:u8 = const 8
+             store icmp.type, v3
+             v4:bool = has icmp.echo
+             emit SAYS(v4)
+             jump b2
+         b2: output onward at row0",
+    );
+    let fields = [(Field::IcmpType, 8)];
+    let ping =
+        braid_packet::build_fresh(Link::Ethernet, 1, braid_packet::Shape::Icmp, &fields, &[]);
+    let mut bench = Bench::new(alone(model));
+    bench.send(LAN, ping.unwrap());
+    assert_eq!(bench.events(), [(1, 0), (1, 1)]);
+}
+
+#[test]
 fn implicit_key_is_that_of_the_entering_packet() {
     let model = nf(
         "state seen: u8 per (udp.sport) capacity 9 full refuse tick 1",

@@ -115,6 +115,18 @@ fn winner_that_may_drop_decides() {
     }
 }
 
+#[test]
+fn losers_verdict_stands_when_neither_may_drop() {
+    let back = || writes(&[], "output back at row0");
+    for (left, right, winner, interface) in
+        [(back(), wire(), 0, WAN), (wire(), back(), 0, LAN), (wire(), back(), 1, WAN)]
+    {
+        let mut bench = Bench::new(pair(left, right, winner));
+        bench.send(LAN, from_port(1, 1));
+        assert_eq!(bench.left_by(), [interface]);
+    }
+}
+
 /// Drops packets from port 1, lets others pass.
 fn no_port_1() -> Arc<Model> {
     nf(

@@ -80,6 +80,9 @@ fn smaller_capacity_ends_nothing_until_the_next_new_entry() {
     assert_eq!(ports(&bench), [1, 2, 3, 4]);
     bench.send(LAN, from_port(12, 5));
     assert_eq!(ports(&bench), [4, 5]);
+    bench.control(13, 0, Change::Set(ParamValue::Scalar(0))).unwrap();
+    bench.send(LAN, from_port(14, 6));
+    assert_eq!(ports(&bench), [4, 5], "no room can be made, so none is");
 }
 
 #[test]
@@ -267,6 +270,29 @@ fn entry_without_one_to_live_with_is_refused() {
 }
 
 #[test]
+fn entry_found_before_a_resubmit_is_none_to_live_with() {
+    // The first run creates `a`, the second only tries to create `b`.
+    let body = "
+        b0: v0:bool = has inet
+            branch v0, b1, b5
+        b1: v1:u8 = const 1
+            v2:u8 = load inet.ttl
+            v3:u8 = const 9
+            v4:bool = eq v2, v3
+            branch v4, b3, b2
+        b2: v5:bool = set a[entry], (v1)
+            store inet.ttl, v3
+            resubmit at row0
+        b3: v6:bool = set b[entry], (v1)
+            branch v6, b5, b4
+        b4: drop \"refused\" at row0
+        b5: output onward at row0";
+    let mut bench = Bench::new(alone(couple("capacity 9", "capacity 9 full refuse", body)));
+    bench.send(LAN, from_port(1, 1));
+    assert_eq!(bench.drops(), [(0, 0, "refused".to_owned(), 1)]);
+}
+
+#[test]
 fn deletion_removes_both_without_their_programs() {
     let body = "
         b0: v0:bool = has inet
@@ -443,6 +469,28 @@ fn sharded_state_is_split_by_worker_with_quotas() {
         let port = u16::try_from(entry.key[0].1).unwrap();
         assert_eq!(worker(&from_port(1, port), 2), entry.shard);
     }
+}
+
+#[test]
+fn sharded_state_is_listed_by_creation() {
+    let model = nf(
+        "state seen: u8 per (inet.sport) capacity 50 full refuse tick 1 sharded",
+        "b0: v0:bool = has inet
+             branch v0, b1, b2
+         b1: v1:u8 = const 1
+             v2:bool = set seen[entry], (v1)
+             jump b2
+         b2: output onward at row0",
+    );
+    let mut chain = alone(model);
+    chain.workers = 2;
+    let mut bench = Bench::new(chain);
+    for port in 0..10 {
+        bench.send(LAN, from_port(1, port));
+    }
+    assert_eq!(ports(&bench), Vec::from_iter(0..10));
+    assert!(bench.state().iter().any(|entry| entry.shard == 1));
+    assert!(bench.state().iter().any(|entry| entry.shard == 0));
 }
 
 #[test]

@@ -535,12 +535,37 @@ fn changes_of_headers_undo_what_was_known() {
     let later = "branch v1, b1, b4 b1: pop_vlan v7:bool = has vlan2 branch v7, b3, b2 b2: jump b4";
     assert!(presence(later, "v10:u12 = load vlan2.id").is_empty());
     assert_eq!(presence(later, "v10:u12 = load_entry vlan2.id").len(), 1);
+    let on_one_way = "branch v1, b1, b4 b1: branch v3, b2, b5 b2: pop_vlan jump b5";
+    assert_eq!(joined(on_one_way), 1);
+    assert_eq!(joined(&on_one_way.replace("pop_vlan", "")), 0);
     // The ICMP type decides whether there is an identifier.
     let echo = |ops: &str| format!("branch v6, b1, b2 b1: {ops} jump b3 b2: jump b4");
     let id = "v10:u16 = load icmp.id";
     assert!(presence(&echo(""), id).is_empty());
     assert_eq!(presence(&echo("store icmp.type, v5"), id).len(), 1);
     assert!(presence(&echo("store icmp.type, v5"), "v10:u16 = load_entry icmp.id").is_empty());
+    let stale = "branch v6, b1, b4 b1: store icmp.type, v5 branch v6, b3, b2 b2: jump b4";
+    assert_eq!(presence(stale, id).len(), 1);
+}
+
+/// Errors of a program that after `before` (which ends in b4 or b5) asks in b5 for a second VLAN
+/// tag and reads the one on entry if there is one.
+fn joined(before: &str) -> usize {
+    let blocks = format!(
+        "b0: v0:bool = has tcp
+             v1:bool = has vlan
+             v2:bool = has udp
+             v3:bool = const true
+             {before}
+         b3: jump b4
+         b4: output onward at row0
+         b5: v4:bool = has vlan2
+             branch v4, b6, b7
+         b6: v5:u12 = load_entry vlan2.id
+             jump b7
+         b7: output onward at row0"
+    );
+    errors(&parse("", &blocks, "")).len()
 }
 
 #[test]

@@ -111,11 +111,7 @@ impl Instance {
 }
 
 /// The backend with this value in its first column, unless it was removed.
-fn member<'a>(
-    all: &'a mut [Backend],
-    param: &str,
-    first: Word,
-) -> Result<&'a mut Backend, String> {
+fn member<'a>(all: &'a mut [Backend], param: &str, first: Word) -> Result<&'a mut Backend, String> {
     all.iter_mut()
         .find(|one| !one.is_removed() && one.name() == first)
         .ok_or_else(|| format!("{param} has no backend with this value in its first column"))

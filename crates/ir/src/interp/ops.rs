@@ -112,7 +112,9 @@ impl Run<'_> {
 
     fn backend_up(&self, param: ParamId, index: usize) -> Result<bool, Fault> {
         match self.param(param) {
-            ParamValue::Backends(all) => all.get(index).map(braid_externs::Backend::is_up).ok_or(Fault::Index),
+            ParamValue::Backends(all) => {
+                all.get(index).map(braid_externs::Backend::is_up).ok_or(Fault::Index)
+            }
             _ => Err(Fault::Index),
         }
     }
