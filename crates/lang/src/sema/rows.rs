@@ -10,6 +10,9 @@ use super::lower::{Lower, Mode};
 use crate::ast::{Expr, Row, Span};
 use crate::diag::{Diagnostic, codes};
 
+const NARROWED: &str = "a row whose body begins with an entry under an implicit key matches only \
+                        packets that have this key";
+
 /// What is known of a match before it is lowered.
 pub struct Rows {
     /// Headers that each row tests beside its predicate.
@@ -129,11 +132,12 @@ impl<'a> Lower<'a> {
         if !found.total && !self.module.damaged.contains(&span.file) {
             let head = Span { end: span.start + 5, ..span };
             let last = rows.last().map_or(head, row_head);
-            self.say(
+            let missing =
                 Diagnostic::new(codes::MISSING_ELSE, "a match needs an `else`", head, "no `else`")
                     .label(last, "the last row")
-                    .help("add `else => drop;` or `else => output;`"),
-            );
+                    .help("add `else => drop;` or `else => output;`");
+            let narrowed = guards.iter().any(|guards| !guards.is_empty());
+            self.say(if narrowed { missing.note(NARROWED) } else { missing });
         }
         found
     }
