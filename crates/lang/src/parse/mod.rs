@@ -17,7 +17,7 @@ mod types;
 mod words;
 
 pub(crate) use marks::{BLOCK, GENERIC, GLUE, LINE, LIST, Marks, STMT};
-pub use words::{KEYWORDS, UNITS};
+pub use words::{KEYWORDS, RATES, UNITS};
 
 use crate::ast::{Expr, ExprKind, File};
 use crate::diag::Diagnostics;

@@ -14,7 +14,7 @@ pub const UNITS: &[&str] = &[
 ];
 
 /// The parts before `/s` of units of rates.
-pub(super) const RATES: &[&str] = &["bit", "kbit", "Mbit", "Gbit", "B", "KB", "MB", "GB"];
+pub const RATES: &[&str] = &["bit", "kbit", "Mbit", "Gbit", "B", "KB", "MB", "GB"];
 
 /// Words that start a statement.
 const STATEMENTS: &[&str] = &[
