@@ -68,6 +68,15 @@ fn gen_template_expands_and_warns() {
 }
 
 #[test]
+fn gen_template_without_any_connection_warns() {
+    let folder = folder();
+    let args = "gen template t.yaml --skip-missing --seconds 0 --out o.pcap";
+    let args: Vec<&str> = args.split(' ').collect();
+    folder.braid(&args).code(0).warns("no connection begins").says("0 packets");
+    assert!(folder.packets("o.pcap").is_empty());
+}
+
+#[test]
 fn gen_template_error_names_file_line_and_key() {
     let folder = folder();
     folder.write("t.yaml", &TEMPLATE.replace("cps: 50", "cps: many"));
@@ -119,7 +128,7 @@ fn gen_refuses_wrong_values_as_wrong_usage() {
         ("repeat x__cap2__dns.pcap --times 0", "0 is not in"),
         ("repeat x__cap2__dns.pcap --times 18446744073709551615", "2106"),
         ("template t.yaml --scale 0 --skip-missing", "the scale must be above 0"),
-        ("template t.yaml --seconds -1", "seconds"),
+        ("template t.yaml --seconds soon", "expected seconds from 0"),
     ] {
         let args: Vec<&str> = ["gen"].into_iter().chain(args.split(' ')).collect();
         folder.braid(&[&args[..], &["--out", "o.pcap"]].concat()).code(2).warns(expected);

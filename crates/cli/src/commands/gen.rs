@@ -147,6 +147,9 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         Source::Repeat(args) => (&args.common, from_repeat(args)?),
         Source::Flows(args) => (&args.common, from_flows(args)?),
     };
+    if summary.packets == 0 {
+        eprintln!("braid: warning: no connection begins in this time, so there is no packet");
+    }
     let seconds = summary.span_ns() as f64 / 1e9;
     if output.json {
         output.value(&json!({
