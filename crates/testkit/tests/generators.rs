@@ -1,7 +1,7 @@
 //! Generated programs compile, use the whole language, and generated traffic is of every kind.
 
 use braid_ir::model::Op;
-use braid_packet::{Field, Header};
+use braid_packet::{Field, Header, Packet};
 use braid_testkit::generate::program::program;
 use braid_testkit::generate::traffic::stimuli;
 use braid_testkit::harness::{self, Form, budget};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn generated_programs_compile() {
-    for seed in budget::seeds(600) {
+    for seed in budget::seeds(1500) {
         let program = program(seed);
         if let Err(errors) = harness::compile(&program.source, &program.files, Form::AsWritten) {
             panic!("seed {seed}:\n{program}\n{errors}");
@@ -107,92 +107,86 @@ chain c {
 }
 ";
 
+/// Kinds of packets that traffic for the firewall must have.
+const WANTED: &[&str] = &[
+    "interface 0",
+    "interface 1",
+    "flags 0x2",
+    "flags 0x12",
+    "flags 0x10",
+    "flags 0x18",
+    "flags 0x11",
+    "flags 0x14",
+    "flags 0x4",
+    "ttl 4",
+    "ttl 5",
+    "port 399",
+    "port 400",
+    "port 500",
+    "port 501",
+    "address 0xc00001ff",
+    "address 0xc0000200",
+    "address 0xc00002ff",
+    "vlan 77",
+    "first fragment",
+    "later fragment",
+    "malformed",
+    "icmp error",
+    "echo",
+    "two tags",
+    "extension headers",
+    "arp",
+    "snapped",
+    "back in time",
+    "tick",
+    "after the time-out",
+    "just before the time-out",
+];
+
+/// What a packet is.
+fn kinds(interface: u16, packet: &Packet, last_ns: u64) -> Vec<String> {
+    let layout = packet.parse();
+    let get = |field| packet.get(&layout, field);
+    let mut found = vec![format!("interface {interface}")];
+    let named = [("flags", Field::TcpFlags), ("address", Field::IpDst)];
+    found.extend(
+        named.iter().filter_map(|(name, field)| Some(format!("{name} {:#x}", get(*field)?))),
+    );
+    let plain = [("ttl", Field::IpTtl), ("port", Field::L4Dport), ("vlan", Field::VlanId)];
+    found.extend(plain.iter().filter_map(|(name, field)| Some(format!("{name} {}", get(*field)?))));
+    let later = get(Field::PktLaterFragment) == Some(1);
+    let behind = get(Field::Ip6Next) != get(Field::Ip6Proto);
+    let is = [
+        ("first fragment", get(Field::PktFragment) == Some(1) && !later),
+        ("later fragment", later),
+        ("malformed", layout.malformed().is_some()),
+        ("icmp error", layout.has(Header::Quoted)),
+        ("echo", layout.has(Header::IcmpEcho)),
+        ("two tags", layout.has(Header::Vlan2)),
+        ("extension headers", layout.has(Header::Ip6) && behind),
+        ("arp", layout.has(Header::Arp)),
+        ("snapped", get(Field::PktTruncated) == Some(1)),
+        ("back in time", packet.time_ns < last_ns),
+        ("tick", packet.time_ns.is_multiple_of(100_000_000)),
+        ("after the time-out", packet.time_ns == last_ns + 3_000_000_000),
+        ("just before the time-out", packet.time_ns == last_ns + 2_999_999_999),
+    ];
+    found.extend(is.iter().filter(|(_, is)| *is).map(|(name, _)| (*name).to_owned()));
+    found
+}
+
 #[test]
 fn traffic_is_of_every_kind_and_meets_the_edges() {
     let rules = "pass proto tcp from 10.0.0.0/24 to 192.0.2.0/24 port 400-500\ndefault drop\n";
     let files = BTreeMap::from([("rules.txt".to_owned(), rules.to_owned())]);
     let chain = harness::compile(FIREWALL, &files, Form::AsWritten).expect("compiles");
     let mut seen = BTreeSet::new();
-    let mut last = 0;
+    let mut last_ns = 0;
     for stimulus in stimuli(&chain, 1, 6000) {
         let Stimulus::Packet(interface, packet) = stimulus else { continue };
-        let layout = packet.parse();
-        let get = |field| packet.get(&layout, field);
-        let mut note = |name: &str, is: bool| {
-            if is {
-                seen.insert(name.to_owned());
-            }
-        };
-        note("interface 0", interface == 0);
-        note("interface 1", interface == 1);
-        for flags in [0x02, 0x12, 0x10, 0x18, 0x11, 0x14, 0x04] {
-            note(&format!("flags {flags:#x}"), get(Field::TcpFlags) == Some(flags));
-        }
-        note("ttl 4", get(Field::IpTtl) == Some(4));
-        note("ttl 5", get(Field::IpTtl) == Some(5));
-        for port in [399, 400, 500, 501] {
-            note(&format!("port {port}"), get(Field::L4Dport) == Some(port));
-        }
-        for (name, address) in
-            [("below", 0xc000_01ff), ("first", 0xc000_0200), ("last", 0xc000_02ff)]
-        {
-            note(&format!("address {name}"), get(Field::IpDst) == Some(address));
-        }
-        note("vlan 77", get(Field::VlanId) == Some(77));
-        let later = get(Field::PktLaterFragment) == Some(1);
-        note("first fragment", get(Field::PktFragment) == Some(1) && !later);
-        note("later fragment", later);
-        note("malformed", layout.malformed().is_some());
-        note("icmp error", layout.has(Header::Quoted));
-        note("echo", layout.has(Header::IcmpEcho));
-        note("two tags", layout.has(Header::Vlan2));
-        let behind = get(Field::Ip6Next) != get(Field::Ip6Proto);
-        note("extension headers", layout.has(Header::Ip6) && behind);
-        note("arp", layout.has(Header::Arp));
-        note("snapped", get(Field::PktTruncated) == Some(1));
-        note("back in time", packet.time_ns < last);
-        note("tick", packet.time_ns % 100_000_000 == 0);
-        note("after the time-out", packet.time_ns == last + 3_000_000_000);
-        note("just before the time-out", packet.time_ns == last + 2_999_999_999);
-        last = packet.time_ns;
+        seen.extend(kinds(interface, &packet, last_ns));
+        last_ns = packet.time_ns;
     }
-    let mut wanted = vec![
-        "interface 0",
-        "interface 1",
-        "ttl 4",
-        "ttl 5",
-        "port 399",
-        "port 400",
-        "port 500",
-        "port 501",
-        "address below",
-        "address first",
-        "address last",
-        "vlan 77",
-        "first fragment",
-        "later fragment",
-        "malformed",
-        "icmp error",
-        "echo",
-        "two tags",
-        "extension headers",
-        "arp",
-        "snapped",
-        "back in time",
-        "tick",
-        "after the time-out",
-        "just before the time-out",
-    ];
-    let flags = [
-        "flags 0x2",
-        "flags 0x12",
-        "flags 0x10",
-        "flags 0x18",
-        "flags 0x11",
-        "flags 0x14",
-        "flags 0x4",
-    ];
-    wanted.extend(flags);
-    let missing: Vec<_> = wanted.into_iter().filter(|kind| !seen.contains(*kind)).collect();
+    let missing: Vec<_> = WANTED.iter().filter(|kind| !seen.contains(**kind)).collect();
     assert!(missing.is_empty(), "no packet is {missing:?}");
 }

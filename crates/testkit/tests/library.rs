@@ -25,7 +25,7 @@ fn chains_have_every_function_of_the_library() {
 #[test]
 fn library_accounts_for_all_packets_and_keeps_them_sound() {
     for (name, chain) in harness::library_chains().expect("chains compile") {
-        for seed in budget::seeds(2) {
+        for seed in budget::seeds(3) {
             let mut engine = harness::reference(&chain);
             for stimulus in stimuli(&chain, seed, STIMULI) {
                 let arrived: Vec<Wrongness> = match &stimulus {
