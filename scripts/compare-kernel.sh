@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares NAPT, the stateful firewall and the router with the Linux kernel's, in network namespaces:
 # tests/kernel/compare.py says how. Says so, and passes, where namespaces or nftables are not to be had.
-# Arguments go to compare.py: --require fails instead, --seed N and --flows N choose the traffic.
+# BRAID=FILE names a built command. Arguments go to compare.py: --require fails instead, --seed N and --flows N choose the traffic.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin:/usr/sbin:/sbin"
@@ -21,5 +21,9 @@ if [ ${#missing[@]} -gt 0 ]; then
     case " $* " in *" --require "*) exit 1 ;; *) exit 0 ;; esac
 fi
 
-cargo build --quiet --release --package braid-cli
-exec python3 -B tests/kernel/compare.py "$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/braid" "$@"
+if [ -z "${BRAID:-}" ]; then
+    cargo build --quiet --release --package braid-cli
+    target=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+    BRAID=$target/release/braid
+fi
+exec python3 -B tests/kernel/compare.py "$BRAID" "$@"

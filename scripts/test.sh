@@ -15,5 +15,10 @@ cargo clippy --workspace --all-targets --quiet -- -D warnings
 step rustdoc
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
 
+step comparison with the kernel
+cargo build --quiet --package braid-cli
+target=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+BRAID=$target/debug/braid scripts/compare-kernel.sh
+
 step tests
 cargo test --workspace --no-fail-fast
