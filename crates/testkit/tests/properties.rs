@@ -7,7 +7,9 @@ use braid_testkit::compare::difference;
 use braid_testkit::generate::program::{Options, Program, program, program_with};
 use braid_testkit::generate::traffic::stimuli;
 use braid_testkit::harness::{self, Form, budget};
-use braid_testkit::record::{Detail, Output, Stimulus, Trace, record};
+use braid_testkit::packet::packet;
+use braid_testkit::record::{Detail, Output, Stimulus, Trace, record, step};
+use braid_testkit::sabotage::{Sabotaged, Wrong};
 use braid_testkit::soundness::{Wrongness, complaint, wrongness};
 
 /// Stimuli for each chain.
@@ -64,7 +66,7 @@ fn packets_leave_as_sound_as_they_came() {
             if let Stimulus::Packet(_, packet) = stimulus {
                 arrived.extend(wrongness(packet));
             }
-            for output in braid_testkit::record::step(engine.as_mut(), stimulus) {
+            for output in step(engine.as_mut(), stimulus) {
                 let Output::Packet(_, packet) = output else { continue };
                 if let Some(complaint) = complaint(&packet, &arrived) {
                     panic!("seed {seed}: {complaint}\n{stimulus:?}\n{program}");
@@ -72,6 +74,23 @@ fn packets_leave_as_sound_as_they_came() {
             }
         }
     });
+}
+
+#[test]
+fn bit_that_an_engine_flips_is_unsound() {
+    let program =
+        Program { source: "chain c { path in <-> out; }".to_owned(), ..Program::default() };
+    let chain = compile(&program, Form::AsWritten);
+    let mut engine = Sabotaged::new(harness::reference(&chain), Wrong::Bit);
+    let sound = packet("udp 10.0.0.1:7 > 10.0.0.2:9000 \"some text\"").at(0);
+    let found: Vec<_> = (0..9)
+        .flat_map(|_| step(&mut engine, &Stimulus::Packet(0, sound.clone())))
+        .filter_map(|output| match output {
+            Output::Packet(_, packet) => complaint(&packet, &[]),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(found.len(), 1, "{found:?}");
 }
 
 #[test]

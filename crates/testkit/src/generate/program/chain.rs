@@ -31,10 +31,20 @@ pub(super) fn generate(rng: &mut Rng, functions: &[Function], options: Options) 
         text.line(&format!("n{number} = {}({});", function.name, given.join(", ")));
     }
     path(rng, &mut text, functions, options);
+    let mut logs = 0;
     for (number, function) in functions.iter().enumerate() {
         for port in &function.ports {
-            text.line(&format!("link n{number}.{port} -> log;"));
+            // To a later function, past those between, or to the side. What enters between the
+            // first two would keep them from running in parallel.
+            let later = (number + 1).max(2);
+            let skip = later < functions.len() && rng.one_in(2);
+            let to = if skip { format!("n{later}") } else { "log".to_owned() };
+            logs += usize::from(!skip);
+            text.line(&format!("link n{number}.{port} -> {to};"));
         }
+    }
+    if ports > 0 && logs == 0 {
+        text.line("path log -> wan;");
     }
     let parallel = rng.one_in(4) && !functions.iter().take(2).any(|function| function.holds);
     let (a, b) = if rng.one_in(2) { ("n0", "n1") } else { ("n1", "n0") };

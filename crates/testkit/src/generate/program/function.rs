@@ -54,6 +54,10 @@ struct Draft {
     pieces: Pieces,
     uses: Vec<Use>,
     timers: Vec<String>,
+    /// Timers with what they do.
+    every: Vec<(String, String)>,
+    /// Functions of its own.
+    own: Vec<String>,
     /// `on expire` of these states, with these statements.
     expire: Vec<(String, Vec<String>)>,
     queue: bool,
@@ -81,6 +85,11 @@ pub(super) fn generate(rng: &mut Rng, number: usize) -> Function {
     for period in &draft.timers {
         text.line(&format!("every {period} {{"));
         stmts.without_packet(&mut text);
+        text.line("}");
+    }
+    for (period, line) in &draft.every {
+        text.line(&format!("every {period} {{"));
+        text.line(line);
         text.line("}");
     }
     for (state, lines) in &draft.expire {
@@ -132,6 +141,9 @@ fn declarations(text: &mut Text, draft: &Draft) {
     }
     for state in &draft.pieces.states {
         text.line(&state.text);
+    }
+    for own in &draft.own {
+        text.line(own);
     }
     if draft.queue {
         text.line("queue waiting capacity 4;");
@@ -185,7 +197,8 @@ fn rows(text: &mut Text, stmts: &mut Stmts<'_>, mut uses: Vec<Use>) {
 /// The number of the state that a line assigns, if it does.
 fn state_of(line: &str) -> Option<usize> {
     let (place, _) = line.split_once(" = ")?;
-    place.strip_prefix('s')?.parse().ok()
+    let (name, _) = place.split_once('.').unwrap_or((place, ""));
+    name.strip_prefix('s')?.parse().ok()
 }
 
 /// The rest of a row: statements and an end, or a match of its own.

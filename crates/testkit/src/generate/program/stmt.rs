@@ -201,6 +201,19 @@ impl Stmts<'_> {
                 self.both_sides = true;
                 text.line("send tcp { tcp.flags = 0x14; tcp.seq = tcp.ack; tcp.ack = tcp.seq; }");
             }
+            (4, _) if scope.has(&[Header::Eth]) && self.rng.one_in(3) => {
+                self.both_sides = true;
+                text.line("send arp { arp.op = 2; arp.spa = 10.0.0.1; }");
+            }
+            (_, _) if scope.has(&[Header::Ip6]) => {
+                self.both_sides = true;
+                let shape = *self.rng.pick(&[
+                    "send icmp6 { icmp6.type = 1; payload = quote(100); }",
+                    "send tcp6 { tcp.flags = 4; tcp.seq = 7; }",
+                    "send udp6 { udp.dport = 53; payload = same; }",
+                ]);
+                text.line(shape);
+            }
             (_, _) if scope.has(&[Header::Ip4, Header::Udp]) => {
                 self.both_sides = true;
                 let value = self.expr(scope, super::types::PORT);

@@ -33,6 +33,8 @@ pub(super) const IP4: Ty = Ty { width: 32, kind: Kind::Ip4 };
 pub(super) const IP6: Ty = Ty { width: 128, kind: Kind::Ip6 };
 /// `size`.
 pub(super) const SIZE: Ty = Ty { width: 64, kind: Kind::Size };
+/// `bitrate`.
+pub(super) const BITRATE: Ty = Ty { width: 64, kind: Kind::Bitrate };
 /// `bool`.
 pub(super) const BOOL: Ty = Ty { width: 1, kind: Kind::Bool };
 

@@ -1,6 +1,7 @@
 //! Declarations, each with the rows that use it.
 
 mod files;
+mod more;
 mod state;
 
 use super::{Draft, Use};
@@ -12,7 +13,7 @@ use braid_packet::Header;
 
 /// Declares something.
 pub(super) fn something(rng: &mut Rng, draft: &mut Draft, function: usize) {
-    match rng.below(20) {
+    match rng.below(25) {
         0 | 1 => scalar(rng, draft),
         2 => set(rng, draft),
         3 => rules(rng, draft, function),
@@ -26,6 +27,11 @@ pub(super) fn something(rng: &mut Rng, draft: &mut Draft, function: usize) {
         11 => timer(rng, draft),
         12 => tag(rng, draft),
         13 => port(draft),
+        14 => more::function(rng, draft),
+        15 => more::action(rng, draft),
+        16 => more::bucket(rng, draft),
+        17 => more::wanted_member(rng, draft),
+        18 => more::drawn(rng, draft),
         _ => state::table(rng, draft),
     }
 }

@@ -170,6 +170,7 @@ fn add_rows(
     };
     let exists = (!state.default && !matches!(state.per, Per::Types(_))).then_some(number);
     draft.uses.push(Use { exists, ..test(tested, needs) });
+    further_rows(rng, draft, state);
     let mut assigning = test(String::new(), needs);
     if let Some(parent) = parent {
         assigning.headers.extend(draft.pieces.states[parent].per.needs());
@@ -180,4 +181,24 @@ fn add_rows(
         assigning.headers.push(Header::Inet);
     }
     draft.uses.push(assigning);
+}
+
+/// Rows with the keys of quoted and of reversed packets, and with parts of records.
+fn further_rows(rng: &mut Rng, draft: &mut Draft, state: &State) {
+    let name = &state.name;
+    if matches!(state.per, Per::Flow | Per::Biflow) && rng.one_in(2) {
+        draft.uses.push(test(format!("exists {name}[quoted]"), &[Header::Quoted4]));
+    }
+    if state.per == Per::Flow && rng.one_in(2) {
+        draft.uses.push(test(format!("exists {name}[reverse]"), &[Header::Inet]));
+    }
+    if let [(first, ty), _] = &state.slots[..]
+        && state.default
+        && !matches!(state.per, Per::Types(_))
+    {
+        let mut used = test(String::new(), &state.per.needs());
+        used.headers.push(Header::Inet);
+        used.lines.push(format!("{name}.{first} = {};", types::literal(rng, *ty)));
+        draft.uses.push(used);
+    }
 }

@@ -1,0 +1,83 @@
+//! Functions of one's own, token buckets, members of a pool by name, drawn numbers.
+
+use super::{Draft, Use, add, test};
+use crate::generate::Rng;
+use crate::generate::program::pieces::{ParamKind, Per, State};
+use crate::generate::program::types::{self, SIZE};
+use braid_packet::Header;
+
+/// `fn`, used in a statement.
+pub(super) fn function(rng: &mut Rng, draft: &mut Draft) {
+    let number = draft.own.len();
+    let (factor, limit) = (rng.range(1, 5), rng.range(1, 255));
+    draft.own.push(format!("fn h{number}(x: u8) -> u8 = min(x * {factor}, {limit});"));
+    let mut used = test(String::new(), &[Header::Inet]);
+    used.lines.push(format!("inet.ttl = h{number}(inet.ttl);"));
+    draft.uses.push(used);
+}
+
+/// `action`, which ends the packet's way for some packets.
+pub(super) fn action(rng: &mut Rng, draft: &mut Draft) {
+    let number = draft.own.len();
+    let port = rng.range(1, 9000);
+    draft.own.push(format!(
+        "action a{number}(v: port) {{ if v > {port} {{ drop \"by action\"; }} l4.sport = v; }}"
+    ));
+    let mut used = test(String::new(), &[Header::L4]);
+    used.lines.push(format!("a{number}(l4.dport);"));
+    draft.uses.push(used);
+}
+
+/// A token bucket filled by a timer.
+pub(super) fn bucket(rng: &mut Rng, draft: &mut Draft) {
+    let name = format!("s{}", draft.pieces.states.len());
+    let rate = add(
+        draft,
+        ParamKind::Scalar(types::BITRATE),
+        "bitrate",
+        format!("{} kbit/s", rng.range(50, 900)),
+        rng.one_in(2),
+    );
+    let period = types::duration(rng);
+    let most = rng.range(500, 4000);
+    draft.pieces.states.push(State {
+        name: name.clone(),
+        per: Per::Global,
+        slots: vec![(String::new(), SIZE)],
+        default: true,
+        tied: false,
+        refuses: false,
+        text: format!("state {name}: size global = {most};"),
+    });
+    draft
+        .every
+        .push((period.clone(), format!("{name} = min({name} + {rate} * {period}, {most});")));
+    let mut used = test(format!("pkt.len <= {name}"), &[Header::Inet]);
+    used.lines.push(format!("{name} -= pkt.len;"));
+    draft.uses.push(used);
+}
+
+/// A pool of which the port that the packet has is wanted.
+pub(super) fn wanted_member(rng: &mut Rng, draft: &mut Draft) {
+    let value = format!("{{ 1..{}, 5000, 8080 }}", rng.range(100, 9000));
+    let pool = add(draft, ParamKind::Pool, "pool<port>", value, rng.one_in(2));
+    let number = draft.pieces.params.len();
+    let mut used = test(String::new(), &[Header::L4]);
+    used.lines.push(format!("let w{number} = take({pool}, l4.sport) else drop \"taken\";"));
+    used.lines.push(format!("l4.dport = w{number};"));
+    draft.uses.push(used);
+    let mut used = test(String::new(), &[Header::L4]);
+    used.lines.push(format!("release({pool}, l4.dport);"));
+    draft.uses.push(used);
+}
+
+/// Numbers from the seeded generator, and the payload's checksum.
+pub(super) fn drawn(rng: &mut Rng, draft: &mut Draft) {
+    let mut used: Use = test(String::new(), &[Header::Ip4]);
+    if rng.one_in(2) {
+        used.lines.push(format!("ip.id = u16(random({}));", rng.range(0, 70_000)));
+    } else {
+        used.lines.push("ip.id = checksum();".to_owned());
+    }
+    draft.uses.push(used);
+}
