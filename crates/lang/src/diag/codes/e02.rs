@@ -7,7 +7,7 @@ codes! {
     right: "nf f(limit: size) { if pkt.len > limit { drop; } output; }";
 
     UNKNOWN_FIELD = 202, Error, "unknown field",
-    "A dotted name is a header field, an attribute of the packet, or a part of a record. This one is none of them. The manual lists all fields; IPv4 is `ip`, IPv6 `ip6`, either of them `inet`, either of TCP and UDP `l4`.",
+    "A dotted name is a header field, an attribute of the packet, or a part of a record. This one is none of them. docs/fields.md lists all fields; IPv4 is `ip`, IPv6 `ip6`, either of them `inet`, either of TCP and UDP `l4`.",
     wrong: "nf f() {
   match {
     ip.dts == 10.0.0.1 => drop;
