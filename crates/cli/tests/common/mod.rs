@@ -1,5 +1,5 @@
 //! What the command's tests share: running it, a folder with files, captures.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test program uses a part")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,5 +1,5 @@
 //! What the tests of the reference engine share: models from text, chains in a line, packets.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test program uses a part")]
 
 use braid_ir::chain::{Chain, Control, Interface, Malformed, Node, Sink, Source};
 use braid_ir::engine::{Counters, Engine, Event, EventValue, Outputs, StateEntry};
