@@ -144,12 +144,6 @@ impl Signature {
         self.profile.payload != Touch::No
     }
 
-    /// Whether equal arguments may give different results: it depends on state, or changes it.
-    #[must_use]
-    pub fn stateful(&self) -> bool {
-        self.profile.state != Touch::No
-    }
-
     /// Whether it can be called with so many arguments.
     #[must_use]
     pub fn accepts(&self, args: usize) -> bool {
