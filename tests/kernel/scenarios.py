@@ -79,8 +79,9 @@ def interleaved(rng, lives):
             lives.remove(each)
 
 
-def errors_about(rng, packets, share):
-    """Puts ICMP errors about earlier packets in between, sent by routers on the far side."""
+def errors_about(rng, packets, share, astray=0.0):
+    """Puts ICMP errors about earlier packets in between, sent by routers on the far side; the share
+    `astray` of them to any host of the near side."""
     for side, packet in packets:
         yield side, packet
         if rng.random() < share:
@@ -88,7 +89,8 @@ def errors_about(rng, packets, share):
             kind, code = rng.choice([(3, 1), (3, 3), (3, 4), (11, 0)])
             quoted = packet[: rng.choice([28, 48, len(packet)])]
             source = rng.choice([ROUTERS[far], packet[16:20]])
-            yield far, icmp_error(source, packet[12:16], kind, code, quoted)
+            to = rng.choice(LAN if side == "lan" else WAN) if rng.random() < astray else packet[12:16]
+            yield far, icmp_error(source, to, kind, code, quoted)
 
 
 def translated(rng, flows):
@@ -114,7 +116,7 @@ def filtered(rng, flows):
     used = set()
     lives = [life(rng, rng.choice(["tcp", "tcp", "udp", "icmp"]), rng.choice(["lan", "lan", "wan"]), used)
              for _ in range(flows)]
-    return list(errors_about(rng, interleaved(rng, lives), 0.1))
+    return list(errors_about(rng, interleaved(rng, lives), 0.2, astray=0.3))
 
 
 def routed(rng, count):
