@@ -52,7 +52,7 @@ for chain in 0 1 2 3 4; do
 done
 
 # The IR's text form: what the compiler prints for small models.
-for file in crates/lang/tests/lower/*.ir crates/ir/tests/filetests/*; do
+for file in crates/lang/tests/lower/*.ir; do
     if [ -f "$file" ]; then
         cp "$file" "fuzz/corpus/ir_text/"
     fi

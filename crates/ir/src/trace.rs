@@ -18,6 +18,8 @@ pub trait Observer {
     fn vlan(&mut self, _node: u16, _pushed: Option<u16>) {}
     /// A function (also a timer's or expiry program of it) accesses a table.
     fn state(&mut self, _node: u16, _access: &StateAccess<'_>) {}
+    /// A function sends a packet beside the current one: one that it built, or a copy.
+    fn send(&mut self, _node: u16, _dest: Dest, _packet: &Packet, _created: bool) {}
     /// The packet is counted at a row.
     fn count(&mut self, _node: u16, _row: RowId) {}
     /// What becomes of the packet in a function. Among functions under `Priority` each tells its

@@ -4,7 +4,7 @@ mod common;
 
 use braid_ir::chain::Priority;
 use braid_ir::interp::Reference;
-use braid_ir::model::{RowId, Word};
+use braid_ir::model::{Dest, RowId, Word};
 use braid_ir::trace::{Observer, StateAccess, StateWhat, Verdict};
 use braid_packet::{Field, Header, Packet};
 use common::{Got, LAN, alone, from_port, line, nf, wire};
@@ -40,6 +40,10 @@ impl Observer for Diary {
             other => format!("{other:?}").to_lowercase(),
         };
         self.0.push(format!("{node} {}{:?} {what}", access.state, access.key));
+    }
+
+    fn send(&mut self, node: u16, dest: Dest, packet: &Packet, created: bool) {
+        self.0.push(format!("{node} send {dest:?} {} {created}", packet.wire_len));
     }
 
     fn count(&mut self, node: u16, row: RowId) {
@@ -114,6 +118,23 @@ fn observer_is_told_each_step_in_order() {
         second[5..8],
         ["0 state0[6] refused", "0 state0[6] exists(false)", "0 write udp.dport 9"]
     );
+}
+
+#[test]
+fn observer_is_told_of_packets_beside_the_current_one() {
+    // 46 bytes: Ethernet, IPv4, UDP and 4 bytes of payload; the new packet has no payload.
+    let sends = nf(
+        "",
+        "b0: v0:bool = has ip
+             branch v0, b1, b2
+         b1: mirror onward
+             create udp { } payload empty to back
+             jump b2
+         b2: output onward at row0",
+    );
+    let mut engine = Reference::new(alone(sends)).unwrap();
+    let steps = told(&mut engine, from_port(1, 1));
+    assert_eq!(steps[2..4], ["0 send Onward 46 false", "0 send Back 42 true"]);
 }
 
 #[test]

@@ -2,12 +2,11 @@
 
 use super::run::{Emission, Role, Run};
 use crate::engine::{Event, EventValue, Fault};
-use crate::model::{
-    Dest, EventArg, EventId, Model, NewPacket, NewPayload, Op, ParamId, Program, Shape, Word,
-};
+use crate::model::{Dest, EventArg, EventId, Model, NewPacket, Op, ParamId, Program, Word};
 use crate::show::max_of;
 use crate::value::ParamValue;
 use braid_externs::{CallCtx, MAX_RESULTS, Pool, Rng};
+use braid_packet::{Packet, build_new};
 
 impl Run<'_> {
     pub(super) fn lookup_op(&mut self, program: &Program, op: &Op) -> Result<(), Fault> {
@@ -180,8 +179,7 @@ impl Run<'_> {
 
     pub(super) fn mirror(&mut self, dest: Dest) -> Result<(), Fault> {
         if let Role::Packet(state) = &self.role {
-            let packet = state.now.clone();
-            self.emissions.push(Emission { dest, packet, created: false });
+            self.emit_packet(dest, state.now.clone(), false);
         }
         Ok(())
     }
@@ -190,26 +188,13 @@ impl Run<'_> {
         let fields: Vec<_> = new.fields.iter().map(|(f, id)| (*f, self.value(*id))).collect();
         let Role::Packet(state) = &self.role else { return Ok(()) };
         let back = dest == Dest::Back;
-        let payload = match new.payload {
-            NewPayload::Empty => braid_packet::NewPayload::Empty,
-            NewPayload::Quote(most) => braid_packet::NewPayload::Quote(most),
-            NewPayload::Same => braid_packet::NewPayload::Same,
-        };
-        let built = braid_packet::build_new(&state.now, shape(new.shape), back, &fields, payload);
-        let packet = built.ok_or(Fault::Truncated)?;
-        self.emissions.push(Emission { dest, packet, created: true });
+        let built = build_new(&state.now, new.shape, back, &fields, new.payload);
+        self.emit_packet(dest, built.ok_or(Fault::Truncated)?, true);
         Ok(())
     }
-}
 
-fn shape(shape: Shape) -> braid_packet::Shape {
-    match shape {
-        Shape::Icmp => braid_packet::Shape::Icmp,
-        Shape::Icmp6 => braid_packet::Shape::Icmp6,
-        Shape::Tcp4 => braid_packet::Shape::Tcp4,
-        Shape::Tcp6 => braid_packet::Shape::Tcp6,
-        Shape::Udp4 => braid_packet::Shape::Udp4,
-        Shape::Udp6 => braid_packet::Shape::Udp6,
-        Shape::Arp => braid_packet::Shape::Arp,
+    fn emit_packet(&mut self, dest: Dest, packet: Packet, created: bool) {
+        self.env.observer.send(self.env.node, dest, &packet, created);
+        self.emissions.push(Emission { dest, packet, created });
     }
 }

@@ -31,6 +31,7 @@ enum Step {
     Write { node: u16, field: Field, value: Word },
     Vlan { node: u16, pushed: Option<u16> },
     State { node: u16, state: StateId, key: Vec<Word>, what: What },
+    Send { node: u16, dest: Dest, packet: String, created: bool },
     Row { node: u16, row: RowId },
     Verdict { node: u16, verdict: Verdict },
     Stands { node: u16 },
@@ -112,6 +113,10 @@ impl Observer for Recorder {
 
     fn count(&mut self, node: u16, row: RowId) {
         self.push(Step::Row { node, row });
+    }
+
+    fn send(&mut self, node: u16, dest: Dest, packet: &Packet, created: bool) {
+        self.push(Step::Send { node, dest, packet: packet.summary(), created });
     }
 
     fn verdict(&mut self, node: u16, verdict: &Verdict) {
@@ -251,6 +256,10 @@ impl<'c> Names<'c> {
                 (label, "") => format!("row {label}"),
                 (label, text) => format!("row {label}: {text}"),
             },
+            Step::Send { node, dest, packet, created } => {
+                let what = if *created { "sends a new packet" } else { "sends a copy" };
+                format!("{what} {}: {packet}", self.dest(*node, *dest))
+            }
             Step::Verdict { node, verdict } => self.verdict(*node, verdict),
             Step::Stands { node } => format!("the verdict of {} stands", self.name(*node)),
         };
@@ -331,6 +340,10 @@ impl<'c> Names<'c> {
             Step::Row { node, row } => {
                 let (label, text) = self.row(*node, *row);
                 json!({ "what": "row", "function": self.name(*node), "row": label, "text": text })
+            }
+            Step::Send { node, dest, packet, created } => {
+                json!({ "what": "send", "function": self.name(*node), "packet": packet,
+                    "port": self.dest(*node, *dest), "created": created })
             }
             Step::Verdict { node, verdict } => self.verdict_value(*node, verdict),
             Step::Stands { node } => json!({ "what": "stands", "function": self.name(*node) }),
