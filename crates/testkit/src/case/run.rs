@@ -5,9 +5,11 @@ use super::outcome::{Outcome, counter_lines, endings, outputs, state_line};
 use super::script::{Script, Step, StepKind};
 use crate::convert::packet_of;
 use crate::harness::{self, Form};
-use crate::record::{Stimulus, step};
+use crate::record::{Output, Stimulus, step};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Engine};
+use braid_runtime::follow::Follow;
+use braid_runtime::split::Splitter;
 
 /// Where a case does not hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -89,7 +91,8 @@ fn show(step: &Step, outcomes: &[Outcome]) -> String {
 fn run(case: &Case, script: &Script, form: Form) -> Result<Vec<Vec<Outcome>>, (usize, String)> {
     let chain = harness::compile_file(&case.chain, form).map_err(|error| (0, error))?;
     let engine = harness::reference(&chain);
-    let mut runner = Runner { case, chain: &chain, engine, counters: Counters::default() };
+    let counters = Counters::default();
+    let mut runner = Runner { case, chain: &chain, engine, counters, follow: None };
     runner.counters = runner.engine.counters();
     let mut all = Vec::new();
     for step in &script.steps {
@@ -107,6 +110,8 @@ struct Runner<'a> {
     chain: &'a Chain,
     engine: Box<dyn Engine>,
     counters: Counters,
+    /// While a capture is followed.
+    follow: Option<Follow>,
 }
 
 impl Runner<'_> {
@@ -117,15 +122,8 @@ impl Runner<'_> {
                 let packet = packet_of(&packet.frame(), *time_ns);
                 Ok(self.apply(&Stimulus::Packet(ingress, packet), *time_ns, None))
             }
-            StepKind::Capture { interface, file, quietly } => {
-                let ingress = self.interface(interface)?;
-                let packets = harness::read_capture(&self.case.folder.join(file))?;
-                let mut all = Vec::new();
-                for (i, packet) in packets.into_iter().enumerate() {
-                    let now = packet.time_ns;
-                    let stimulus = Stimulus::Packet(ingress, packet);
-                    all.extend(self.apply(&stimulus, now, Some(i + 1)));
-                }
+            StepKind::Capture { interface, file, followed, quietly } => {
+                let all = self.capture(interface.as_deref(), file, *followed)?;
                 Ok(if *quietly { Vec::new() } else { all })
             }
             StepKind::Advance { time_ns } => {
@@ -143,8 +141,41 @@ impl Runner<'_> {
         }
     }
 
+    fn capture(
+        &mut self,
+        interface: Option<&str>,
+        file: &str,
+        followed: bool,
+    ) -> Result<Vec<Outcome>, String> {
+        let interface = interface.map(|name| self.interface(name)).transpose()?;
+        let splitter = Splitter::new(self.chain);
+        self.follow = followed.then(Follow::default);
+        let packets = harness::read_capture(&self.case.folder.join(file))?;
+        let mut all = Vec::new();
+        for (number, mut packet) in (1..).zip(packets) {
+            let layout = packet.parse();
+            let reply = self.follow.as_mut().and_then(|follow| follow.reply(&mut packet, &layout));
+            let told = || splitter.ingress(&packet, &layout);
+            let Some(ingress) = interface.or(reply).or_else(told) else {
+                return Err(format!("packet {number} of {file} belongs to no interface"));
+            };
+            if let (Some(follow), None) = (&self.follow, reply) {
+                follow.enter(&mut packet, &layout, ingress);
+            }
+            let now = packet.time_ns;
+            all.extend(self.apply(&Stimulus::Packet(ingress, packet), now, Some(number)));
+        }
+        self.follow = None;
+        Ok(all)
+    }
+
     fn apply(&mut self, stimulus: &Stimulus, now: u64, number: Option<usize>) -> Vec<Outcome> {
-        let given = step(self.engine.as_mut(), stimulus);
+        let mut given = step(self.engine.as_mut(), stimulus);
+        for output in &mut given {
+            if let (Some(follow), Output::Packet(interface, packet)) = (&mut self.follow, output) {
+                follow.leave(packet, *interface);
+            }
+        }
         let after = self.engine.counters();
         let mut all = outputs(self.chain, &given, now, number);
         all.extend(endings(self.chain, &self.counters, &after, number));

@@ -39,12 +39,14 @@ pub enum StepKind {
         /// What.
         packet: Box<Spec>,
     },
-    /// A capture's packets enter at an interface.
+    /// A capture's packets enter.
     Capture {
-        /// Where.
-        interface: String,
+        /// Where; else each where its addresses tell.
+        interface: Option<String>,
         /// The file, from the case's folder.
         file: String,
+        /// Replies are rewritten by what their request left with.
+        followed: bool,
         /// Outcomes are not listed.
         quietly: bool,
     },
@@ -134,10 +136,13 @@ fn step(line: &str, now: &mut u64) -> Result<StepKind, String> {
         ("state", "") => return Ok(StepKind::State(None)),
         ("state", function) => return Ok(StepKind::State(Some(function.to_owned()))),
         ("counters", "") => return Ok(StepKind::Counters),
+        ("capture", rest) => return capture(None, rest),
         _ => {}
     }
     if let Some(interface) = first.strip_suffix(':') {
-        return capture(interface, rest);
+        let file = rest.strip_prefix("capture ");
+        let expected = || format!("expected `{interface}: capture FILE`, found `{rest}`");
+        return capture(Some(interface.to_owned()), file.ok_or_else(expected)?);
     }
     let time_ns = match first.strip_prefix('+') {
         Some(later) => parse_time(later).and_then(|ns| now.checked_add(ns)),
@@ -160,14 +165,17 @@ fn step(line: &str, now: &mut u64) -> Result<StepKind, String> {
     }
 }
 
-fn capture(interface: &str, rest: &str) -> Result<StepKind, String> {
+/// What follows `capture`.
+fn capture(interface: Option<String>, rest: &str) -> Result<StepKind, String> {
     let words: Vec<_> = rest.split_whitespace().collect();
-    let (file, quietly) = match words[..] {
-        ["capture", file] => (file, false),
-        ["capture", file, "quietly"] => (file, true),
-        _ => return Err(format!("expected `{interface}: capture FILE`, found `{rest}`")),
+    let (file, followed, quietly) = match words[..] {
+        [file] => (file, false, false),
+        [file, "quietly"] => (file, false, true),
+        [file, "followed"] if interface.is_none() => (file, true, false),
+        [file, "followed", "quietly"] if interface.is_none() => (file, true, true),
+        _ => return Err(format!("expected `capture FILE`, found `capture {rest}`")),
     };
-    Ok(StepKind::Capture { interface: interface.to_owned(), file: file.to_owned(), quietly })
+    Ok(StepKind::Capture { interface, file: file.to_owned(), followed, quietly })
 }
 
 /// The first word and the rest.
@@ -190,12 +198,26 @@ mod tests {
     }
 
     #[test]
+    fn captures_enter_at_an_interface_or_by_their_addresses() {
+        let text = "lan: capture a.pcap\ncapture b.pcap followed quietly\n";
+        let script = Script::read(text).expect("a script");
+        assert!(matches!(&script.steps[0].kind,
+            StepKind::Capture { interface: Some(lan), followed: false, quietly: false, .. }
+            if lan == "lan"));
+        assert!(matches!(&script.steps[1].kind,
+            StepKind::Capture { interface: None, file, followed: true, quietly: true }
+            if file == "b.pcap"));
+    }
+
+    #[test]
     fn mistakes_have_their_line() {
         for (text, line, what) in [
             ("    wan: x\n", 1, "first step"),
             ("# a\n\nsoon advance\n", 3, "expected a time"),
             ("0s lan: upd 1.1.1.1:1 > 2.2.2.2:2\n", 1, "no layer"),
             ("lan: capture\n", 1, "capture FILE"),
+            ("lan: capture a.pcap followed\n", 1, "capture FILE"),
+            ("capture a.pcap loudly\n", 1, "capture FILE"),
             ("# only\n", 1, "no step"),
         ] {
             let mistake = Script::read(text).expect_err(text);
