@@ -1,6 +1,7 @@
 //! Every case of the library's functions and of whole chains (`docs/testing.md`).
 
-use braid_testkit::case::{check, list};
+use braid_testkit::case::{check, list, rows};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 #[test]
@@ -21,4 +22,29 @@ fn cases_happen_as_expected() {
     println!("{count} cases");
     assert!(count > 0, "no case has `{wanted}` in its name");
     assert!(failed.is_empty(), "{}", failed.concat());
+}
+
+/// A row that no case takes is a row that nothing tests.
+#[test]
+fn cases_of_a_function_take_all_of_its_rows() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates/");
+    let mut taken: BTreeMap<(String, String), u64> = BTreeMap::new();
+    for case in list(crates).expect("folders of cases") {
+        let Some(home) = case.name.strip_prefix("nfs/").and_then(|rest| rest.split('/').next())
+        else {
+            continue;
+        };
+        for (function, row, packets) in rows(&case).unwrap_or_else(|wrong| panic!("{wrong}")) {
+            if function == home {
+                *taken.entry((function, row)).or_default() += packets;
+            }
+        }
+    }
+    // Not every function can fault, or has statements outside of a match.
+    let never: Vec<_> = taken
+        .iter()
+        .filter(|((_, row), packets)| **packets == 0 && row != "fault" && row != "body")
+        .map(|((function, row), _)| format!("{function} row {row}"))
+        .collect();
+    assert!(never.is_empty(), "no case takes {}", never.join(", "));
 }

@@ -6,8 +6,8 @@ use super::script::{Script, Step, StepKind};
 use crate::convert::packet_of;
 use crate::harness::{self, Form};
 use crate::record::{Output, Stimulus, step};
-use braid_ir::chain::Chain;
-use braid_ir::engine::{Counters, Engine};
+use braid_ir::chain::{Chain, Node};
+use braid_ir::engine::{Counters, Engine, NodeCounters};
 use braid_runtime::follow::Follow;
 use braid_runtime::split::Splitter;
 
@@ -70,6 +70,35 @@ pub fn check(case: &Case, bless: bool) -> Result<(), Vec<Difference>> {
     Ok(())
 }
 
+/// Rows of functions that the packets of a case take: function, label of the row, packets. Rows
+/// that none takes are there too, with 0.
+///
+/// # Errors
+/// As [`check`], when the case cannot be run.
+pub fn rows(case: &Case) -> Result<Vec<(String, String, u64)>, Difference> {
+    let path = case.folder.join("case.txt");
+    let wrong = |(line, message): (usize, String)| Difference {
+        place: format!("{}/case.txt:{line}", case.name),
+        message,
+    };
+    let text = std::fs::read_to_string(&path).map_err(|error| wrong((0, error.to_string())))?;
+    let script = Script::read(&text).map_err(|mistake| wrong((mistake.line, mistake.message)))?;
+    let chain = harness::compile_file(&case.chain, Form::AsWritten);
+    let chain = chain.map_err(|error| wrong((0, error)))?;
+    let mut runner = Runner::new(case, &chain);
+    for step in &script.steps {
+        runner.step(&step.kind).map_err(|message| wrong((step.line, message)))?;
+    }
+    let nodes = chain.nodes.iter().zip(&runner.counters.nodes);
+    let of_node = |(node, counters): (&Node, &NodeCounters)| {
+        let model = &node.model;
+        let rows = model.rows.iter().zip(&counters.rows);
+        rows.map(|(row, traffic)| (model.name.clone(), row.label.clone(), traffic.packets))
+            .collect::<Vec<_>>()
+    };
+    Ok(nodes.flat_map(of_node).collect())
+}
+
 fn holds(step: &Step, outcomes: &[Outcome]) -> bool {
     step.expected.len() == outcomes.len()
         && outcomes.iter().zip(&step.expected).all(|(outcome, line)| outcome.agrees(line))
@@ -90,10 +119,7 @@ fn show(step: &Step, outcomes: &[Outcome]) -> String {
 /// What happens at each step; or the line and what is wrong with the case.
 fn run(case: &Case, script: &Script, form: Form) -> Result<Vec<Vec<Outcome>>, (usize, String)> {
     let chain = harness::compile_file(&case.chain, form).map_err(|error| (0, error))?;
-    let engine = harness::reference(&chain);
-    let counters = Counters::default();
-    let mut runner = Runner { case, chain: &chain, engine, counters, follow: None };
-    runner.counters = runner.engine.counters();
+    let mut runner = Runner::new(case, &chain);
     let mut all = Vec::new();
     for step in &script.steps {
         all.push(runner.step(&step.kind).map_err(|message| (step.line, message))?);
@@ -114,7 +140,13 @@ struct Runner<'a> {
     follow: Option<Follow>,
 }
 
-impl Runner<'_> {
+impl<'a> Runner<'a> {
+    fn new(case: &'a Case, chain: &'a Chain) -> Self {
+        let engine = harness::reference(chain);
+        let counters = engine.counters();
+        Self { case, chain, engine, counters, follow: None }
+    }
+
     fn step(&mut self, kind: &StepKind) -> Result<Vec<Outcome>, String> {
         match kind {
             StepKind::Packet { time_ns, interface, packet } => {
