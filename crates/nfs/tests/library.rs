@@ -23,15 +23,15 @@ fn each_folder_has_a_page_with_a_summary() {
 fn each_page_names_what_a_user_meets_in_the_model() {
     for nf in braid_nfs::all() {
         let reasons = nf.source.split("drop \"").skip(1).filter_map(|rest| rest.split_once('"'));
-        let model = nf.source.split_once(") {").map_or("", |(head, _)| head);
-        let params = model.lines().skip_while(|line| !line.starts_with("nf "));
-        let params =
-            params.flat_map(|line| line.trim_start().split(['(', ','])).filter_map(|part| {
-                let (name, _) = part.split_once(':')?;
-                name.chars()
-                    .all(|c| c.is_alphanumeric() || c == '_' || c == ' ')
-                    .then(|| name.trim())
-            });
+        // Parameters, without the fields of records.
+        let start = nf.source.find(&format!("nf {}(", nf.name)).unwrap_or_default();
+        let head = nf.source[start..].split_once("\n) {").unwrap_or((&nf.source[start..], "")).0;
+        let head = head.lines().next().filter(|line| line.ends_with('{')).unwrap_or(head);
+        let outside = head.split('{').map(|part| part.rsplit_once('}').map_or(part, |ends| ends.1));
+        let params = outside.flat_map(|part| part.split(['(', ',', '\n'])).filter_map(|part| {
+            let (name, _) = part.split_once(':')?;
+            Some(name.trim())
+        });
         for word in reasons.map(|(reason, _)| reason).chain(params) {
             assert!(
                 nf.page.contains(&format!("`{word}`")),
