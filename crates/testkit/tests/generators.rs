@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn generated_programs_compile() {
-    for seed in budget::seeds(1500) {
+    for seed in budget::seeds(1000) {
         let program = program(seed);
         if let Err(errors) = harness::compile(&program.source, &program.files, Form::AsWritten) {
             panic!("seed {seed}:\n{program}\n{errors}");

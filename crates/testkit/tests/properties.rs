@@ -34,7 +34,7 @@ fn for_each_case(count: u64, property: impl Fn(u64, &Program, &Chain, &[Stimulus
 
 #[test]
 fn every_packet_is_accounted_for_after_every_step() {
-    for_each_case(300, |seed, program, chain, stimuli| {
+    for_each_case(200, |seed, program, chain, stimuli| {
         let trace = record(harness::reference(chain).as_mut(), stimuli, Detail::Steps);
         assert_eq!(trace.panic, None, "seed {seed}\n{program}");
         let wrong = trace.counters.iter().position(|counters| !counters.balanced());
@@ -54,7 +54,7 @@ fn every_packet_is_accounted_for_after_every_step() {
 
 #[test]
 fn packets_leave_as_sound_as_they_came() {
-    for_each_case(300, |seed, program, chain, stimuli| {
+    for_each_case(200, |seed, program, chain, stimuli| {
         let holds = chain.nodes.iter().any(|node| !node.model.queues.is_empty());
         let mut engine = harness::reference(chain);
         let mut arrived: Vec<Wrongness> = Vec::new();
@@ -95,7 +95,7 @@ fn bit_that_an_engine_flips_is_unsound() {
 
 #[test]
 fn two_runs_are_equal() {
-    for_each_case(150, |seed, program, chain, stimuli| {
+    for_each_case(100, |seed, program, chain, stimuli| {
         let first = record(harness::reference(chain).as_mut(), stimuli, Detail::Steps);
         let second = record(harness::reference(chain).as_mut(), stimuli, Detail::Steps);
         assert_eq!(difference(&first, &second), None, "seed {seed}\n{program}");
@@ -104,7 +104,7 @@ fn two_runs_are_equal() {
 
 #[test]
 fn function_that_passes_everything_on_changes_nothing() {
-    for seed in budget::seeds(150) {
+    for seed in budget::seeds(100) {
         let plain = program(seed);
         let chain = compile(&plain, Form::AsWritten);
         // Behind the first function it could part neighbours with a priority.
@@ -141,7 +141,7 @@ fn without_lines(model: &Model) -> Model {
 
 #[test]
 fn formatting_keeps_the_meaning_and_is_done_after_once() {
-    for seed in budget::seeds(800) {
+    for seed in budget::seeds(500) {
         let program = program(seed);
         let formatted = harness::format(&program.source).expect("formats");
         let again = harness::format(&formatted).expect("formats again");
