@@ -23,6 +23,14 @@ fn chains_have_every_function_of_the_library() {
 }
 
 #[test]
+fn functions_are_formatted() {
+    let formatted = |source| harness::format(source).expect("a function of the library parses");
+    let wrong = braid_nfs::all().iter().filter(|nf| formatted(nf.source) != nf.source);
+    let wrong: Vec<_> = wrong.map(|nf| nf.name).collect();
+    assert!(wrong.is_empty(), "braid fmt changes {wrong:?}");
+}
+
+#[test]
 fn library_accounts_for_all_packets_and_keeps_them_sound() {
     for (name, chain) in harness::library_chains().expect("chains compile") {
         for seed in budget::seeds(3) {
