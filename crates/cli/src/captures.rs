@@ -121,11 +121,7 @@ impl Inputs {
 
     /// Refuses an output that is also an input: it would be emptied before it is read.
     pub fn is_apart(&self, output: &Path) -> Result<(), Failure> {
-        let real = |path: &Path| path.canonicalize().ok();
-        let same = |(named, _): &(Named, Capture)| {
-            real(output).is_some_and(|output| real(&named.path) == Some(output))
-        };
-        match self.captures.iter().any(same) {
+        match self.captures.iter().any(|(named, _)| same_file(output, &named.path)) {
             true => Err(Failure::usage(format!(
                 "{} is an input, so it cannot be an output",
                 output.display()
@@ -133,6 +129,20 @@ impl Inputs {
             false => Ok(()),
         }
     }
+}
+
+/// Whether both mean one file, which may still have to be made. Pipes and devices are no files here: any
+/// number may write to them.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    real(a).is_some_and(|a| real(b) == Some(a))
+}
+
+fn real(path: &Path) -> Option<PathBuf> {
+    if let Ok(real) = path.canonicalize() {
+        return real.is_file().then_some(real);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    Some(folder.unwrap_or(Path::new(".")).canonicalize().ok()?.join(path.file_name()?))
 }
 
 /// Creates a capture.

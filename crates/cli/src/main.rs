@@ -12,12 +12,14 @@ mod progress;
 mod summary;
 mod table;
 
+use std::env;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
 use serde_json::json;
 
-use answer::{BAD_FILE, Failure};
+use answer::{BAD_FILE, Failure, USAGE};
 use output::{Output, tell};
 
 /// Network functions written once, chained by policy, run over captures.
@@ -36,7 +38,10 @@ struct Cli {
 
 fn main() -> ExitCode {
     bug::install();
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return not_understood(&error),
+    };
     let output = Output::new(cli.json);
     let code = match cli.command.run(&output) {
         Ok(answer) => answer.code(),
@@ -49,6 +54,17 @@ fn main() -> ExitCode {
         }
         None => ExitCode::from(code),
     }
+}
+
+/// Help and the version, which are asked for, or what is wrong with the arguments.
+fn not_understood(error: &clap::Error) -> ExitCode {
+    // Where nobody can be told, nobody is.
+    let _ = error.print();
+    let asked = |arg: OsString| arg == "--json";
+    if error.use_stderr() && env::args_os().any(asked) {
+        Output::new(true).value(&json!({ "error": error.to_string().trim_end() }));
+    }
+    if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
 }
 
 fn fail(failure: &Failure, output: &Output) -> u8 {

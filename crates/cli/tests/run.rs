@@ -150,6 +150,26 @@ fn input_is_never_overwritten() {
 }
 
 #[test]
+fn outputs_never_overwrite_each_other_or_the_chain() {
+    let folder = folder();
+    let run = |more: &[&str]| {
+        folder.braid(&[&["run", "chain.braid", "--in", "in.pcap"], more].concat()).code(2)
+    };
+    run(&["--out", "o.pcap", "--out", "wan=./o.pcap"]).warns("is named for two outputs");
+    run(&["--state-out", "s", "--events-out", "s"]).warns("is named for two outputs");
+    run(&["--out", "chain.braid"]).warns("chain.braid is read");
+    run(&["--state-out", "in.pcap"]).warns("is an input");
+    run(&["--out", "-"]).warns("name a file");
+    assert!(!folder.path("o.pcap").exists());
+}
+
+#[test]
+fn wrong_arguments_are_an_error_in_json_too() {
+    let ended = folder().braid(&["run", "chain.braid", "--json"]).code(2);
+    assert!(ended.json()["error"].as_str().unwrap().contains("--in"));
+}
+
+#[test]
 fn cut_off_captures_give_a_warning_and_their_whole_packets() {
     let folder = folder();
     let mut bytes = std::fs::read(folder.path("in.pcap")).unwrap();

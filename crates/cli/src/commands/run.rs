@@ -9,7 +9,7 @@ use braid_ir::engine::Engine;
 use braid_runtime::{Run, RunError, Summary, json, report};
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::captures::{self, Inputs};
+use crate::captures::{self, Inputs, Named, same_file};
 use crate::engines;
 use crate::load::{self, Choice};
 use crate::output::{Output, warn};
@@ -51,12 +51,15 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let mut program = load::program(&args.file)?;
     let chain = program.chain(&args.choice)?;
     let inputs = Inputs::open(&args.inputs, &chain)?;
+    let outputs: Vec<Named> =
+        args.outputs.iter().map(|text| captures::named(text, &chain)).collect::<Result<_, _>>()?;
+    check_outputs(args, &outputs, &inputs)?;
     let control = match &args.control {
         Some(file) => program.control(file, &chain, inputs.first_time_ns())?,
         None => Vec::new(),
     };
     let mut engine = engines::make(&args.engine, &chain)?;
-    let done = drive(args, &chain, engine.as_mut(), inputs, control)?;
+    let done = drive(args, &chain, engine.as_mut(), inputs, outputs, control)?;
     if let Some(path) = &args.state_out {
         write_state(path, &chain, engine.as_ref())?;
     }
@@ -76,21 +79,16 @@ fn drive(
     chain: &Chain,
     engine: &mut dyn Engine,
     inputs: Inputs,
+    outputs: Vec<Named>,
     control: Vec<Control>,
 ) -> Result<Summary, Failure> {
     let precision = inputs.precision();
-    let mut sinks = Vec::with_capacity(args.outputs.len());
-    for text in &args.outputs {
-        let named = captures::named(text, chain)?;
-        inputs.is_apart(&named.path)?;
-        sinks.push((named.path.display().to_string(), named.interface, named.path));
-    }
     let mut run = Run::new(chain, engine).control(control).follow(args.follow);
-    for (name, interface, path) in sinks {
-        run = run.output(name, interface, captures::create(&path, precision)?);
+    for Named { interface, path } in outputs {
+        let sink = captures::create(&path, precision)?;
+        run = run.output(path.display().to_string(), interface, sink);
     }
     if let Some(path) = &args.events_out {
-        inputs.is_apart(path)?;
         run = run.events(create(path)?);
     }
     for input in inputs.into_inputs() {
@@ -106,6 +104,31 @@ fn drive(
         }
     });
     run.run().map_err(|error| failure(&error))
+}
+
+/// Refuses outputs that would overwrite an input or each other, before any is created.
+fn check_outputs(args: &Args, outputs: &[Named], inputs: &Inputs) -> Result<(), Failure> {
+    let others = [&args.state_out, &args.events_out].into_iter().flatten();
+    let mut written: Vec<&Path> = Vec::new();
+    for path in outputs.iter().map(|named| &named.path).chain(others) {
+        inputs.is_apart(path)?;
+        let shown = path.display();
+        if [Some(&args.file), args.control.as_ref()]
+            .into_iter()
+            .flatten()
+            .any(|read| same_file(path, read))
+        {
+            return Err(Failure::usage(format!("{shown} is read, so it cannot be an output")));
+        }
+        if written.iter().any(|other| same_file(path, other)) {
+            return Err(Failure::usage(format!("{shown} is named for two outputs")));
+        }
+        if path.as_os_str() == "-" {
+            return Err(Failure::usage("standard output is for results: name a file to write"));
+        }
+        written.push(path);
+    }
+    Ok(())
 }
 
 /// A run's error with its exit code.
