@@ -1,7 +1,8 @@
-//! Every ```` ```braid ```` block of the pages for users compiles: manual, tutorial, README, and the
-//! pages of the library's functions.
+//! Every ```` ```braid ```` block of the pages for users compiles, and is as `braid fmt` prints it: manual,
+//! tutorial, README, and the pages of the library's functions.
 
 use braid_lang::{Loader, compile, diag};
+use braid_testkit::harness;
 use std::path::{Path, PathBuf};
 
 /// Files that examples name, by what their name says they are.
@@ -62,6 +63,9 @@ fn examples_of_pages_compile() {
         let page = std::fs::read_to_string(file).expect("a page");
         for (line, block) in blocks(&page, "braid") {
             count += 1;
+            if harness::format(block).is_ok_and(|formatted| formatted != block) {
+                wrong += &format!("{}:{line}: `braid fmt` prints this otherwise\n", file.display());
+            }
             let name = format!("{}:{line}", file.display());
             let compiled = compile((&name, block), &library, &Examples);
             if compiled.unit.is_none() {
@@ -71,5 +75,5 @@ fn examples_of_pages_compile() {
         }
     }
     assert!(count >= 25, "only {count} examples were found: has their mark-up changed?");
-    assert!(wrong.is_empty(), "examples that do not compile:\n{wrong}");
+    assert!(wrong.is_empty(), "examples that are wrong:\n{wrong}");
 }
