@@ -16,10 +16,10 @@ use super::names::joined;
 use super::types::{self, DURATION, Type, U64};
 use super::{Env, Loader, say};
 use crate::ast::{
-    Expr, ExprKind, FnDef, Ident, KeyDef, KeyPart, Nf, NfItem, ParamDef, Path, Span, StateDef,
-    StateOption,
+    self, Expr, ExprKind, FnDef, Ident, KeyDef, KeyPart, Nf, NfItem, ParamDef, Path, Span,
+    StateDef, StateOption, TypeKind,
 };
-use crate::diag::{Diagnostic, codes};
+use crate::diag::{Diagnostic, codes, did_you_mean_help};
 
 const DEFAULT_CAPACITY: u128 = 64 << 10;
 const DEFAULT_TICK_NS: u128 = 100_000_000;
@@ -290,7 +290,7 @@ impl<'a> Lower<'a> {
                     Some(field) => fields.push(field),
                     None => whole = false,
                 },
-                KeyPart::Type(ty) => match self.scalar_type(ty) {
+                KeyPart::Type(ty) => match self.key_type(ty) {
                     Some(ty) => tys.push(ty),
                     None => whole = false,
                 },
@@ -307,6 +307,18 @@ impl<'a> Lower<'a> {
                 self.fail(Diagnostic::new(codes::KEY_PARTS, message, span, "mixed or empty"))
             }
         }
+    }
+
+    /// The type of a part of a key. A word that is no type may be meant for one of the implicit keys.
+    fn key_type(&mut self, ty: &ast::Type) -> Option<Ty> {
+        let TypeKind::Named { name, .. } = &ty.kind else { return self.scalar_type(ty) };
+        let meant = did_you_mean_help(&name.text, ["flow", "biflow"]);
+        if meant.is_none() || types::is_known(&name.text) {
+            return self.scalar_type(ty);
+        }
+        let message = format!("there is no type `{}`", name.text);
+        let label = "expected a key";
+        self.fail(Diagnostic::new(codes::UNKNOWN_TYPE, message, name.span, label).help_if(meant))
     }
 
     fn key_field(&mut self, path: &Path) -> Option<Field> {

@@ -219,6 +219,11 @@ pub fn resolve(
     Some(Type::Param(resolved))
 }
 
+/// Whether a word names a type, if only with types in `<>`.
+pub fn is_known(name: &str) -> bool {
+    scalar(name).is_some() || OTHERS.contains(&name)
+}
+
 fn unknown(name: &Ident, args: &[ast::Type], diags: &mut Diagnostics) {
     let text = name.text.as_str();
     if matches!(text, "list" | "set" | "pool" | "backends") {
@@ -227,7 +232,7 @@ fn unknown(name: &Ident, args: &[ast::Type], diags: &mut Diagnostics) {
             Diagnostic::new(codes::BAD_TYPE, message, name.span, "")
                 .help(format!("write `{text}<ip4>`")),
         );
-    } else if scalar(text).is_some() || OTHERS.contains(&text) {
+    } else if is_known(text) {
         let message = format!("`{text}` takes no types in `<>`");
         diags.push(Diagnostic::new(codes::BAD_TYPE, message, name.span, ""));
     } else {
