@@ -53,7 +53,10 @@ fn tutorial_shows_what_happens() {
     let mistaken = chains[0].replace("ip.dst", "ip.dest");
     std::fs::write(folder.join("chain.braid"), mistaken).expect("write the chain");
     let message = braid(folder, &["check", "chain.braid"]);
-    assert!(message.contains(shown[1].trim()) && message.contains("did you mean `ip.dst`"), "{message}");
+    assert!(
+        message.contains(shown[1].trim()) && message.contains("did you mean `ip.dst`"),
+        "{message}"
+    );
 
     std::fs::write(folder.join("chain.braid"), &chains[0]).expect("write the chain");
     let walk = braid(folder, &["trace", "chain.braid", "--in", capture, "--packet", "49"]);
@@ -64,9 +67,7 @@ fn tutorial_shows_what_happens() {
     let events = std::fs::read_to_string(folder.join("events.json")).expect("the events");
     assert!(events.starts_with(&shown[3]), "the events are:\n{events}");
 
-    let longer = chains[0].replace(
-        "  path lan <-> dns_guard(resolver: 192.168.122.2) <-> wan;\n",
-        &shown[4],
-    );
+    let longer = chains[0]
+        .replace("  path lan <-> dns_guard(resolver: 192.168.122.2) <-> wan;\n", &shown[4]);
     assert!(run(&longer, &["--follow"]).contains("napt"), "the longer chain does not run");
 }
