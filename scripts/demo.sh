@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds Braid and runs a chain of four functions over the bundled capture: what each function did,
 # what happens to a request and to its reply, and what to try next. Writes out/demo.pcap.
+# BRAID=FILE names a built command.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
@@ -8,15 +9,17 @@ PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
 chain=examples/demo.braid
 capture=examples/captures/domain-client.pcap.gz
 out=out/demo.pcap
-braid=${CARGO_TARGET_DIR:-target}/release/braid
+braid=${BRAID:-${CARGO_TARGET_DIR:-target}/release/braid}
 
 if [ -t 1 ]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
 title() { printf '\n%s%s%s\n' "$bold" "$1" "$plain"; }
 
-echo "demo: building $braid; the first time takes a few minutes" >&2
-quiet=()
-[ -t 2 ] || quiet=(--quiet) # a progress bar needs a terminal
-cargo build --release --package braid-cli "${quiet[@]}"
+if [ -z "${BRAID:-}" ]; then
+    echo "demo: building $braid; the first time takes a few minutes" >&2
+    quiet=()
+    [ -t 2 ] || quiet=(--quiet) # a progress bar needs a terminal
+    cargo build --release --package braid-cli "${quiet[@]}"
+fi
 
 title "The chain ($chain)"
 sed -n 's|^//   *\(lan .*\)|  \1|p' "$chain"

@@ -18,7 +18,13 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-it
 step comparison with the kernel
 cargo build --quiet --package braid-cli
 target=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-BRAID=$target/debug/braid scripts/compare-kernel.sh
+export BRAID=$target/debug/braid
+scripts/compare-kernel.sh
+
+step the demo
+# Two requests and two replies on their way, from end to end.
+demo=$(scripts/demo.sh)
+[ "$(grep -c '^  leaves ' <<< "$demo")" = 4 ] || { echo "$demo"; echo "the demo does not show all ways" >&2; exit 1; }
 
 step tests
 cargo test --workspace --no-fail-fast
