@@ -63,7 +63,13 @@ impl Printer<'_> {
             .with_color(self.style.color)
             .with_index_type(IndexType::Byte)
             .with_char_set(charset);
-        let labels = spans.into_iter().zip(&diagnostic.labels).map(|(place, (_, text))| {
+        // ariadne starts a new part, under the first place, wherever labels go back by a line.
+        let mut parts: Vec<_> = spans.into_iter().zip(&diagnostic.labels).collect();
+        parts.sort_by_key(|(place, (span, _))| {
+            let number = place.id.number;
+            (number != first.id.number, number, self.last_line(*span))
+        });
+        let labels = parts.into_iter().map(|(place, (_, text))| {
             let label = Label::new(place);
             // ariadne does not underline a place that has nothing to say.
             label.with_message(if text.is_empty() { "here".into() } else { printable(text) })
@@ -84,6 +90,11 @@ impl Printer<'_> {
         let text = String::from_utf8_lossy(&bytes);
         // ariadne pads lines; an editor would strip that from a snapshot.
         Some(text.lines().map(|line| format!("{}\n", line.trim_end())).collect())
+    }
+
+    fn last_line(&self, span: Span) -> u32 {
+        let end = span.end.saturating_sub(1).max(span.start);
+        self.sources.get(span.file).map_or(0, |file| file.line_column(end).0)
     }
 
     fn place(&mut self, span: Span) -> Option<Place> {
@@ -283,6 +294,21 @@ mod tests {
             assert!(render(&all, &sources, Style::default()).contains("E0101"));
             assert!(render_json(&all, &sources).contains("E0101"));
         }
+    }
+
+    #[test]
+    fn render_shows_earlier_lines_first_under_the_first_place() {
+        let (mut all, mut sources) = one("ab\ncd\nef\n", 3, 5);
+        let other = sources.add("b.braid", "gh\n");
+        let at = |file, start| Span { file, start, end: start + 2 };
+        let found = Diagnostic::new(codes::DUPLICATE_NAME, "two", at(0, 6), "again");
+        all.push(found.label(at(other, 0), "there").label(at(0, 0), "first"));
+        let text = render(&all, &sources, Style::default());
+        let shown = &text[text.find("two").unwrap()..];
+        let places = ["a.braid:3:1", "ab", "ef", "b.braid:1:1", "gh"];
+        let found: Vec<usize> = places.iter().map(|part| shown.find(part).unwrap()).collect();
+        assert!(found.is_sorted(), "{shown}");
+        assert_eq!(shown.matches("a.braid").count(), 1, "{shown}");
     }
 
     #[test]
