@@ -2,117 +2,154 @@
 
 use crate::model::{EventArg, Key, Op, Target, Term, ValueId};
 
-impl Key {
-    /// Values that make up the key.
-    #[must_use]
-    pub fn values(&self) -> &[ValueId] {
-        match self {
-            Key::Explicit(values) => values,
-            Key::Entry | Key::Quoted | Key::Reversed(_) => &[],
+/// Visitors of an operation's values, by shared or by exclusive reference.
+macro_rules! visitors {
+    ($outs:ident, $uses:ident, $($reference:tt)+) => {
+        impl Op {
+            /// Visits the values that it defines, in the order in which the text form prints them.
+            pub fn $outs(self: $($reference)+ Self, each: &mut dyn FnMut($($reference)+ ValueId)) {
+                match self {
+                    Op::Const { out, .. }
+                    | Op::Param { out, .. }
+                    | Op::ListLen { out, .. }
+                    | Op::ListGet { out, .. }
+                    | Op::BackendUp { out, .. }
+                    | Op::Bin { out, .. }
+                    | Op::Cmp { out, .. }
+                    | Op::Not { out, .. }
+                    | Op::Resize { out, .. }
+                    | Op::Clamp { out, .. }
+                    | Op::Select { out, .. }
+                    | Op::InSet { out, .. }
+                    | Op::Has { out, .. }
+                    | Op::Load { out, .. }
+                    | Op::LoadEntry { out, .. }
+                    | Op::LoadTag { out, .. }
+                    | Op::StateExists { out, .. }
+                    | Op::StateLen { out, .. }
+                    | Op::StateSet { ok: out, .. }
+                    | Op::StatePut { ok: out, .. }
+                    | Op::TakeThis { ok: out, .. } => each(out),
+                    Op::Rules { pass: a, rule: b, .. }
+                    | Op::Route { found: a, hop: b, .. }
+                    | Op::Patterns { found: a, number: b, .. }
+                    | Op::Take { ok: a, out: b, .. } => {
+                        each(a);
+                        each(b);
+                    }
+                    Op::Extern { outs, .. }
+                    | Op::StateGet { outs, .. }
+                    | Op::Expiring { outs }
+                    | Op::ExpiringKey { outs } => outs.into_iter().for_each(each),
+                    Op::Store { .. }
+                    | Op::StoreTag { .. }
+                    | Op::PushVlan { .. }
+                    | Op::PopVlan
+                    | Op::StateDelete { .. }
+                    | Op::Release { .. }
+                    | Op::Emit { .. }
+                    | Op::Count { .. }
+                    | Op::Mirror { .. }
+                    | Op::Create { .. } => {}
+                }
+            }
+
+            /// Visits the values that it uses, in the order in which the text form prints them.
+            pub fn $uses(self: $($reference)+ Self, each: &mut dyn FnMut($($reference)+ ValueId)) {
+                match self {
+                    Op::ListGet { index: a, .. }
+                    | Op::BackendUp { index: a, .. }
+                    | Op::Not { a, .. }
+                    | Op::Resize { a, .. }
+                    | Op::Clamp { a, .. }
+                    | Op::InSet { a, .. }
+                    | Op::Store { a, .. }
+                    | Op::StoreTag { a, .. }
+                    | Op::TakeThis { a, .. }
+                    | Op::Release { a, .. }
+                    | Op::PushVlan { id: a }
+                    | Op::Route { addr: a, .. } => each(a),
+                    Op::Bin { a, b, .. } | Op::Cmp { a, b, .. } => {
+                        each(a);
+                        each(b);
+                    }
+                    Op::Select { cond, a, b, .. } => {
+                        each(cond);
+                        each(a);
+                        each(b);
+                    }
+                    Op::Extern { args, .. } => args.into_iter().for_each(each),
+                    Op::StateExists { key, .. }
+                    | Op::StateGet { key, .. }
+                    | Op::StateDelete { key, .. } => visitors!(@key key, each),
+                    Op::StateSet { key, values, .. } => {
+                        visitors!(@key key, each);
+                        values.into_iter().for_each(each);
+                    }
+                    Op::StatePut { key, value, .. } => {
+                        visitors!(@key key, each);
+                        each(value);
+                    }
+                    Op::Emit { args, .. } => {
+                        for arg in args {
+                            if let EventArg::Value(value) = arg {
+                                each(value);
+                            }
+                        }
+                    }
+                    Op::Create { new, .. } => {
+                        for field in visitors!(@fields new, $($reference)+) {
+                            each(visitors!(@second field, $($reference)+));
+                        }
+                    }
+                    Op::Const { .. }
+                    | Op::Param { .. }
+                    | Op::ListLen { .. }
+                    | Op::Has { .. }
+                    | Op::Load { .. }
+                    | Op::LoadEntry { .. }
+                    | Op::LoadTag { .. }
+                    | Op::PopVlan
+                    | Op::Rules { .. }
+                    | Op::Patterns { .. }
+                    | Op::StateLen { .. }
+                    | Op::Expiring { .. }
+                    | Op::ExpiringKey { .. }
+                    | Op::Take { .. }
+                    | Op::Count { .. }
+                    | Op::Mirror { .. } => {}
+                }
+            }
         }
-    }
+    };
+    (@key $key:ident, $each:ident) => {
+        if let Key::Explicit(values) = $key {
+            for value in values {
+                $each(value);
+            }
+        }
+    };
+    (@fields $new:ident, $($reference:tt)+) => { $($reference)+ $new.fields };
+    (@second $field:ident, $($reference:tt)+) => { $($reference)+ $field.1 };
 }
+visitors!(visit_outs, visit_uses, &);
+visitors!(visit_outs_mut, visit_uses_mut, &mut);
 
 impl Op {
-    /// Values that it defines, in the order in which the text form prints them.
+    /// Values that it defines, as [`Op::visit_outs`] gives them.
     #[must_use]
     pub fn outs(&self) -> Vec<ValueId> {
-        match self {
-            Op::Const { out, .. }
-            | Op::Param { out, .. }
-            | Op::ListLen { out, .. }
-            | Op::ListGet { out, .. }
-            | Op::BackendUp { out, .. }
-            | Op::Bin { out, .. }
-            | Op::Cmp { out, .. }
-            | Op::Not { out, .. }
-            | Op::Resize { out, .. }
-            | Op::Clamp { out, .. }
-            | Op::Select { out, .. }
-            | Op::InSet { out, .. }
-            | Op::Has { out, .. }
-            | Op::Load { out, .. }
-            | Op::LoadEntry { out, .. }
-            | Op::LoadTag { out, .. }
-            | Op::StateExists { out, .. }
-            | Op::StateLen { out, .. } => vec![*out],
-            Op::StateSet { ok, .. } | Op::StatePut { ok, .. } | Op::TakeThis { ok, .. } => {
-                vec![*ok]
-            }
-            Op::Rules { pass, rule, .. } => vec![*pass, *rule],
-            Op::Route { found, hop, .. } => vec![*found, *hop],
-            Op::Patterns { found, number, .. } => vec![*found, *number],
-            Op::Take { ok, out, .. } => vec![*ok, *out],
-            Op::Extern { outs, .. }
-            | Op::StateGet { outs, .. }
-            | Op::Expiring { outs }
-            | Op::ExpiringKey { outs } => outs.clone(),
-            Op::Store { .. }
-            | Op::StoreTag { .. }
-            | Op::PushVlan { .. }
-            | Op::PopVlan
-            | Op::StateDelete { .. }
-            | Op::Release { .. }
-            | Op::Emit { .. }
-            | Op::Count { .. }
-            | Op::Mirror { .. }
-            | Op::Create { .. } => Vec::new(),
-        }
+        let mut found = Vec::new();
+        self.visit_outs(&mut |value| found.push(*value));
+        found
     }
 
-    /// Values that it uses, in the order in which the text form prints them.
+    /// Values that it uses, as [`Op::visit_uses`] gives them.
     #[must_use]
     pub fn uses(&self) -> Vec<ValueId> {
-        match self {
-            Op::ListGet { index, .. } | Op::BackendUp { index, .. } => vec![*index],
-            Op::Bin { a, b, .. } | Op::Cmp { a, b, .. } => vec![*a, *b],
-            Op::Not { a, .. }
-            | Op::Resize { a, .. }
-            | Op::Clamp { a, .. }
-            | Op::InSet { a, .. }
-            | Op::Store { a, .. }
-            | Op::StoreTag { a, .. }
-            | Op::TakeThis { a, .. }
-            | Op::Release { a, .. } => vec![*a],
-            Op::Select { cond, a, b, .. } => vec![*cond, *a, *b],
-            Op::PushVlan { id } => vec![*id],
-            Op::Route { addr, .. } => vec![*addr],
-            Op::Extern { args, .. } => args.clone(),
-            Op::StateExists { key, .. }
-            | Op::StateGet { key, .. }
-            | Op::StateDelete { key, .. } => key.values().to_vec(),
-            Op::StateSet { key, values, .. } => [key.values(), values].concat(),
-            Op::StatePut { key, value, .. } => [key.values(), &[*value]].concat(),
-            Op::Emit { args, .. } => args.iter().filter_map(EventArg::value).collect(),
-            Op::Create { new, .. } => new.fields.iter().map(|(_, value)| *value).collect(),
-            Op::Const { .. }
-            | Op::Param { .. }
-            | Op::ListLen { .. }
-            | Op::Has { .. }
-            | Op::Load { .. }
-            | Op::LoadEntry { .. }
-            | Op::LoadTag { .. }
-            | Op::PopVlan
-            | Op::Rules { .. }
-            | Op::Patterns { .. }
-            | Op::StateLen { .. }
-            | Op::Expiring { .. }
-            | Op::ExpiringKey { .. }
-            | Op::Take { .. }
-            | Op::Count { .. }
-            | Op::Mirror { .. } => Vec::new(),
-        }
-    }
-}
-
-impl EventArg {
-    /// The value, if it is one.
-    #[must_use]
-    pub fn value(&self) -> Option<ValueId> {
-        match self {
-            EventArg::Value(value) => Some(*value),
-            EventArg::Str(_) | EventArg::Param(_) => None,
-        }
+        let mut found = Vec::new();
+        self.visit_uses(&mut |value| found.push(*value));
+        found
     }
 }
 

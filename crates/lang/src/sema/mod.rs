@@ -23,7 +23,6 @@ mod lower;
 mod module;
 mod names;
 mod nf;
-mod operands;
 mod order;
 mod pred;
 mod rows;

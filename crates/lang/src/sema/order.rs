@@ -143,8 +143,8 @@ fn renumber(mut program: Program, order: &[usize]) -> Program {
         let mut block = std::mem::replace(&mut program.blocks[*old], empty);
         block.params.iter_mut().for_each(|value| numbers.define(value));
         for op in &mut block.ops {
-            super::operands::uses(op, &mut |value| numbers.renumber(value));
-            super::operands::outs(op, &mut |value| numbers.define(value));
+            op.visit_uses_mut(&mut |value| numbers.renumber(value));
+            op.visit_outs_mut(&mut |value| numbers.define(value));
         }
         term_values(&mut block.term, &mut |value| numbers.renumber(value));
         for target in targets_mut(&mut block.term) {
