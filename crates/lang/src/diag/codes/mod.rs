@@ -35,19 +35,12 @@ mod e07;
 mod e08;
 
 pub use e01::*;
-#[allow(unused_imports, reason = "a hundred may have no row yet")]
 pub use e02::*;
-#[allow(unused_imports, reason = "a hundred may have no row yet")]
 pub use e03::*;
-#[allow(unused_imports, reason = "a hundred may have no row yet")]
 pub use e04::*;
-#[allow(unused_imports, reason = "a hundred may have no row yet")]
 pub use e05::*;
-#[allow(unused_imports, reason = "a hundred may have no row yet")]
 pub use e06::*;
-#[allow(unused_imports, reason = "a hundred may have no row yet")]
 pub use e07::*;
-#[allow(unused_imports, reason = "a hundred may have no row yet")]
 pub use e08::*;
 
 /// The number of a message, printed as `E0101`. Only the catalogue makes them.
