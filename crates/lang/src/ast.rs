@@ -42,6 +42,9 @@ pub struct Ident {
 pub struct File {
     /// Its items in order.
     pub items: Vec<Item>,
+    /// Those in which errors of syntax were found, so that something may have been left out. All
+    /// of the file where there were too many errors to say.
+    pub doubtful: Vec<Span>,
 }
 
 /// A top-level item.

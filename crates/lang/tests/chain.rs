@@ -121,7 +121,7 @@ fn chain(body: &str) -> Result<Chain, Vec<String>> {
     let Some(Item::Chain(ast)) = tree.items.first() else { panic!("no chain in {text}") };
     let constants: BTreeMap<String, Expr> = BTreeMap::new();
     let env = Env { constants: &constants, loader: &NoFiles, sources: &sources };
-    let mut scope = Scope { functions: &mut Fakes, env };
+    let mut scope = Scope { functions: &mut Fakes, env, doubt: false };
     let mut diags = Diagnostics::new();
     let resolved = resolve(ast, &mut scope, &mut diags);
     let messages = || diags.iter().map(|d| format!("{} {}", d.code, d.message)).collect();

@@ -25,7 +25,7 @@ struct Vertex {
 /// the rest would only confuse.
 pub(super) fn check(draft: &Draft<'_>, diags: &mut Diagnostics) -> bool {
     let graph = Graph::new(draft);
-    if diags.has_errors() || draft.nodes.iter().any(|node| node.model.is_none()) {
+    if draft.doubt || diags.has_errors() || draft.nodes.iter().any(|node| node.model.is_none()) {
         return false;
     }
     graph.interfaces(diags);

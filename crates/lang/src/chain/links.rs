@@ -33,14 +33,24 @@ pub(super) fn link(draft: &mut Draft<'_>, scope: &mut Scope<'_>, diags: &mut Dia
             _ => {}
         }
     }
-    if joined == 0 {
-        let message = format!("the chain `{}` has neither a path nor a link", ast.name.text);
-        diags.push(
-            Diagnostic::new(codes::NO_PATH, message, ast.name.span, "packets could go nowhere")
-                .help("`path in <-> out;` passes everything on"),
-        );
+    if joined == 0 && !draft.doubt {
+        diags.push(no_path(draft));
     }
     linked_twice(draft, diags);
+}
+
+fn no_path(draft: &Draft<'_>) -> Diagnostic {
+    let name = &draft.ast.name;
+    let message = format!("the chain `{}` has neither a path nor a link", name.text);
+    let declared: Vec<_> = draft.interfaces.iter().filter(|i| i.span.is_some()).collect();
+    let help = match declared.as_slice() {
+        [a, b, ..] => {
+            format!("`path {} <-> {};` passes packets on between these two", a.name, b.name)
+        }
+        [a] => format!("write `path {} -> …;` with where its packets go", a.name),
+        [] => "`path in <-> out;` passes everything on".into(),
+    };
+    Diagnostic::new(codes::NO_PATH, message, name.span, "packets could go nowhere").help(help)
 }
 
 /// What is at an end, and its port: `None` when none is written.
@@ -128,7 +138,9 @@ fn end<'a>(
     if let Some(found) = draft.names.get(name.text.as_str()) {
         return Some(*found);
     }
-    diags.push(unknown_end(draft, name, scope));
+    if !draft.doubt {
+        diags.push(unknown_end(draft, name, scope));
+    }
     None
 }
 

@@ -50,6 +50,9 @@ pub struct Scope<'a> {
     pub functions: &'a mut dyn Functions,
     /// What arguments may refer to.
     pub env: Env<'a>,
+    /// Whether errors of syntax may have left out parts of the chain. What is missing is not
+    /// reported then.
+    pub doubt: bool,
 }
 
 impl Scope<'_> {
@@ -79,13 +82,13 @@ pub fn resolve(
     diags: &mut Diagnostics,
 ) -> Option<ir::Chain> {
     let mut found = Diagnostics::new();
-    let mut draft = Draft::new(chain);
+    let mut draft = Draft::new(chain, scope.doubt);
     nodes::declare(&mut draft, scope, &mut found);
     links::link(&mut draft, scope, &mut found);
     let is_whole = graph::check(&draft, &mut found);
     let (policy, priorities) = policy::check(&draft, is_whole, &mut found);
     settings(&mut draft, scope, &mut found);
-    let failed = found.has_errors() || draft.broken();
+    let failed = found.has_errors() || draft.doubt || draft.broken();
     diags.extend(found);
     if failed { None } else { Some(draft.finish(policy, priorities)) }
 }
@@ -93,6 +96,8 @@ pub fn resolve(
 /// A chain in the making.
 struct Draft<'a> {
     ast: &'a ast::Chain,
+    /// Whether parts may have been left out.
+    doubt: bool,
     names: FxHashMap<&'a str, End>,
     /// Names that instances in place cannot have, each with the number that was last put behind it.
     taken: FxHashMap<String, u32>,
@@ -136,9 +141,10 @@ struct Link {
 }
 
 impl<'a> Draft<'a> {
-    fn new(ast: &'a ast::Chain) -> Self {
+    fn new(ast: &'a ast::Chain, doubt: bool) -> Self {
         Self {
             ast,
+            doubt,
             names: FxHashMap::default(),
             taken: FxHashMap::default(),
             interfaces: Vec::new(),

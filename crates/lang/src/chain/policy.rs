@@ -113,6 +113,9 @@ fn function(draft: &Draft<'_>, name: &Ident, diags: &mut Diagnostics) -> Option<
     if let Some(at) = draft.node_names().position(|node| node == name.text) {
         return u16::try_from(at).ok();
     }
+    if draft.doubt {
+        return None;
+    }
     let known: Vec<&str> = draft.node_names().collect();
     let message = format!("the chain has no function `{}`", name.text);
     diags.push(

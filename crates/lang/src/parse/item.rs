@@ -1,14 +1,17 @@
 //! Files: their declarations.
 
+use std::collections::BTreeSet;
+
 use super::words::FILE_ITEMS;
 use super::{LINE, Parsed, Parser};
-use crate::ast::{EventDef, File, Item};
+use crate::ast::{EventDef, File, Item, Span};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 use crate::lexer::{Tok, string_value};
 
 impl Parser<'_> {
     pub(super) fn file(&mut self) -> File {
         let mut items = Vec::new();
+        let mut extents = Vec::new();
         while !self.at(Tok::Eof) {
             let start = self.pos;
             self.open_braces = 0;
@@ -18,12 +21,31 @@ impl Parser<'_> {
                 continue;
             }
             self.mark(LINE);
-            match self.item() {
+            let declares = FILE_ITEMS.contains(&self.word());
+            let parsed = self.item();
+            if declares {
+                extents.push(self.span_from(start));
+            }
+            match parsed {
                 Ok(item) => items.push(item),
                 Err(_) => self.next_item(start),
             }
         }
-        File { items }
+        File { items, doubtful: self.doubtful(&extents) }
+    }
+
+    /// Which of the items, by their order, have errors. One behind an item may be about its rest,
+    /// as with a `}` too many.
+    fn doubtful(&self, extents: &[Span]) -> Vec<Span> {
+        if self.diags.left_out() > 0 {
+            let whole = self.span_from(0);
+            return vec![Span { start: 0, end: u32::MAX, ..whole }];
+        }
+        let errors = self.diags.iter().filter(|found| found.is_error());
+        let item_of = |start| extents.partition_point(|item| item.start <= start).checked_sub(1);
+        let found: BTreeSet<usize> =
+            errors.filter_map(|error| item_of(error.span().start)).collect();
+        found.into_iter().filter_map(|at| extents.get(at).copied()).collect()
     }
 
     fn item(&mut self) -> Parsed<Item> {

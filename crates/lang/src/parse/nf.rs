@@ -42,7 +42,11 @@ impl Parser<'_> {
             "fn" | "action" => NfItem::Fn(self.fn_def()?),
             "port" => self.port_item()?,
             "tag" => self.tag_item()?,
-            "state" => NfItem::State(self.state()?),
+            "state" => {
+                let (state, rest) = self.state()?;
+                items.push(NfItem::State(state));
+                return rest;
+            }
             "queue" => self.queue_item()?,
             "every" => self.every_item()?,
             _ => self.on_item()?,
@@ -150,8 +154,9 @@ impl Parser<'_> {
         }
     }
 
-    /// `state NAME: TYPE KEY [= DEFAULT] {, OPTION};`
-    fn state(&mut self) -> Parsed<StateDef> {
+    /// `state NAME: TYPE KEY [= DEFAULT] {, OPTION};` With trouble in its options it is a state
+    /// nevertheless, so that its uses are not reported.
+    fn state(&mut self) -> Parsed<(StateDef, Parsed<()>)> {
         let start = self.pos;
         self.bump();
         let name = self.name("the name of the state")?;
@@ -160,14 +165,19 @@ impl Parser<'_> {
         let key = self.key_def()?;
         let default = if self.eat(Tok::Assign) { Some(self.expr()?) } else { None };
         let mut options = Vec::new();
+        let rest = self.state_options(&mut options);
+        Ok((StateDef { name, ty, key, default, options, span: self.span_from(start) }, rest))
+    }
+
+    /// `{, OPTION};`
+    fn state_options(&mut self, options: &mut Vec<StateOption>) -> Parsed<()> {
         while self.eat(Tok::Comma) {
             options.push(self.state_option()?);
         }
         if STATE_OPTIONS.contains(&self.word()) {
             return Err(self.expected("`,` before the next option"));
         }
-        self.semicolon()?;
-        Ok(StateDef { name, ty, key, default, options, span: self.span_from(start) })
+        self.semicolon()
     }
 
     fn key_def(&mut self) -> Parsed<KeyDef> {

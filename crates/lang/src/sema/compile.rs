@@ -53,7 +53,7 @@ pub fn compile(root: (&str, &str), library: &[(&str, &str)], loader: &dyn Loader
         sources: &mut sources,
         diags: &mut diags,
         seen: Vec::new(),
-        damaged: BTreeSet::new(),
+        damaged: Vec::new(),
     };
     let mut program = Vec::new();
     files.add(root.0, root.1, None, &mut program);
@@ -78,8 +78,8 @@ struct Files<'a> {
     diags: &'a mut Diagnostics,
     /// Names of files, and whether their uses are being read.
     seen: Vec<(String, bool)>,
-    /// Numbers of files with errors of syntax.
-    damaged: BTreeSet<u32>,
+    /// Items with errors of syntax.
+    damaged: Vec<Span>,
 }
 
 impl Files<'_> {
@@ -93,9 +93,7 @@ impl Files<'_> {
         self.seen.push((name.to_owned(), true));
         let number = self.sources.add(name, text);
         let (file, found) = parse(text, number);
-        if found.has_errors() {
-            self.damaged.insert(number);
-        }
+        self.damaged.extend(&file.doubtful);
         self.diags.extend(found);
         for item in &file.items {
             if let Item::Use { path, span } = item {
@@ -208,7 +206,7 @@ struct Parts<'a> {
     /// Functions of the library that are needed, each with its files.
     groups: &'a [(String, Vec<File>)],
     library: &'a [(&'a str, &'a str)],
-    damaged: &'a BTreeSet<u32>,
+    damaged: &'a [Span],
 }
 
 fn link(
@@ -238,7 +236,8 @@ fn link(
     for item in items(parts.program) {
         let Item::Chain(chain) = item else { continue };
         super::module::unique(&mut names, &chain.name, diags);
-        let mut scope = Scope { functions: &mut functions, env };
+        let doubt = module.is_damaged(chain.span);
+        let mut scope = Scope { functions: &mut functions, env, doubt };
         chains.extend(chain::resolve(chain, &mut scope, diags));
     }
     let mut unit = Unit { models: BTreeMap::new(), streams: BTreeSet::new(), chains };

@@ -1,6 +1,6 @@
 //! The file-level names that a function sees: constants, functions of one's own, events.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use braid_ir::model::{EventDecl, EventTy, ParamTy};
 
@@ -22,8 +22,8 @@ pub struct Module<'a> {
     pub consts: BTreeMap<String, &'a Expr>,
     /// Functions of one's own.
     pub fns: BTreeMap<&'a str, &'a FnDef>,
-    /// Numbers of files with errors of syntax: what is missing there may have been left out.
-    pub damaged: BTreeSet<u32>,
+    /// Items with errors of syntax: what is missing there may have been left out.
+    damaged: Vec<Span>,
     /// Network functions, in order.
     pub nfs: Vec<&'a Nf>,
     events: BTreeMap<&'a str, &'a EventDef>,
@@ -40,10 +40,10 @@ impl<'a> Module<'a> {
     /// Gathers the items; reports names that are declared twice, and events that are wrong.
     pub fn new(
         items: impl Iterator<Item = &'a Item>,
-        damaged: &BTreeSet<u32>,
+        damaged: &[Span],
         diags: &mut Diagnostics,
     ) -> Self {
-        let mut module = Self { damaged: damaged.clone(), ..Self::default() };
+        let mut module = Self { damaged: damaged.to_vec(), ..Self::default() };
         let mut values: BTreeMap<&str, Span> = BTreeMap::new();
         let mut nfs: BTreeMap<&str, Span> = BTreeMap::new();
         let mut events: BTreeMap<&str, Span> = BTreeMap::new();
@@ -74,6 +74,13 @@ impl<'a> Module<'a> {
         }
         module.resolve_events(diags);
         module
+    }
+
+    /// Whether the place is in an item with errors of syntax.
+    pub fn is_damaged(&self, span: Span) -> bool {
+        self.damaged
+            .iter()
+            .any(|item| item.file == span.file && (item.start..item.end).contains(&span.start))
     }
 
     fn resolve_events(&mut self, diags: &mut Diagnostics) {

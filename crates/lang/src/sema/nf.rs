@@ -35,7 +35,7 @@ pub fn lower(
         timers: Vec::new(),
     };
     let mut lower = Lower::new(module, sources, &mut found, model);
-    let damaged = module.damaged.contains(&nf.span.file);
+    let damaged = module.is_damaged(nf.span);
     lower.doubt = damaged;
     lower.declare(nf, loader);
     lower.packet_program(nf);

@@ -129,7 +129,7 @@ impl<'a> Lower<'a> {
             };
             self.say(diagnostic);
         }
-        if !found.total && !self.module.damaged.contains(&span.file) {
+        if !found.total && !self.module.is_damaged(span) {
             let head = Span { end: span.start + 5, ..span };
             let last = rows.last().map_or(head, row_head);
             let missing =

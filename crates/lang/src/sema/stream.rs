@@ -48,7 +48,7 @@ pub fn check(nf: &Nf, module: &Module<'_>, sources: &SourceMap, diags: &mut Diag
             NfItem::Const(_) | NfItem::State(_) => {}
         }
     }
-    if !module.damaged.contains(&nf.span.file) {
+    if !module.is_damaged(nf.span) {
         unused::check(nf, sources, &mut found);
     }
     diags.extend(found);

@@ -12,7 +12,7 @@ use super::gen_stmt::{block, stmt};
 const FUEL: u32 = 2;
 
 pub fn file(e: &mut Entropy) -> File {
-    File { items: e.many(3, item) }
+    File { items: e.many(3, item), ..File::default() }
 }
 
 fn span() -> Span {
