@@ -2,8 +2,8 @@
 
 mod common;
 
-use braid_ir::chain::{Chain, Priority};
-use braid_ir::model::Model;
+use braid_ir::chain::{Chain, Priority, Sink};
+use braid_ir::model::{LEFT, Model};
 use braid_packet::{Field, Header, Packet};
 use common::{Bench, LAN, WAN, field, from_port, line, nf, wire};
 use std::sync::Arc;
@@ -316,4 +316,21 @@ fn priorities_in_a_circle_and_holding_functions_are_refused() {
          b1: output onward at row0",
     );
     assert!(braid_ir::interp::Reference::new(pair(holds, wire(), 0)).is_err());
+}
+
+#[test]
+fn group_beyond_the_hop_limit_counts_no_visit() {
+    // A packet goes to and fro between two functions under Priority and one that sends it back:
+    // three visits a turn. After 85 turns, or 255 visits, the two would be one too many.
+    let bouncer = || nf("", "b0: output back at row0");
+    let nodes = [bouncer(), wire(), wire(), bouncer()];
+    let mut chain = line(nodes.map(|model| (model, vec![])).into());
+    chain.links[0].1 = Sink::Port(1, LEFT);
+    chain.priorities.push(Priority { winner: 1, loser: 2 });
+    let mut bench = Bench::new(chain);
+    bench.send(LAN, from_port(1, 1));
+    let counters = bench.counters();
+    assert_eq!(counters.lost["hop_limit"], 1);
+    let visits: u64 = counters.nodes.iter().map(|n| n.forward.packets + n.backward.packets).sum();
+    assert_eq!(visits, 255);
 }

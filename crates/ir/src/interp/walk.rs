@@ -48,11 +48,12 @@ impl Reference {
     /// A packet enters a function, or several side by side.
     fn visit(&mut self, node: u16, packet: Packet, walk: &mut Walk<'_>) {
         let members = self.graph.group(node).to_vec();
+        let room = fits(walk.hops, members.len());
         for member in &members {
             let counters = &mut self.nodes[usize::from(*member)].counters;
             let traffic =
                 if packet.backward { &mut counters.backward } else { &mut counters.forward };
-            if walk.hops < HOP_LIMIT {
+            if room {
                 count(traffic, packet.wire_len.into());
             }
         }
@@ -64,7 +65,7 @@ impl Reference {
 
     /// One function runs on a packet.
     pub(super) fn run_alone(&mut self, node: u16, packet: Packet, walk: &mut Walk<'_>) {
-        if walk.hops >= HOP_LIMIT {
+        if !fits(walk.hops, 1) {
             return self.lose(LOST_HOP_LIMIT, walk);
         }
         walk.hops += 1;
@@ -98,11 +99,10 @@ impl Reference {
     /// Functions under `Priority` run on the same packet. The verdict is that of the first one
     /// that may drop packets (or did, by a fault), else of the last one; what they wrote is merged.
     fn run_group(&mut self, members: &[u16], packet: Packet, walk: &mut Walk<'_>) {
-        let visits = u32::try_from(members.len()).unwrap_or(u32::MAX);
-        if walk.hops.saturating_add(visits) > HOP_LIMIT {
+        if !fits(walk.hops, members.len()) {
             return self.lose(LOST_HOP_LIMIT, walk);
         }
-        walk.hops += visits;
+        walk.hops += u32::try_from(members.len()).unwrap_or(HOP_LIMIT);
         let mut merged = packet.clone();
         let mut outcomes = Vec::with_capacity(members.len());
         for node in members {
@@ -187,6 +187,11 @@ impl Reference {
     fn count_drop(&mut self, node: u16, row: RowId, reason: String) {
         *self.counters.drops.entry((node, row.0, reason)).or_default() += 1;
     }
+}
+
+/// Whether so many more visits stay within the limit.
+fn fits(hops: u32, visits: usize) -> bool {
+    u32::try_from(visits).is_ok_and(|visits| hops.saturating_add(visits) <= HOP_LIMIT)
 }
 
 /// The row `fault`: the last one.
