@@ -306,3 +306,127 @@ fn changed_period_holds_from_the_next_firing_on() {
     bench.advance(1120);
     assert_eq!(bench.events(), [(1100, 1100), (1110, 1110), (1120, 1120)]);
 }
+
+#[test]
+fn what_is_due_by_now_runs_before_a_packet_with_an_earlier_stamp() {
+    // The change makes the entry of port 1 due at 1050, when it is 1060 already. The packet of
+    // the same port that is stamped 1000 is processed at 1060, so it creates a new entry.
+    let model = nf(
+        "param idle: duration
+         state seen: u8 per (inet.sport) default (0) idle idle capacity 100 full refuse tick 1",
+        "b0: v0:bool = has inet
+             branch v0, b1, b2
+         b1: v1:u8 = const 1
+             v2:bool = set seen[entry], (v1)
+             jump b2
+         b2: output onward at row0",
+    );
+    let mut bench = Bench::new(line(vec![(model, vec![ParamValue::Scalar(1000)])]));
+    bench.send(LAN, from_port(1000, 1));
+    bench.control(1060, 0, Change::Set(ParamValue::Scalar(50))).unwrap();
+    bench.send(LAN, from_port(1000, 1));
+    assert_eq!(bench.counters().nodes[0].tables[0].expired, 1);
+    assert_eq!(bench.state()[0].created_ns, 1060);
+}
+
+#[test]
+fn packet_held_for_no_time_is_released_before_a_packet_with_an_earlier_stamp() {
+    let model = nf(
+        "queue q capacity 1 reason \"q full\"",
+        "b0: v0:bool = load pkt.held
+             branch v0, b1, b2
+         b1: output onward at row0
+         b2: v1:duration = const 0
+             hold q for v1 at row0 else b3
+         b3: drop \"q full\" at row1",
+    );
+    let mut bench = Bench::new(alone(model));
+    bench.send(LAN, from_port(500, 1)).send(LAN, from_port(400, 2));
+    assert_eq!(bench.drops(), [], "the queue of one was free again");
+    assert_eq!(bench.left_by(), [WAN]);
+}
+
+#[test]
+fn equal_deadlines_expire_by_creation_neither_by_key_nor_by_last_use() {
+    let mut bench = Bench::new(alone(memory(100, 1000)));
+    for (time, port) in [(101, 9), (102, 3), (103, 5), (104, 9), (105, 3)] {
+        bench.send(LAN, from_port(time, port));
+    }
+    bench.advance(1000);
+    assert_eq!(bench.events(), [(1000, 9), (1000, 3), (1000, 5)]);
+}
+
+#[test]
+fn earlier_tick_expires_first_whatever_the_position() {
+    // Idle times of 1500 in the first function and of 100 in the second, by ticks of 1000.
+    let chain = line(vec![(memory(1500, 1000), vec![]), (memory(100, 1000), vec![])]);
+    let mut bench = Bench::new(chain);
+    bench.send(LAN, from_port(1, 7)).advance(5000);
+    let ends: Vec<_> = bench.got.events.iter().map(|e| (e.time_ns, e.node)).collect();
+    assert_eq!(ends, [(1000, 1), (2000, 0)]);
+}
+
+#[test]
+fn timers_expiries_and_held_packets_take_turns_within_one_jump() {
+    // Timers each 10 say 2; the entry, idle for 25, says 1; the packet, held for 35, says 3.
+    let model = nf_with(
+        "state seen: u8 per [u8] idle 25 capacity 9 full refuse tick 1
+         queue q capacity 9
+         event SAYS { what: u8 }
+         reason \"q full\"",
+        "b0: v0:bool = load pkt.held
+             branch v0, b1, b2
+         b1: v1:u8 = const 3
+             emit SAYS(v1)
+             output onward at row0
+         b2: v2:u8 = const 1
+             v3:bool = set seen[v2], (v2)
+             v4:duration = const 35
+             hold q for v4 at row0 else b3
+         b3: drop \"q full\" at row0",
+        "expire seen { b0: v0:u8 = const 1 emit SAYS(v0) return }
+         every 10 { b0: v0:u8 = const 2 emit SAYS(v0) return }",
+    );
+    let mut bench = Bench::new(alone(model));
+    bench.send(LAN, from_port(1000, 1)).advance(1045);
+    let said = [(1010, 2), (1020, 2), (1025, 1), (1030, 2), (1035, 3), (1040, 2)];
+    assert_eq!(bench.events(), said);
+}
+
+#[test]
+fn two_timers_of_a_nanosecond_skip_more_firings_than_fit_a_counter() {
+    let model =
+        nf_with("", "b0: output onward at row0", "every 1 { b0: return } every 1 { b0: return }");
+    let mut bench = Bench::new(alone(model));
+    bench.send(LAN, from_port(0, 1)).send(LAN, from_port(u64::MAX, 1));
+    assert_eq!(bench.counters().nodes[0].timers_skipped, u64::MAX);
+}
+
+#[test]
+fn reading_renews_and_timers_do_not() {
+    // Packets to port 53 assign, those from port 7 only read (under the key of 8-bit 1).
+    let model = nf_with(
+        "state seen: u8 per [u8] default (0) idle 100 capacity 9 full refuse tick 1",
+        "b0: v0:bool = has udp
+             branch v0, b1, b4
+         b1: v1:u8 = const 1
+             v2:port = load udp.sport
+             v3:port = const 7
+             v4:bool = eq v2, v3
+             branch v4, b2, b3
+         b2: v5:u8 = get seen[v1]
+             jump b4
+         b3: v6:bool = set seen[v1], (v1)
+             jump b4
+         b4: output onward at row0",
+        "every 10 { b0: v0:u8 = const 1 v1:bool = set seen[v0], (v0) return }",
+    );
+    let mut bench = Bench::new(alone(model));
+    bench.send(LAN, from_port(1000, 1)).send(LAN, from_port(1050, 7));
+    assert_eq!(bench.state()[0].expires_ns, Some(1150));
+    bench.advance(1149);
+    assert_eq!(bench.state()[0].last_seen_ns, 1050, "the timer assigned it at 1140");
+    assert_eq!(bench.state()[0].expires_ns, Some(1150));
+    bench.advance(1150);
+    assert_eq!(bench.counters().nodes[0].tables[0].expired, 1);
+}

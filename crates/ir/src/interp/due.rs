@@ -11,13 +11,17 @@ use crate::engine::{CATCH_UP, Outputs};
 use crate::model::{QueueId, StateId};
 use crate::trace::Observer;
 use braid_packet::Packet;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// When entries expire: one item for each entry that lives with no other and has a time-out, in the
 /// order in which they are due. The time may be too early, when the entry was found since: it is
 /// looked at again when its turn comes.
 #[derive(Default)]
-pub(super) struct Expiries(BTreeSet<Expiry>);
+pub(super) struct Expiries {
+    due: BTreeSet<Expiry>,
+    /// The item of each entry, by the entry's number.
+    by_entry: HashMap<u64, Expiry>,
+}
 
 /// (deadline, function, table, creation, shard)
 type Expiry = (u64, u16, StateId, u64, usize);
@@ -32,13 +36,23 @@ impl Expiries {
         root: EntryRef,
     ) {
         if let Some(deadline) = instance.deadline(root, shard) {
-            self.0.insert((deadline, node, root.state, root.id, shard));
+            let expiry = (deadline, node, root.state, root.id, shard);
+            self.due.insert(expiry);
+            self.by_entry.insert(root.id, expiry);
+        }
+    }
+
+    /// Forgets an entry that has ended: what is kept is bounded by the tables.
+    pub(super) fn cancel(&mut self, id: u64) {
+        if let Some(expiry) = self.by_entry.remove(&id) {
+            self.due.remove(&expiry);
         }
     }
 
     /// Forgets all entries of a function.
     pub(super) fn forget(&mut self, node: u16) {
-        self.0.retain(|expiry| expiry.1 != node);
+        self.due.retain(|expiry| expiry.1 != node);
+        self.by_entry.retain(|_, expiry| expiry.1 != node);
     }
 }
 
@@ -62,13 +76,15 @@ enum Due {
 }
 
 impl Reference {
-    /// Runs everything that is due by a time, which is then the time, unless it is later already.
+    /// Runs everything that is due by a time, which is then the time, unless it is later already:
+    /// then by that later one, since a change or a wait of nothing can make things due by now.
     pub(super) fn advance_to(
         &mut self,
         time: u64,
         out: &mut dyn Outputs,
         observer: &mut dyn Observer,
     ) {
+        let time = time.max(self.now);
         self.skip_firings(time);
         while let Some((at, due)) = self.next_due().filter(|(at, _)| *at <= time) {
             self.now = self.now.max(at);
@@ -83,11 +99,11 @@ impl Reference {
                 }
             }
         }
-        self.now = self.now.max(time);
+        self.now = time;
     }
 
     fn next_due(&self) -> Option<(u64, Due)> {
-        let expiry = self.expiries.0.first();
+        let expiry = self.expiries.due.first();
         let expiry =
             expiry.map(|&(at, node, state, id, shard)| (at, Due::Expiry(node, state, id, shard)));
         let release = self.waiting.first_key_value();
@@ -110,7 +126,7 @@ impl Reference {
         out: &mut dyn Outputs,
         observer: &mut dyn Observer,
     ) {
-        self.expiries.0.remove(&(at, node, root.state, root.id, shard));
+        self.expiries.cancel(root.id);
         let instance = &mut self.nodes[usize::from(node)];
         match instance.deadline(root, shard) {
             None => {}
@@ -166,7 +182,8 @@ impl Reference {
                 let behind = (time - due) / period + 1;
                 let skipped = behind.saturating_sub(CATCH_UP);
                 instance.timers[timer] = Some(due + skipped * period);
-                instance.counters.timers_skipped += skipped;
+                let total = &mut instance.counters.timers_skipped;
+                *total = total.saturating_add(skipped);
             }
         }
     }
@@ -219,5 +236,27 @@ impl Instance {
     /// A timer's period, at least 1 ns.
     fn period(&self, timer: usize) -> u64 {
         self.setting64(self.model.timers[timer].period).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cancelled_entries_leave_nothing_behind() {
+        let mut expiries = Expiries::default();
+        for id in 0..3 {
+            let expiry = (100 + id, u16::from(id == 2), StateId(0), id, 0);
+            expiries.due.insert(expiry);
+            expiries.by_entry.insert(id, expiry);
+        }
+        expiries.cancel(1);
+        expiries.cancel(1);
+        assert_eq!(expiries.due.iter().map(|expiry| expiry.3).collect::<Vec<_>>(), [0, 2]);
+        expiries.forget(0);
+        assert_eq!((expiries.due.len(), expiries.by_entry.len()), (1, 1));
+        expiries.cancel(2);
+        assert!(expiries.due.is_empty() && expiries.by_entry.is_empty());
     }
 }

@@ -34,6 +34,7 @@ pub(super) fn end_group(env: &mut Env<'_>, root: EntryRef, cause: Cause) {
         let Some(entry) = env.instance.table_mut(at.state, env.shard).remove(at.id) else {
             continue;
         };
+        env.expiries.cancel(at.id);
         let counters = env.instance.table_counters(at.state);
         match cause {
             Cause::Expired => counters.expired += 1,
