@@ -165,3 +165,61 @@ fn random_operator_follows_seed_and_position() {
     assert_eq!(events, run(1));
     assert_ne!(events, run(2));
 }
+
+/// Takes a member per source port, which its entry gives back when it ends; says the member, or 0
+/// when there is no room or no member.
+fn leases(state: &str, members: (u128, u128)) -> Chain {
+    let model = common::nf_with(
+        &format!(
+            "param ports: pool<port, lowest>
+             {state}
+             event SAYS {{ port: port }}"
+        ),
+        "b0: v0:bool = has udp
+             branch v0, b1, b4
+         b1: v1:bool = exists lease[entry]
+             branch v1, b4, b2
+         b2: v2:bool, v3:port = take ports
+             emit SAYS(v3)
+             branch v2, b3, b4
+         b3: v4:bool = set lease[entry], (v3)
+             jump b4
+         b4: output onward at row0",
+        "expire lease { b0: v0:port = expiring release ports, v0 return }",
+    );
+    line(vec![(model, vec![ParamValue::Pool(set(&[members]))])])
+}
+
+#[test]
+fn what_expires_by_a_packets_time_is_free_for_it() {
+    let state = "state lease: port per (inet.sport) idle 100 capacity 1 full refuse tick 10";
+    let mut bench = Bench::new(leases(state, (5, 5)));
+    bench.send(LAN, from_port(1000, 1)).send(LAN, from_port(1099, 2));
+    assert_eq!(bench.events(), [(1000, 5), (1099, 0)]);
+    bench.send(LAN, from_port(1100, 3));
+    assert_eq!(bench.events(), [(1100, 5)]);
+    let ports: Vec<_> = bench.state().iter().map(|entry| entry.key[0].1).collect();
+    assert_eq!(ports, [3], "the entry made room as well");
+}
+
+#[test]
+fn member_goes_back_to_the_worker_that_took_it_whoever_ends_its_entry() {
+    // One table for two workers, whose pools have one member each: 5 and 6.
+    let state = "state lease: port per (inet.sport) capacity 1 full evict_oldest tick 1
+                 state own: u8 global default (0) sharded";
+    let of = |wanted: u16, after: u16| {
+        (after..).find(|port| worker(&from_port(1, *port), 2) == wanted).unwrap()
+    };
+    let (first, other) = (of(0, 1), of(1, 1));
+    let again = of(0, first + 1);
+    let mut chain = leases(state, (5, 6));
+    chain.workers = 2;
+    let mut bench = Bench::new(chain);
+    bench.send(LAN, from_port(1, first)).send(LAN, from_port(2, other));
+    assert_eq!(bench.events(), [(1, 5), (2, 6)]);
+    // The entry of `other` has evicted that of `first`.
+    bench.send(LAN, from_port(3, again));
+    assert_eq!(bench.events(), [(3, 5)]);
+    bench.send(LAN, from_port(4, other));
+    assert_eq!(bench.events(), [(4, 6)]);
+}

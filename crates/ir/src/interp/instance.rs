@@ -84,7 +84,7 @@ impl Instance {
             }
             let slots = self.default(StateId(index)).unwrap_or_default();
             let shards = if decl.sharded { self.shards.len() } else { 1 };
-            for shard in &mut self.shards[..shards] {
+            for (number, shard) in self.shards[..shards].iter_mut().enumerate() {
                 let entry = Entry {
                     key: Arc::new([]),
                     slots: slots.clone(),
@@ -92,6 +92,7 @@ impl Instance {
                     last_seen_ns: 0,
                     lives_with: None,
                     tied: Vec::new(),
+                    shard: number,
                 };
                 shard.tables[index as usize].insert(*ids, entry);
                 *ids += 1;

@@ -55,7 +55,9 @@ pub(super) fn end_group(env: &mut Env<'_>, root: EntryRef, cause: Cause) {
 fn run_expire(env: &mut Env<'_>, state: StateId, entry: Entry) {
     let model = env.instance.model.clone();
     if let Some((_, program)) = model.expire.iter().find(|(of, _)| *of == state) {
-        in_background(env.nested(), Role::Expire(entry.slots, entry.key.to_vec()), program);
+        // Where the entry was created, whoever ends it: its pool members go back to that shard.
+        let nested = Env { shard: entry.shard, ..env.nested() };
+        in_background(nested, Role::Expire(entry.slots, entry.key.to_vec()), program);
     }
 }
 
@@ -230,6 +232,7 @@ impl Run<'_> {
             last_seen_ns: now,
             lives_with: partner,
             tied: Vec::new(),
+            shard,
         };
         let at = EntryRef { state, id };
         self.env.instance.table_mut(state, shard).insert(id, entry);

@@ -24,6 +24,8 @@ pub(super) struct Entry {
     pub(super) lives_with: Option<EntryRef>,
     /// Entries that live with this one, in order of creation.
     pub(super) tied: Vec<EntryRef>,
+    /// The shard in which it was created, also where its table is one for all shards.
+    pub(super) shard: usize,
 }
 
 /// A table. Keys come from the wire, hence the standard library's keyed hash.
