@@ -512,3 +512,58 @@ fn timer_of_a_sharded_function_runs_in_each_shard() {
     let sums: Vec<_> = bench.state().iter().map(|entry| entry.slots[0].2).collect();
     assert_eq!(sums, [2, 2, 2]);
 }
+
+/// Remembers flows.
+fn flows() -> Chain {
+    alone(nf(
+        "state seen: u8 per flow capacity 9 full refuse tick 1",
+        "b0: v0:bool = has inet
+             branch v0, b1, b2
+         b1: v1:u8 = const 1
+             v2:bool = set seen[entry], (v1)
+             jump b2
+         b2: output onward at row0",
+    ))
+}
+
+#[test]
+fn flows_of_equal_hash_have_entries_of_their_own() {
+    use braid_ir::engine::{FLOW_WIDTHS, flow_words};
+    let hash = |packet: &braid_packet::Packet| {
+        let words = flow_words(packet.flow_key(&packet.parse()).unwrap());
+        let args: Vec<_> = words.into_iter().zip(FLOW_WIDTHS).collect();
+        braid_externs::ops::hash::of_args(&args)
+    };
+    // Among n flows about n² / 2^33 pairs have one 32-bit hash.
+    let mut by_hash = std::collections::HashMap::new();
+    let numbered = |n: u32| {
+        let [high, low] = [n >> 16, n & 0xffff].map(|half| u16::try_from(half).unwrap());
+        udp(1, 1, low, 2, high)
+    };
+    let found = (0..1_000_000).find_map(|n| by_hash.insert(hash(&numbered(n)), n).map(|m| (m, n)));
+    let (m, n) = found.unwrap();
+    let mut bench = Bench::new(flows());
+    bench.send(LAN, numbered(m)).send(LAN, numbered(n));
+    assert_eq!(bench.state().len(), 2);
+}
+
+#[test]
+fn flows_that_differ_in_one_part_alone_have_entries_of_their_own() {
+    use braid_packet::{Field, Link, Shape, build_fresh};
+    let build = |shape, fields: &[(Field, u128)]| {
+        build_fresh(Link::Ethernet, 1, shape, fields, b"data").unwrap()
+    };
+    let ip4 = [(Field::IpSrc, 1), (Field::IpDst, 2), (Field::L4Sport, 3), (Field::L4Dport, 4)];
+    let ip6 = [(Field::Ip6Src, 1), (Field::Ip6Dst, 2), (Field::L4Sport, 3), (Field::L4Dport, 4)];
+    let mut bench = Bench::new(flows());
+    bench.send(LAN, build(Shape::Udp4, &ip4));
+    bench.send(LAN, build(Shape::Tcp4, &ip4));
+    bench.send(LAN, build(Shape::Udp6, &ip6));
+    for (part, _) in ip4 {
+        let changed = ip4.map(|(field, value)| (field, if field == part { 77 } else { value }));
+        bench.send(LAN, build(Shape::Udp4, &changed));
+    }
+    assert_eq!(bench.state().len(), 7);
+    bench.send(LAN, build(Shape::Udp4, &ip4));
+    assert_eq!(bench.state().len(), 7);
+}
