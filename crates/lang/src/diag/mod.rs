@@ -3,12 +3,14 @@
 //! Every message has a code from the catalogue in [`codes`]; `render` prints them.
 
 pub mod codes;
+mod foreign;
 mod render;
 mod suggest;
 
 use std::fmt;
 
 pub use codes::{Code, Entry, Severity};
+pub use foreign::{foreign_field, foreign_statement, foreign_unit};
 pub use render::{Style, render, render_json, to_json};
 pub use suggest::{did_you_mean, did_you_mean_help};
 

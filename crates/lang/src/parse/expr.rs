@@ -4,7 +4,7 @@ use super::ops::{Infix, level};
 use super::words::{RATES, UNITS, is_keyword};
 use super::{GLUE, Parsed, Parser};
 use crate::ast::{Arg, Expr, ExprKind, Ident, Path};
-use crate::diag::{Diagnostic, codes, did_you_mean, did_you_mean_help};
+use crate::diag::{Diagnostic, codes, did_you_mean, did_you_mean_help, foreign_unit};
 use crate::lexer::{Address, Tok, address, int_value, string_value};
 
 impl Parser<'_> {
@@ -222,21 +222,14 @@ impl Parser<'_> {
     }
 
     fn unknown_unit(&mut self, unit: &str) -> ExprKind {
+        let rate = did_you_mean(unit, RATES.iter().copied())
+            .filter(|_| self.token(1).kind == Tok::Slash)
+            .map(|near| format!("did you mean `{near}/s`?"));
         let help = match unit {
-            "sec" | "secs" | "second" | "seconds" => Some("write seconds as `s`".into()),
-            "µs" | "usec" => Some("write microseconds as `us`".into()),
-            "bps" | "kbps" | "Kbps" | "Mbps" | "Gbps" => {
-                Some("write rates as `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`".into())
-            }
-            "bit" | "kbit" | "Mbit" | "Gbit" => Some(format!("did you mean `{unit}/s`?")),
-            "byte" | "bytes" => Some("write bytes as `B`".into()),
             "K" => Some("`k` is a thousand, `Ki` is 1,024".into()),
-            _ => match did_you_mean(unit, RATES.iter().copied()) {
-                Some(near) if self.token(1).kind == Tok::Slash => {
-                    Some(format!("did you mean `{near}/s`?"))
-                }
-                _ => did_you_mean_help(unit, UNITS.iter().copied()),
-            },
+            _ => rate
+                .or_else(|| foreign_unit(unit))
+                .or_else(|| did_you_mean_help(unit, UNITS.iter().copied())),
         };
         let message = format!("`{unit}` is no unit of a number");
         let found = Diagnostic::new(codes::UNKNOWN_UNIT, message, self.here(), "unknown unit");

@@ -19,9 +19,11 @@ use crate::ast::{
     self, Expr, ExprKind, FnDef, Ident, KeyDef, KeyPart, Nf, NfItem, ParamDef, Path, Span,
     StateDef, StateOption, TypeKind,
 };
-use crate::diag::{Diagnostic, codes, did_you_mean_help};
+use crate::diag::{Diagnostic, codes, did_you_mean_help, foreign_field};
 
 const DEFAULT_CAPACITY: u128 = 64 << 10;
+/// Most entries that a table or queue may be declared to hold.
+const MAX_CAPACITY: u128 = u32::MAX as u128;
 const DEFAULT_TICK_NS: u128 = 100_000_000;
 
 impl<'a> Lower<'a> {
@@ -160,6 +162,15 @@ impl<'a> Lower<'a> {
     /// A number of entries.
     fn limit(&mut self, expr: &Expr) -> Option<Setting> {
         let setting = self.setting(expr, U64)?;
+        if matches!(setting, Setting::Const(number) if number > MAX_CAPACITY) {
+            let message = format!("a capacity is at most {MAX_CAPACITY}");
+            return self.fail(Diagnostic::new(
+                codes::NUMBER_TOO_LARGE,
+                message,
+                expr.span,
+                "too large",
+            ));
+        }
         self.not_zero(setting, expr.span, "a capacity")
     }
 
@@ -334,7 +345,7 @@ impl<'a> Lower<'a> {
                 let message = format!("there is no field `{name}`");
                 self.fail(
                     Diagnostic::new(codes::UNKNOWN_FIELD, message, path.span, "expected a field")
-                        .help_if(self.suggest(&name, known)),
+                        .help_if(foreign_field(&name).or_else(|| self.suggest(&name, known))),
                 )
             }
         }

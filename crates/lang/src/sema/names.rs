@@ -8,7 +8,7 @@ use super::constant;
 use super::lower::{Binding, Lower, Mode, Value};
 use super::types::{self, BOOL};
 use crate::ast::{ExprKind, Ident, Path};
-use crate::diag::{Diagnostic, codes, did_you_mean_help};
+use crate::diag::{Diagnostic, codes, did_you_mean_help, foreign_field};
 
 /// Words that stand for the packet or its keys where a call or predicate takes them.
 const WORDS: &[&str] = &["packet", "payload", "flow", "biflow"];
@@ -78,7 +78,7 @@ impl<'a> Lower<'a> {
                 path.span,
                 "expected a header field or a part of a record",
             )
-            .help_if(self.suggest(&name, known));
+            .help_if(foreign_field(&name).or_else(|| self.suggest(&name, known)));
         }
         if WORDS.contains(&name.as_str()) {
             let message = format!("`{name}` is no value");

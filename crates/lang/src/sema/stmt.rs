@@ -7,7 +7,7 @@ use super::arith::Const;
 use super::lower::{BODY, Binding, Lower, MAX_ROUNDS, Value};
 use super::types::{DURATION, uint};
 use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
-use crate::diag::{Diagnostic, codes};
+use crate::diag::{Diagnostic, codes, foreign_statement};
 
 impl<'a> Lower<'a> {
     /// A block with names of its own.
@@ -384,7 +384,8 @@ impl<'a> Lower<'a> {
         self.doubt = true;
         let words = ["output", "drop", "consume", "resubmit"];
         let own = self.names_in_sight();
-        let help = self.suggest(word, words.into_iter().chain(own.iter().map(String::as_str)));
+        let known = words.into_iter().chain(own.iter().map(String::as_str));
+        let help = foreign_statement(word).or_else(|| self.suggest(word, known));
         let message = format!("`{word}` is no statement and no action");
         let wrong = Diagnostic::new(codes::UNKNOWN_NAME, message, name.span, "unknown here");
         self.fail(wrong.help_if(help))

@@ -12,7 +12,7 @@ codes! {
     right: "nf f(limit: u32) { if has ip and u32(ip.ttl) > limit { drop; } output; }";
 
     NUMBER_TOO_LARGE = 303, Error, "number is too large for its type",
-    "A number must fit the type that its place needs.",
+    "A number must fit the type that its place needs. A capacity written as a constant is at most 4294967295 entries.",
     wrong: "nf f() {
   match {
     ip.ttl == 256 => drop;
