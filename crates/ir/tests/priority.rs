@@ -334,3 +334,35 @@ fn group_beyond_the_hop_limit_counts_no_visit() {
     let visits: u64 = counters.nodes.iter().map(|n| n.forward.packets + n.backward.packets).sum();
     assert_eq!(visits, 255);
 }
+
+/// Puts a tag before the one that arrives and writes this identifier to that one.
+fn push_and_retag(id: u16) -> Arc<Model> {
+    nf(
+        "",
+        &format!(
+            "b0: v0:bool = has vlan
+                 branch v0, b1, b3
+             b1: v1:u12 = const 5
+                 push_vlan v1
+                 v2:bool = has vlan2
+                 branch v2, b2, b3
+             b2: v3:u12 = const {id}
+                 store vlan2.id, v3
+                 jump b3
+             b3: output onward at row0"
+        ),
+    )
+}
+
+#[test]
+fn tag_that_arrived_is_the_same_tag_behind_an_added_one() {
+    // Both write the identifier of the tag that arrived: the winner's stays.
+    let ids = |packet: &Packet| (field(packet, Field::VlanId), field(packet, Field::Vlan2Id));
+    let packet = sent(pair(push_and_retag(9), retag(7), 1), tagged(4));
+    assert_eq!(ids(&packet), (Some(5), Some(7)));
+    let packet = sent(pair(push_and_retag(9), retag(7), 0), tagged(4));
+    assert_eq!(ids(&packet), (Some(5), Some(9)));
+    // The winner adds a tag of its own, so that of the loser is not added; what it wrote is there.
+    let packet = sent(pair(push(6), push_and_retag(9), 0), tagged(4));
+    assert_eq!(ids(&packet), (Some(6), Some(9)));
+}

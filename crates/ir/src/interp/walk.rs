@@ -10,7 +10,7 @@ use crate::chain::Sink;
 use crate::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs};
 use crate::model::{Dest, RIGHT, RowId};
 use crate::trace::{Observer, Verdict};
-use braid_packet::{Field, Header, Packet};
+use braid_packet::{Field, Packet};
 
 /// What a packet that entered, its copies and its answers have in common.
 pub(super) struct Walk<'a> {
@@ -206,19 +206,19 @@ fn merge(packet: &mut Packet, writes: &[&[Write]]) {
     // The one whose header changes count: the first that made any.
     let shaper = writes.iter().position(|log| log.iter().any(Write::changes_headers));
     for (place, log) in writes.iter().enumerate().rev() {
-        if Some(place) != shaper {
-            replay(packet, log.iter().filter(|write| write.aims_at_arrival(log)));
-        } else if place == 0 {
-            replay(packet, log.iter());
+        if Some(place) == shaper && place == 0 {
+            log.iter().for_each(|write| replay(packet, write));
         } else {
-            replay(packet, log.iter().filter(|write| write.aims_at_arrival(log)));
+            let aimed = (0..log.len()).filter_map(|at| at_arrival(log, at));
+            aimed.for_each(|write| replay(packet, &write));
         }
     }
     // Winners that changed no header wrote to the headers that arrived: a loser's header changes
-    // come after them, with what it wrote to the tags that it changed.
+    // come after them, with what it wrote to the tags that it added.
     if let Some(shaper) = shaper.filter(|place| *place > 0) {
         let log = writes[shaper];
-        replay(packet, log.iter().filter(|write| !write.aims_at_arrival(log)));
+        let own = (0..log.len()).filter(|at| at_arrival(log, *at).is_none());
+        own.for_each(|at| replay(packet, &log[at]));
     }
 }
 
@@ -226,40 +226,54 @@ impl Write {
     fn changes_headers(&self) -> bool {
         matches!(self, Write::PushVlan(_) | Write::PopVlan)
     }
+}
 
-    /// Whether this write of a log changed a header that the arriving packet had at this place:
-    /// all do, but header changes and the writes to VLAN tags after them.
-    fn aims_at_arrival(&self, log: &[Write]) -> bool {
-        let later =
-            log.iter().take_while(|other| !std::ptr::eq(*other, self)).any(Write::changes_headers);
-        match self {
-            Write::PushVlan(_) | Write::PopVlan => false,
-            Write::Tag(..) => true,
-            Write::Field(field, _) => !(later && is_vlan(*field)),
+/// A write of a log as a write to the packet that arrived; `None` for header changes and writes to
+/// tags that the log added.
+fn at_arrival(log: &[Write], at: usize) -> Option<Write> {
+    let Write::Field(field, value) = log[at] else {
+        return matches!(log[at], Write::Tag(..)).then(|| log[at].clone());
+    };
+    let Some((nth, names)) = vlan_names(field) else { return Some(log[at].clone()) };
+    // Tags that the log has added in front by then, and arriving ones that it has removed.
+    let (mut added, mut removed) = (0_usize, 0);
+    for write in &log[..at] {
+        match write {
+            Write::PushVlan(_) => added += 1,
+            Write::PopVlan if added > 0 => added -= 1,
+            Write::PopVlan => removed += 1,
+            Write::Field(..) | Write::Tag(..) => {}
         }
     }
+    let field = *names.get(nth.checked_sub(added)? + removed)?;
+    Some(Write::Field(field, value))
 }
 
-fn is_vlan(field: Field) -> bool {
-    matches!(field.info().header, Header::Vlan | Header::Vlan2)
+/// Of a field of a VLAN tag: the number of the tag from the outermost, and what the field is called
+/// in the first and the second.
+fn vlan_names(field: Field) -> Option<(usize, [Field; 2])> {
+    use Field::{Vlan2Dei, Vlan2Id, Vlan2Pcp, VlanDei, VlanId, VlanPcp};
+    let names = [[VlanId, Vlan2Id], [VlanDei, Vlan2Dei], [VlanPcp, Vlan2Pcp]];
+    names.into_iter().find_map(|names| {
+        let nth = names.iter().position(|name| *name == field)?;
+        Some((nth, names))
+    })
 }
 
-fn replay<'a>(packet: &mut Packet, writes: impl Iterator<Item = &'a Write>) {
-    for write in writes {
-        match write {
-            Write::Field(field, value) => {
-                let layout = packet.parse();
-                packet.set(&layout, *field, *value);
-            }
-            Write::Tag(name, value) => {
-                packet.tags.insert(name.as_str().into(), *value);
-            }
-            Write::PushVlan(id) => {
-                packet.push_vlan(*id);
-            }
-            Write::PopVlan => {
-                packet.pop_vlan();
-            }
+fn replay(packet: &mut Packet, write: &Write) {
+    match write {
+        Write::Field(field, value) => {
+            let layout = packet.parse();
+            packet.set(&layout, *field, *value);
+        }
+        Write::Tag(name, value) => {
+            packet.tags.insert(name.as_str().into(), *value);
+        }
+        Write::PushVlan(id) => {
+            packet.push_vlan(*id);
+        }
+        Write::PopVlan => {
+            packet.pop_vlan();
         }
     }
 }
