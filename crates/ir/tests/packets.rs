@@ -97,6 +97,31 @@ fn assignment_of_the_old_value_leaves_the_canonical_checksum() {
 }
 
 #[test]
+fn writes_of_two_functions_that_cancel_leave_the_canonical_checksums() {
+    let port = |port: u16| {
+        nf(
+            "",
+            &format!(
+                "b0: v0:bool = has udp
+                     branch v0, b1, b2
+                 b1: v1:port = const {port}
+                     store udp.sport, v1
+                     jump b2
+                 b2: output onward at row0"
+            ),
+        )
+    };
+    // A wrong checksum of 0x1234 comes back as it was; 0xffff is UDP's canonical form, 0 is none.
+    for sum in [0x1234_u16, 0xffff, 0] {
+        let mut packet = from_port(1, 7);
+        packet.data_mut()[14 + 20 + 6..][..2].copy_from_slice(&sum.to_be_bytes());
+        let mut bench = Bench::new(line(vec![(port(9), vec![]), (port(7), vec![])]));
+        bench.send(LAN, packet.clone());
+        assert_eq!(bench.last().data(), packet.data(), "{sum:#x}");
+    }
+}
+
+#[test]
 fn loads_see_writes_and_entry_loads_do_not() {
     let model = nf(
         "event SAYS { now: port } event SAID { entry: port }",
