@@ -242,21 +242,73 @@ impl Instance {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chain::{Chain, Interface, Malformed, Node, Sink, Source};
+    use crate::engine::{Engine, Event};
+    use crate::model::LEFT;
+    use crate::value::IntervalSet;
+    use braid_packet::{Field, Link, Shape, build_fresh};
+
+    struct Nothing;
+
+    impl Outputs for Nothing {
+        fn packet(&mut self, _: u16, _: Packet) {}
+        fn event(&mut self, _: Event) {}
+    }
+
+    /// One function that remembers the source ports of all packets.
+    fn memory(full: &str) -> Reference {
+        let text = format!(
+            "model test {{
+             state seen: u8 per (inet.sport) idle 1000000 capacity 2 full {full} tick 1
+             row \"body\" row \"fault\"
+             packet {{
+             b0: v0:bool = has inet
+                 branch v0, b1, b2
+             b1: v1:u8 = const 1
+                 v2:bool = set seen[entry], (v1)
+                 jump b2
+             b2: consume at row0 }} }}"
+        );
+        let model = std::sync::Arc::new(crate::text::parse(&text).unwrap());
+        let behind = IntervalSet::default;
+        Reference::new(Chain {
+            name: "test".into(),
+            interfaces: vec![Interface { name: "in".into(), behind4: behind(), behind6: behind() }],
+            nodes: vec![Node { name: "f".into(), model, params: Vec::new() }],
+            links: vec![(Source::Interface(0), Sink::Port(0, LEFT))],
+            priorities: Vec::new(),
+            policy: Vec::new(),
+            malformed: Malformed::Drop,
+            seed: 1,
+            workers: 1,
+        })
+        .unwrap()
+    }
+
+    fn send(engine: &mut Reference, time: u64, port: u16) {
+        let fields = [(Field::UdpSport, port.into())];
+        let packet = build_fresh(Link::RawIp, time, Shape::Udp4, &fields, &[]).unwrap();
+        engine.packet(0, packet, &mut Nothing);
+    }
 
     #[test]
-    fn cancelled_entries_leave_nothing_behind() {
-        let mut expiries = Expiries::default();
-        for id in 0..3 {
-            let expiry = (100 + id, u16::from(id == 2), StateId(0), id, 0);
-            expiries.due.insert(expiry);
-            expiries.by_entry.insert(id, expiry);
+    fn deadlines_of_evicted_entries_are_not_kept() {
+        let mut engine = memory("evict_oldest");
+        for port in 0..100 {
+            send(&mut engine, 1, port);
         }
-        expiries.cancel(1);
-        expiries.cancel(1);
-        assert_eq!(expiries.due.iter().map(|expiry| expiry.3).collect::<Vec<_>>(), [0, 2]);
-        expiries.forget(0);
-        assert_eq!((expiries.due.len(), expiries.by_entry.len()), (1, 1));
-        expiries.cancel(2);
-        assert!(expiries.due.is_empty() && expiries.by_entry.is_empty());
+        assert_eq!((engine.expiries.due.len(), engine.expiries.by_entry.len()), (2, 2));
+    }
+
+    #[test]
+    fn deadline_of_an_entry_that_is_often_found_is_kept_once() {
+        let mut engine = memory("refuse");
+        for time in 0..100 {
+            send(&mut engine, time * 1000, 7);
+        }
+        assert_eq!((engine.expiries.due.len(), engine.expiries.by_entry.len()), (1, 1));
+        engine.advance(u64::MAX, &mut Nothing);
+        assert!(engine.expiries.due.is_empty() && engine.expiries.by_entry.is_empty());
+        assert_eq!(engine.counters().nodes[0].tables[0].expired, 1);
     }
 }
