@@ -198,3 +198,16 @@ fn value_ends_with_its_text() {
     assert_eq!(diagnostics.len(), 1);
     assert!(parse_expr("", 0, 0).1.has_errors());
 }
+
+#[test]
+fn type_with_arguments_is_a_key_whatever_its_name() {
+    let items = nf_items(good("nf f() { state s: u8 per flow<u8>; state t: u8 per flow; }"));
+    let keys: Vec<&KeyDef> = items
+        .iter()
+        .filter_map(|item| match item {
+            NfItem::State(def) => Some(&def.key),
+            _ => None,
+        })
+        .collect();
+    assert!(matches!(keys[..], [KeyDef::List(..), KeyDef::Flow(_)]), "{keys:?}");
+}

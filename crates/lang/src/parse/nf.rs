@@ -189,7 +189,7 @@ impl Parser<'_> {
             return Err(self.no_key());
         }
         self.bump();
-        let alone = self.token(1).kind != Tok::Dot;
+        let alone = !matches!(self.token(1).kind, Tok::Dot | Tok::Lt);
         if alone && self.eat_word("flow") {
             return Ok(KeyDef::Flow(self.span_from(start)));
         }
