@@ -8,29 +8,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("packet", &[]),
     ("externs", &["packet"]),
     ("io", &["packet"]),
-    ("tcp", &["packet"]),
     ("nfs", &[]),
     ("traffic", &["packet", "io"]),
     ("ir", &["packet", "externs"]),
     ("lang", &["packet", "externs", "ir"]),
     ("compiler", &["packet", "externs", "ir"]),
-    ("jit", &["packet", "externs", "ir"]),
-    ("runtime", &["packet", "externs", "ir", "io", "tcp"]),
-    (
-        "control",
-        &["packet", "externs", "ir", "io", "tcp", "lang", "compiler", "jit", "runtime", "nfs"],
-    ),
-    (
-        "cli",
-        &[
-            "packet", "externs", "ir", "io", "tcp", "lang", "compiler", "jit", "runtime", "nfs",
-            "control", "traffic",
-        ],
-    ),
-    (
-        "testkit",
-        &["packet", "externs", "ir", "io", "tcp", "lang", "compiler", "jit", "runtime", "nfs"],
-    ),
+    ("runtime", &["packet", "externs", "ir", "io"]),
+    ("cli", &["packet", "externs", "ir", "io", "lang", "compiler", "runtime", "nfs", "traffic"]),
+    ("testkit", &["packet", "externs", "ir", "io", "lang", "compiler", "runtime", "nfs"]),
 ];
 
 /// Arrows that not even tests may add: they would hide that a part cannot stand alone.

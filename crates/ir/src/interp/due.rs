@@ -23,8 +23,9 @@ pub(super) struct Expiries {
     by_entry: HashMap<u64, Expiry>,
 }
 
-/// (deadline, function, table, creation, shard)
-type Expiry = (u64, u16, StateId, u64, usize);
+/// (deadline, function, table, creation, shard). Shards are as many as workers, which a u16 counts:
+/// there is one of these for each entry, so it is kept small.
+type Expiry = (u64, u16, StateId, u64, u16);
 
 impl Expiries {
     /// Notes when an entry expires.
@@ -36,7 +37,7 @@ impl Expiries {
         root: EntryRef,
     ) {
         if let Some(deadline) = instance.deadline(root, shard) {
-            let expiry = (deadline, node, root.state, root.id, shard);
+            let expiry = (deadline, node, root.state, root.id, shard as u16);
             self.due.insert(expiry);
             self.by_entry.insert(root.id, expiry);
         }
@@ -104,8 +105,9 @@ impl Reference {
 
     fn next_due(&self) -> Option<(u64, Due)> {
         let expiry = self.expiries.due.first();
-        let expiry =
-            expiry.map(|&(at, node, state, id, shard)| (at, Due::Expiry(node, state, id, shard)));
+        let expiry = expiry.map(|&(at, node, state, id, shard)| {
+            (at, Due::Expiry(node, state, id, usize::from(shard)))
+        });
         let release = self.waiting.first_key_value();
         let release =
             release.map(|(&(at, node, queue, id), _)| (at, Due::Release(node, queue, id)));
