@@ -5,7 +5,6 @@ mod arith;
 mod calls;
 mod control;
 mod due;
-mod graph;
 mod instance;
 mod ops;
 mod packet;
@@ -17,13 +16,13 @@ mod walk;
 
 use crate::chain::{Chain, Control, Malformed};
 use crate::engine::{Counters, Engine, Outputs, StateEntry, malformed_loss, worker};
+use crate::graph::Graph;
 use crate::model::Setting;
 use crate::trace::{Observer, Silent};
 use crate::value::ParamValue;
 use crate::verify::verify;
 use braid_packet::Packet;
 use due::{Expiries, Waiting};
-use graph::Graph;
 use instance::Instance;
 use walk::Walk;
 

@@ -3,8 +3,10 @@
 
 pub mod chain;
 pub mod engine;
+pub mod graph;
 pub mod interp;
 pub mod model;
+pub mod residual;
 pub mod routes;
 pub mod rules;
 pub mod show;

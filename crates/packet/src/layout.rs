@@ -115,6 +115,12 @@ impl Layout {
         self.present & (1 << header as u32) != 0
     }
 
+    /// The headers that are present, as bits by [`Header`] number.
+    #[must_use]
+    pub fn presence(&self) -> u32 {
+        self.present
+    }
+
     /// Why the packet is malformed, if it is. Being cut by the capture is no reason.
     #[must_use]
     pub fn malformed(&self) -> Option<&'static str> {

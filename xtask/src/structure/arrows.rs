@@ -13,14 +13,37 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ir", &["packet", "externs"]),
     ("lang", &["packet", "externs", "ir"]),
     ("compiler", &["packet", "externs", "ir"]),
+    ("state", &["packet", "externs", "ir"]),
+    ("classify", &["packet", "ir"]),
+    ("jit", &["packet", "ir"]),
+    ("engine", &["packet", "externs", "ir", "compiler", "state", "classify", "jit"]),
+    ("verify", &["packet", "externs", "ir"]),
+    ("bench", &["packet", "externs", "io", "ir", "engine", "traffic"]),
     ("runtime", &["packet", "externs", "ir", "io"]),
-    ("cli", &["packet", "externs", "ir", "io", "lang", "compiler", "runtime", "nfs", "traffic"]),
-    ("testkit", &["packet", "externs", "ir", "io", "lang", "compiler", "runtime", "nfs"]),
+    (
+        "cli",
+        &[
+            "packet", "externs", "ir", "io", "lang", "compiler", "runtime", "nfs", "traffic",
+            "engine", "verify", "bench",
+        ],
+    ),
+    (
+        "testkit",
+        &[
+            "packet", "externs", "ir", "io", "lang", "compiler", "runtime", "nfs", "engine",
+            "verify",
+        ],
+    ),
 ];
 
 /// Arrows that not even tests may add: they would hide that a part cannot stand alone.
-const NEVER: &[(&str, &str)] =
-    &[("compiler", "runtime"), ("compiler", "io"), ("lang", "io"), ("packet", "ir")];
+const NEVER: &[(&str, &str)] = &[
+    ("compiler", "runtime"),
+    ("compiler", "io"),
+    ("verify", "compiler"),
+    ("lang", "io"),
+    ("packet", "ir"),
+];
 
 /// Dependencies of one section of a manifest.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 
 use super::Reference;
 use super::due::Held;
-use super::graph::{may_drop, port};
 use super::instance::count;
 use super::run::{Emission, Env, Outcome, Write, on_packet};
 use crate::chain::Sink;
 use crate::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs};
+use crate::graph::{may_drop, port};
 use crate::model::{Dest, RIGHT, RowId};
 use crate::trace::{Observer, Verdict};
 use braid_packet::{Field, Packet};

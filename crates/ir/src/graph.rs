@@ -5,7 +5,7 @@ use crate::model::{Dest, LEFT, Model, PortId, Program, RIGHT, Term};
 use std::collections::HashMap;
 
 /// Links and groups.
-pub(super) struct Graph {
+pub struct Graph {
     links: HashMap<Source, Sink>,
     /// For each function, the number of its group.
     group_of: Vec<usize>,
@@ -18,7 +18,7 @@ impl Graph {
     ///
     /// # Errors
     /// Links or priorities that make no sense.
-    pub(super) fn new(chain: &Chain) -> Result<Self, String> {
+    pub fn new(chain: &Chain) -> Result<Self, String> {
         let mut links = HashMap::new();
         for (source, sink) in &chain.links {
             check_link(chain, *source, *sink)?;
@@ -37,19 +37,22 @@ impl Graph {
     }
 
     /// Where packets that enter at an interface go first.
-    pub(super) fn entry(&self, interface: u16) -> Option<Sink> {
+    #[must_use]
+    pub fn entry(&self, interface: u16) -> Option<Sink> {
         self.links.get(&Source::Interface(interface)).copied()
     }
 
     /// The functions that see a packet side by side with this one, itself included, in the order
     /// in which they run.
-    pub(super) fn group(&self, node: u16) -> &[u16] {
+    #[must_use]
+    pub fn group(&self, node: u16) -> &[u16] {
         &self.groups[self.group_of[usize::from(node)]]
     }
 
     /// Where a packet goes from a function. Within a group it passes by the other members, which
     /// have seen it.
-    pub(super) fn next(&self, node: u16, port: PortId) -> Option<Sink> {
+    #[must_use]
+    pub fn next(&self, node: u16, port: PortId) -> Option<Sink> {
         let group = self.group_of[usize::from(node)];
         let mut at = (node, port);
         // Each step passes by one member, so there are at most as many steps as members.
@@ -67,7 +70,8 @@ impl Graph {
 }
 
 /// The port that a destination means.
-pub(super) fn port(dest: Dest, backward: bool) -> PortId {
+#[must_use]
+pub fn port(dest: Dest, backward: bool) -> PortId {
     match (dest, backward) {
         (Dest::Port(port), _) => port,
         (Dest::Onward, false) | (Dest::Back, true) => RIGHT,
@@ -138,7 +142,8 @@ fn holds(model: &Model) -> bool {
 }
 
 /// Whether a model has a drop of its own.
-pub(super) fn may_drop(model: &Model) -> bool {
+#[must_use]
+pub fn may_drop(model: &Model) -> bool {
     has_term(&model.packet, |term| matches!(term, Term::Drop { .. }))
 }
 

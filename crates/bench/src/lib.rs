@@ -1,0 +1,1 @@
+//! Measures engines against each other and against floors.

@@ -1,0 +1,1 @@
+//! Decision structures: rule sets, route tables and sets made fast to look up.

@@ -1,0 +1,1 @@
+//! Compiled engines: run residual programs on packets.

@@ -1,0 +1,2 @@
+//! State tables of compiled engines: entries, pools, time-outs.
+#![forbid(unsafe_code)]
