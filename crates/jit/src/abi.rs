@@ -1,0 +1,199 @@
+//! What machine code and its host agree on.
+//!
+//! **Running.** [`Code::run`](crate::Code::run) gets the packet with its layout, the time, a [`Count`]
+//! for each tally and the host. It checks that the packet's headers are of the program's shape, runs
+//! the program from block 0, and returns the block whose end was reached: the engine does what that
+//! end says, except that its tally is already counted (as are `What::Tally` and the tallies of
+//! faults). A `Hold` whose queue is full never comes back: the code goes on in `full`.
+//!
+//! **Host calls.** Arithmetic, loads, writes with their checksums, `Has`, tallies and branches are
+//! machine code. Everything else is the host's. There is one universal call, [`Host::step`]: it names
+//! the step, gives the values that the step uses (in the order of [`uses`]) and takes those that it
+//! defines (in the order of [`outs`]). Hot steps have calls of their own, which name a resource (a
+//! table, a rule set, …) by a number that the engine chose when it compiled the program; a resource
+//! without a number goes through `step`.
+//!
+//! **Values** are the low bits of a `u128`; those that a host gives must fit their types.
+//!
+//! **Headers.** Up to the first `PushVlan`, `PopVlan` or `Parse` on its way, code trusts that the packet
+//! has the headers that it was entered with, where they were. A host that changes that earlier ends the
+//! program with fault `truncated`. From there on, loads and writes are the host's.
+
+use braid_ir::engine::Fault;
+use braid_ir::model::{Op, ParamId, QueueId, StateId, ValueId};
+use braid_ir::residual::What;
+use braid_ir::rules::RulePacket;
+use braid_packet::{Layout, Packet};
+
+/// Something of a function that host calls work on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Resource {
+    /// A state table: [`Host::find`], [`Host::read`], [`Host::prefetch`].
+    Table(StateId),
+    /// A rule set: [`Host::classify`], [`Host::count_rule`].
+    Rules(ParamId),
+    /// Routes: [`Host::route`].
+    Routes(ParamId),
+    /// A list or backends: [`Host::member`].
+    List(ParamId),
+    /// A queue: [`Host::has_room`].
+    Queue(QueueId),
+}
+
+/// The engine, as machine code sees it. `number` always is what `compile`'s caller gave for the
+/// resource.
+pub trait Host {
+    /// Does a step: everything for which there is no call below, and resources without a number.
+    /// The number of a block's end is that of its steps: it is `Hold`, uses the delay, and defines
+    /// whether the queue has room (bool).
+    ///
+    /// # Errors
+    /// The fault by which the program ends; its tally is then counted.
+    fn step(&mut self, call: Call<'_>) -> Result<(), Fault>;
+
+    /// As `What::Find`: the entry's handle and its slots (see [`Self::read`]). The key's parts lie in
+    /// it in order, from bit 0 of word 0 up, contiguous, each with its width; the bits above are 0.
+    fn find(&mut self, number: u32, key: &[u64]) -> Option<(u64, &[u64])>;
+
+    /// As `What::Read`: the slots in order, each in one word; in two, the low one first, if it is
+    /// wider than 64 bits. Too few words are read as zeros.
+    fn read(&mut self, number: u32, entry: u64) -> &[u64];
+
+    /// As `What::Classify`, for IP packets.
+    fn classify(&mut self, number: u32, packet: &RulePacket) -> (bool, u32);
+
+    /// As `What::CountRule`.
+    fn count_rule(&mut self, number: u32, rule: u32);
+
+    /// As `Op::Route`: the next hop, for an IPv6 address if `wide`.
+    fn route(&mut self, number: u32, addr: u128, wide: bool) -> Option<u32>;
+
+    /// As `Op::ListGet`; `None` past the end.
+    fn member(&mut self, number: u32, index: u64, column: u32) -> Option<u128>;
+
+    /// Whether a queue has room for one packet more.
+    fn has_room(&mut self, number: u32) -> bool;
+
+    /// A `find` with this key is likely soon. By default this does nothing.
+    fn prefetch(&mut self, number: u32, key: &[u64]) {
+        let _ = (number, key);
+    }
+}
+
+/// A universal host call.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// The block.
+    pub block: u32,
+    /// The step in it.
+    pub step: u32,
+    /// What it uses.
+    pub args: &'a [u128],
+    /// What it defines; zeros at first.
+    pub outs: &'a mut [u128],
+    /// The packet.
+    pub packet: &'a mut Packet,
+    /// Where its headers are.
+    pub layout: &'a mut Layout,
+}
+
+/// What a program works on.
+#[derive(Debug)]
+pub struct Work<'a> {
+    /// The packet.
+    pub packet: &'a mut Packet,
+    /// Its layout.
+    pub layout: &'a mut Layout,
+    /// The time (ns).
+    pub now: u64,
+    /// A count for each tally of the program.
+    pub counts: &'a mut [Count],
+}
+
+/// What was counted at a tally.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
+pub struct Count {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes on the wire, as the packets were then.
+    pub bytes: u64,
+}
+
+/// How a run ended. Everything is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// At the end of this block.
+    End(u32),
+    /// At the end of this block, which is `Hold`: the queue has room.
+    Hold {
+        /// The block.
+        block: u32,
+        /// How long the packet waits (ns).
+        delay: u64,
+    },
+    /// By a fault.
+    Fault {
+        /// The block.
+        block: u32,
+        /// The step.
+        step: u32,
+        /// The fault.
+        fault: Fault,
+    },
+}
+
+/// A program cannot run on this: nothing was done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Misfit {
+    /// The packet's headers are not of the program's shape.
+    Shape,
+    /// The layout is of a longer packet.
+    Layout,
+    /// There are fewer counts than tallies.
+    Counts,
+}
+
+/// Values that a step uses, in the order in which [`Call::args`] has them: an operation's as
+/// `Op::visit_uses` gives them; `Classify`: source, destination, protocol, ports, TCP flags, ICMP
+/// type and code, as far as it has them.
+#[must_use]
+pub fn uses(what: &What) -> Vec<ValueId> {
+    match what {
+        What::Op(op) => op.uses(),
+        What::Enter | What::Parse | What::Tally(_) => Vec::new(),
+        What::Classify { packet, .. } => {
+            let Some(packet) = packet else { return Vec::new() };
+            let pair = |pair: Option<(ValueId, ValueId)>| pair.map(|(a, b)| [a, b]);
+            let mut all = vec![packet.src, packet.dst, packet.proto];
+            all.extend(pair(packet.ports).into_iter().flatten());
+            all.extend(packet.tcp_flags);
+            all.extend(pair(packet.icmp).into_iter().flatten());
+            all
+        }
+        What::CountRule { rule, .. } => vec![*rule],
+        What::Find { key, .. } => key.clone(),
+        What::Read { entry, .. } => vec![*entry],
+        What::Write(fields) => fields.iter().map(|(_, value)| *value).collect(),
+    }
+}
+
+/// Values that a step defines, in the order in which [`Call::outs`] takes them: an operation's as
+/// `Op::visit_outs` gives them.
+#[must_use]
+pub fn outs(what: &What) -> Vec<ValueId> {
+    match what {
+        What::Op(op) => op.outs(),
+        What::Classify { pass, rule, .. } => vec![*pass, *rule],
+        What::Find { found, entry, .. } => vec![*found, *entry],
+        What::Read { outs, .. } => outs.clone(),
+        What::Enter | What::CountRule { .. } | What::Write(_) | What::Parse | What::Tally(_) => {
+            Vec::new()
+        }
+    }
+}
+
+/// Whether a step changes which headers a packet has.
+pub(crate) fn reshapes(what: &What) -> bool {
+    matches!(what, What::Parse | What::Op(Op::PushVlan { .. } | Op::PopVlan))
+}
