@@ -10,7 +10,7 @@ mod error;
 pub mod flows;
 mod permutation;
 mod prefix;
-mod random;
+pub mod random;
 pub mod repeat;
 pub mod template;
 mod write;
