@@ -35,14 +35,14 @@ impl Packet {
             PktLaterFragment => u128::from(layout.is_later_fragment()),
             PktHeld => u128::from(self.held),
             PktTruncated => u128::from(wire(self.data().len())? < u128::from(self.wire_len)),
-            EthType => u128::from(layout.ether_type),
-            IpHlen => u128::from(byte(layout.ip)? & 15) * 4,
-            Ip6Proto | InetProto => u128::from(layout.proto),
-            InetVersion => u128::from(byte(layout.ip)? >> 4),
+            EthType => u128::from(layout.ether_type()),
+            IpHlen => u128::from(byte(layout.ip())? & 15) * 4,
+            Ip6Proto | InetProto => u128::from(layout.proto()),
+            InetVersion => u128::from(byte(layout.ip())? >> 4),
             InetSport | InetDport => 0,
-            TcpHlen => u128::from(byte(layout.l4 + tcp::DATA_OFFSET)? >> 4) * 4,
-            QuotedInetVersion => u128::from(layout.quoted?.version),
-            QuotedProto => u128::from(layout.quoted?.proto),
+            TcpHlen => u128::from(byte(layout.l4() + tcp::DATA_OFFSET)? >> 4) * 4,
+            QuotedInetVersion => u128::from(layout.quoted()?.version),
+            QuotedProto => u128::from(layout.quoted()?.proto),
             QuotedInetSport | QuotedInetDport => 0,
             _ => return None,
         })
@@ -84,18 +84,18 @@ impl Packet {
     fn follow(&mut self, layout: &Layout, field: Field, place: Place, delta: Delta) {
         match field.info().header {
             Header::Ip4 => {
-                self.follow_ip(layout.ip, place, delta);
+                self.follow_ip(layout.ip(), place, delta);
                 self.follow_address(layout, field, place, delta);
             }
             // Of these only the TTL is written.
             Header::Inet if layout.has(Header::Ip4) => {
-                self.follow_ip(layout.ip, place, delta);
+                self.follow_ip(layout.ip(), place, delta);
             }
             Header::Inet => {}
             Header::Ip6 => self.follow_address(layout, field, place, delta),
             Header::GreKey => {
-                if let Some(at) = layout.gre_sum {
-                    let delta = delta.at(place.offset.abs_diff(layout.l4));
+                if let Some(at) = layout.gre_sum() {
+                    let delta = delta.at(place.offset.abs_diff(layout.l4()));
                     checksum::update(self.data_mut(), at, delta, false);
                 }
             }
@@ -103,7 +103,7 @@ impl Packet {
                 self.follow_quoted(layout, field, place, delta);
             }
             Header::Eth | Header::Vlan | Header::Vlan2 | Header::Arp | Header::Mpls => {}
-            _ => self.follow_transport(layout, delta.at(place.offset.abs_diff(layout.l4))),
+            _ => self.follow_transport(layout, delta.at(place.offset.abs_diff(layout.l4()))),
         }
     }
 
@@ -113,7 +113,7 @@ impl Packet {
     }
 
     fn follow_transport(&mut self, layout: &Layout, delta: Delta) {
-        if let Some(sum) = layout.sum {
+        if let Some(sum) = layout.sum() {
             checksum::update(self.data_mut(), sum.at, delta, sum.is_udp());
         }
     }
@@ -122,17 +122,17 @@ impl Packet {
     fn follow_address(&mut self, layout: &Layout, field: Field, place: Place, delta: Delta) {
         let covered = match field {
             Field::IpSrc | Field::Ip6Src => true,
-            Field::IpDst | Field::Ip6Dst => place.offset == layout.pseudo_dst,
+            Field::IpDst | Field::Ip6Dst => place.offset == layout.pseudo_dst(),
             _ => false,
         };
-        if covered && layout.sum.is_some_and(|sum| sum.has_pseudo()) {
+        if covered && layout.sum().is_some_and(|sum| sum.has_pseudo()) {
             self.follow_transport(layout, delta);
         }
     }
 
     /// The quoted packet's own checksums, and the error's, which covers them and the field.
     fn follow_quoted(&mut self, layout: &Layout, field: Field, place: Place, delta: Delta) {
-        let Some(quoted) = layout.quoted else { return };
+        let Some(quoted) = layout.quoted() else { return };
         let mut total = delta;
         if field.info().header == Header::Quoted4 {
             total = total.and(self.follow_ip(quoted.ip, place, delta));

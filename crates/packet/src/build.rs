@@ -162,8 +162,8 @@ fn quote<'a>(current: &'a Packet, layout: &Layout, most: usize) -> &'a [u8] {
     if !layout.has(Header::Inet) {
         return &[];
     }
-    let end = layout.ip_end.min(layout.ip.saturating_add(most)).min(current.data().len());
-    current.data().get(layout.ip..end).unwrap_or(&[])
+    let end = layout.ip_end().min(layout.ip().saturating_add(most)).min(current.data().len());
+    current.data().get(layout.ip()..end).unwrap_or(&[])
 }
 
 /// The current packet's link header for a packet of this shape.
@@ -176,7 +176,7 @@ fn link_header(current: &Packet, layout: &Layout, shape: Shape, back: bool) -> O
             if !layout.has(Header::Eth) {
                 return None;
             }
-            let mut header = data.get(..layout.ether_type_at)?.to_vec();
+            let mut header = data.get(..layout.ether_type_at())?.to_vec();
             if back {
                 let (dst, rest) = header.split_at_mut_checked(ethernet::SRC)?;
                 dst.swap_with_slice(rest.get_mut(..6)?);

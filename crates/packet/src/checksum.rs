@@ -123,7 +123,7 @@ impl Validity {
 pub fn verify(packet: &Packet, layout: &Layout) -> Validity {
     let is_zero = |sum: Sum16| matches!(sum.folded(), 0 | 0xffff);
     let ip = ip_header(packet, layout).map(|header| is_zero(Sum16::default().with(header)));
-    let transport = layout.sum.and_then(|sum| {
+    let transport = layout.sum().and_then(|sum| {
         let covered = transport_sum(packet, layout, sum)?;
         let field = packet.data().get(sum.at..)?.first_chunk::<2>()?;
         let absent = sum.is_udp() && *field == [0, 0];
@@ -137,13 +137,13 @@ pub fn verify(packet: &Packet, layout: &Layout) -> Validity {
 pub fn fill(packet: &mut Packet) {
     let layout = packet.parse();
     if layout.has(Header::Ip4) {
-        write(packet, layout.ip + ipv4::CHECKSUM, 0);
+        write(packet, layout.ip() + ipv4::CHECKSUM, 0);
         if let Some(header) = ip_header(packet, &layout) {
             let checksum = rfc1071(header);
-            write(packet, layout.ip + ipv4::CHECKSUM, checksum);
+            write(packet, layout.ip() + ipv4::CHECKSUM, checksum);
         }
     }
-    if let Some(sum) = layout.sum
+    if let Some(sum) = layout.sum()
         && transport_sum(packet, &layout, sum).is_some()
     {
         write(packet, sum.at, 0);
@@ -162,7 +162,7 @@ fn write(packet: &mut Packet, at: usize, checksum: u16) {
 
 fn ip_header<'a>(packet: &'a Packet, layout: &Layout) -> Option<&'a [u8]> {
     let len = usize::try_from(packet.get(layout, Field::IpHlen)?).ok()?;
-    packet.data().get(layout.ip..layout.ip + len)
+    packet.data().get(layout.ip()..layout.ip() + len)
 }
 
 /// The sum over pseudo header and message, the checksum field included.
@@ -170,20 +170,20 @@ fn transport_sum(packet: &Packet, layout: &Layout, sum: Sum) -> Option<Sum16> {
     if layout.is_fragment() {
         return None;
     }
-    let mut end = layout.ip_end;
+    let mut end = layout.ip_end();
     if sum.is_udp() {
         // UDP's own length counts, so that what is behind it is not covered.
         let len = packet.get(layout, Field::UdpLen)?;
         let jumbo = len == 0;
-        end = if jumbo { end } else { layout.l4 + usize::try_from(len).ok()? };
+        end = if jumbo { end } else { layout.l4() + usize::try_from(len).ok()? };
     }
-    let message = packet.data().get(layout.l4..end)?;
+    let message = packet.data().get(layout.l4()..end)?;
     let mut total = Sum16::default().with(message);
     if sum.has_pseudo() {
         let data = packet.data();
         let (src, len) = match layout.has(Header::Ip4) {
-            true => (layout.ip + ipv4::SRC, 4),
-            false => (layout.ip + ipv6::SRC, 16),
+            true => (layout.ip() + ipv4::SRC, 4),
+            false => (layout.ip() + ipv6::SRC, 16),
         };
         let proto = match sum.kind {
             SumKind::Tcp => proto::TCP,
@@ -192,7 +192,7 @@ fn transport_sum(packet: &Packet, layout: &Layout, sum: Sum) -> Option<Sum16> {
         };
         total = total
             .with(data.get(src..src + len)?)
-            .with(data.get(layout.pseudo_dst..layout.pseudo_dst + len)?)
+            .with(data.get(layout.pseudo_dst()..layout.pseudo_dst() + len)?)
             .with_word(u32::from(proto))
             .with_word(u32::try_from(message.len()).ok()?);
     }

@@ -90,7 +90,7 @@ fn icmp_checksum(
 ) {
     for (header, name) in [(Header::Icmp, "icmp.checksum"), (Header::Icmp6, "icmp6.checksum")] {
         let value = |packet: &Packet, layout: &Layout| {
-            let sum = layout.sum.filter(|_| layout.has(header))?;
+            let sum = layout.sum().filter(|_| layout.has(header))?;
             number(packet.data(), bytes(sum.at, 2))
         };
         let values = (value(a, &layouts.0), value(b, &layouts.1));
@@ -98,7 +98,7 @@ fn icmp_checksum(
             && x != y
         {
             found.push(difference(name, format!("{x:#06x}"), format!("{y:#06x}")));
-            explained.extend(layouts.0.sum.map(|sum| bytes(sum.at, 2)));
+            explained.extend(layouts.0.sum().map(|sum| bytes(sum.at, 2)));
         }
     }
 }

@@ -3,7 +3,9 @@
 use crate::field::Header;
 use crate::malformed::Malformed;
 use crate::packet::Link;
+use crate::place::Base;
 use crate::wire::ipv4::Fragment;
+use crate::wire::quoted::Quoted;
 use crate::wire::{
     Stop, Window, arp, cooked, ether_type, ethernet, gre, icmp, ipsec, ipv4, ipv6, mpls, proto,
     quoted, tcp, udp, vlan, vxlan,
@@ -11,11 +13,12 @@ use crate::wire::{
 
 /// Whose rules a transport checksum follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub(crate) enum SumKind {
-    Tcp,
-    Udp,
-    Icmp,
-    Icmp6,
+    Tcp = 1,
+    Udp = parts::SUM_UDP,
+    Icmp = parts::SUM_ICMP,
+    Icmp6 = 4,
 }
 
 /// A transport checksum that is captured.
@@ -44,32 +47,106 @@ impl Sum {
 /// A layout describes the packet as it was parsed. It stays right while fields are assigned,
 /// except that writing `icmp.type`, `icmp6.type` or `udp.dport` may make `icmp.echo`, `quoted` or
 /// `vxlan` present or absent: parse again to see that. Adding or removing a VLAN tag invalidates it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Layout {
     present: u32,
-    malformed: Option<Malformed>,
-    captured: usize,
-    pub(crate) payload: usize,
-    pub(crate) payload_end: usize,
-    pub(crate) ether_type: u16,
+    captured: u32,
+    payload: u32,
+    payload_end: u32,
+    ip_end: u32,
+    ether_type: u16,
     /// Offset of the field that holds the EtherType behind all VLAN tags (not behind SNAP).
-    pub(crate) ether_type_at: usize,
-    pub(crate) vlan: usize,
-    pub(crate) arp: usize,
-    pub(crate) mpls: usize,
-    pub(crate) ip: usize,
-    pub(crate) ip_end: usize,
-    pub(crate) proto: u8,
-    pub(crate) fragment: Fragment,
-    pub(crate) pseudo_dst: usize,
-    pub(crate) ah: usize,
+    ether_type_at: u16,
+    arp: u16,
+    mpls: u16,
+    ip: u16,
+    pseudo_dst: u16,
+    ah: u16,
     /// Behind the IP header, its extensions and AH.
-    pub(crate) l4: usize,
-    pub(crate) sum: Option<Sum>,
-    pub(crate) options: tcp::Options,
-    pub(crate) gre_key: usize,
-    pub(crate) gre_sum: Option<usize>,
-    pub(crate) quoted: Option<quoted::Quoted>,
+    l4: u16,
+    /// Of these, 0 means that there is none.
+    sum_at: u16,
+    mss: u16,
+    wscale: u16,
+    ts: u16,
+    gre_key: u16,
+    gre_sum: u16,
+    sum: Option<SumKind>,
+    proto: u8,
+    fragment: Fragment,
+    malformed: Option<Malformed>,
+    quote: Quote,
+}
+
+/// What an ICMP error quotes; everything is 0 if it quotes nothing. (Behind 33 KB of extension
+/// headers, the quoted packet's transport header may be out of reach of 16 bits.)
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Quote {
+    ip: u32,
+    l4: u32,
+    pseudo_dst: u32,
+    sum_at: u32,
+    sum: Option<SumKind>,
+    proto: u8,
+}
+
+/// Where the parts of a [`Layout`] are in its memory, in bytes, for code that is generated.
+pub mod parts {
+    use super::{Layout, Quote};
+    use std::mem::offset_of;
+
+    /// `Layout::presence` (u32).
+    pub const PRESENT: usize = offset_of!(Layout, present);
+    /// `Layout::payload_offset` (u32).
+    pub const PAYLOAD: usize = offset_of!(Layout, payload);
+    /// Where the payload ends on the wire (u32).
+    pub const PAYLOAD_END: usize = offset_of!(Layout, payload_end);
+    /// `eth.type` (u16).
+    pub const ETHER_TYPE: usize = offset_of!(Layout, ether_type);
+    /// `inet.proto` (u8).
+    pub const PROTO: usize = offset_of!(Layout, proto);
+    /// `pkt.fragment` (bool).
+    pub const FRAGMENT: usize = offset_of!(Layout, fragment.any);
+    /// `pkt.later_fragment` (bool).
+    pub const LATER_FRAGMENT: usize = offset_of!(Layout, fragment.later);
+    /// Offset of the destination address that the pseudo header has (u16).
+    pub const PSEUDO_DST: usize = offset_of!(Layout, pseudo_dst);
+    /// Offset of the transport checksum, 0 if none is captured (u16).
+    pub const SUM_AT: usize = offset_of!(Layout, sum_at);
+    /// Whose rules that checksum follows (u8).
+    pub const SUM_KIND: usize = offset_of!(Layout, sum);
+    /// The one of [`SUM_KIND`] where 0 means "none" and is written as 0xffff.
+    pub const SUM_UDP: u8 = 2;
+    /// The one of [`SUM_KIND`] without a pseudo header.
+    pub const SUM_ICMP: u8 = 3;
+
+    pub(crate) const ARP: usize = offset_of!(Layout, arp);
+    pub(crate) const MPLS: usize = offset_of!(Layout, mpls);
+    pub(crate) const IP: usize = offset_of!(Layout, ip);
+    pub(crate) const AH: usize = offset_of!(Layout, ah);
+    pub(crate) const L4: usize = offset_of!(Layout, l4);
+    pub(crate) const MSS: usize = offset_of!(Layout, mss);
+    pub(crate) const WSCALE: usize = offset_of!(Layout, wscale);
+    pub(crate) const TS: usize = offset_of!(Layout, ts);
+    pub(crate) const GRE_KEY: usize = offset_of!(Layout, gre_key);
+    pub(crate) const QUOTED_IP: usize = offset_of!(Layout, quote) + offset_of!(Quote, ip);
+    pub(crate) const QUOTED_L4: usize = offset_of!(Layout, quote) + offset_of!(Quote, l4);
+}
+
+/// An offset of a header in 16 bits. Headers begin within 33 KB, as far as that many bytes of
+/// extension headers can push them.
+fn short(offset: usize) -> u16 {
+    u16::try_from(offset).unwrap_or(u16::MAX)
+}
+
+/// An offset in a packet, which has less than 2^32 bytes.
+fn long(offset: usize) -> u32 {
+    u32::try_from(offset).unwrap_or(u32::MAX)
+}
+
+/// An offset of which 0 means that there is none.
+fn found(offset: u16) -> Option<usize> {
+    (offset != 0).then_some(usize::from(offset))
 }
 
 impl Layout {
@@ -80,27 +157,9 @@ impl Layout {
         let window = Window::new(data, usize::try_from(wire_len).unwrap_or(usize::MAX));
         let mut layout = Layout {
             present: 1 << Header::Pkt as u32,
-            malformed: None,
-            captured: data.len(),
-            payload: 0,
-            payload_end: window.end(),
-            ether_type: 0,
-            ether_type_at: 0,
-            vlan: 0,
-            arp: 0,
-            mpls: 0,
-            ip: 0,
-            ip_end: 0,
-            proto: 0,
-            fragment: Fragment::default(),
-            pseudo_dst: 0,
-            ah: 0,
-            l4: 0,
-            sum: None,
-            options: tcp::Options::default(),
-            gre_key: 0,
-            gre_sum: None,
-            quoted: None,
+            captured: long(data.len()),
+            payload_end: long(window.end()),
+            ..Layout::default()
         };
         if let Err(Stop::Bad(reason)) = layout.link(link, window) {
             layout.malformed = Some(reason);
@@ -143,13 +202,13 @@ impl Layout {
     /// error quotes is payload.)
     #[must_use]
     pub fn payload_offset(&self) -> usize {
-        self.payload
+        self.payload as usize
     }
 
     /// Length of the payload in bytes on the wire, link padding excluded.
     #[must_use]
     pub fn payload_len(&self) -> usize {
-        self.payload_end - self.payload
+        (self.payload_end - self.payload) as usize
     }
 
     /// Whether the packet is a fragment of an IP packet, the first included. An IPv6 packet with
@@ -165,14 +224,93 @@ impl Layout {
         self.fragment.later
     }
 
+    /// How many bytes were captured. All headers that are present lie in them.
+    #[must_use]
+    pub fn captured(&self) -> usize {
+        self.captured as usize
+    }
+
+    pub(crate) fn payload_end(&self) -> usize {
+        self.payload_end as usize
+    }
+
+    pub(crate) fn ether_type(&self) -> u16 {
+        self.ether_type
+    }
+
+    pub(crate) fn ether_type_at(&self) -> usize {
+        usize::from(self.ether_type_at)
+    }
+
+    pub(crate) fn ip(&self) -> usize {
+        usize::from(self.ip)
+    }
+
+    pub(crate) fn ip_end(&self) -> usize {
+        self.ip_end as usize
+    }
+
+    pub(crate) fn proto(&self) -> u8 {
+        self.proto
+    }
+
+    pub(crate) fn pseudo_dst(&self) -> usize {
+        usize::from(self.pseudo_dst)
+    }
+
+    pub(crate) fn l4(&self) -> usize {
+        usize::from(self.l4)
+    }
+
+    pub(crate) fn sum(&self) -> Option<Sum> {
+        Some(Sum { kind: self.sum?, at: usize::from(self.sum_at) })
+    }
+
+    pub(crate) fn gre_sum(&self) -> Option<usize> {
+        found(self.gre_sum)
+    }
+
+    pub(crate) fn quoted(&self) -> Option<Quoted> {
+        let quote = self.quote;
+        self.has(Header::Quoted).then(|| Quoted {
+            version: if self.has(Header::Quoted4) { 4 } else { 6 },
+            ip: quote.ip as usize,
+            proto: quote.proto,
+            pseudo_dst: quote.pseudo_dst as usize,
+            l4: quote.l4 as usize,
+            ports: self.has(Header::QuotedL4),
+            echo: self.has(Header::QuotedEcho),
+            sum: quote.sum.map(|kind| Sum { kind, at: quote.sum_at as usize }),
+        })
+    }
+
+    /// The offset that fields of this base count from.
+    pub(crate) fn base(&self, base: Base) -> usize {
+        let short = match base {
+            Base::Packet => 0,
+            Base::Arp => self.arp,
+            Base::Mpls => self.mpls,
+            Base::Ip => self.ip,
+            Base::L4 => self.l4,
+            Base::Ah => self.ah,
+            Base::Mss => self.mss,
+            Base::Wscale => self.wscale,
+            Base::Ts => self.ts,
+            Base::GreKey => self.gre_key,
+            Base::QuotedIp => return self.quote.ip as usize,
+            Base::QuotedL4 => return self.quote.l4 as usize,
+        };
+        usize::from(short)
+    }
+
     pub(crate) fn add(&mut self, header: Header) {
         self.present |= 1 << header as u32;
     }
 
     /// What is behind a header that was recognised is payload until shown otherwise.
     fn behind(&mut self, rest: Window<'_>) {
-        self.payload = rest.at();
-        self.payload_end = rest.end();
+        self.payload = long(rest.at());
+        self.payload_end = long(rest.end());
     }
 
     fn link(&mut self, link: Link, window: Window<'_>) -> Result<(), Stop> {
@@ -191,7 +329,7 @@ impl Layout {
         let (kind, rest) = ethernet::check(window)?;
         self.add(Header::Eth);
         self.behind(rest);
-        (self.ether_type, self.ether_type_at) = (kind, ethernet::TYPE);
+        (self.ether_type, self.ether_type_at) = (kind, short(ethernet::TYPE));
         let (kind, rest) = self.tags(kind, rest, true)?;
         let (kind, rest) = ethernet::length_or_type(kind, rest)?;
         self.ether_type = kind;
@@ -218,8 +356,8 @@ impl Layout {
             tags += 1;
             self.behind(rest);
             if named {
-                self.vlan = ethernet::TYPE;
-                (self.ether_type, self.ether_type_at) = (kind, ethernet::TYPE + tags * vlan::LEN);
+                self.ether_type = kind;
+                self.ether_type_at = short(ethernet::TYPE + tags * vlan::LEN);
                 match tags {
                     1 => self.add(Header::Vlan),
                     2 => self.add(Header::Vlan2),
@@ -251,7 +389,7 @@ impl Layout {
     fn arp(&mut self, window: Window<'_>) -> Result<(), Stop> {
         let rest = arp::check(window)?;
         self.add(Header::Arp);
-        self.arp = window.at();
+        self.arp = short(window.at());
         // What is behind an ARP message can only be padding.
         self.behind(rest.limit(0));
         Ok(())
@@ -260,7 +398,7 @@ impl Layout {
     fn mpls(&mut self, window: Window<'_>) -> Result<(), Stop> {
         let rest = mpls::check(window)?;
         self.add(Header::Mpls);
-        self.mpls = window.at();
+        self.mpls = short(window.at());
         self.behind(rest);
         self.behind(mpls::bottom(window)?);
         Ok(())
@@ -303,17 +441,17 @@ impl Layout {
         rest: Window<'_>,
     ) {
         self.add(Header::Inet);
-        self.ip = window.at();
-        self.ip_end = rest.end();
-        (self.proto, self.fragment, self.pseudo_dst) = (proto, fragment, pseudo_dst);
-        self.l4 = rest.at();
+        self.ip = short(window.at());
+        self.ip_end = long(rest.end());
+        (self.proto, self.fragment, self.pseudo_dst) = (proto, fragment, short(pseudo_dst));
+        self.l4 = short(rest.at());
         self.behind(rest);
     }
 
     fn auth(&mut self, at: usize, rest: Window<'_>) {
         self.add(Header::Ah);
-        self.ah = at;
-        self.l4 = rest.at();
+        self.ah = short(at);
+        self.l4 = short(rest.at());
         self.behind(rest);
     }
 
@@ -338,7 +476,9 @@ impl Layout {
     /// Notes a transport checksum, also when the header around it turns out to be cut or wrong:
     /// address rewrites keep it as right or wrong as it was.
     fn checksum(&mut self, window: Window<'_>, kind: SumKind, offset: usize) {
-        self.sum = window.captured16(offset).map(|at| Sum { kind, at });
+        if let Some(at) = window.captured16(offset) {
+            (self.sum, self.sum_at) = (Some(kind), short(at));
+        }
     }
 
     fn tcp(&mut self, window: Window<'_>) -> Result<(), Stop> {
@@ -356,7 +496,10 @@ impl Layout {
                 self.add(header);
             }
         }
-        self.options = options;
+        let offset = |option: Option<usize>| option.map_or(0, short);
+        self.mss = offset(options.mss);
+        self.wscale = offset(options.wscale);
+        self.ts = offset(options.ts);
         self.behind(rest);
         Ok(())
     }
@@ -411,7 +554,14 @@ impl Layout {
         if quote.echo {
             self.add(Header::QuotedEcho);
         }
-        self.quoted = Some(quote);
+        self.quote = Quote {
+            ip: long(quote.ip),
+            l4: long(quote.l4),
+            pseudo_dst: long(quote.pseudo_dst),
+            sum_at: quote.sum.map_or(0, |sum| long(sum.at)),
+            sum: quote.sum.map(|sum| sum.kind),
+            proto: quote.proto,
+        };
     }
 
     fn gre(&mut self, window: Window<'_>) -> Result<(), Stop> {
@@ -419,9 +569,9 @@ impl Layout {
         self.add(Header::Gre);
         if let Some(key) = gre.key {
             self.add(Header::GreKey);
-            self.gre_key = key;
+            self.gre_key = short(key);
         }
-        self.gre_sum = gre.checksum;
+        self.gre_sum = gre.checksum.map_or(0, short);
         self.behind(gre.rest);
         Ok(())
     }

@@ -26,4 +26,5 @@ pub use flow::FlowKey;
 pub use layout::Layout;
 pub use malformed::Malformed;
 pub use packet::{Link, Packet};
+pub use place::{Base, Spot};
 pub use show::format_field;

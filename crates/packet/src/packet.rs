@@ -90,8 +90,8 @@ impl Packet {
     /// The captured part of the payload (see [`Layout::payload_offset`]), link padding excluded.
     #[must_use]
     pub fn payload(&self, layout: &Layout) -> &[u8] {
-        let end = layout.payload_end.min(self.data.len());
-        self.data.get(layout.payload..end).unwrap_or(&[])
+        let end = layout.payload_end().min(self.data.len());
+        self.data.get(layout.payload_offset()..end).unwrap_or(&[])
     }
 
     /// Adds an outermost 802.1Q tag with this identifier (its low 12 bits), PCP 0 and DEI 0.
