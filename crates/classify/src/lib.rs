@@ -4,6 +4,7 @@ mod joint;
 mod lpm;
 mod rules;
 mod sets;
+mod trie;
 
 pub use joint::{Answer, Joint, Member, Side};
 pub use lpm::Lpm;

@@ -1,0 +1,355 @@
+//! A map from addresses to small numbers, constant over intervals: a trie with strides of 8 bits.
+//!
+//! The first 0, 8 or 16 bits index an array (by the number of intervals, so that small maps stay
+//! small). Below it are three kinds of nodes. Most addresses need one or two of them: *narrow*
+//! ones, for at most 12 runs of equal entries, take one cache line; *wide* ones are plain arrays;
+//! *skips* jump over strides in which nothing is decided, so that a lone host route is one
+//! comparison rather than a chain of nodes. A skip is also what keeps IPv6 shallow.
+
+use std::fmt::Debug;
+
+/// Values are below this.
+pub const LIMIT: u32 = 1 << 30;
+
+const KIND: u32 = 30;
+const NARROW: u32 = 1;
+const WIDE: u32 = 2;
+const SKIP: u32 = 3;
+const RUNS: usize = 12;
+
+/// An address: `u32` for IPv4, `u128` for IPv6.
+pub trait Key: Copy + Ord + Debug + Default + Into<u128> {
+    /// Bits of an address.
+    const BITS: u32;
+    /// The eight bits above the last `rest`.
+    fn byte(self, rest: u32) -> usize;
+    /// All but the last `rest` bits.
+    fn above(self, rest: u32) -> Self;
+    /// The address with this value, less what does not fit.
+    fn cut(value: u128) -> Self;
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "masked, or meant to cut")]
+impl Key for u32 {
+    const BITS: u32 = 32;
+    fn byte(self, rest: u32) -> usize {
+        (self >> rest & 0xff) as usize
+    }
+    fn above(self, rest: u32) -> Self {
+        self.checked_shr(rest).unwrap_or(0)
+    }
+    fn cut(value: u128) -> Self {
+        value as Self
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "masked, or meant to cut")]
+impl Key for u128 {
+    const BITS: u32 = 128;
+    fn byte(self, rest: u32) -> usize {
+        (self >> rest & 0xff) as usize
+    }
+    fn above(self, rest: u32) -> Self {
+        self.checked_shr(rest).unwrap_or(0)
+    }
+    fn cut(value: u128) -> Self {
+        value
+    }
+}
+
+/// Where an interval starts, and its value. It ends where the next one starts.
+pub type Run = (u128, u32);
+
+/// The map.
+#[derive(Clone, Debug)]
+pub struct Trie<K> {
+    top_bits: u32,
+    /// Values, or nodes (kind in the top two bits).
+    top: Vec<u32>,
+    narrow: Vec<Narrow>,
+    wide: Vec<[u32; 256]>,
+    skips: Vec<Skip<K>>,
+}
+
+/// At most 12 runs of equal entries.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct Narrow {
+    /// The last entry of each run; 255 for those that are not needed.
+    ends: [u8; 16],
+    entries: [u32; RUNS],
+}
+
+/// Everything is decided within one block of addresses.
+#[derive(Clone, Debug)]
+struct Skip<K> {
+    /// The block, less its last `rest` bits.
+    block: K,
+    rest: u32,
+    before: u32,
+    inside: u32,
+    after: u32,
+}
+
+impl<K: Key> Trie<K> {
+    /// The map with these runs: in order, the first starts at 0, values below [`LIMIT`].
+    #[must_use]
+    pub fn new(runs: &[Run]) -> Self {
+        let top_bits = match runs.len() {
+            0..16 => 0,
+            16..1024 => 8,
+            _ => 16,
+        };
+        let mut trie = Self {
+            top_bits,
+            top: vec![0; 1 << top_bits],
+            narrow: Vec::new(),
+            wide: Vec::new(),
+            skips: Vec::new(),
+        };
+        trie.replace(0, runs);
+        trie
+    }
+
+    /// The value of an address.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, key: K) -> u32 {
+        let (mut at, mut rest) = self.start(key);
+        while at >> KIND != 0 {
+            (at, rest) = self.step(key, at, rest);
+        }
+        at
+    }
+
+    /// The values of addresses, worked on side by side so that their memory accesses overlap.
+    #[inline]
+    pub fn get_each<const N: usize>(&self, keys: &[K; N]) -> [u32; N] {
+        let mut state = [(0, 0); N];
+        for (state, key) in state.iter_mut().zip(keys) {
+            *state = self.start(*key);
+        }
+        let mut open = true;
+        while open {
+            open = false;
+            for (state, key) in state.iter_mut().zip(keys) {
+                if state.0 >> KIND != 0 {
+                    *state = self.step(*key, state.0, state.1);
+                    open |= state.0 >> KIND != 0;
+                }
+            }
+        }
+        state.map(|(at, _)| at)
+    }
+
+    #[inline]
+    fn start(&self, key: K) -> (u32, u32) {
+        let rest = K::BITS - self.top_bits;
+        let index: u128 = key.above(rest).into();
+        (self.top[usize::try_from(index).unwrap_or(0)], rest)
+    }
+
+    #[inline]
+    fn step(&self, key: K, at: u32, rest: u32) -> (u32, u32) {
+        let node = (at & (LIMIT - 1)) as usize;
+        match at >> KIND {
+            NARROW => {
+                let (node, byte) = (&self.narrow[node], key.byte(rest - 8));
+                let before: u8 =
+                    node.ends.iter().map(|end| u8::from(usize::from(*end) < byte)).sum();
+                (node.entries[usize::from(before)], rest - 8)
+            }
+            WIDE => (self.wide[node][key.byte(rest - 8)], rest - 8),
+            _ => {
+                let node = &self.skips[node];
+                let next = match key.above(node.rest).cmp(&node.block) {
+                    std::cmp::Ordering::Less => node.before,
+                    std::cmp::Ordering::Equal => node.inside,
+                    std::cmp::Ordering::Greater => node.after,
+                };
+                (next, node.rest)
+            }
+        }
+    }
+
+    /// Bits that are the same within an entry of the first array.
+    #[must_use]
+    pub fn top_bits(&self) -> u32 {
+        self.top_bits
+    }
+
+    /// Replaces what the map says from the start of the `first`-th entry of the first array on, for
+    /// as many entries as the runs reach over; `runs` starts there, and the last one reaches to the
+    /// end of all addresses. What the nodes replaced took is lost until the map is made anew.
+    fn replace(&mut self, first: usize, runs: &[Run]) {
+        let last = self.top.len();
+        self.replace_part(first..last, runs);
+    }
+
+    /// As the map's making, for some entries of the first array; `runs` starts with a run at or
+    /// before the first of these addresses and has all that start within them.
+    pub fn replace_part(&mut self, entries: std::ops::Range<usize>, runs: &[Run]) {
+        let rest = K::BITS - self.top_bits;
+        let mut left = runs;
+        for entry in entries {
+            let base = if rest >= 128 { 0 } else { (entry as u128) << rest };
+            left = &left[current(left, base)..];
+            let (node, used) = self.build(left, base, rest);
+            self.top[entry] = node;
+            left = &left[used..];
+        }
+    }
+
+    /// A node for the addresses from `base` that differ in the last `rest` bits; `runs` starts with
+    /// the run that `base` is in. Also the number of the run that the last address is in.
+    fn build(&mut self, runs: &[Run], base: u128, rest: u32) -> (u32, usize) {
+        let end = base | ones(rest);
+        let used = runs[1..].partition_point(|run| run.0 <= end);
+        let inner = &runs[1..=used];
+        let (Some(first), Some(last)) = (inner.first(), inner.last()) else {
+            return (runs[0].1, 0);
+        };
+        // All that is decided lies between these two addresses.
+        let (low, high) = (first.0, (last.0 - 1).max(first.0));
+        let differ = (u128::BITS - (low ^ high).leading_zeros()).next_multiple_of(8);
+        if differ + 8 < rest {
+            let block = low & !ones(differ);
+            let inside = if low == block { 1 } else { 0 };
+            let (inside, _) = self.build(&runs[inside..], block, differ);
+            let node = Skip {
+                block: K::cut(block).above(differ),
+                rest: differ,
+                before: runs[0].1,
+                inside,
+                after: last.1,
+            };
+            self.skips.push(node);
+            return (tagged(SKIP, self.skips.len()), used);
+        }
+        let mut entries = [0; 256];
+        let mut left = runs;
+        for (entry, index) in entries.iter_mut().zip(0_u128..) {
+            let base = base + (index << (rest - 8));
+            left = &left[current(left, base)..];
+            let (node, used) = self.build(left, base, rest - 8);
+            *entry = node;
+            left = &left[used..];
+        }
+        (self.store(&entries), used)
+    }
+
+    fn store(&mut self, entries: &[u32; 256]) -> u32 {
+        let mut node = Narrow { ends: [u8::MAX; 16], entries: [entries[0]; RUNS] };
+        let mut runs = 0;
+        for (pair, index) in entries.windows(2).zip(0_u8..) {
+            if pair[0] != pair[1] {
+                if runs + 1 == RUNS {
+                    self.wide.push(*entries);
+                    return tagged(WIDE, self.wide.len());
+                }
+                node.ends[runs] = index;
+                runs += 1;
+                node.entries[runs] = pair[1];
+            }
+        }
+        self.narrow.push(node);
+        tagged(NARROW, self.narrow.len())
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.top.capacity() * 4
+            + self.narrow.capacity() * size_of::<Narrow>()
+            + self.wide.capacity() * size_of::<[u32; 256]>()
+            + self.skips.capacity() * size_of::<Skip<K>>()
+    }
+
+    /// Number of nodes, with those that replacements have left behind.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        self.narrow.len() + self.wide.len() + self.skips.len()
+    }
+}
+
+/// The number of the run that an address is in.
+fn current(runs: &[Run], address: u128) -> usize {
+    // Nearly always among the first few.
+    runs[1..].iter().take_while(|run| run.0 <= address).count()
+}
+
+fn ones(bits: u32) -> u128 {
+    u128::MAX.checked_shr(u128::BITS - bits).unwrap_or(0)
+}
+
+/// The entry for the node pushed last. More than 2^30 nodes would not fit any memory.
+fn tagged(kind: u32, len: usize) -> u32 {
+    kind << KIND | u32::try_from(len - 1).unwrap_or(LIMIT - 1).min(LIMIT - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Key, Run, Trie};
+    use proptest::prelude::*;
+
+    fn naive(runs: &[Run], key: u128) -> u32 {
+        runs[runs.partition_point(|run| run.0 <= key) - 1].1
+    }
+
+    /// Looks up addresses at and around all ends, and the very last one.
+    fn agrees<K: Key>(runs: &[Run]) {
+        let trie = Trie::<K>::new(runs);
+        let last = super::ones(K::BITS);
+        let near = runs.iter().flat_map(|run| [run.0.wrapping_sub(1) & last, run.0, run.0 + 1]);
+        for key in near.chain([last, 0]).filter(|key| *key <= last) {
+            assert_eq!(trie.get(K::cut(key)), naive(runs, key), "{key:x} of {runs:x?}");
+            let eight = std::array::from_fn::<_, 8, _>(|n| K::cut(key.wrapping_add(n as u128)));
+            let each = eight.map(|key| naive(runs, key.into()));
+            assert_eq!(trie.get_each(&eight), each);
+        }
+    }
+
+    fn runs(bits: u32) -> impl Strategy<Value = Vec<Run>> {
+        // Clustered starts: prefixes of few values, with tails of few values.
+        let start = (0_u128..4, 0_u32..=16, 0_u128..3, 0_u32..=120).prop_map(
+            move |(high, shift, low, place)| {
+                ((high << (bits - 2))
+                    ^ (high << (bits / 2))
+                    ^ (low << (place % bits))
+                    ^ (1 << shift))
+                    & super::ones(bits)
+            },
+        );
+        prop::collection::btree_map(start, 0_u32..5, 0..60).prop_map(|map| {
+            let mut runs: Vec<Run> = map.into_iter().collect();
+            if runs.first().is_none_or(|run| run.0 != 0) {
+                runs.insert(0, (0, 9));
+            }
+            runs
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn values_are_those_of_the_runs(four in runs(32), six in runs(128)) {
+            agrees::<u32>(&four);
+            agrees::<u128>(&six);
+        }
+    }
+
+    #[test]
+    fn many_runs_take_wide_nodes_and_a_large_first_array() {
+        let runs: Vec<Run> = (0..5000).map(|n| (n * 7, (n % 11) as u32)).collect();
+        agrees::<u32>(&runs);
+        agrees::<u128>(&runs);
+        assert_eq!(Trie::<u32>::new(&runs).top_bits(), 16);
+    }
+
+    #[test]
+    fn a_lone_host_is_one_skip() {
+        let host = 0x2001_0db8_0000_0000_0000_0000_0000_00ff;
+        let trie = Trie::<u128>::new(&[(0, 1), (host, 2), (host + 1, 1)]);
+        assert_eq!((trie.nodes(), trie.skips.len()), (1, 1));
+        assert_eq!([host - 1, host, host + 1].map(|key| trie.get(key)), [1, 2, 1]);
+    }
+}
