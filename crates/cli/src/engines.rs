@@ -1,8 +1,10 @@
 //! Ways to run a chain, by name.
 
+use braid_engine::{Compiled, Options};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
 use braid_ir::interp::Reference;
+use braid_ir::residual::Extent;
 use braid_lang::diag::did_you_mean_help;
 
 use crate::answer::Failure;
@@ -11,7 +13,11 @@ use crate::answer::Failure;
 pub const DEFAULT: &str = "reference";
 
 /// Names of engines, each with what it is.
-const ENGINES: &[(&str, &str)] = &[("reference", "function by function; defines what chains mean")];
+const ENGINES: &[(&str, &str)] = &[
+    ("reference", "function by function; defines what chains mean"),
+    ("sequential", "each function compiled by itself, one after the other"),
+    ("synth", "the chain compiled as one program"),
+];
 
 /// Refuses a name that no engine has.
 pub fn check(name: &str) -> Result<(), Failure> {
@@ -28,12 +34,20 @@ pub fn check(name: &str) -> Result<(), Failure> {
 /// The engine of this name for a chain.
 pub fn make(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
     check(name)?;
-    Ok(Box::new(reference(chain)?))
+    let extent = match name {
+        "sequential" => Extent::Function,
+        "synth" => Extent::Chain,
+        _ => return Ok(Box::new(reference(chain)?)),
+    };
+    let engine = Compiled::new(chain.clone(), extent, Options::default());
+    Ok(Box::new(engine.map_err(refused)?))
 }
 
 /// The reference engine, which `trace` watches.
 pub fn reference(chain: &Chain) -> Result<Reference, Failure> {
-    Reference::new(chain.clone()).map_err(|why| {
-        Failure::inconsistent(format!("the engine refuses a chain that was checked: {why}"))
-    })
+    Reference::new(chain.clone()).map_err(refused)
+}
+
+fn refused(why: String) -> Failure {
+    Failure::inconsistent(format!("the engine refuses a chain that was checked: {why}"))
 }

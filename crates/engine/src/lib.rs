@@ -1,1 +1,166 @@
-//! Compiled engines: run residual programs on packets.
+//! Compiled engines: a chain run by residual programs over tables built for speed.
+//!
+//! [`Compiled`] is two engines in one: with [`Extent::Function`] each function has programs of its
+//! own (`sequential`), with [`Extent::Chain`] programs reach as far as functions can be put together
+//! (`synth`). What programs do not cover (timers, endings of entries, functions under `Priority`,
+//! packets near the hop limit) runs by a plain executor of models over the same state.
+#![deny(unsafe_code)]
+
+mod act;
+mod arith;
+mod control;
+mod due;
+mod group;
+mod instance;
+mod ops;
+mod plain;
+mod report;
+mod tables;
+mod walk;
+
+use braid_ir::chain::{Chain, Control, Node};
+use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
+use braid_ir::graph::Graph;
+use braid_ir::model::Setting;
+use braid_ir::residual::Extent;
+use braid_ir::value::ParamValue;
+use braid_ir::verify::verify;
+use braid_packet::Packet;
+use due::Waiting;
+use instance::Instance;
+use report::Tally;
+pub use walk::Reached;
+
+/// How a compiled engine runs its programs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {}
+
+/// A chain that runs by residual programs.
+pub struct Compiled {
+    /// The chain; values of parameters are those of now.
+    chain: Chain,
+    graph: Graph,
+    workers: u16,
+    /// Functions in the order of their position.
+    nodes: Vec<Instance>,
+    /// The time: the latest that any packet or change had.
+    now: u64,
+    /// Whether a packet has entered yet.
+    started: bool,
+    /// Nothing is due before this time.
+    wake: u64,
+    waiting: Waiting,
+    /// The number of the next held packet.
+    ids: u64,
+    tally: Tally,
+}
+
+impl Compiled {
+    /// An engine for a chain, before its first packet.
+    ///
+    /// # Errors
+    /// When a model does not verify, a parameter's value is not of its type, a timer's period is
+    /// 0, or links or priorities make no sense. (Chains from the language have none of these.)
+    pub fn new(chain: Chain, _extent: Extent, _options: Options) -> Result<Self, String> {
+        for node in &chain.nodes {
+            check(node).map_err(|why| format!("{}: {why}", node.name))?;
+        }
+        let graph = Graph::new(&chain)?;
+        let workers = chain.workers.max(1);
+        let places = (0..).zip(&chain.nodes);
+        let nodes = places.map(|(place, node)| Instance::new(node, place, chain.seed, workers));
+        let nodes = nodes.collect();
+        let tally = Tally::new(&chain);
+        Ok(Self {
+            chain,
+            graph,
+            workers,
+            nodes,
+            now: 0,
+            started: false,
+            wake: u64::MAX,
+            waiting: Waiting::default(),
+            ids: 0,
+            tally,
+        })
+    }
+
+    /// Processes packets that entered at one interface, in order, where they are: as if
+    /// [`Engine::packet`] had each of them, but a packet that leaves stays in its place, and `reached`
+    /// is told where it went. What else leaves (copies, built packets, held ones) goes to `out`.
+    ///
+    /// A packet that is [`Reached::Gone`] leaves whatever bytes it had last, or none.
+    pub fn batch(
+        &mut self,
+        ingress: u16,
+        packets: &mut [Packet],
+        reached: &mut Vec<Reached>,
+        out: &mut dyn Outputs,
+    ) {
+        reached.clear();
+        for packet in packets {
+            reached.push(self.enter(ingress, packet, out));
+        }
+    }
+
+    /// One packet enters and is walked to its end.
+    fn enter(&mut self, ingress: u16, packet: &mut Packet, out: &mut dyn Outputs) -> Reached {
+        self.advance_to(packet.time_ns, out);
+        self.start_timers();
+        self.tally.packets_in += 1;
+        packet.time_ns = self.now;
+        packet.ingress = ingress;
+        self.walk_in(ingress, packet, out)
+    }
+}
+
+impl Engine for Compiled {
+    fn packet(&mut self, ingress: u16, mut packet: Packet, out: &mut dyn Outputs) {
+        if let Reached::Interface(interface) = self.enter(ingress, &mut packet, out) {
+            out.packet(interface, packet);
+        }
+    }
+
+    fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
+        self.advance_to(time_ns, out);
+    }
+
+    fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {
+        self.advance_to(control.time_ns, out);
+        self.change(control)
+    }
+
+    fn counters(&self) -> Counters {
+        self.report_counters()
+    }
+
+    fn state(&self) -> Vec<StateEntry> {
+        self.report_state()
+    }
+}
+
+/// Whether a function can run: its model verifies and its values fit.
+fn check(node: &Node) -> Result<(), String> {
+    let model = &node.model;
+    verify(model).map_err(|errors| {
+        let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        format!("its model does not verify: {}", all.join("; "))
+    })?;
+    if node.params.len() != model.params.len() {
+        return Err(format!("{} values for {} parameters", node.params.len(), model.params.len()));
+    }
+    for (decl, value) in model.params.iter().zip(&node.params) {
+        value.check(&decl.ty).map_err(|why| format!("{}: {why}", decl.name))?;
+    }
+    let period = |setting: Setting| match setting {
+        Setting::Const(value) => value,
+        Setting::Param(param) => match node.params[param.index()] {
+            ParamValue::Scalar(value) => value,
+            _ => 0,
+        },
+    };
+    if model.timers.iter().any(|timer| period(timer.period) == 0) {
+        return Err("a timer's period is 0".to_owned());
+    }
+    Ok(())
+}

@@ -128,7 +128,12 @@ fn counters(left: &Counters, right: &Counters) -> Option<(MismatchKind, String)>
         let text = format!("lost {:?}\nlost {:?}", left.lost, right.lost);
         return Some((MismatchKind::Lost, text));
     }
-    Some((MismatchKind::Counters, format!("{left:?}\n{right:?}")))
+    let mut nodes = left.nodes.iter().zip(&right.nodes).enumerate();
+    let text = match nodes.find(|(_, (a, b))| a != b) {
+        Some((node, (a, b))) => format!("function {node}: {a:?}\nfunction {node}: {b:?}"),
+        None => format!("{left:?}\n{right:?}"),
+    };
+    Some((MismatchKind::Counters, text))
 }
 
 fn state(left: &Trace, right: &Trace) -> Option<Mismatch> {

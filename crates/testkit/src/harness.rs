@@ -1,8 +1,10 @@
 //! From source text to chains and engines: what tests need of the other crates, in one place.
 
+use braid_engine::{Compiled, Options};
 use braid_ir::chain::{Chain, Control};
-use braid_ir::engine::Engine;
+use braid_ir::engine;
 use braid_ir::interp::Reference;
+use braid_ir::residual::Extent;
 use braid_lang::diag::{Diagnostics, Style, render};
 use braid_lang::sema::Env;
 use braid_lang::source::SourceMap;
@@ -129,10 +131,39 @@ pub fn format(source: &str) -> Result<String, String> {
 /// # Panics
 /// When it refuses the chain: chains from the language are never refused.
 #[must_use]
-pub fn reference(chain: &Chain) -> Box<dyn Engine> {
+pub fn reference(chain: &Chain) -> Box<dyn engine::Engine> {
     match Reference::new(chain.clone()) {
         Ok(engine) => Box::new(engine),
         Err(error) => panic!("the reference engine refuses a chain: {error}"),
+    }
+}
+
+/// An engine that is compared with the reference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Engine {
+    /// Its name in messages.
+    pub name: &'static str,
+    extent: Extent,
+    options: Options,
+}
+
+/// All engines that are compared with the reference.
+pub const ENGINES: &[Engine] = &[
+    Engine { name: "sequential", extent: Extent::Function, options: Options {} },
+    Engine { name: "synth", extent: Extent::Chain, options: Options {} },
+];
+
+impl Engine {
+    /// The engine for a chain.
+    ///
+    /// # Panics
+    /// When it refuses the chain: chains from the language are never refused.
+    #[must_use]
+    pub fn make(&self, chain: &Chain) -> Box<dyn engine::Engine> {
+        match Compiled::new(chain.clone(), self.extent, self.options) {
+            Ok(engine) => Box::new(engine),
+            Err(error) => panic!("{} refuses a chain: {error}", self.name),
+        }
     }
 }
 

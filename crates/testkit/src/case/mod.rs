@@ -8,6 +8,6 @@ mod times;
 
 pub use listing::{Case, list};
 pub use outcome::Outcome;
-pub use run::{Difference, check, rows};
+pub use run::{Difference, check, replay, rows};
 pub use script::{Mistake, Script, Step, StepKind};
 pub use times::{parse_time, show_time};

@@ -76,6 +76,28 @@ pub fn check(case: &Case, bless: bool) -> Result<(), Vec<Difference>> {
 /// # Errors
 /// As [`check`], when the case cannot be run.
 pub fn rows(case: &Case) -> Result<Vec<(String, String, u64)>, Difference> {
+    let (chain, _, counters) = played(case)?;
+    let nodes = chain.nodes.iter().zip(&counters.nodes);
+    let of_node = |(node, counters): (&Node, &NodeCounters)| {
+        let model = &node.model;
+        let rows = model.rows.iter().zip(&counters.rows);
+        rows.map(|(row, traffic)| (model.name.clone(), row.label.clone(), traffic.packets))
+            .collect::<Vec<_>>()
+    };
+    Ok(nodes.flat_map(of_node).collect())
+}
+
+/// The chain of a case, and what is done to it, for other engines to repeat.
+///
+/// # Errors
+/// As [`check`], when the case cannot be run.
+pub fn replay(case: &Case) -> Result<(Chain, Vec<Stimulus>), Difference> {
+    let (chain, stimuli, _) = played(case)?;
+    Ok((chain, stimuli))
+}
+
+/// A case as the reference engine plays it: chain, stimuli, counters at the end.
+fn played(case: &Case) -> Result<(Chain, Vec<Stimulus>, Counters), Difference> {
     let path = case.folder.join("case.txt");
     let wrong = |(line, message): (usize, String)| Difference {
         place: format!("{}/case.txt:{line}", case.name),
@@ -89,14 +111,8 @@ pub fn rows(case: &Case) -> Result<Vec<(String, String, u64)>, Difference> {
     for step in &script.steps {
         runner.step(&step.kind).map_err(|message| wrong((step.line, message)))?;
     }
-    let nodes = chain.nodes.iter().zip(&runner.counters.nodes);
-    let of_node = |(node, counters): (&Node, &NodeCounters)| {
-        let model = &node.model;
-        let rows = model.rows.iter().zip(&counters.rows);
-        rows.map(|(row, traffic)| (model.name.clone(), row.label.clone(), traffic.packets))
-            .collect::<Vec<_>>()
-    };
-    Ok(nodes.flat_map(of_node).collect())
+    let (stimuli, counters) = (runner.stimuli, runner.counters);
+    Ok((chain, stimuli, counters))
 }
 
 fn holds(step: &Step, outcomes: &[Outcome]) -> bool {
@@ -138,13 +154,15 @@ struct Runner<'a> {
     counters: Counters,
     /// While a capture is followed.
     follow: Option<Follow>,
+    /// What was done so far.
+    stimuli: Vec<Stimulus>,
 }
 
 impl<'a> Runner<'a> {
     fn new(case: &'a Case, chain: &'a Chain) -> Self {
         let engine = harness::reference(chain);
         let counters = engine.counters();
-        Self { case, chain, engine, counters, follow: None }
+        Self { case, chain, engine, counters, follow: None, stimuli: Vec::new() }
     }
 
     fn step(&mut self, kind: &StepKind) -> Result<Vec<Outcome>, String> {
@@ -203,6 +221,7 @@ impl<'a> Runner<'a> {
 
     fn apply(&mut self, stimulus: &Stimulus, now: u64, number: Option<usize>) -> Vec<Outcome> {
         let mut given = step(self.engine.as_mut(), stimulus);
+        self.stimuli.push(stimulus.clone());
         for output in &mut given {
             if let (Some(follow), Output::Packet(interface, packet)) = (&mut self.follow, output) {
                 follow.leave(packet, *interface);

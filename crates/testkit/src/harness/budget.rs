@@ -14,6 +14,15 @@ pub fn seeds(count: u64) -> Range<u64> {
     start..start.saturating_add(count)
 }
 
+/// Packets of each capture: `most` unless `BRAID_PACKETS` says how many.
+///
+/// # Panics
+/// When the variable is set to something that is no number.
+#[must_use]
+pub fn captured(most: usize) -> usize {
+    number("BRAID_PACKETS").map_or(most, |count| usize::try_from(count).unwrap_or(usize::MAX))
+}
+
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     match text.parse() {

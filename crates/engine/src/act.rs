@@ -1,0 +1,99 @@
+//! What a running program may touch, and what it sends.
+
+use crate::instance::Instance;
+use braid_ir::engine::Outputs;
+use braid_ir::model::{Dest, Model, Ty, ValueId, Word};
+use braid_ir::value::ParamValue;
+use braid_packet::{Layout, Packet};
+
+/// A function at work.
+pub(crate) struct Act<'a> {
+    /// The function.
+    pub(crate) node: u16,
+    /// The worker's shard of its state.
+    pub(crate) shard: usize,
+    /// The time.
+    pub(crate) now: u64,
+    pub(crate) model: &'a Model,
+    /// Values of its parameters now.
+    pub(crate) params: &'a [ParamValue],
+    pub(crate) instance: &'a mut Instance,
+    /// Where events go.
+    pub(crate) out: &'a mut dyn Outputs,
+    /// For what it works.
+    pub(crate) role: Role,
+}
+
+/// For what a program runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// For a packet, which renews the entries that it finds.
+    Packet,
+    /// For a timer.
+    Timer,
+    /// For an entry that ended: new entries are refused.
+    Expire,
+}
+
+/// The packet that a program works on.
+pub(crate) struct Work<'a> {
+    pub(crate) packet: &'a mut Packet,
+    /// Where its headers are.
+    pub(crate) layout: Layout,
+    /// Packets that the program sends, before it is done.
+    pub(crate) emissions: Vec<Emission>,
+}
+
+/// A packet that a program sends.
+pub(crate) struct Emission {
+    pub(crate) dest: Dest,
+    pub(crate) packet: Packet,
+    /// Whether it was built, not copied.
+    pub(crate) created: bool,
+}
+
+/// Values of a running program.
+pub(crate) struct Values<'a> {
+    pub(crate) words: &'a mut [Word],
+    pub(crate) types: &'a [Ty],
+}
+
+impl Values<'_> {
+    pub(crate) fn get(&self, id: ValueId) -> Word {
+        self.words[id.index()]
+    }
+
+    pub(crate) fn truth(&self, id: ValueId) -> bool {
+        self.get(id) != 0
+    }
+
+    pub(crate) fn set(&mut self, id: ValueId, value: Word) {
+        self.words[id.index()] = value;
+    }
+
+    pub(crate) fn set_all(&mut self, ids: &[ValueId], values: &[Word]) {
+        for (id, value) in ids.iter().zip(values) {
+            self.set(*id, *value);
+        }
+    }
+
+    pub(crate) fn ty(&self, id: ValueId) -> Ty {
+        self.types[id.index()]
+    }
+
+    pub(crate) fn width(&self, id: ValueId) -> u16 {
+        self.ty(id).width
+    }
+}
+
+impl Work<'_> {
+    /// Finds the headers anew, after a change.
+    pub(crate) fn parse(&mut self) {
+        self.layout = self.packet.parse();
+    }
+
+    /// The payload, if the capture has all of it.
+    pub(crate) fn payload(&self) -> Option<&[u8]> {
+        (!self.layout.payload_truncated()).then(|| self.packet.payload(&self.layout))
+    }
+}

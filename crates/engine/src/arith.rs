@@ -1,0 +1,76 @@
+//! Arithmetic on values: unsigned integers of 1 to 128 bits.
+
+use braid_ir::engine::Fault;
+use braid_ir::model::{BinOp, CmpOp, Word};
+use braid_ir::show::max_of;
+
+/// The result of a binary operator on operands of this width.
+pub(crate) fn binary(op: BinOp, width: u16, a: Word, b: Word) -> Result<Word, Fault> {
+    let max = max_of(width);
+    // A count of at least the width shifts everything out.
+    let count = u32::try_from(b).ok().filter(|count| *count < u32::from(width));
+    let result = match op {
+        BinOp::AddSat => a.saturating_add(b).min(max),
+        BinOp::MulSat => a.saturating_mul(b).min(max),
+        BinOp::SubSat => a.saturating_sub(b),
+        BinOp::AddWrap => a.wrapping_add(b) & max,
+        BinOp::SubWrap => a.wrapping_sub(b) & max,
+        BinOp::MulWrap => a.wrapping_mul(b) & max,
+        BinOp::Div => return a.checked_div(b).ok_or(Fault::Division),
+        BinOp::Rem => return a.checked_rem(b).ok_or(Fault::Division),
+        BinOp::And => a & b,
+        BinOp::Or => a | b,
+        BinOp::Xor => a ^ b,
+        BinOp::Shl => count.map_or(0, |count| a << count & max),
+        BinOp::Shr => count.map_or(0, |count| a >> count),
+        BinOp::Min => a.min(b),
+        BinOp::Max => a.max(b),
+    };
+    Ok(result)
+}
+
+/// The result of a comparison.
+pub(crate) fn compare(op: CmpOp, a: Word, b: Word) -> bool {
+    match op {
+        CmpOp::Eq => a == b,
+        CmpOp::Ne => a != b,
+        CmpOp::Lt => a < b,
+        CmpOp::Le => a <= b,
+        CmpOp::Gt => a > b,
+        CmpOp::Ge => a >= b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::binary;
+    use braid_ir::engine::Fault;
+    use braid_ir::model::BinOp;
+
+    #[test]
+    fn results_stay_within_the_width() {
+        let cases = [
+            (BinOp::AddSat, 8, 200, 100, 255),
+            (BinOp::MulSat, 128, u128::MAX, 2, u128::MAX),
+            (BinOp::SubSat, 8, 1, 2, 0),
+            (BinOp::AddWrap, 8, 200, 100, 44),
+            (BinOp::SubWrap, 8, 1, 2, 255),
+            (BinOp::MulWrap, 128, u128::MAX, 2, u128::MAX - 1),
+            (BinOp::Shl, 8, 0b1100_0000, 1, 0b1000_0000),
+            (BinOp::Shl, 8, 1, 8, 0),
+            (BinOp::Shl, 128, 1, 1 << 32, 0),
+            (BinOp::Shr, 8, 0x80, 7, 1),
+            (BinOp::Shr, 8, 0x80, 8, 0),
+        ];
+        for (op, width, a, b, expected) in cases {
+            assert_eq!(binary(op, width, a, b), Ok(expected), "{op:?} {a} {b}");
+        }
+    }
+
+    #[test]
+    fn division_by_zero_is_a_fault() {
+        assert_eq!(binary(BinOp::Div, 8, 7, 0), Err(Fault::Division));
+        assert_eq!(binary(BinOp::Rem, 8, 7, 0), Err(Fault::Division));
+        assert_eq!(binary(BinOp::Rem, 8, 7, 4), Ok(3));
+    }
+}

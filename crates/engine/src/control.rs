@@ -1,0 +1,128 @@
+//! Changes of configuration.
+
+use crate::Compiled;
+use crate::instance::quotas;
+use braid_externs::Backend as _;
+use braid_ir::chain::{Change, Control};
+use braid_ir::model::{Model, ParamDecl, ParamId, Setting, Word};
+use braid_ir::value::{Backend, Health, ParamValue};
+
+impl Compiled {
+    /// Applies a change now.
+    pub(crate) fn change(&mut self, control: &Control) -> Result<(), String> {
+        let node = usize::from(control.node);
+        let (Some(instance), Some(config)) =
+            (self.nodes.get_mut(node), self.chain.nodes.get_mut(node))
+        else {
+            return Err(format!("no function number {}", control.node));
+        };
+        let model = instance.model.clone();
+        let param = control.param;
+        let decl = model.params.get(param.index()).ok_or("no such parameter")?;
+        let value = &mut config.params[param.index()];
+        match &control.change {
+            Change::Set(new) => set(&model, decl, param, value, new)?,
+            change => {
+                let counts = instance.counters.rules.get_mut(&param.0);
+                return adjust(decl, value, change, counts.unwrap_or(&mut Vec::new()));
+            }
+        }
+        match &config.params[param.index()] {
+            ParamValue::Rules(set) => {
+                instance.counters.rules.insert(param.0, vec![0; set.rules.len() + 1]);
+            }
+            value @ ParamValue::Pool(_) => {
+                let quotas = quotas(value, instance.shard_count());
+                for (shard, quota) in instance.shards.iter_mut().zip(quotas) {
+                    if let Some(pool) = &mut shard.pools[param.index()] {
+                        pool.set_members(&quota);
+                    }
+                }
+            }
+            _ => {}
+        }
+        // Time-outs and ticks may have changed.
+        instance.tables.reschedule(&config.params);
+        self.note_due(control.node);
+        Ok(())
+    }
+}
+
+/// A new value. Backends keep their numbers.
+fn set(
+    model: &Model,
+    decl: &ParamDecl,
+    param: ParamId,
+    value: &mut ParamValue,
+    new: &ParamValue,
+) -> Result<(), String> {
+    new.check(&decl.ty).map_err(|why| format!("{}: {why}", decl.name))?;
+    let is_period = model.timers.iter().any(|timer| timer.period == Setting::Param(param));
+    if is_period && *new == ParamValue::Scalar(0) {
+        return Err(format!("{} is a timer's period, which cannot be 0", decl.name));
+    }
+    match (value, new) {
+        (ParamValue::Backends(all), ParamValue::Backends(new)) => {
+            all.iter_mut().for_each(|old| old.health = Health::Removed);
+            new.iter().for_each(|one| admit(all, one.clone()));
+        }
+        (value, new) => value.clone_from(new),
+    }
+    Ok(())
+}
+
+/// A change of a part of a value.
+fn adjust(
+    decl: &ParamDecl,
+    value: &mut ParamValue,
+    change: &Change,
+    counts: &mut Vec<u64>,
+) -> Result<(), String> {
+    let name = &decl.name;
+    match (change, value) {
+        (Change::AddRule(at, rule), ParamValue::Rules(set)) => {
+            let at = (*at).min(set.rules.len());
+            set.rules.insert(at, rule.clone());
+            counts.insert(at, 0);
+        }
+        (Change::RemoveRule(at), ParamValue::Rules(set)) => {
+            if *at >= set.rules.len() {
+                return Err(format!("{name} has no rule {at}: it has {}", set.rules.len()));
+            }
+            set.rules.remove(*at);
+            counts.remove(*at);
+        }
+        (Change::BackendUp(first, up), ParamValue::Backends(all)) => {
+            member(all, name, *first)?.health = if *up { Health::Up } else { Health::Down };
+        }
+        (Change::AddBackend(columns), ParamValue::Backends(all)) => {
+            let new = Backend::up(columns.clone());
+            ParamValue::Backends(vec![new.clone()]).check(&decl.ty)?;
+            if member(all, name, new.name()).is_ok() {
+                return Err(format!(
+                    "{name} already has a backend with this value in its first column"
+                ));
+            }
+            admit(all, new);
+        }
+        (Change::RemoveBackend(first), ParamValue::Backends(all)) => {
+            member(all, name, *first)?.health = Health::Removed;
+        }
+        _ => return Err(format!("{name} is not of a type that can change like this")),
+    }
+    Ok(())
+}
+
+/// The backend with this value in its first column, unless it was removed.
+fn member<'a>(all: &'a mut [Backend], param: &str, first: Word) -> Result<&'a mut Backend, String> {
+    let found = all.iter_mut().find(|one| !one.is_removed() && one.name() == first);
+    found.ok_or_else(|| format!("{param} has no backend with this value in its first column"))
+}
+
+/// Takes in a backend: one that was removed has its number again, another one the next number.
+fn admit(all: &mut Vec<Backend>, new: Backend) {
+    match all.iter_mut().find(|one| one.is_removed() && one.name() == new.name()) {
+        Some(old) => *old = new,
+        None => all.push(new),
+    }
+}

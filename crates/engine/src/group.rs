@@ -1,0 +1,131 @@
+//! Functions under `Priority`: they see the same packet, and what they wrote is put together.
+
+use crate::Compiled;
+use crate::plain::{Verdict, Write};
+use crate::walk::{At, GONE, Walk, fits};
+use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT};
+use braid_ir::graph::may_drop;
+use braid_packet::{Field, Packet};
+
+impl Compiled {
+    /// Functions under `Priority` run on the same packet, those that win first. The verdict is that
+    /// of the first one that may drop packets (or did, by a fault), else of the last one.
+    pub(crate) fn run_group(
+        &mut self,
+        members: &[u16],
+        packet: &mut Packet,
+        walk: &mut Walk<'_>,
+    ) -> At {
+        if !fits(walk.hops, members.len()) {
+            self.tally.lose(LOST_HOP_LIMIT);
+            return GONE;
+        }
+        walk.hops += u32::try_from(members.len()).unwrap_or(HOP_LIMIT);
+        let mut outcomes = Vec::with_capacity(members.len());
+        for node in members {
+            self.count_entry(*node, packet);
+            outcomes.push((*node, self.plain_outcome(*node, &mut packet.clone(), walk)));
+        }
+        let logs: Vec<&[Write]> = outcomes.iter().map(|(_, outcome)| &*outcome.writes).collect();
+        merge(packet, &logs);
+        let decides = |node: u16, verdict: &Verdict| {
+            matches!(verdict, Verdict::Fault(_)) || may_drop(&self.nodes[usize::from(node)].model)
+        };
+        let stands = outcomes.iter().position(|(node, outcome)| decides(*node, &outcome.verdict));
+        let stands = stands.unwrap_or(outcomes.len() - 1);
+        let mut verdict = None;
+        for (place, (node, outcome)) in outcomes.into_iter().enumerate() {
+            self.send(node, outcome.emissions, packet.backward, walk);
+            if place == stands {
+                verdict = Some((node, outcome.verdict));
+            }
+        }
+        match verdict {
+            Some((node, verdict)) => self.settle(node, verdict, packet, walk),
+            None => GONE,
+        }
+    }
+}
+
+/// Puts together what functions wrote, those that win first. Where two wrote the same bits, the
+/// winner's stay; its added and removed headers decide the layout, and the others' fields are
+/// written where they still are.
+fn merge(packet: &mut Packet, logs: &[&[Write]]) {
+    let shaper = logs.iter().position(|log| log.iter().any(Write::changes_headers));
+    // What was written to the packet that arrived, those that win last; then the changes of headers,
+    // with what was written to headers that are only there by them.
+    for (place, log) in logs.iter().enumerate().rev() {
+        if (place, shaper) == (0, Some(0)) {
+            log.iter().for_each(|write| write.apply(packet));
+        } else {
+            let arrived = Arrived::default().sort(log);
+            arrived.iter().flatten().for_each(|write| write.apply(packet));
+        }
+    }
+    // Winners that changed no header wrote to the headers that arrived: a loser's header changes
+    // come behind those.
+    if let Some(shaper) = shaper.filter(|place| *place > 0) {
+        let log = logs[shaper];
+        let arrived = Arrived::default().sort(log);
+        let own = log.iter().zip(arrived).filter(|(_, arrived)| arrived.is_none());
+        own.for_each(|(write, _)| write.apply(packet));
+    }
+}
+
+impl Write {
+    fn changes_headers(&self) -> bool {
+        matches!(self, Write::PushVlan(_) | Write::PopVlan)
+    }
+
+    fn apply(&self, packet: &mut Packet) {
+        match self {
+            Write::Field(field, value) => {
+                let layout = packet.parse();
+                packet.set(&layout, *field, *value);
+            }
+            Write::Tag(name, value) => drop(packet.tags.insert(name.clone(), *value)),
+            Write::PushVlan(id) => drop(packet.push_vlan(*id)),
+            Write::PopVlan => drop(packet.pop_vlan()),
+        }
+    }
+}
+
+/// Where the arriving packet's VLAN tags are while a log goes on.
+#[derive(Default)]
+struct Arrived {
+    /// Tags that the log has put in front.
+    added: usize,
+    /// Arriving ones that it has removed.
+    removed: usize,
+}
+
+impl Arrived {
+    /// Each write as one to the packet that arrived; `None` for changes of headers and for writes to
+    /// tags that the log added.
+    fn sort(mut self, log: &[Write]) -> Vec<Option<Write>> {
+        log.iter().map(|write| self.next(write)).collect()
+    }
+
+    fn next(&mut self, write: &Write) -> Option<Write> {
+        match write {
+            Write::PushVlan(_) => self.added += 1,
+            Write::PopVlan if self.added > 0 => self.added -= 1,
+            Write::PopVlan => self.removed += 1,
+            Write::Tag(..) => return Some(write.clone()),
+            Write::Field(field, value) => {
+                let Some((nth, names)) = tag_field(*field) else { return Some(write.clone()) };
+                let nth = nth.checked_sub(self.added)? + self.removed;
+                return Some(Write::Field(*names.get(nth)?, *value));
+            }
+        }
+        None
+    }
+}
+
+/// Of a field of a VLAN tag: which tag from the outermost, and its names in the first and the second.
+fn tag_field(field: Field) -> Option<(usize, [Field; 2])> {
+    use Field::{Vlan2Dei, Vlan2Id, Vlan2Pcp, VlanDei, VlanId, VlanPcp};
+    let names = [[VlanId, Vlan2Id], [VlanPcp, Vlan2Pcp], [VlanDei, Vlan2Dei]];
+    let nth = |names: [Field; 2]| names.iter().position(|name| *name == field);
+    names.into_iter().find_map(|names| Some((nth(names)?, names)))
+}

@@ -1,0 +1,143 @@
+//! An instance of a model in a chain: its state, pools, generators, timers, queues.
+
+use crate::tables::Tables;
+use braid_externs::pool::{Order, Pool, split};
+use braid_externs::{Cache, Rng};
+use braid_ir::chain::Node;
+use braid_ir::engine::NodeCounters;
+use braid_ir::engine::{TableCounters, Traffic};
+use braid_ir::model::{Model, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, Word};
+use braid_ir::value::ParamValue;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// An instance.
+pub(crate) struct Instance {
+    pub(crate) model: Arc<Model>,
+    pub(crate) tables: Tables,
+    /// One, or as many as workers when a table is sharded.
+    pub(crate) shards: Vec<Shard>,
+    /// When each timer is due; `None` before the first packet and past the end of time.
+    pub(crate) timers: Vec<Option<u64>>,
+    /// Packets in each queue.
+    pub(crate) held: Vec<u64>,
+    /// What was counted other than by residual programs.
+    pub(crate) counters: NodeCounters,
+}
+
+/// What each shard of an instance has for itself, beside state.
+pub(crate) struct Shard {
+    /// By parameter.
+    pub(crate) pools: Vec<Option<Pool>>,
+    pub(crate) rng: Rng,
+    pub(crate) caches: HashMap<Option<ParamId>, Cache>,
+}
+
+impl Instance {
+    /// A fresh instance at a position of a chain.
+    pub(crate) fn new(node: &Node, position: u16, seed: u64, workers: u16) -> Self {
+        let model = &node.model;
+        let sharded = model.state.iter().any(|decl| decl.sharded);
+        let count = if sharded { workers } else { 1 };
+        let shard = |number| Shard {
+            pools: pools(node, count, number),
+            rng: Rng::for_instance(seed, position, number),
+            caches: HashMap::new(),
+        };
+        Self {
+            model: model.clone(),
+            tables: Tables::new(model, &node.params, count),
+            shards: (0..count).map(shard).collect(),
+            timers: vec![None; model.timers.len()],
+            held: vec![0; model.queues.len()],
+            counters: fresh_counters(node),
+        }
+    }
+
+    /// The shard of a worker.
+    pub(crate) fn shard(&self, worker: u16) -> usize {
+        usize::from(worker).min(self.shards.len() - 1)
+    }
+
+    pub(crate) fn shard_count(&self) -> u16 {
+        u16::try_from(self.shards.len()).unwrap_or(u16::MAX)
+    }
+
+    pub(crate) fn queue_has_room(&self, params: &[ParamValue], queue: QueueId) -> bool {
+        let capacity = setting64(params, self.model.queues[queue.index()].capacity);
+        self.held[queue.index()] < capacity
+    }
+
+    /// A timer's period, at least 1 ns.
+    pub(crate) fn period(&self, params: &[ParamValue], timer: usize) -> u64 {
+        setting64(params, self.model.timers[timer].period).max(1)
+    }
+
+    /// Counts a packet at a row.
+    pub(crate) fn count_row(&mut self, row: RowId, bytes: u64) {
+        count(&mut self.counters.rows[row.index()], bytes);
+    }
+
+    /// The row `fault`: the last one.
+    pub(crate) fn fault_row(&self) -> RowId {
+        RowId(u32::try_from(self.model.rows.len().saturating_sub(1)).unwrap_or(u32::MAX))
+    }
+}
+
+/// Counts a packet of so many bytes.
+pub(crate) fn count(traffic: &mut Traffic, bytes: u64) {
+    traffic.packets += 1;
+    traffic.bytes += bytes;
+}
+
+/// A setting's value now.
+pub(crate) fn setting(params: &[ParamValue], setting: Setting) -> Word {
+    match setting {
+        Setting::Const(value) => value,
+        Setting::Param(param) => match params[param.index()] {
+            ParamValue::Scalar(value) => value,
+            _ => 0,
+        },
+    }
+}
+
+/// A setting as a time, size or count; what is above 2^64 counts as the largest.
+pub(crate) fn setting64(params: &[ParamValue], of: Setting) -> u64 {
+    u64::try_from(setting(params, of)).unwrap_or(u64::MAX)
+}
+
+/// The members of a pool that each of so many shards has.
+pub(crate) fn quotas(value: &ParamValue, shards: u16) -> Vec<Vec<(Word, Word)>> {
+    let members = match value {
+        ParamValue::Pool(members) => members.intervals(),
+        _ => &[],
+    };
+    split(members, shards)
+}
+
+fn pools(node: &Node, shards: u16, shard: u16) -> Vec<Option<Pool>> {
+    let params = node.model.params.iter().zip(&node.params);
+    let pool = |(decl, value): (&braid_ir::model::ParamDecl, &ParamValue)| {
+        let ParamTy::Pool(_, order) = decl.ty else { return None };
+        let order = match order {
+            PoolOrder::Lowest => Order::Lowest,
+            PoolOrder::Fifo => Order::Fifo,
+            PoolOrder::Random => Order::Random,
+        };
+        Some(Pool::new(order, &quotas(value, shards)[usize::from(shard)]))
+    };
+    params.map(pool).collect()
+}
+
+fn fresh_counters(node: &Node) -> NodeCounters {
+    let rules = (0..).zip(&node.params).filter_map(|(index, value)| match value {
+        ParamValue::Rules(rules) => Some((index, vec![0; rules.rules.len() + 1])),
+        _ => None,
+    });
+    NodeCounters {
+        rows: vec![Traffic::default(); node.model.rows.len()],
+        rules: rules.collect(),
+        tables: vec![TableCounters::default(); node.model.state.len()],
+        ..NodeCounters::default()
+    }
+}

@@ -1,0 +1,323 @@
+//! What operations do that plain programs and residual programs have in common.
+
+use crate::act::{Act, Emission, Values, Work};
+use crate::arith::{binary, compare};
+use braid_externs::{Backend as _, CallCtx, MAX_RESULTS};
+use braid_ir::engine::{Event, EventValue, Fault};
+use braid_ir::model::{Dest, EventArg, EventId, NewPacket, Op, ParamId, SetRef, TagId, Word};
+use braid_ir::value::ParamValue;
+use braid_packet::{Field, build_new};
+
+/// Operations on values and parameters alone; false for others.
+pub(crate) fn pure(params: &[ParamValue], values: &mut Values<'_>, op: &Op) -> Result<bool, Fault> {
+    let (out, value) = match op {
+        Op::Const { out, value } => (out, *value),
+        Op::Param { out, param } => match &params[param.index()] {
+            ParamValue::Scalar(value) => (out, *value),
+            _ => (out, 0),
+        },
+        Op::ListLen { out, param } => (out, list_len(params, *param) as Word),
+        Op::ListGet { out, param, index, column } => {
+            (out, list_get(params, *param, values.get(*index), *column)?)
+        }
+        Op::BackendUp { out, param, index } => {
+            (out, Word::from(backend_up(params, *param, values.get(*index))?))
+        }
+        Op::Bin { out, op, a, b } => {
+            (out, binary(*op, values.width(*out), values.get(*a), values.get(*b))?)
+        }
+        Op::Cmp { out, op, a, b } => {
+            (out, Word::from(compare(*op, values.get(*a), values.get(*b))))
+        }
+        Op::Not { out, a } => (out, !values.get(*a) & values.ty(*out).max()),
+        Op::Resize { out, a } => (out, values.get(*a) & values.ty(*out).max()),
+        Op::Clamp { out, a } => (out, values.get(*a).min(values.ty(*out).max())),
+        Op::Select { out, cond, a, b } => {
+            (out, values.get(if values.truth(*cond) { *a } else { *b }))
+        }
+        Op::InSet { out, a, set } => (out, Word::from(in_set(params, values.get(*a), set))),
+        _ => return Ok(false),
+    };
+    values.set(*out, value);
+    Ok(true)
+}
+
+fn list_len(params: &[ParamValue], param: ParamId) -> usize {
+    match &params[param.index()] {
+        ParamValue::List(rows) => rows.len(),
+        ParamValue::Backends(all) => all.len(),
+        _ => 0,
+    }
+}
+
+fn list_get(
+    params: &[ParamValue],
+    param: ParamId,
+    index: Word,
+    column: u32,
+) -> Result<Word, Fault> {
+    let index = usize::try_from(index).map_err(|_| Fault::Index)?;
+    let row = match &params[param.index()] {
+        ParamValue::List(rows) => rows.get(index),
+        ParamValue::Backends(all) => all.get(index).map(|one| &one.columns),
+        _ => None,
+    };
+    Ok(row.ok_or(Fault::Index)?[column as usize])
+}
+
+fn backend_up(params: &[ParamValue], param: ParamId, index: Word) -> Result<bool, Fault> {
+    let index = usize::try_from(index).map_err(|_| Fault::Index)?;
+    match &params[param.index()] {
+        ParamValue::Backends(all) => Ok(all.get(index).ok_or(Fault::Index)?.is_up()),
+        _ => Err(Fault::Index),
+    }
+}
+
+fn in_set(params: &[ParamValue], value: Word, set: &SetRef) -> bool {
+    match set {
+        SetRef::Const(members) => members.contains(value),
+        SetRef::Param(param) => match &params[param.index()] {
+            ParamValue::Set(members) => members.contains(value),
+            _ => false,
+        },
+        SetRef::List(param, column) => {
+            let column = *column as usize;
+            match &params[param.index()] {
+                ParamValue::List(rows) => rows.iter().any(|row| row[column] == value),
+                ParamValue::Backends(all) => {
+                    all.iter().any(|one| !one.is_removed() && one.columns[column] == value)
+                }
+                _ => false,
+            }
+        }
+    }
+}
+
+impl Act<'_> {
+    /// Operations on what the function has, other than on its state, and on the packet as a whole.
+    pub(crate) fn common(
+        &mut self,
+        work: Option<&mut Work<'_>>,
+        values: &mut Values<'_>,
+        op: &Op,
+    ) -> Result<(), Fault> {
+        if pure(self.params, values, op)? {
+            return Ok(());
+        }
+        match (op, work) {
+            (Op::Load { out, field: Field::PktTime }, _) => {
+                values.set(*out, Word::from(self.now));
+            }
+            (Op::StateLen { out, state }, _) => {
+                let len = self.instance.tables.len(*state, self.shard);
+                values.set(*out, Word::from(len).min(values.ty(*out).max()));
+            }
+            (Op::Emit { event, args }, _) => self.emit(values, *event, args),
+            (Op::Take { .. } | Op::TakeThis { .. } | Op::Release { .. }, _) => {
+                self.pool(values, op);
+            }
+            (Op::Route { found, hop, param, addr }, _) => {
+                let width = values.width(*addr);
+                let next = self.route(*param, width, values.get(*addr));
+                values.set(*found, Word::from(next.is_some()));
+                values.set(*hop, Word::from(next.unwrap_or(0)));
+            }
+            (Op::Extern { outs, name, param, args }, work) => {
+                let list = |id: &_| (values.get(*id), values.width(*id));
+                let args: Args = args.iter().map(list).collect();
+                let results = self.call(work, name, *param, args.as_slice())?;
+                for (out, result) in outs.iter().zip(results) {
+                    values.set(*out, result & values.ty(*out).max());
+                }
+            }
+            (op, Some(work)) => return self.on_packet(work, values, op),
+            (_, None) => return Err(Fault::Truncated),
+        }
+        Ok(())
+    }
+
+    fn on_packet(
+        &mut self,
+        work: &mut Work<'_>,
+        values: &mut Values<'_>,
+        op: &Op,
+    ) -> Result<(), Fault> {
+        match op {
+            Op::Has { out, header } => values.set(*out, Word::from(work.layout.has(*header))),
+            Op::Load { out, field } => {
+                let value = work.packet.get(&work.layout, *field).ok_or(Fault::Truncated)?;
+                values.set(*out, value);
+            }
+            Op::LoadTag { out, tag } => {
+                let name = &*self.model.tags[tag.index()].name;
+                let value = work.packet.tags.get(name).copied().unwrap_or(0);
+                // Another function may have set it by a wider type.
+                values.set(*out, value & self.model.tags[tag.index()].ty.max());
+            }
+            Op::StoreTag { tag, a } => self.store_tag(work, *tag, values.get(*a)),
+            Op::PushVlan { id } => {
+                let id = u16::try_from(values.get(*id)).unwrap_or(u16::MAX);
+                if !work.packet.push_vlan(id) {
+                    return Err(Fault::Truncated);
+                }
+            }
+            Op::PopVlan => {
+                if !work.packet.pop_vlan() {
+                    return Err(Fault::Truncated);
+                }
+            }
+            Op::Patterns { found, number, param } => {
+                let payload = work.payload().ok_or(Fault::Truncated)?;
+                let first = match &self.params[param.index()] {
+                    ParamValue::Patterns(set) => set.lowest_match(payload),
+                    _ => None,
+                };
+                values.set(*found, Word::from(first.is_some()));
+                values.set(*number, Word::from(first.unwrap_or(0)));
+            }
+            Op::Mirror { port } => {
+                let packet = work.packet.clone();
+                work.emissions.push(Emission { dest: *port, packet, created: false });
+            }
+            Op::Create { new, port } => create(work, values, new, *port)?,
+            // The rest is not common to both.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn store_tag(&self, work: &mut Work<'_>, tag: TagId, value: Word) {
+        let name = &*self.model.tags[tag.index()].name;
+        match work.packet.tags.get_mut(name) {
+            Some(old) => *old = value,
+            None => drop(work.packet.tags.insert(name.into(), value)),
+        }
+    }
+
+    fn route(&self, param: ParamId, width: u16, addr: Word) -> Option<u32> {
+        let ParamValue::Routes(table) = &self.params[param.index()] else { return None };
+        match width {
+            32 => table.lookup4(u32::try_from(addr).ok()?),
+            _ => table.lookup6(addr),
+        }
+    }
+
+    fn call(
+        &mut self,
+        work: Option<&mut Work<'_>>,
+        name: &str,
+        param: Option<ParamId>,
+        args: &[(Word, u16)],
+    ) -> Result<[Word; MAX_RESULTS], Fault> {
+        let Some(operator) = braid_externs::lookup(name) else { return Ok([0; MAX_RESULTS]) };
+        let payload: &[u8] = match &work {
+            Some(work) if operator.signature.reads_payload() => {
+                work.payload().ok_or(Fault::Truncated)?
+            }
+            _ => &[],
+        };
+        let list = param.and_then(|param| match &self.params[param.index()] {
+            ParamValue::Backends(all) => Some(all as &dyn braid_externs::Backends),
+            _ => None,
+        });
+        let shard = &mut self.instance.shards[self.shard];
+        let cache = shard.caches.entry(param).or_default();
+        Ok(operator.call(&mut CallCtx {
+            args,
+            payload,
+            backends: list,
+            rng: &mut shard.rng,
+            cache,
+        }))
+    }
+
+    fn pool(&mut self, values: &mut Values<'_>, op: &Op) {
+        let shard = &mut self.instance.shards[self.shard];
+        match op {
+            Op::Take { ok, out, pool } => {
+                let pool = shard.pools[pool.index()].as_mut();
+                let member = pool.and_then(|pool| pool.take(&mut shard.rng));
+                values.set(*ok, Word::from(member.is_some()));
+                values.set(*out, member.unwrap_or(0));
+            }
+            Op::TakeThis { ok, pool, a } => {
+                let pool = shard.pools[pool.index()].as_mut();
+                let done = pool.is_some_and(|pool| pool.take_this(values.get(*a)));
+                values.set(*ok, Word::from(done));
+            }
+            Op::Release { pool, a } => {
+                if let Some(pool) = &mut shard.pools[pool.index()] {
+                    pool.release(values.get(*a));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn emit(&mut self, values: &Values<'_>, event: EventId, args: &[EventArg]) {
+        let decl = &self.model.events[event.index()];
+        let value = |arg: &EventArg| match arg {
+            EventArg::Value(id) => EventValue::Scalar(values.ty(*id).kind, values.get(*id)),
+            EventArg::Str(text) => EventValue::Str(text.clone()),
+            EventArg::Param(param) => EventValue::Str(match &self.params[param.index()] {
+                ParamValue::Str(text) => text.clone(),
+                _ => String::new(),
+            }),
+        };
+        let names = decl.fields.iter().map(|(name, _)| name.clone());
+        self.out.event(Event {
+            time_ns: self.now,
+            node: self.node,
+            name: decl.name.clone(),
+            ancestors: decl.ancestors.clone(),
+            fields: names.zip(args.iter().map(value)).collect(),
+        });
+    }
+}
+
+fn create(
+    work: &mut Work<'_>,
+    values: &Values<'_>,
+    new: &NewPacket,
+    dest: Dest,
+) -> Result<(), Fault> {
+    let fields: Vec<_> = new.fields.iter().map(|(field, id)| (*field, values.get(*id))).collect();
+    let back = dest == Dest::Back;
+    let packet = build_new(work.packet, new.shape, back, &fields, new.payload);
+    let packet = packet.ok_or(Fault::Truncated)?;
+    work.emissions.push(Emission { dest, packet, created: true });
+    Ok(())
+}
+
+/// Arguments of a call: on the stack unless there are many.
+#[derive(Default)]
+struct Args {
+    few: [(Word, u16); 8],
+    many: Vec<(Word, u16)>,
+    len: usize,
+}
+
+impl FromIterator<(Word, u16)> for Args {
+    fn from_iter<I: IntoIterator<Item = (Word, u16)>>(all: I) -> Self {
+        let mut args = Self::default();
+        for arg in all {
+            match args.few.get_mut(args.len) {
+                Some(place) if args.many.is_empty() => *place = arg,
+                _ => {
+                    if args.many.is_empty() {
+                        args.many.extend(args.few);
+                    }
+                    args.many.push(arg);
+                }
+            }
+            args.len += 1;
+        }
+        args
+    }
+}
+
+impl Args {
+    fn as_slice(&self) -> &[(Word, u16)] {
+        if self.many.is_empty() { &self.few[..self.len] } else { &self.many }
+    }
+}

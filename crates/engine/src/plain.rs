@@ -1,0 +1,382 @@
+//! The plain executor: runs a model's programs operation by operation, over the engine's state.
+
+use crate::act::{Act, Emission, Role, Values, Work};
+use braid_ir::engine::{Fault, RESUBMIT_LIMIT, flow_words};
+use braid_ir::model::{
+    Dest, Granularity, Key, Op, ParamId, Program, QueueId, ReasonId, RowId, StateId, Target, Term,
+    Word,
+};
+use braid_ir::rules::RulePacket;
+use braid_ir::value::ParamValue;
+use braid_packet::{Field, FlowKey, Header, Layout, Packet};
+use std::sync::Arc;
+
+/// A change that a program made to the packet.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Write {
+    Field(Field, Word),
+    Tag(Arc<str>, Word),
+    PushVlan(u16),
+    PopVlan,
+}
+
+/// What becomes of a packet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    Output(Vec<Dest>),
+    Drop(RowId, ReasonId),
+    Fault(Fault),
+    Consume,
+    Hold { queue: QueueId, until_ns: u64 },
+}
+
+/// What a function did with a packet.
+pub(crate) struct Outcome {
+    pub(crate) verdict: Verdict,
+    pub(crate) emissions: Vec<Emission>,
+    /// In order.
+    pub(crate) writes: Vec<Write>,
+}
+
+/// How a program ended.
+enum End {
+    Verdict(Verdict),
+    Resubmit,
+    Return,
+}
+
+/// What a program works on.
+enum Subject<'a> {
+    /// A packet, and what it was when it entered.
+    Packet {
+        work: Work<'a>,
+        entry: Packet,
+        entry_layout: Layout,
+        writes: Vec<Write>,
+    },
+    Nothing,
+    /// An entry that ended: its slots and key.
+    Ended(&'a [Word], &'a [Word]),
+}
+
+struct Run<'a, 'b> {
+    act: &'a mut Act<'b>,
+    subject: Subject<'a>,
+}
+
+/// Runs a function's packet program.
+pub(crate) fn on_packet(act: &mut Act<'_>, packet: &mut Packet) -> Outcome {
+    let model = act.model;
+    let (entry, layout) = (packet.clone(), packet.parse());
+    let work = Work { packet, layout, emissions: Vec::new() };
+    let subject = Subject::Packet { work, entry, entry_layout: layout, writes: Vec::new() };
+    let mut run = Run { act, subject };
+    let mut submitted = 0;
+    let verdict = loop {
+        run.act.instance.tables.forget_touched();
+        match run.program(&model.packet) {
+            Ok(End::Verdict(verdict)) => break verdict,
+            Ok(End::Resubmit) if submitted < RESUBMIT_LIMIT => {
+                submitted += 1;
+                run.subject.enter_anew();
+            }
+            Ok(End::Resubmit | End::Return) => break Verdict::Fault(Fault::Resubmit),
+            Err(fault) => break Verdict::Fault(fault),
+        }
+    };
+    if let Verdict::Fault(_) = verdict {
+        let bytes = run.subject.wire_len();
+        run.act.instance.count_row(run.act.instance.fault_row(), bytes);
+    }
+    match run.subject {
+        Subject::Packet { work, writes, .. } => {
+            Outcome { verdict, emissions: work.emissions, writes }
+        }
+        Subject::Nothing | Subject::Ended(..) => {
+            Outcome { verdict, emissions: Vec::new(), writes: Vec::new() }
+        }
+    }
+}
+
+/// Runs a timer's program.
+pub(crate) fn on_timer(act: &mut Act<'_>, program: &Program) {
+    act.instance.tables.forget_touched();
+    in_background(Run { act, subject: Subject::Nothing }, program);
+}
+
+/// Runs the program of an entry that ended, in the shard where it was created.
+pub(crate) fn on_ending(
+    act: &mut Act<'_>,
+    shard: usize,
+    program: &Program,
+    slots: &[Word],
+    key: &[Word],
+) {
+    let mut nested = Act {
+        node: act.node,
+        shard,
+        now: act.now,
+        model: act.model,
+        params: act.params,
+        instance: act.instance,
+        out: act.out,
+        role: Role::Expire,
+    };
+    in_background(Run { act: &mut nested, subject: Subject::Ended(slots, key) }, program);
+}
+
+fn in_background(mut run: Run<'_, '_>, program: &Program) {
+    if run.program(program).is_err() {
+        run.act.instance.counters.background_faults += 1;
+    }
+}
+
+impl Run<'_, '_> {
+    fn program(&mut self, program: &Program) -> Result<End, Fault> {
+        let mut words = vec![0; program.values.len()];
+        let mut values = Values { words: &mut words, types: &program.values };
+        let mut at = 0;
+        loop {
+            let block = &program.blocks[at];
+            for op in &block.ops {
+                self.op(&mut values, op)?;
+            }
+            let next = match &block.term {
+                Term::Jump(target) => target,
+                Term::Branch { cond, yes, no } => {
+                    if values.truth(*cond) {
+                        yes
+                    } else {
+                        no
+                    }
+                }
+                Term::Hold { queue, full, .. }
+                    if !self.act.instance.queue_has_room(self.act.params, *queue) =>
+                {
+                    full
+                }
+                end => return Ok(self.end(&values, end)),
+            };
+            pass(&mut values, program, next);
+            at = next.block.index();
+        }
+    }
+
+    fn end(&self, values: &Values<'_>, term: &Term) -> End {
+        End::Verdict(match term {
+            Term::Output { ports, .. } => Verdict::Output(ports.clone()),
+            Term::Drop { reason, row } => Verdict::Drop(*row, *reason),
+            Term::Consume { .. } => Verdict::Consume,
+            Term::Hold { queue, delay, .. } => {
+                let delay = u64::try_from(values.get(*delay)).unwrap_or(u64::MAX);
+                Verdict::Hold { queue: *queue, until_ns: self.act.now.saturating_add(delay) }
+            }
+            Term::Resubmit { .. } => return End::Resubmit,
+            Term::Return | Term::Jump(_) | Term::Branch { .. } => return End::Return,
+        })
+    }
+
+    fn op(&mut self, values: &mut Values<'_>, op: &Op) -> Result<(), Fault> {
+        match op {
+            Op::LoadEntry { out, field } => {
+                let value = self.entry_field(*field).ok_or(Fault::Truncated)?;
+                values.set(*out, value);
+            }
+            Op::Store { .. } | Op::StoreTag { .. } | Op::PushVlan { .. } | Op::PopVlan => {
+                self.change(values, op)?;
+            }
+            Op::Count { row } => {
+                let bytes = self.subject.wire_len();
+                self.act.instance.count_row(*row, bytes);
+            }
+            Op::Rules { pass, rule, param } => {
+                let (passes, number) = self.rules(*param);
+                values.set(*pass, Word::from(passes));
+                values.set(*rule, Word::from(number));
+            }
+            Op::Expiring { outs } => {
+                if let Subject::Ended(slots, _) = self.subject {
+                    values.set_all(outs, slots);
+                }
+            }
+            Op::ExpiringKey { outs } => {
+                if let Subject::Ended(_, key) = self.subject {
+                    values.set_all(outs, key);
+                }
+            }
+            Op::StateExists { .. }
+            | Op::StateGet { .. }
+            | Op::StateSet { .. }
+            | Op::StatePut { .. }
+            | Op::StateDelete { .. } => self.state(values, op)?,
+            op => self.act.common(self.subject.work(), values, op)?,
+        }
+        Ok(())
+    }
+
+    fn state(&mut self, values: &mut Values<'_>, op: &Op) -> Result<(), Fault> {
+        match op {
+            Op::StateExists { out, state, key } => {
+                let key = self.key(values, *state, key)?;
+                let found = self.act.exists(*state, &key);
+                values.set(*out, Word::from(found));
+            }
+            Op::StateGet { outs, state, key } => {
+                let key = self.key(values, *state, key)?;
+                let slots = self.act.get(*state, &key)?;
+                values.set_all(outs, &slots);
+            }
+            Op::StateSet { ok, state, key, values: slots } => {
+                let key = self.key(values, *state, key)?;
+                let slots: Vec<_> = slots.iter().map(|slot| values.get(*slot)).collect();
+                let done = self.act.assign(*state, &key, &slots);
+                values.set(*ok, Word::from(done));
+            }
+            Op::StatePut { ok, state, key, slot, value } => {
+                let key = self.key(values, *state, key)?;
+                let done = self.act.put(*state, &key, *slot, values.get(*value))?;
+                values.set(*ok, Word::from(done));
+            }
+            Op::StateDelete { state, key } => {
+                let key = self.key(values, *state, key)?;
+                self.act.delete(*state, &key);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Operations that change the packet, written down.
+    fn change(&mut self, values: &mut Values<'_>, op: &Op) -> Result<(), Fault> {
+        let Subject::Packet { work, writes, .. } = &mut self.subject else {
+            return Err(Fault::Truncated);
+        };
+        match op {
+            Op::Store { field, a } => {
+                writes.push(Write::Field(*field, values.get(*a)));
+                let done = work.packet.set(&work.layout, *field, values.get(*a));
+                work.parse();
+                return if done { Ok(()) } else { Err(Fault::Truncated) };
+            }
+            Op::StoreTag { tag, a } => {
+                let name = self.act.model.tags[tag.index()].name.as_str();
+                writes.push(Write::Tag(name.into(), values.get(*a)));
+            }
+            Op::PushVlan { id } => {
+                let id = u16::try_from(values.get(*id)).unwrap_or(u16::MAX);
+                writes.push(Write::PushVlan(id));
+            }
+            Op::PopVlan => writes.push(Write::PopVlan),
+            _ => {}
+        }
+        let done = self.act.common(Some(work), values, op);
+        work.parse();
+        done
+    }
+
+    fn entry_field(&self, field: Field) -> Option<Word> {
+        match &self.subject {
+            _ if field == Field::PktTime => Some(Word::from(self.act.now)),
+            Subject::Packet { entry, entry_layout, .. } => entry.get(entry_layout, field),
+            Subject::Nothing | Subject::Ended(..) => None,
+        }
+    }
+
+    /// Whether the packet passes a rule set, and the number of the rule; counts the rule.
+    fn rules(&mut self, param: ParamId) -> (bool, u32) {
+        let ParamValue::Rules(set) = &self.act.params[param.index()] else { return (false, 0) };
+        let packet = match &self.subject {
+            Subject::Packet { work, .. } => rule_packet(work.packet, &work.layout),
+            Subject::Nothing | Subject::Ended(..) => None,
+        };
+        let Some(packet) = packet else {
+            return (false, u32::try_from(set.rules.len()).unwrap_or(u32::MAX));
+        };
+        let (pass, number) = set.decide(&packet);
+        let counts = self.act.instance.counters.rules.get_mut(&param.0);
+        if let Some(count) = counts.and_then(|counts| counts.get_mut(number as usize)) {
+            *count += 1;
+        }
+        (pass, number)
+    }
+
+    /// The words of a key.
+    fn key(&self, values: &Values<'_>, state: StateId, key: &Key) -> Result<Vec<Word>, Fault> {
+        if let Key::Explicit(parts) = key {
+            return Ok(parts.iter().map(|part| values.get(*part)).collect());
+        }
+        match &self.act.model.state[state.index()].granularity {
+            Granularity::Global | Granularity::Key(_) => Ok(Vec::new()),
+            Granularity::Fields(fields) => {
+                let parts = fields.iter().map(|field| self.entry_field(*field));
+                parts.collect::<Option<_>>().ok_or(Fault::Truncated)
+            }
+            Granularity::Flow => Ok(flow_words(self.flow(key)?).to_vec()),
+            Granularity::Biflow => Ok(flow_words(self.flow(key)?.bidirectional()).to_vec()),
+        }
+    }
+
+    /// The flow that an implicit key means.
+    fn flow(&self, key: &Key) -> Result<FlowKey, Fault> {
+        let Subject::Packet { entry, entry_layout, .. } = &self.subject else {
+            return Err(Fault::NoEntry);
+        };
+        let flow = match key {
+            Key::Quoted | Key::Reversed(true) => entry.quoted_flow_key(entry_layout),
+            Key::Entry | Key::Reversed(false) | Key::Explicit(_) => entry.flow_key(entry_layout),
+        };
+        let flow = flow.ok_or(Fault::Truncated)?;
+        Ok(if matches!(key, Key::Reversed(_)) { flow.reversed() } else { flow })
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// `resubmit`: the packet as it is now enters.
+    fn enter_anew(&mut self) {
+        if let Subject::Packet { work, entry, entry_layout, .. } = self {
+            work.parse();
+            entry.clone_from(work.packet);
+            *entry_layout = work.layout;
+        }
+    }
+
+    fn work(&mut self) -> Option<&mut Work<'a>> {
+        match self {
+            Subject::Packet { work, .. } => Some(work),
+            Subject::Nothing | Subject::Ended(..) => None,
+        }
+    }
+
+    fn wire_len(&self) -> u64 {
+        match self {
+            Subject::Packet { work, .. } => work.packet.wire_len.into(),
+            Subject::Nothing | Subject::Ended(..) => 0,
+        }
+    }
+}
+
+/// Gives a block its parameters.
+fn pass(values: &mut Values<'_>, program: &Program, target: &Target) {
+    let args: Vec<Word> = target.args.iter().map(|arg| values.get(*arg)).collect();
+    values.set_all(&program.blocks[target.block.index()].params, &args);
+}
+
+/// What rules look at; `None` for packets that are not IP.
+fn rule_packet(packet: &Packet, layout: &Layout) -> Option<RulePacket> {
+    let word = |field| packet.get(layout, field);
+    let byte = |field| word(field).and_then(|value| u8::try_from(value).ok());
+    let port = |field| word(field).and_then(|value| u16::try_from(value).ok());
+    let (kind, code) = match layout.has(Header::Icmp6) {
+        true => (Field::Icmp6Type, Field::Icmp6Code),
+        false => (Field::IcmpType, Field::IcmpCode),
+    };
+    Some(RulePacket {
+        version: byte(Field::InetVersion)?,
+        src: word(Field::InetSrc)?,
+        dst: word(Field::InetDst)?,
+        proto: byte(Field::InetProto)?,
+        ports: port(Field::L4Sport).zip(port(Field::L4Dport)),
+        tcp_flags: byte(Field::TcpFlags),
+        icmp: byte(kind).zip(byte(code)),
+    })
+}

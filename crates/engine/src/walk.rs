@@ -1,0 +1,241 @@
+//! A packet's walk: from function to function along the links, each walk to its end before the
+//! next begins.
+
+use crate::Compiled;
+use crate::act::{Act, Emission, Role};
+use crate::due::Held;
+use crate::instance::count;
+use crate::plain::{self, Outcome, Verdict};
+use braid_ir::chain::{Malformed, Sink};
+use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs, malformed_loss, worker};
+use braid_ir::graph::port;
+use braid_ir::model::{Dest, RIGHT};
+use braid_ir::residual::Point;
+use braid_packet::Packet;
+
+/// Where a packet is when its walk is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reached {
+    /// It leaves by this interface.
+    Interface(u16),
+    /// It was dropped, consumed or lost, or waits in a queue.
+    Gone,
+}
+
+/// What a packet that entered, its copies and its answers have in common.
+pub(crate) struct Walk<'a> {
+    /// Visits of functions so far.
+    pub(crate) hops: u32,
+    /// The worker that the packet belongs to.
+    pub(crate) worker: u16,
+    pub(crate) out: &'a mut dyn Outputs,
+}
+
+/// Where a packet is.
+pub(crate) enum At {
+    /// Behind a link, if there is one.
+    Sink(Option<Sink>),
+    /// In front of a function.
+    Point(Point),
+    /// At the end of its walk.
+    End(Reached),
+}
+
+pub(crate) const GONE: At = At::End(Reached::Gone);
+
+impl Compiled {
+    /// A packet that has entered is walked to its end.
+    pub(crate) fn walk_in(
+        &mut self,
+        ingress: u16,
+        packet: &mut Packet,
+        out: &mut dyn Outputs,
+    ) -> Reached {
+        let worker = worker(packet, self.workers);
+        let mut walk = Walk { hops: 0, worker, out };
+        if self.chain.malformed == Malformed::Drop
+            && let Some(reason) = malformed_loss(packet, Malformed::Drop)
+        {
+            self.tally.lose(reason);
+            return Reached::Gone;
+        }
+        let entry = self.graph.entry(ingress);
+        self.travel(At::Sink(entry), packet, &mut walk)
+    }
+
+    /// A packet goes on until it leaves or is gone.
+    pub(crate) fn travel(
+        &mut self,
+        mut at: At,
+        packet: &mut Packet,
+        walk: &mut Walk<'_>,
+    ) -> Reached {
+        loop {
+            at = match at {
+                At::End(reached) => return reached,
+                At::Sink(None) => {
+                    self.tally.lose(LOST_UNLINKED);
+                    GONE
+                }
+                At::Sink(Some(Sink::Interface(interface))) => {
+                    self.tally.leave(interface);
+                    At::End(Reached::Interface(interface))
+                }
+                At::Sink(Some(Sink::Port(node, port))) => {
+                    At::Point(Point { node, backward: port == RIGHT, held: false })
+                }
+                At::Point(point) => self.visit(point, packet, walk),
+            }
+        }
+    }
+
+    /// A packet enters a function, or several side by side.
+    fn visit(&mut self, point: Point, packet: &mut Packet, walk: &mut Walk<'_>) -> At {
+        packet.backward = point.backward;
+        packet.held = point.held;
+        match self.graph.group(point.node) {
+            [node] => {
+                let node = *node;
+                self.run_plain(node, packet, walk)
+            }
+            members => {
+                let members = members.to_vec();
+                self.run_group(&members, packet, walk)
+            }
+        }
+    }
+
+    /// One function runs on a packet by the plain executor.
+    pub(crate) fn run_plain(&mut self, node: u16, packet: &mut Packet, walk: &mut Walk<'_>) -> At {
+        if !fits(walk.hops, 1) {
+            self.tally.lose(LOST_HOP_LIMIT);
+            return GONE;
+        }
+        walk.hops += 1;
+        self.count_entry(node, packet);
+        let outcome = self.plain_outcome(node, packet, walk);
+        self.send(node, outcome.emissions, packet.backward, walk);
+        self.settle(node, outcome.verdict, packet, walk)
+    }
+
+    /// Counts a packet that enters a function, unless it comes from a queue of it.
+    pub(crate) fn count_entry(&mut self, node: u16, packet: &Packet) {
+        let counters = &mut self.nodes[usize::from(node)].counters;
+        match (packet.held, packet.backward) {
+            (true, _) => {}
+            (false, true) => count(&mut counters.backward, packet.wire_len.into()),
+            (false, false) => count(&mut counters.forward, packet.wire_len.into()),
+        }
+    }
+
+    pub(crate) fn plain_outcome(
+        &mut self,
+        node: u16,
+        packet: &mut Packet,
+        walk: &mut Walk<'_>,
+    ) -> Outcome {
+        let shard = self.nodes[usize::from(node)].shard(walk.worker);
+        let model = self.nodes[usize::from(node)].model.clone();
+        let mut act = Act {
+            node,
+            shard,
+            now: self.now,
+            model: &model,
+            params: &self.chain.nodes[usize::from(node)].params,
+            instance: &mut self.nodes[usize::from(node)],
+            out: walk.out,
+            role: Role::Packet,
+        };
+        let outcome = plain::on_packet(&mut act, packet);
+        self.note_due(node);
+        outcome
+    }
+
+    /// Packets that a function sent before it was done with the current one go their ways.
+    pub(crate) fn send(
+        &mut self,
+        node: u16,
+        emissions: Vec<Emission>,
+        backward: bool,
+        walk: &mut Walk<'_>,
+    ) {
+        for Emission { dest, mut packet, created } in emissions {
+            if created {
+                self.tally.created += 1;
+            } else {
+                self.tally.copied += 1;
+            }
+            self.deliver(node, dest, &mut packet, backward, walk);
+        }
+    }
+
+    /// A copy or a new packet goes its way from a function.
+    fn deliver(
+        &mut self,
+        node: u16,
+        dest: Dest,
+        packet: &mut Packet,
+        backward: bool,
+        walk: &mut Walk<'_>,
+    ) {
+        let sink = self.graph.next(node, port(dest, backward));
+        if let Reached::Interface(interface) = self.travel(At::Sink(sink), packet, walk) {
+            walk.out.packet(interface, std::mem::replace(packet, nothing()));
+        }
+    }
+
+    /// A packet leaves a function by some ports: copies for all but the last.
+    pub(crate) fn output(
+        &mut self,
+        node: u16,
+        ports: &[Dest],
+        packet: &mut Packet,
+        walk: &mut Walk<'_>,
+    ) -> At {
+        let backward = packet.backward;
+        let Some((last, others)) = ports.split_last() else { return GONE };
+        for dest in others {
+            self.tally.copied += 1;
+            self.deliver(node, *dest, &mut packet.clone(), backward, walk);
+        }
+        At::Sink(self.graph.next(node, port(*last, backward)))
+    }
+
+    /// What becomes of the packet when a function is done with it.
+    pub(crate) fn settle(
+        &mut self,
+        node: u16,
+        verdict: Verdict,
+        packet: &mut Packet,
+        walk: &mut Walk<'_>,
+    ) -> At {
+        match verdict {
+            Verdict::Output(ports) => return self.output(node, &ports, packet, walk),
+            Verdict::Drop(row, reason) => {
+                let reason = &self.nodes[usize::from(node)].model.reasons[reason.index()];
+                self.tally.count_drop(node, row, reason);
+            }
+            Verdict::Fault(fault) => {
+                let row = self.nodes[usize::from(node)].fault_row();
+                self.tally.count_drop(node, row, fault.reason());
+            }
+            Verdict::Consume => self.tally.consumed += 1,
+            Verdict::Hold { queue, until_ns } => {
+                let packet = std::mem::replace(packet, nothing());
+                let held = Held { packet, hops: walk.hops, worker: walk.worker };
+                self.hold(node, queue, until_ns, held);
+            }
+        }
+        GONE
+    }
+}
+
+/// Whether so many more visits stay within the limit.
+pub(crate) fn fits(hops: u32, visits: usize) -> bool {
+    u32::try_from(visits).is_ok_and(|visits| hops.saturating_add(visits) <= HOP_LIMIT)
+}
+
+/// What stands where a packet was that has gone elsewhere.
+fn nothing() -> Packet {
+    Packet::new(braid_packet::Link::RawIp, 0, Vec::new())
+}

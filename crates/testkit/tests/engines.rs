@@ -1,0 +1,124 @@
+//! All engines do what the reference engine does: bytes, outcomes, counters, events, state.
+
+use braid_ir::chain::Chain;
+use braid_runtime::split::Splitter;
+use braid_testkit::case::{list, replay};
+use braid_testkit::compare::compare;
+use braid_testkit::generate::program::program;
+use braid_testkit::generate::traffic::stimuli;
+use braid_testkit::harness::{self, ENGINES, Form, budget};
+use braid_testkit::record::Stimulus;
+use std::path::{Path, PathBuf};
+
+/// Stimuli for each generated chain, and for each chain of library functions.
+const STIMULI: usize = 150;
+const LIBRARY_STIMULI: usize = 800;
+
+/// Compares all engines with the reference; how they differ.
+fn differences(what: &str, chain: &Chain, stimuli: &[Stimulus]) -> Vec<String> {
+    let mut all = Vec::new();
+    for engine in ENGINES {
+        let make = |chain: &Chain| engine.make(chain);
+        if let Err(report) = compare(chain, &harness::reference, &make, stimuli) {
+            all.push(format!("{what}: reference and {}: {report}", engine.name));
+        }
+    }
+    all
+}
+
+fn folder(below: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(below)
+}
+
+#[test]
+fn engines_are_equal_on_generated_chains() {
+    for seed in budget::seeds(300) {
+        let program = program(seed);
+        let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
+        let chain = chain.unwrap_or_else(|errors| panic!("{program}\n{errors}"));
+        let stimuli = stimuli(&chain, seed, STIMULI);
+        let wrong = differences(&format!("seed {seed}"), &chain, &stimuli);
+        assert!(wrong.is_empty(), "{}\n{program}", wrong.join("\n"));
+    }
+}
+
+#[test]
+fn engines_are_equal_on_chains_of_library_functions() {
+    for (name, chain) in harness::library_chains().expect("chains compile") {
+        for seed in budget::seeds(3) {
+            let stimuli = stimuli(&chain, seed, LIBRARY_STIMULI);
+            let wrong = differences(&format!("{name}, seed {seed}"), &chain, &stimuli);
+            assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn engines_are_equal_on_all_cases() {
+    let wanted = std::env::var("CASE").unwrap_or_default();
+    let mut wrong = Vec::new();
+    for case in list(&folder("crates")).expect("folders of cases") {
+        if case.name.contains(&wanted) {
+            let (chain, stimuli) = replay(&case).unwrap_or_else(|error| panic!("{error}"));
+            wrong.extend(differences(&case.name, &chain, &stimuli));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Files in a folder, and in its folders, whose names have one of these endings before `.gz`.
+fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() {
+            found.extend(files(&path, endings));
+        } else if endings.iter().any(|ending| name.trim_end_matches(".gz").ends_with(ending)) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// A capture's packets where they enter a chain; those that belong nowhere at the first interface.
+fn entering(chain: &Chain, capture: &Path, most: usize) -> Vec<Stimulus> {
+    let splitter = Splitter::new(chain);
+    let packets = harness::read_capture(capture).unwrap_or_default().into_iter().take(most);
+    let enter = |packet: braid_packet::Packet| {
+        let ingress = splitter.ingress(&packet, &packet.parse()).unwrap_or(0);
+        Stimulus::Packet(ingress, packet)
+    };
+    packets.map(enter).collect()
+}
+
+#[test]
+fn engines_are_equal_on_examples() {
+    let capture = folder("examples/captures/domain-client.pcap.gz");
+    for path in files(&folder("examples"), &[".braid"]) {
+        let chain = harness::compile_file(&path, Form::AsWritten);
+        let chain = chain.unwrap_or_else(|errors| panic!("{errors}"));
+        let mut stimuli = entering(&chain, &capture, usize::MAX);
+        assert!(stimuli.len() > 100);
+        stimuli.push(Stimulus::Advance(u64::MAX));
+        let wrong = differences(&path.display().to_string(), &chain, &stimuli);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
+/// Captures below the folder that `BRAID_DATA` names, if it names one.
+#[test]
+fn engines_are_equal_on_captures() {
+    let Some(data) = std::env::var_os("BRAID_DATA") else { return };
+    let chains = harness::library_chains().expect("chains compile");
+    let most = budget::captured(2_000);
+    for path in files(Path::new(&data), &[".pcap", ".pcapng", ".cap"]) {
+        for (name, chain) in &chains {
+            let stimuli = entering(chain, &path, most);
+            let what = format!("{name}, {}", path.display());
+            let wrong = differences(&what, chain, &stimuli);
+            assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        }
+    }
+}
