@@ -1,0 +1,272 @@
+//! From the hash of a key to the entries that may have it: linear hashing over cache lines.
+//!
+//! A line has twelve entries: an 8-bit tag of the hash and the place of each. All tags of a line are
+//! compared at once. The index grows by one line at a time (Litwin: Linear hashing, VLDB '80): the
+//! next line in turn is split in two, so that no insertion takes long. What does not fit in a line
+//! goes to lines chained to it.
+
+use crate::words::{LINE, Words};
+
+/// Entries in a line.
+const WAYS: u32 = 12;
+/// Entries per line on average before the index grows.
+const FILL: usize = 8;
+/// A byte of one in each of eight.
+const ONES: u64 = u64::MAX / 255;
+const HIGHS: u64 = ONES << 7;
+
+/// Words of a line: tags of the first eight entries; tags of the other four and above them the link
+/// to the next line of the chain (0: none, else its number in `chained` plus 1); places, two a word.
+type Line = [u64; LINE];
+
+/// The index. Empty ways have tag 0.
+#[derive(Debug)]
+pub(crate) struct Index {
+    lines: Words,
+    /// Lines in `lines`.
+    count: usize,
+    /// The largest power of two up to `count`.
+    base: usize,
+    /// Entries.
+    len: usize,
+    chained: Vec<Line>,
+    /// Unused ones of those.
+    spare: Vec<u32>,
+    /// What a split moves.
+    moved: Vec<u32>,
+}
+
+/// A line: the first of a chain or a chained one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    First(usize),
+    Chained(usize),
+}
+
+impl Index {
+    pub(crate) fn new() -> Self {
+        let mut lines = Words::default();
+        lines.grow(LINE);
+        let (chained, spare, moved) = (Vec::new(), Vec::new(), Vec::new());
+        Self { lines, count: 1, base: 1, len: 0, chained, spare, moved }
+    }
+
+    /// The first place with this hash's tag, in the lines for this hash, that `is` accepts.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut line = self.lines.line(self.home(hash));
+        loop {
+            let mut hits = ways_with(line, tag(hash));
+            while hits != 0 {
+                let place = place_in(line, way(hits));
+                if is(place) {
+                    return Some(place);
+                }
+                hits &= hits - 1;
+            }
+            line = self.chained.get(link(line).checked_sub(1)?)?;
+        }
+    }
+
+    /// Reads the line of a hash, so that it is near when it is needed. The result means nothing.
+    #[inline]
+    pub(crate) fn touch(&self, hash: u64) -> u64 {
+        self.lines.line(self.home(hash))[0]
+    }
+
+    /// The place that [`Index::find`] would look at first, if any.
+    #[inline]
+    pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
+        let line = self.lines.line(self.home(hash));
+        let hits = ways_with(line, tag(hash));
+        (hits != 0).then(|| place_in(line, way(hits)))
+    }
+
+    /// Adds a place. `rehash` gives the hash of any place that is in.
+    pub(crate) fn insert(&mut self, hash: u64, place: u32, rehash: impl Fn(u32) -> u64) {
+        if self.len >= self.count * FILL {
+            self.split(rehash);
+        }
+        self.put(hash, place);
+        self.len += 1;
+    }
+
+    /// Removes a place that was added under this hash.
+    pub(crate) fn remove(&mut self, hash: u64, place: u32) {
+        let mut at = At::First(self.home(hash));
+        let mut hole = None;
+        let mut before = None;
+        loop {
+            let line = self.line(at);
+            hole = hole.or_else(|| way_of(line, hash, place).map(|way| (at, way)));
+            let Some(next) = link(line).checked_sub(1) else { break };
+            before = Some(at);
+            at = At::Chained(next);
+        }
+        let Some((hole, empty)) = hole else { return };
+        self.len -= 1;
+        // The last line of the chain gives one of its entries, so that chains stay short.
+        let last = self.line(at);
+        let full = !ways_with(last, 0) & ALL_WAYS;
+        if at == hole || full == 0 {
+            set_way(self.line_mut(hole), empty, 0, 0);
+        } else {
+            let from = way(full);
+            let (tag, place) = (tag_in(last, from), place_in(last, from));
+            set_way(self.line_mut(at), from, 0, 0);
+            set_way(self.line_mut(hole), empty, tag, place);
+        }
+        if let (Some(before), At::Chained(number)) = (before, at)
+            && !ways_with(self.line(at), 0) & ALL_WAYS == 0
+        {
+            set_link(self.line_mut(before), 0);
+            self.spare.push(number as u32);
+        }
+    }
+
+    #[inline]
+    fn home(&self, hash: u64) -> usize {
+        let line = hash as usize & (2 * self.base - 1);
+        if line < self.count { line } else { line - self.base }
+    }
+
+    fn line(&self, at: At) -> &Line {
+        match at {
+            At::First(line) => self.lines.line(line),
+            At::Chained(line) => &self.chained[line],
+        }
+    }
+
+    fn line_mut(&mut self, at: At) -> &mut Line {
+        match at {
+            At::First(line) => self.lines.line_mut(line),
+            At::Chained(line) => &mut self.chained[line],
+        }
+    }
+
+    fn put(&mut self, hash: u64, place: u32) {
+        let mut at = At::First(self.home(hash));
+        loop {
+            let line = self.line_mut(at);
+            let free = ways_with(line, 0);
+            if free != 0 {
+                set_way(line, way(free), tag(hash), place);
+                return;
+            }
+            at = match link(line) {
+                0 => self.chain(at),
+                next => At::Chained(next - 1),
+            };
+        }
+    }
+
+    /// Chains a line to another.
+    fn chain(&mut self, to: At) -> At {
+        let number = match self.spare.pop() {
+            Some(number) => number as usize,
+            None => {
+                self.chained.push([0; LINE]);
+                self.chained.len() - 1
+            }
+        };
+        self.chained[number] = [0; LINE];
+        set_link(self.line_mut(to), number + 1);
+        At::Chained(number)
+    }
+
+    /// Adds a line: it gets its part of the entries of the line whose turn it is.
+    fn split(&mut self, rehash: impl Fn(u32) -> u64) {
+        let mut at = At::First(self.count - self.base);
+        let mut moved = std::mem::take(&mut self.moved);
+        loop {
+            let line = std::mem::replace(self.line_mut(at), [0; LINE]);
+            let mut full = !ways_with(&line, 0) & ALL_WAYS;
+            while full != 0 {
+                moved.push(place_in(&line, way(full)));
+                full &= full - 1;
+            }
+            if let At::Chained(number) = at {
+                self.spare.push(number as u32);
+            }
+            match link(&line) {
+                0 => break,
+                next => at = At::Chained(next - 1),
+            }
+        }
+        self.lines.grow(LINE);
+        self.count += 1;
+        if self.count == 2 * self.base {
+            self.base = self.count;
+        }
+        for place in moved.drain(..) {
+            self.put(rehash(place), place);
+        }
+        self.moved = moved;
+    }
+}
+
+/// The high bit of each of a line's twelve tags.
+const ALL_WAYS: u128 = (HIGHS as u128) | ((HIGHS & u32::MAX as u64) as u128) << 64;
+
+/// The tag of a hash: 1 to 255.
+#[inline]
+fn tag(hash: u64) -> u8 {
+    ((hash >> 56) as u8).max(1)
+}
+
+/// Where a line has this tag: the high bit of each byte, tags from the lowest byte up.
+#[inline]
+fn ways_with(line: &Line, tag: u8) -> u128 {
+    let same = u64::from(tag) * ONES;
+    let zeros = |word: u64| {
+        let low = word & !HIGHS;
+        // No byte carries into the next: each sum is below 256.
+        !(low.wrapping_add(!HIGHS) | word) & HIGHS
+    };
+    let (first, second) = (zeros(line[0] ^ same), zeros(line[1] ^ same));
+    (u128::from(first) | u128::from(second) << 64) & ALL_WAYS
+}
+
+/// The way of the lowest of these bits.
+#[inline]
+fn way(hits: u128) -> u32 {
+    hits.trailing_zeros() / 8
+}
+
+#[inline]
+fn place_in(line: &Line, way: u32) -> u32 {
+    let word = line[2 + way as usize % WAYS as usize / 2];
+    (word >> (way % 2 * 32)) as u32
+}
+
+fn tag_in(line: &Line, way: u32) -> u8 {
+    (line[way as usize / 8 % 2] >> (way % 8 * 8)) as u8
+}
+
+fn set_way(line: &mut Line, way: u32, tag: u8, place: u32) {
+    let (tags, shift) = (&mut line[way as usize / 8 % 2], way % 8 * 8);
+    *tags = *tags & !(0xff << shift) | u64::from(tag) << shift;
+    let (places, shift) = (&mut line[2 + way as usize % WAYS as usize / 2], way % 2 * 32);
+    *places = *places & !(u64::from(u32::MAX) << shift) | u64::from(place) << shift;
+}
+
+/// The way of a place that was added under this hash.
+fn way_of(line: &Line, hash: u64, place: u32) -> Option<u32> {
+    let mut hits = ways_with(line, tag(hash));
+    while hits != 0 {
+        if place_in(line, way(hits)) == place {
+            return Some(way(hits));
+        }
+        hits &= hits - 1;
+    }
+    None
+}
+
+#[inline]
+fn link(line: &Line) -> usize {
+    (line[1] >> 32) as usize
+}
+
+fn set_link(line: &mut Line, link: usize) {
+    line[1] = line[1] & u64::from(u32::MAX) | (link as u64) << 32;
+}

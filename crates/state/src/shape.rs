@@ -1,0 +1,186 @@
+//! How keys and slots lie in words.
+
+use braid_ir::engine::FLOW_WIDTHS;
+use braid_ir::model::{Granularity, Kind, StateDecl, Ty, Word};
+use braid_ir::show::{field_kind, max_of};
+use braid_packet::Field;
+
+/// A table's key in 64-bit words: its parts in order from bit 0 up, without gaps, each with its
+/// declared width. Unused bits of the last word are 0.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyShape {
+    parts: Vec<Part>,
+    words: usize,
+    /// The kind of addresses follows from the first part, the IP version.
+    flow: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Part {
+    bit: usize,
+    ty: Ty,
+}
+
+impl KeyShape {
+    /// The shape of a table's key.
+    #[must_use]
+    pub fn new(decl: &StateDecl) -> Self {
+        let types: Vec<Ty> = match &decl.granularity {
+            Granularity::Global => Vec::new(),
+            Granularity::Key(types) => types.clone(),
+            Granularity::Fields(fields) => {
+                let ty = |field: &Field| Ty { width: field.info().width, kind: field_kind(*field) };
+                fields.iter().map(ty).collect()
+            }
+            Granularity::Flow | Granularity::Biflow => {
+                let kinds = [Kind::Uint, Kind::Ip6, Kind::Ip6, Kind::Uint, Kind::Port, Kind::Port];
+                let parts = FLOW_WIDTHS.into_iter().zip(kinds);
+                parts.map(|(width, kind)| Ty { width, kind }).collect()
+            }
+        };
+        let flow = matches!(decl.granularity, Granularity::Flow | Granularity::Biflow);
+        let mut bit = 0;
+        let place = |ty: Ty| {
+            let part = Part { bit, ty };
+            bit += usize::from(ty.width);
+            part
+        };
+        let parts = types.into_iter().map(place).collect();
+        Self { parts, words: bit.div_ceil(64), flow }
+    }
+
+    /// Number of words; 0 for global state.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.words
+    }
+
+    /// Number of parts.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Where a part starts (in bits) and how wide it is.
+    #[must_use]
+    pub fn place(&self, part: usize) -> Option<(usize, u16)> {
+        self.parts.get(part).map(|part| (part.bit, part.ty.width))
+    }
+
+    /// Packs the parts of a key into `out`, which has [`KeyShape::words`] words.
+    pub fn pack(&self, parts: &[Word], out: &mut [u64]) {
+        out.fill(0);
+        for (part, value) in self.parts.iter().zip(parts) {
+            put_bits(out, part.bit, value & max_of(part.ty.width));
+        }
+    }
+
+    /// The parts of a packed key.
+    pub fn unpack<'a>(&'a self, key: &'a [u64]) -> impl Iterator<Item = Word> + 'a {
+        self.parts.iter().map(|part| get_bits(key, part.bit, part.ty.width))
+    }
+
+    /// The parts of a packed key with what they denote.
+    #[must_use]
+    pub fn describe(&self, key: &[u64]) -> Vec<(Kind, Word)> {
+        let ip4 = self.flow && self.unpack(key).next() == Some(4);
+        let kind = |kind| if ip4 && kind == Kind::Ip6 { Kind::Ip4 } else { kind };
+        self.parts.iter().map(|part| kind(part.ty.kind)).zip(self.unpack(key)).collect()
+    }
+}
+
+/// A table's slots in 64-bit words: one each in order, two (low first) for those wider than 64 bits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SlotShape {
+    slots: Vec<(usize, Ty)>,
+    words: usize,
+}
+
+impl SlotShape {
+    /// The shape of a table's slots.
+    #[must_use]
+    pub fn new(decl: &StateDecl) -> Self {
+        let mut words = 0;
+        let place = |(_, ty): &(String, Ty)| {
+            let slot = (words, *ty);
+            words += 1 + usize::from(ty.width > 64);
+            slot
+        };
+        let slots = decl.slots.iter().map(place).collect();
+        Self { slots, words }
+    }
+
+    /// Number of words.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.words
+    }
+
+    /// Number of slots.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The first word of a slot, and whether it has two.
+    #[must_use]
+    pub fn place(&self, slot: usize) -> Option<(usize, bool)> {
+        self.slots.get(slot).map(|(word, ty)| (*word, ty.width > 64))
+    }
+
+    /// Packs the values of all slots into `out`, which has [`SlotShape::words`] words.
+    pub fn pack(&self, values: &[Word], out: &mut [u64]) {
+        for (slot, value) in values.iter().enumerate() {
+            self.put(out, slot, *value);
+        }
+    }
+
+    /// Assigns one slot in packed words.
+    pub fn put(&self, words: &mut [u64], slot: usize, value: Word) {
+        let Some((at, wide)) = self.place(slot) else { return };
+        if let Some(word) = words.get_mut(at) {
+            *word = low(value);
+        }
+        if let (true, Some(word)) = (wide, words.get_mut(at + 1)) {
+            *word = low(value >> 64);
+        }
+    }
+
+    /// One slot of packed words.
+    #[must_use]
+    pub fn get(&self, words: &[u64], slot: usize) -> Word {
+        let Some((at, wide)) = self.place(slot) else { return 0 };
+        let word = |at: usize| Word::from(words.get(at).copied().unwrap_or(0));
+        word(at) | if wide { word(at + 1) << 64 } else { 0 }
+    }
+
+    /// All slots of packed words.
+    pub fn unpack<'a>(&'a self, words: &'a [u64]) -> impl Iterator<Item = Word> + 'a {
+        (0..self.slots.len()).map(|slot| self.get(words, slot))
+    }
+}
+
+/// The low 64 bits.
+fn low(value: Word) -> u64 {
+    (value & Word::from(u64::MAX)) as u64
+}
+
+fn get_bits(words: &[u64], bit: usize, width: u16) -> Word {
+    let (first, shift) = (bit / 64, bit % 64);
+    let word = |at: usize| Word::from(words.get(at).copied().unwrap_or(0));
+    let mut value = (word(first) | word(first + 1) << 64) >> shift;
+    if shift > 0 {
+        value |= word(first + 2) << (128 - shift);
+    }
+    value & max_of(width)
+}
+
+/// Sets bits that are 0 so far.
+fn put_bits(words: &mut [u64], bit: usize, value: Word) {
+    let (first, shift) = (bit / 64, bit % 64);
+    let over = if shift > 0 { value >> (128 - shift) } else { 0 };
+    let parts = [low(value << shift), low((value << shift) >> 64), low(over)];
+    for (word, part) in words.iter_mut().skip(first).zip(parts) {
+        *word |= part;
+    }
+}

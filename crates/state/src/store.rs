@@ -1,0 +1,546 @@
+//! The state of a chain.
+
+use crate::group::{Cause, Ended};
+use crate::hash::HashKey;
+use crate::shape::{KeyShape, SlotShape};
+use crate::table::{Fresh, Limits, Site, Table, Times};
+use braid_ir::chain::{Chain, Node};
+use braid_ir::engine::share;
+use braid_ir::model::{Granularity, Model, Setting, StateDecl, StateId, Word};
+use braid_ir::value::ParamValue;
+use std::sync::Arc;
+
+/// The state of a chain: all tables of all functions and shards.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) functions: Vec<Function>,
+    pub(crate) tables: Vec<Table>,
+    pub(crate) hash: HashKey,
+    /// Tables with time-outs.
+    timed: Vec<usize>,
+    /// No entry is due before.
+    next: u64,
+    /// The next entry's number.
+    ids: u64,
+    /// Members of a group that ends: table in the function, number, place.
+    pub(crate) members: Vec<(usize, u64, u32)>,
+}
+
+/// A function's part.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) model: Arc<Model>,
+    pub(crate) shards: u16,
+    /// Number of its first table. All tables of a shard are next to each other.
+    pub(crate) first: usize,
+}
+
+/// A table of a store, for a shard.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TableRef(pub(crate) u32);
+
+/// An entry of a table: where it is, and which of those that have been there. It stays valid until
+/// the entry ends, and then is that of no entry (until 2^31 others have been there).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Handle(u64);
+
+/// A new entry.
+#[derive(Clone, Copy, Debug)]
+pub struct New<'a> {
+    /// Its packed key. The table has no entry with it.
+    pub key: &'a [u64],
+    /// Its packed slots.
+    pub slots: &'a [u64],
+    /// In tables that live with another one: the entry of that one that this run of the program
+    /// last found or assigned, if any.
+    pub partner: Option<Handle>,
+    /// The time (ns).
+    pub now: u64,
+    /// The shard for which the program runs.
+    pub shard: u16,
+    /// Whether a packet's program creates it, which renews the entries that it lives with.
+    pub renews: bool,
+}
+
+/// What became of a new entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Created {
+    /// It exists.
+    Entry(Handle),
+    /// It was refused (and that counted).
+    Refused,
+    /// Not yet: entries were evicted whose programs have to run first. Then go on with
+    /// [`Store::create_after_eviction`].
+    Evicted,
+}
+
+impl TableRef {
+    /// As a number, for machine code.
+    #[must_use]
+    pub fn to_bits(self) -> u32 {
+        self.0
+    }
+
+    /// From [`TableRef::to_bits`].
+    #[must_use]
+    pub fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+}
+
+impl Handle {
+    /// As a number, for machine code.
+    #[must_use]
+    pub fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// From [`Handle::to_bits`]. Any other number is the handle of no entry, or of some.
+    #[must_use]
+    pub fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    fn place(self) -> u32 {
+        self.0 as u32
+    }
+
+    fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+impl Store {
+    /// The state of a chain before its first packet: entries of global state, nothing else. The
+    /// chain's models verify.
+    #[must_use]
+    pub fn new(chain: &Chain) -> Self {
+        Self::with_hash(chain, HashKey::random())
+    }
+
+    /// The same, with this key of the hash. What a store does never depends on the key.
+    #[must_use]
+    pub fn with_hash(chain: &Chain, hash: HashKey) -> Self {
+        let mut store = Self {
+            functions: Vec::new(),
+            tables: Vec::new(),
+            hash,
+            timed: Vec::new(),
+            next: u64::MAX,
+            ids: 0,
+            members: Vec::new(),
+        };
+        for (position, node) in (0..).zip(&chain.nodes) {
+            store.add_function(position, node, chain.workers);
+        }
+        let timed = store.tables.iter().enumerate();
+        store.timed = timed.filter(|(_, table)| table.queue.is_some()).map(|(at, _)| at).collect();
+        store
+    }
+
+    fn add_function(&mut self, position: u16, node: &Node, workers: u16) {
+        let model = &node.model;
+        let sharded = model.state.iter().any(|decl| decl.sharded);
+        let shards = if sharded { workers.max(1) } else { 1 };
+        let first = self.tables.len();
+        for shard in 0..shards {
+            let row = self.tables.len();
+            for state in (0..).map(StateId).take(model.state.len()) {
+                let decl = &model.state[state.index()];
+                let site = Site {
+                    node: position,
+                    state,
+                    shard,
+                    row,
+                    partner: decl.lives_with.map(|with| row + with.index()),
+                    root: row + root(model, state).index(),
+                    is_root: decl.lives_with.is_none(),
+                    sharded: shards > 1,
+                    runs: model.expire.iter().any(|(of, _)| *of == state),
+                };
+                let limits = limits(decl, &node.params, shards, shard);
+                self.tables.push(Table::new(decl, site, limits));
+            }
+        }
+        self.functions.push(Function { model: model.clone(), shards, first });
+        for (state, decl) in (0..).map(StateId).zip(&model.state) {
+            if decl.granularity == Granularity::Global {
+                self.create_global(position, state, decl, &node.params);
+            }
+        }
+    }
+
+    /// Global state has its entry from the start.
+    fn create_global(
+        &mut self,
+        node: u16,
+        state: StateId,
+        decl: &StateDecl,
+        params: &[ParamValue],
+    ) {
+        let shards = if decl.sharded { self.functions[usize::from(node)].shards } else { 1 };
+        let default = decl.default.iter().flatten();
+        let values: Vec<Word> = default.map(|slot| setting(*slot, params)).collect();
+        for shard in 0..shards {
+            let at = self.table(node, state, shard).0 as usize;
+            let mut slots = vec![0; self.tables[at].slots.words()];
+            self.tables[at].slots.pack(&values, &mut slots);
+            let fresh = Fresh {
+                key: &[],
+                slots: &slots,
+                hash: self.hash.hash(&[]),
+                now: 0,
+                id: self.ids,
+                shard,
+                root: None,
+            };
+            self.ids += 1;
+            self.tables[at].insert(&fresh, &self.hash);
+        }
+    }
+
+    /// A function's table, for what runs in a shard: state that is not sharded is the same for all.
+    ///
+    /// # Panics
+    /// When the chain has no such function, table or shard.
+    #[must_use]
+    pub fn table(&self, node: u16, state: StateId, shard: u16) -> TableRef {
+        let function = &self.functions[usize::from(node)];
+        let decl = &function.model.state[state.index()];
+        let home = if decl.sharded { usize::from(shard % function.shards) } else { 0 };
+        TableRef((function.first + home * function.model.state.len() + state.index()) as u32)
+    }
+
+    fn at(&self, table: TableRef) -> &Table {
+        &self.tables[table.0 as usize]
+    }
+
+    fn at_mut(&mut self, table: TableRef) -> &mut Table {
+        &mut self.tables[table.0 as usize]
+    }
+
+    /// How a table's keys are packed.
+    #[must_use]
+    pub fn key_shape(&self, table: TableRef) -> &KeyShape {
+        &self.at(table).keys
+    }
+
+    /// How a table's slots are packed.
+    #[must_use]
+    pub fn slot_shape(&self, table: TableRef) -> &SlotShape {
+        &self.at(table).slots
+    }
+
+    /// The hash of a packed key, for [`Store::touch`] and [`Store::find_hashed`]; the same for all
+    /// tables.
+    #[must_use]
+    #[inline]
+    pub fn hash(&self, key: &[u64]) -> u64 {
+        self.hash.hash(key)
+    }
+
+    /// Reads what finding a key of this hash will read first, for the first pass over a batch. The
+    /// result means nothing, but has to be used for the read to be made.
+    #[must_use]
+    #[inline]
+    pub fn touch(&self, table: TableRef, hash: u64) -> u64 {
+        self.at(table).touch(hash)
+    }
+
+    /// Reads the entry that finding a key of this hash will look at first: for a second pass.
+    #[must_use]
+    #[inline]
+    pub fn touch_entry(&self, table: TableRef, hash: u64) -> u64 {
+        self.at(table).touch_entry(hash)
+    }
+
+    /// The entry with this packed key. It does not count as seen: for timers' and expiry programs.
+    #[must_use]
+    #[inline]
+    pub fn find(&self, table: TableRef, key: &[u64]) -> Option<Handle> {
+        let at = self.at(table);
+        at.find(self.hash.hash(key), key).map(|place| handle(at, place))
+    }
+
+    /// The entry with this packed key, which is thereby seen: for packets' programs.
+    #[inline]
+    pub fn find_seen(&mut self, table: TableRef, key: &[u64], now: u64) -> Option<Handle> {
+        let hash = self.hash.hash(key);
+        let at = table.0 as usize;
+        let place = self.tables[at].find(hash, key)?;
+        Some(self.see(at, place, now))
+    }
+
+    /// As [`Store::find_seen`], for a key of `N` words with its hash; `N` is the size of the
+    /// table's keys.
+    #[inline]
+    pub fn find_hashed<const N: usize>(
+        &mut self,
+        table: TableRef,
+        hash: u64,
+        key: &[u64; N],
+        now: u64,
+    ) -> Option<Handle> {
+        let at = table.0 as usize;
+        let place = self.tables[at].find_words(hash, key)?;
+        Some(self.see(at, place, now))
+    }
+
+    #[inline]
+    fn see(&mut self, at: usize, place: u32, now: u64) -> Handle {
+        let table = &mut self.tables[at];
+        let head = table.head(place);
+        let root = head as u32;
+        if table.site.is_root {
+            table.renew(root, now);
+        } else {
+            let up = table.site.root;
+            self.tables[up].renew(root, now);
+        }
+        Handle(head >> 32 << 32 | u64::from(place))
+    }
+
+    /// Whether the entry has not ended.
+    #[must_use]
+    #[inline]
+    pub fn exists(&self, table: TableRef, entry: Handle) -> bool {
+        self.at(table).has(entry.place(), entry.generation())
+    }
+
+    /// The packed slots of an entry; `None` when it has ended.
+    #[must_use]
+    #[inline]
+    pub fn slots(&self, table: TableRef, entry: Handle) -> Option<&[u64]> {
+        let at = self.at(table);
+        at.has(entry.place(), entry.generation()).then(|| at.slots(entry.place()))
+    }
+
+    /// The packed key of an entry; `None` when it has ended.
+    #[must_use]
+    pub fn key(&self, table: TableRef, entry: Handle) -> Option<&[u64]> {
+        let at = self.at(table);
+        at.has(entry.place(), entry.generation()).then(|| at.key(entry.place()))
+    }
+
+    /// Assigns all slots of an entry that was found; false when it has ended.
+    #[inline]
+    pub fn assign(&mut self, table: TableRef, entry: Handle, slots: &[u64]) -> bool {
+        let at = self.at_mut(table);
+        let exists = at.has(entry.place(), entry.generation());
+        if exists {
+            at.slots_mut(entry.place()).copy_from_slice(slots);
+        }
+        exists
+    }
+
+    /// Assigns one slot of an entry that was found; false when it has ended.
+    #[inline]
+    pub fn put(&mut self, table: TableRef, entry: Handle, slot: usize, value: Word) -> bool {
+        let at = self.at_mut(table);
+        let exists = at.has(entry.place(), entry.generation());
+        if exists {
+            at.put(entry.place(), slot, value);
+        }
+        exists
+    }
+
+    /// Number of entries.
+    #[must_use]
+    #[inline]
+    pub fn len(&self, table: TableRef) -> u64 {
+        self.at(table).len()
+    }
+
+    /// Creates an entry if there is room, or room can be made, and something to live with if its
+    /// table asks for that. `ended` is for [`Created::Evicted`].
+    pub fn create(&mut self, table: TableRef, new: &New<'_>, ended: &mut Ended) -> Created {
+        if self.partner_is_gone(table, new) {
+            return self.refuse(table);
+        }
+        self.create_after_eviction(table, new, ended)
+    }
+
+    /// Goes on with [`Store::create`] when the programs of evicted entries have run.
+    pub fn create_after_eviction(
+        &mut self,
+        table: TableRef,
+        new: &New<'_>,
+        ended: &mut Ended,
+    ) -> Created {
+        ended.clear();
+        while !self.at(table).has_room() {
+            let at = self.at(table);
+            let oldest = at.oldest().filter(|_| at.limits.capacity > 0);
+            let Some(place) = oldest else { return self.refuse(table) };
+            let (root, place) = (at.site.root, at.head(place) as u32);
+            self.end_group(root, place, Cause::Evicted, ended);
+            if !ended.is_empty() {
+                return Created::Evicted;
+            }
+        }
+        // Making room may have ended the very entry that the new one would live with.
+        if self.partner_is_gone(table, new) {
+            return self.refuse(table);
+        }
+        Created::Entry(self.insert(table.0 as usize, new))
+    }
+
+    fn partner_is_gone(&self, table: TableRef, new: &New<'_>) -> bool {
+        let Some(with) = self.at(table).site.partner else { return false };
+        !new.partner.is_some_and(|entry| self.exists(TableRef(with as u32), entry))
+    }
+
+    /// Counts a new entry as refused, as those of expiry programs are.
+    pub fn refuse(&mut self, table: TableRef) -> Created {
+        self.at_mut(table).counters.refused += 1;
+        Created::Refused
+    }
+
+    fn insert(&mut self, at: usize, new: &New<'_>) -> Handle {
+        let site = self.tables[at].site;
+        let partner = site.partner.zip(new.partner);
+        let root = partner.map(|(with, entry)| self.tables[with].head(entry.place()) as u32);
+        let fresh = Fresh {
+            key: new.key,
+            slots: new.slots,
+            hash: self.hash.hash(new.key),
+            now: new.now,
+            id: self.ids,
+            shard: new.shard,
+            root,
+        };
+        self.ids += 1;
+        let table = &mut self.tables[at];
+        let place = table.insert(&fresh, &self.hash);
+        table.counters.created += 1;
+        match root {
+            Some(root) => {
+                let up = &mut self.tables[site.root];
+                let rest = up.tie(root, (site.state.0, place));
+                if new.renews {
+                    up.renew(root, new.now);
+                }
+                self.tables[at].follow(place, rest);
+            }
+            None => self.schedule(at, place),
+        }
+        handle(&self.tables[at], place)
+    }
+
+    fn schedule(&mut self, at: usize, place: u32) {
+        let table = &mut self.tables[at];
+        let Some(due) = table.deadline(place) else { return };
+        let id = table.cold(place).id;
+        if let Some(queue) = &mut table.queue {
+            queue.push((due, id, place));
+            self.next = self.next.min(due);
+        }
+    }
+
+    /// Removes an entry and what shares its life, if it has not ended. No programs run.
+    pub fn delete(&mut self, table: TableRef, entry: Handle) {
+        if self.exists(table, entry) {
+            let at = self.at(table);
+            let (root, place) = (at.site.root, at.head(entry.place()) as u32);
+            self.end_group(root, place, Cause::Deleted, &mut Ended::default());
+        }
+    }
+
+    /// A time before which no entry is due (ns); the largest when none ever is.
+    #[must_use]
+    #[inline]
+    pub fn next_due(&self) -> u64 {
+        self.next
+    }
+
+    /// Ends the group of entries that is due first, if that is by `until`: gives the time at which
+    /// it was due, and in `ended` the entries whose programs have to run. At equal times groups end
+    /// in the order of their roots' function, table and creation.
+    pub fn expire(&mut self, until: u64, ended: &mut Ended) -> Option<u64> {
+        ended.clear();
+        loop {
+            let first = self.earliest();
+            self.next = first.map_or(u64::MAX, |(due, _)| due);
+            let (due, at) = first.filter(|(due, _)| *due <= until)?;
+            let table = &mut self.tables[at];
+            let (_, id, place) = table.queue.as_mut()?.pop()?;
+            if !table.exists(place) {
+                continue;
+            }
+            match table.deadline(place) {
+                None => {}
+                // Found since, or another entry than the one for which the item was made.
+                Some(later) if later > due || table.cold(place).id != id => {
+                    self.schedule(at, place);
+                }
+                Some(_) => {
+                    self.end_group(at, place, Cause::Expired, ended);
+                    return Some(due);
+                }
+            }
+        }
+    }
+
+    /// The first item of all queues: its time and table.
+    fn earliest(&self) -> Option<(u64, usize)> {
+        let firsts = self.timed.iter().filter_map(|&at| {
+            let table = &self.tables[at];
+            let (due, id, _) = table.queue.as_ref()?.first()?;
+            Some((due, table.site.node, table.site.state, id, at))
+        });
+        firsts.min().map(|(due, .., at)| (due, at))
+    }
+
+    /// A function has new values of parameters: capacities and all deadlines follow at once.
+    pub fn change(&mut self, node: u16, params: &[ParamValue]) {
+        let function = &self.functions[usize::from(node)];
+        let count = usize::from(function.shards) * function.model.state.len();
+        for table in &mut self.tables[function.first..][..count] {
+            let decl = &function.model.state[table.site.state.index()];
+            let old = table.limits;
+            table.limits = limits(decl, params, function.shards, table.site.shard);
+            if table.limits.times != old.times {
+                table.reschedule();
+            }
+        }
+        self.next = self.earliest().map_or(u64::MAX, |(due, _)| due);
+    }
+}
+
+#[inline]
+fn handle(table: &Table, place: u32) -> Handle {
+    Handle(table.head(place) >> 32 << 32 | u64::from(place))
+}
+
+/// The table whose entries are the roots of the groups that a table's entries belong to.
+fn root(model: &Model, state: StateId) -> StateId {
+    let mut at = state;
+    while let Some(with) = model.state[at.index()].lives_with {
+        at = with;
+    }
+    at
+}
+
+fn setting(setting: Setting, params: &[ParamValue]) -> Word {
+    match setting {
+        Setting::Const(value) => value,
+        Setting::Param(param) => match params.get(param.index()) {
+            Some(ParamValue::Scalar(value)) => *value,
+            _ => 0,
+        },
+    }
+}
+
+/// The limits of a table in a shard. What is above 2^64 counts as the largest.
+fn limits(decl: &StateDecl, params: &[ParamValue], shards: u16, shard: u16) -> Limits {
+    let value = |of| u64::try_from(setting(of, params)).unwrap_or(u64::MAX);
+    let total = value(decl.capacity);
+    Limits {
+        capacity: if decl.sharded { share(total, shards, shard) } else { total },
+        times: Times {
+            idle: decl.idle.map(value),
+            hard: decl.hard.map(value),
+            tick: value(decl.tick).max(1),
+        },
+    }
+}

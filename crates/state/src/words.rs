@@ -1,0 +1,68 @@
+//! Memory in 64-bit words that starts at a cache line.
+
+/// Words in a cache line.
+pub(crate) const LINE: usize = 8;
+
+/// A growing array of words. The first one is at the start of a cache line, so that parts whose size
+/// divides a line's do not straddle two.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    buffer: Vec<u64>,
+    /// Words before the first line.
+    lead: usize,
+}
+
+impl Words {
+    /// Appends words of value 0. Amortised: the array doubles, and the system moves large ones
+    /// without copying.
+    pub(crate) fn grow(&mut self, count: usize) {
+        let wanted = self.buffer.len() + count;
+        if self.buffer.capacity() < wanted || self.buffer.is_empty() {
+            self.buffer.reserve(count + LINE);
+            self.align();
+        }
+        self.buffer.resize(self.buffer.len() + count, 0);
+    }
+
+    /// Moves the contents to the first line of a new buffer.
+    fn align(&mut self) {
+        let skip = self.buffer.as_ptr().addr() / size_of::<u64>() % LINE;
+        let lead = (LINE - skip) % LINE;
+        let (old, len) = (self.lead, self.buffer.len() - self.lead);
+        self.buffer.resize(self.buffer.len().max(lead + len), 0);
+        self.buffer.copy_within(old..old + len, lead);
+        self.buffer.truncate(lead + len);
+        self.lead = lead;
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, at: usize, len: usize) -> &[u64] {
+        &self.buffer[self.lead + at..][..len]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, at: usize, len: usize) -> &mut [u64] {
+        &mut self.buffer[self.lead + at..][..len]
+    }
+
+    /// A cache line.
+    #[inline]
+    pub(crate) fn line(&self, line: usize) -> &[u64; LINE] {
+        &self.buffer[self.lead..].as_chunks().0[line]
+    }
+
+    #[inline]
+    pub(crate) fn line_mut(&mut self, line: usize) -> &mut [u64; LINE] {
+        &mut self.buffer[self.lead..].as_chunks_mut().0[line]
+    }
+
+    #[inline]
+    pub(crate) fn word(&self, at: usize) -> u64 {
+        self.buffer[self.lead + at]
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, at: usize, value: u64) {
+        self.buffer[self.lead + at] = value;
+    }
+}
