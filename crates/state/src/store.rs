@@ -207,7 +207,7 @@ impl Store {
     pub fn table(&self, node: u16, state: StateId, shard: u16) -> TableRef {
         let function = &self.functions[usize::from(node)];
         let decl = &function.model.state[state.index()];
-        let home = if decl.sharded { usize::from(shard % function.shards) } else { 0 };
+        let home = if decl.sharded { usize::from(shard.min(function.shards - 1)) } else { 0 };
         TableRef((function.first + home * function.model.state.len() + state.index()) as u32)
     }
 

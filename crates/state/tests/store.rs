@@ -1,0 +1,332 @@
+//! The store against a naive one, by random operations.
+
+mod naive;
+
+use braid_ir::chain::Chain;
+use braid_ir::model::{StateId, Word};
+use braid_state::{Created, Ended, Handle, HashKey, New, Store, example_chain};
+use naive::{Gone, Naive};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// Keys of one, two, five, more and no words; groups over several tables, also with a root that is
+/// not the first; time-outs, ticks and capacities that change.
+const PLAIN: &str = r#"model plain {
+    param cap: u32 = 4
+    param idle: duration = 100
+    param hard: duration = 350
+    param tick: duration = 10
+    state twigs: u8 per [u4] capacity cap full evict_oldest tick 1 lives with leaves
+    state roots: { n: u8, w: u128 } per [u4] idle idle hard hard capacity cap full evict_oldest tick tick
+    state leaves: u16 per [u64, u6] capacity 5 full refuse tick 1 lives with roots
+    state flows: u64 per flow hard hard capacity cap full refuse tick tick
+    state all: u32 global default (5)
+    state wide: u100 per [u128, u128, u100] capacity 3 full evict_oldest tick 1
+    row "fault"
+    packet { b0: consume at row0 }
+    expire roots { b0: return }
+    expire twigs { b0: return }
+    expire flows { b0: return }
+}"#;
+
+const SHARDED: &str = r#"model sharded {
+    param cap: u32 = 6
+    param idle: duration = 70
+    state s: u8 per [u4] idle idle capacity cap full evict_oldest tick 1 sharded
+    state t: u8 per [u4] capacity 30 full evict_oldest tick 1 lives with s sharded
+    state one: u8 per [u4] idle idle capacity 3 full evict_oldest tick 7
+    state each: u8 global default (2) sharded
+    row "fault"
+    packet { b0: consume at row0 }
+    expire s { b0: return }
+    expire t { b0: return }
+    expire one { b0: return }
+}"#;
+
+/// Tables in each function.
+const TABLES: [u32; 3] = [6, 4, 6];
+/// Scalar parameters in each function.
+const PARAMS: [usize; 3] = [4, 2, 4];
+
+fn chain() -> Chain {
+    let mut chain = example_chain(PLAIN);
+    chain.nodes.extend(example_chain(SHARDED).nodes);
+    chain.nodes.extend(example_chain(PLAIN).nodes);
+    chain.workers = 3;
+    chain
+}
+
+#[derive(Clone, Debug)]
+struct Where {
+    node: u16,
+    state: StateId,
+    shard: u16,
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    /// Looks up, as a packet or not.
+    Find(Where, u8, bool),
+    /// Assigns all slots, or one, or creates, as a packet or not; a number that says what expire
+    /// programs delete while room is made.
+    Set(Where, u8, u8, bool, u8),
+    Delete(Where, u8),
+    /// Time goes on.
+    Wait(u64),
+    Change(u16, usize, u8),
+    /// What was found last is forgotten, as at the start of a program.
+    Enter,
+}
+
+fn place() -> impl Strategy<Value = Where> {
+    (0..3_u16, 0..6_u32, 0..3_u16).prop_map(|(node, state, shard)| Where {
+        node,
+        state: StateId(state % TABLES[usize::from(node)]),
+        shard: if node == 1 { shard } else { 0 },
+    })
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => (place(), 0..12_u8, any::<bool>()).prop_map(|(at, key, seen)| Act::Find(at, key, seen)),
+        8 => (place(), 0..12_u8, any::<u8>(), any::<bool>(), 0..40_u8)
+            .prop_map(|(at, key, value, seen, then)| Act::Set(at, key, value, seen, then)),
+        1 => (place(), 0..12_u8).prop_map(|(at, key)| Act::Delete(at, key)),
+        4 => prop_oneof![0..30_u64, 0..400_u64, Just(1_u64 << 40)].prop_map(Act::Wait),
+        1 => (0..3_u16, 0..4_usize, 0..9_u8).prop_map(|(node, param, value)| {
+            Act::Change(node, param % PARAMS[usize::from(node)], value)
+        }),
+        1 => Just(Act::Enter),
+    ]
+}
+
+/// Both stores, and what the running program last found.
+struct Both {
+    store: Store,
+    naive: Naive,
+    now: u64,
+    /// By function, shard and table.
+    touched: BTreeMap<(u16, u16, usize), (Handle, u64)>,
+}
+
+fn key_of(at: &Where, key: u8) -> Vec<Word> {
+    let key = Word::from(key);
+    match (at.node, at.state.0) {
+        (0 | 2, 2) => vec![key * 0x0123_4567_89ab_cdef, key],
+        (0 | 2, 3) if key % 2 == 0 => vec![4, key, key << 20, 6, key + 1000, 53],
+        (0 | 2, 3) => vec![6, Word::MAX - key, key << 100, 17, 65535, key],
+        (0 | 2, 4) | (1, 3) => Vec::new(),
+        (0 | 2, 5) => vec![Word::MAX, key << 64, key],
+        _ => vec![key],
+    }
+}
+
+fn slots_of(at: &Where, value: u8) -> Vec<Word> {
+    let value = Word::from(value);
+    match (at.node, at.state.0) {
+        (0 | 2, 1) => vec![value, value << 120 | value << 60 | value],
+        (0 | 2, 5) => vec![value << 92 | value],
+        _ => vec![value],
+    }
+}
+
+fn gone(store: &Store, ended: &Ended) -> Vec<Gone> {
+    let entries = ended.entries().map(|entry| {
+        let key = store.key_shape(entry.table).unpack(entry.key).collect();
+        let slots = store.slot_shape(entry.table).unpack(entry.slots).collect();
+        (entry.node, entry.state, entry.shard, key, slots)
+    });
+    entries.collect()
+}
+
+impl Both {
+    fn new(hash: HashKey) -> Self {
+        let chain = chain();
+        let store = Store::with_hash(&chain, hash);
+        Self { store, naive: Naive::new(&chain), now: 0, touched: BTreeMap::new() }
+    }
+
+    fn packed(&self, at: &Where, key: u8) -> Vec<u64> {
+        let shape = self.store.key_shape(self.store.table(at.node, at.state, at.shard));
+        let mut words = vec![0; shape.words()];
+        shape.pack(&key_of(at, key), &mut words);
+        words
+    }
+
+    fn find(&mut self, at: &Where, key: u8, seen: bool) -> Option<(Handle, u64)> {
+        let (table, words) = (self.store.table(at.node, at.state, at.shard), self.packed(at, key));
+        let found = match seen {
+            true => self.store.find_seen(table, &words, self.now),
+            false => self.store.find(table, &words),
+        };
+        let place = self.naive.place(at.node, at.state, at.shard);
+        let expected = self.naive.find(place, &key_of(at, key));
+        assert_eq!(found.is_some(), expected.is_some());
+        let both = found.zip(expected)?;
+        if seen {
+            self.naive.see(both.1, self.now);
+        }
+        let slots = self.store.slots(table, both.0).unwrap();
+        let slots: Vec<_> = self.store.slot_shape(table).unpack(slots).collect();
+        assert_eq!(slots, self.naive.entries[&both.1].slots);
+        assert_eq!(self.store.key(table, both.0).unwrap(), words);
+        self.touched.insert((at.node, at.shard, at.state.index()), both);
+        Some(both)
+    }
+
+    fn set(&mut self, at: &Where, key: u8, value: u8, seen: bool, then: u8) {
+        let table = self.store.table(at.node, at.state, at.shard);
+        let values = slots_of(at, value);
+        if let Some((entry, id)) = self.find(at, key, seen) {
+            let old = &mut self.naive.entries.get_mut(&id).unwrap().slots;
+            if value.is_multiple_of(2) {
+                let slot = values.len() - 1;
+                assert!(self.store.put(table, entry, slot, values[slot]));
+                old[slot] = values[slot];
+            } else {
+                let mut words = vec![0; self.store.slot_shape(table).words()];
+                self.store.slot_shape(table).pack(&values, &mut words);
+                assert!(self.store.assign(table, entry, &words));
+                *old = values;
+            }
+            return;
+        }
+        self.create(at, key, &values, seen, then);
+    }
+
+    fn create(&mut self, at: &Where, key: u8, values: &[Word], seen: bool, then: u8) {
+        let table = self.store.table(at.node, at.state, at.shard);
+        let with = match (at.node, at.state.0) {
+            (0 | 2, 0) => Some(2),
+            (0 | 2, 2) => Some(1),
+            (1, 1) => Some(0),
+            _ => None,
+        };
+        let partner = with.and_then(|with| self.touched.get(&(at.node, at.shard, with)).copied());
+        let mut slots = vec![0; self.store.slot_shape(table).words()];
+        self.store.slot_shape(table).pack(values, &mut slots);
+        let (words, mut ended) = (self.packed(at, key), Ended::default());
+        let new = New {
+            key: &words,
+            slots: &slots,
+            partner: partner.map(|(entry, _)| entry),
+            now: self.now,
+            shard: at.shard,
+            renews: seen,
+        };
+        let place = self.naive.place(at.node, at.state, at.shard);
+        let id = partner.map(|(_, id)| id);
+        let step = |naive: &mut Naive, first| {
+            naive.create(place, &key_of(at, key), values, id, self.now, at.shard, seen, first)
+        };
+        let mut created = self.store.create(table, &new, &mut ended);
+        let mut expected = step(&mut self.naive, true);
+        loop {
+            match (created, expected) {
+                (Created::Entry(entry), naive::Created::Entry(id)) => {
+                    let run = (at.node, at.shard, at.state.index());
+                    self.touched.insert(run, (entry, id));
+                    return;
+                }
+                (Created::Refused, naive::Created::Refused) => return,
+                (Created::Evicted, naive::Created::Evicted(all)) if !all.is_empty() => {
+                    assert_eq!(gone(&self.store, &ended), all);
+                    // A program of the evicted entries deletes something.
+                    let other = Where { state: StateId(u32::from(then) % 4), ..at.clone() };
+                    delete(&mut self.store, &mut self.naive, &other, then / 4);
+                    created = self.store.create_after_eviction(table, &new, &mut ended);
+                    expected = step(&mut self.naive, false);
+                }
+                // Where no program runs, the store goes on by itself.
+                (other, naive::Created::Evicted(all)) if all.is_empty() => {
+                    created = other;
+                    expected = step(&mut self.naive, false);
+                }
+                (created, _) => panic!("it was {created:?}"),
+            }
+        }
+    }
+
+    fn advance(&mut self, time: u64) {
+        let mut ended = Ended::default();
+        loop {
+            let expected = self.naive.expire(time);
+            if let Some((at, _)) = expected {
+                assert!(self.store.next_due() <= at);
+            }
+            let at = self.store.expire(time, &mut ended);
+            assert_eq!(at.map(|at| (at, gone(&self.store, &ended))), expected);
+            if at.is_none() {
+                break;
+            }
+        }
+        self.now = time;
+        assert!(self.store.next_due() > time);
+    }
+
+    fn act(&mut self, act: &Act) {
+        match act {
+            Act::Find(at, key, seen) => {
+                self.find(at, *key, *seen);
+            }
+            Act::Set(at, key, value, seen, then) => self.set(at, *key, *value, *seen, *then),
+            Act::Delete(at, key) => delete(&mut self.store, &mut self.naive, at, *key),
+            Act::Wait(time) => self.advance(self.now.saturating_add(*time)),
+            Act::Change(node, param, value) => {
+                // Small and huge times and capacities.
+                let value = [0, 1, 2, 5, 30, 120, 500, 1 << 41, u64::MAX][usize::from(*value)];
+                let value = if *param == 0 { value.min(u64::from(u32::MAX)) } else { value };
+                let params = self.naive.change(*node, *param, value.into());
+                self.store.change(*node, &params);
+            }
+            Act::Enter => self.touched.clear(),
+        }
+        self.check();
+    }
+
+    fn check(&self) {
+        assert_eq!(self.store.report(), self.naive.report());
+        for node in 0..3 {
+            assert_eq!(self.store.counters(node), self.naive.counters(node));
+        }
+        assert!(self.naive.next().is_none_or(|(due, _)| self.store.next_due() <= due));
+        for ((node, shard, state), (entry, id)) in &self.touched {
+            let table = self.store.table(*node, StateId(*state as u32), *shard);
+            let exists = self.naive.entries.contains_key(id);
+            assert_eq!(self.store.exists(table, *entry), exists);
+        }
+    }
+}
+
+fn delete(store: &mut Store, naive: &mut Naive, at: &Where, key: u8) {
+    if at.state.0 >= TABLES[usize::from(at.node)] {
+        return;
+    }
+    let table = store.table(at.node, at.state, at.shard);
+    let mut words = vec![0; store.key_shape(table).words()];
+    store.key_shape(table).pack(&key_of(at, key), &mut words);
+    if let Some(entry) = store.find(table, &words) {
+        store.delete(table, entry);
+        assert!(!store.exists(table, entry) && store.slots(table, entry).is_none());
+    }
+    let place = naive.place(at.node, at.state, at.shard);
+    if let Some(id) = naive.find(place, &key_of(at, key)) {
+        naive.delete(id);
+    }
+    assert_eq!(store.len(table), naive.len(place));
+}
+
+proptest! {
+    #[test]
+    fn store_does_what_a_naive_one_does(acts in vec(act(), 0..120)) {
+        let mut both = Both::new(HashKey::seeded(1));
+        acts.iter().for_each(|act| both.act(act));
+    }
+
+    #[test]
+    fn store_does_not_depend_on_the_hash(acts in vec(act(), 0..120)) {
+        let mut both = Both::new(HashKey::colliding());
+        acts.iter().for_each(|act| both.act(act));
+    }
+}
