@@ -1,27 +1,81 @@
 //! What a running program may touch, and what it sends.
 
 use crate::instance::Instance;
+use crate::state::Scratch;
+use braid_ir::chain::Chain;
 use braid_ir::engine::Outputs;
 use braid_ir::model::{Dest, Model, Ty, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_packet::{Layout, Packet};
+use braid_state::Store;
 
 /// A function at work.
 pub(crate) struct Act<'a> {
     /// The function.
     pub(crate) node: u16,
     /// The worker's shard of its state.
-    pub(crate) shard: usize,
+    pub(crate) shard: u16,
     /// The time.
     pub(crate) now: u64,
     pub(crate) model: &'a Model,
     /// Values of its parameters now.
     pub(crate) params: &'a [ParamValue],
     pub(crate) instance: &'a mut Instance,
+    /// The chain's state.
+    pub(crate) store: &'a mut Store,
+    pub(crate) scratch: &'a mut Scratch,
     /// Where events go.
     pub(crate) out: &'a mut dyn Outputs,
     /// For what it works.
     pub(crate) role: Role,
+}
+
+/// All functions of a chain, with what they have.
+pub(crate) struct Functions {
+    /// The chain; values of parameters are those of now.
+    pub(crate) chain: Chain,
+    /// In the order of their position.
+    pub(crate) instances: Vec<Instance>,
+    pub(crate) store: Store,
+    pub(crate) scratch: Scratch,
+    /// The time: the latest that any packet or change had.
+    pub(crate) now: u64,
+}
+
+impl Functions {
+    /// A function at work in a shard.
+    pub(crate) fn act<'a>(
+        &'a mut self,
+        node: u16,
+        shard: u16,
+        role: Role,
+        out: &'a mut dyn Outputs,
+    ) -> Act<'a> {
+        let config = &self.chain.nodes[usize::from(node)];
+        Act {
+            node,
+            shard,
+            now: self.now,
+            model: &config.model,
+            params: &config.params,
+            instance: &mut self.instances[usize::from(node)],
+            store: &mut self.store,
+            scratch: &mut self.scratch,
+            out,
+            role,
+        }
+    }
+
+    /// A function at work for a packet of a worker.
+    pub(crate) fn act_on<'a>(
+        &'a mut self,
+        node: u16,
+        worker: u16,
+        out: &'a mut dyn Outputs,
+    ) -> Act<'a> {
+        let shard = self.instances[usize::from(node)].shard(worker);
+        self.act(node, shard, Role::Packet, out)
+    }
 }
 
 /// For what a program runs.

@@ -11,8 +11,9 @@ impl Compiled {
     /// Applies a change now.
     pub(crate) fn change(&mut self, control: &Control) -> Result<(), String> {
         let node = usize::from(control.node);
+        let functions = &mut self.functions;
         let (Some(instance), Some(config)) =
-            (self.nodes.get_mut(node), self.chain.nodes.get_mut(node))
+            (functions.instances.get_mut(node), functions.chain.nodes.get_mut(node))
         else {
             return Err(format!("no function number {}", control.node));
         };
@@ -41,9 +42,8 @@ impl Compiled {
             }
             _ => {}
         }
-        // Time-outs and ticks may have changed.
-        instance.tables.reschedule(&config.params);
-        self.note_due(control.node);
+        // Capacities and time-outs may have changed.
+        functions.store.change(control.node, &config.params);
         Ok(())
     }
 }

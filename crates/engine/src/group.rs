@@ -29,7 +29,8 @@ impl Compiled {
         let logs: Vec<&[Write]> = outcomes.iter().map(|(_, outcome)| &*outcome.writes).collect();
         merge(packet, &logs);
         let decides = |node: u16, verdict: &Verdict| {
-            matches!(verdict, Verdict::Fault(_)) || may_drop(&self.nodes[usize::from(node)].model)
+            matches!(verdict, Verdict::Fault(_))
+                || may_drop(&self.functions.instances[usize::from(node)].model)
         };
         let stands = outcomes.iter().position(|(node, outcome)| decides(*node, &outcome.verdict));
         let stands = stands.unwrap_or(outcomes.len() - 1);

@@ -1,20 +1,24 @@
 //! An instance of a model in a chain: its state, pools, generators, timers, queues.
 
-use crate::tables::Tables;
 use braid_externs::pool::{Order, Pool, split};
 use braid_externs::{Cache, Rng};
-use braid_ir::chain::Node;
-use braid_ir::engine::NodeCounters;
-use braid_ir::engine::{TableCounters, Traffic};
-use braid_ir::model::{Model, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, Word};
+use braid_ir::chain::{Chain, Node};
+use braid_ir::engine::{NodeCounters, Traffic};
+use braid_ir::model::{
+    Model, ParamDecl, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, StateId, Word,
+};
 use braid_ir::value::ParamValue;
+use braid_state::{Handle, Store, TableRef};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// An instance.
 pub(crate) struct Instance {
     pub(crate) model: Arc<Model>,
-    pub(crate) tables: Tables,
+    /// Its state tables, by shard, then by number.
+    tables: Vec<TableRef>,
+    /// The entry that the running program last found or assigned, by table.
+    pub(crate) touched: Vec<Option<Handle>>,
     /// One, or as many as workers when a table is sharded.
     pub(crate) shards: Vec<Shard>,
     /// When each timer is due; `None` before the first packet and past the end of time.
@@ -35,18 +39,20 @@ pub(crate) struct Shard {
 
 impl Instance {
     /// A fresh instance at a position of a chain.
-    pub(crate) fn new(node: &Node, position: u16, seed: u64, workers: u16) -> Self {
+    pub(crate) fn new(chain: &Chain, position: u16, store: &Store) -> Self {
+        let node = &chain.nodes[usize::from(position)];
         let model = &node.model;
         let sharded = model.state.iter().any(|decl| decl.sharded);
-        let count = if sharded { workers } else { 1 };
+        let count = if sharded { chain.workers.max(1) } else { 1 };
         let shard = |number| Shard {
             pools: pools(node, count, number),
-            rng: Rng::for_instance(seed, position, number),
+            rng: Rng::for_instance(chain.seed, position, number),
             caches: HashMap::new(),
         };
         Self {
             model: model.clone(),
-            tables: Tables::new(model, &node.params, count),
+            tables: tables(model, position, store, count),
+            touched: vec![None; model.state.len()],
             shards: (0..count).map(shard).collect(),
             timers: vec![None; model.timers.len()],
             held: vec![0; model.queues.len()],
@@ -55,8 +61,13 @@ impl Instance {
     }
 
     /// The shard of a worker.
-    pub(crate) fn shard(&self, worker: u16) -> usize {
-        usize::from(worker).min(self.shards.len() - 1)
+    pub(crate) fn shard(&self, worker: u16) -> u16 {
+        worker.min(self.shard_count() - 1)
+    }
+
+    /// A state table, for what runs in a shard.
+    pub(crate) fn table(&self, state: StateId, shard: u16) -> TableRef {
+        self.tables[usize::from(shard) * self.touched.len() + state.index()]
     }
 
     pub(crate) fn shard_count(&self) -> u16 {
@@ -82,6 +93,12 @@ impl Instance {
     pub(crate) fn fault_row(&self) -> RowId {
         RowId(u32::try_from(self.model.rows.len().saturating_sub(1)).unwrap_or(u32::MAX))
     }
+}
+
+fn tables(model: &Model, position: u16, store: &Store, shards: u16) -> Vec<TableRef> {
+    let states = || (0..).map(StateId).take(model.state.len());
+    let of_shard = |shard| states().map(move |state| store.table(position, state, shard));
+    (0..shards).flat_map(of_shard).collect()
 }
 
 /// Counts a packet of so many bytes.
@@ -117,7 +134,7 @@ pub(crate) fn quotas(value: &ParamValue, shards: u16) -> Vec<Vec<(Word, Word)>> 
 
 fn pools(node: &Node, shards: u16, shard: u16) -> Vec<Option<Pool>> {
     let params = node.model.params.iter().zip(&node.params);
-    let pool = |(decl, value): (&braid_ir::model::ParamDecl, &ParamValue)| {
+    let pool = |(decl, value): (&ParamDecl, &ParamValue)| {
         let ParamTy::Pool(_, order) = decl.ty else { return None };
         let order = match order {
             PoolOrder::Lowest => Order::Lowest,
@@ -137,7 +154,6 @@ fn fresh_counters(node: &Node) -> NodeCounters {
     NodeCounters {
         rows: vec![Traffic::default(); node.model.rows.len()],
         rules: rules.collect(),
-        tables: vec![TableCounters::default(); node.model.state.len()],
         ..NodeCounters::default()
     }
 }

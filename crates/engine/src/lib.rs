@@ -15,9 +15,10 @@ mod instance;
 mod ops;
 mod plain;
 mod report;
-mod tables;
+mod state;
 mod walk;
 
+use act::Functions;
 use braid_ir::chain::{Chain, Control, Node};
 use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
 use braid_ir::graph::Graph;
@@ -26,9 +27,11 @@ use braid_ir::residual::Extent;
 use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
 use braid_packet::Packet;
+use braid_state::Store;
 use due::Waiting;
 use instance::Instance;
 use report::Tally;
+use state::Scratch;
 pub use walk::Reached;
 
 /// How a compiled engine runs its programs.
@@ -37,17 +40,12 @@ pub struct Options {}
 
 /// A chain that runs by residual programs.
 pub struct Compiled {
-    /// The chain; values of parameters are those of now.
-    chain: Chain,
+    functions: Functions,
     graph: Graph,
     workers: u16,
-    /// Functions in the order of their position.
-    nodes: Vec<Instance>,
-    /// The time: the latest that any packet or change had.
-    now: u64,
     /// Whether a packet has entered yet.
     started: bool,
-    /// Nothing is due before this time.
+    /// No timer fires and no packet is released before this time.
     wake: u64,
     waiting: Waiting,
     /// The number of the next held packet.
@@ -67,16 +65,16 @@ impl Compiled {
         }
         let graph = Graph::new(&chain)?;
         let workers = chain.workers.max(1);
-        let places = (0..).zip(&chain.nodes);
-        let nodes = places.map(|(place, node)| Instance::new(node, place, chain.seed, workers));
-        let nodes = nodes.collect();
+        let store = Store::new(&chain);
+        let count = u16::try_from(chain.nodes.len()).unwrap_or(u16::MAX);
+        let instances = (0..count).map(|place| Instance::new(&chain, place, &store)).collect();
         let tally = Tally::new(&chain);
+        let scratch = Scratch::default();
+        let functions = Functions { chain, instances, store, scratch, now: 0 };
         Ok(Self {
-            chain,
+            functions,
             graph,
             workers,
-            nodes,
-            now: 0,
             started: false,
             wake: u64::MAX,
             waiting: Waiting::default(),
@@ -108,7 +106,7 @@ impl Compiled {
         self.advance_to(packet.time_ns, out);
         self.start_timers();
         self.tally.packets_in += 1;
-        packet.time_ns = self.now;
+        packet.time_ns = self.functions.now;
         packet.ingress = ingress;
         self.walk_in(ingress, packet, out)
     }
@@ -135,7 +133,7 @@ impl Engine for Compiled {
     }
 
     fn state(&self) -> Vec<StateEntry> {
-        self.report_state()
+        self.functions.store.report()
     }
 }
 

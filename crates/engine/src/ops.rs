@@ -109,7 +109,7 @@ impl Act<'_> {
                 values.set(*out, Word::from(self.now));
             }
             (Op::StateLen { out, state }, _) => {
-                let len = self.instance.tables.len(*state, self.shard);
+                let len = self.store.len(self.instance.table(*state, self.shard));
                 values.set(*out, Word::from(len).min(values.ty(*out).max()));
             }
             (Op::Emit { event, args }, _) => self.emit(values, *event, args),
@@ -220,7 +220,7 @@ impl Act<'_> {
             ParamValue::Backends(all) => Some(all as &dyn braid_externs::Backends),
             _ => None,
         });
-        let shard = &mut self.instance.shards[self.shard];
+        let shard = &mut self.instance.shards[usize::from(self.shard)];
         let cache = shard.caches.entry(param).or_default();
         Ok(operator.call(&mut CallCtx {
             args,
@@ -232,7 +232,7 @@ impl Act<'_> {
     }
 
     fn pool(&mut self, values: &mut Values<'_>, op: &Op) {
-        let shard = &mut self.instance.shards[self.shard];
+        let shard = &mut self.instance.shards[usize::from(self.shard)];
         match op {
             Op::Take { ok, out, pool } => {
                 let pool = shard.pools[pool.index()].as_mut();

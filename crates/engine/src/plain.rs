@@ -73,7 +73,7 @@ pub(crate) fn on_packet(act: &mut Act<'_>, packet: &mut Packet) -> Outcome {
     let mut run = Run { act, subject };
     let mut submitted = 0;
     let verdict = loop {
-        run.act.instance.tables.forget_touched();
+        run.act.start();
         match run.program(&model.packet) {
             Ok(End::Verdict(verdict)) => break verdict,
             Ok(End::Resubmit) if submitted < RESUBMIT_LIMIT => {
@@ -100,14 +100,14 @@ pub(crate) fn on_packet(act: &mut Act<'_>, packet: &mut Packet) -> Outcome {
 
 /// Runs a timer's program.
 pub(crate) fn on_timer(act: &mut Act<'_>, program: &Program) {
-    act.instance.tables.forget_touched();
+    act.start();
     in_background(Run { act, subject: Subject::Nothing }, program);
 }
 
 /// Runs the program of an entry that ended, in the shard where it was created.
 pub(crate) fn on_ending(
     act: &mut Act<'_>,
-    shard: usize,
+    shard: u16,
     program: &Program,
     slots: &[Word],
     key: &[Word],
@@ -119,6 +119,8 @@ pub(crate) fn on_ending(
         model: act.model,
         params: act.params,
         instance: act.instance,
+        store: act.store,
+        scratch: act.scratch,
         out: act.out,
         role: Role::Expire,
     };
@@ -218,13 +220,16 @@ impl Run<'_, '_> {
         match op {
             Op::StateExists { out, state, key } => {
                 let key = self.key(values, *state, key)?;
-                let found = self.act.exists(*state, &key);
-                values.set(*out, Word::from(found));
+                let found = self.act.find(*state, &key);
+                values.set(*out, Word::from(found.is_some()));
             }
             Op::StateGet { outs, state, key } => {
                 let key = self.key(values, *state, key)?;
-                let slots = self.act.get(*state, &key)?;
-                values.set_all(outs, &slots);
+                let mut take = |slot: usize, value| values.set(outs[slot], value);
+                match self.act.find(*state, &key) {
+                    Some(entry) => self.act.read(*state, entry, &mut take),
+                    None => self.act.default(*state, &mut take)?,
+                }
             }
             Op::StateSet { ok, state, key, values: slots } => {
                 let key = self.key(values, *state, key)?;

@@ -2,7 +2,7 @@
 //! next begins.
 
 use crate::Compiled;
-use crate::act::{Act, Emission, Role};
+use crate::act::Emission;
 use crate::due::Held;
 use crate::instance::count;
 use crate::plain::{self, Outcome, Verdict};
@@ -53,7 +53,7 @@ impl Compiled {
     ) -> Reached {
         let worker = worker(packet, self.workers);
         let mut walk = Walk { hops: 0, worker, out };
-        if self.chain.malformed == Malformed::Drop
+        if self.functions.chain.malformed == Malformed::Drop
             && let Some(reason) = malformed_loss(packet, Malformed::Drop)
         {
             self.tally.lose(reason);
@@ -120,7 +120,7 @@ impl Compiled {
 
     /// Counts a packet that enters a function, unless it comes from a queue of it.
     pub(crate) fn count_entry(&mut self, node: u16, packet: &Packet) {
-        let counters = &mut self.nodes[usize::from(node)].counters;
+        let counters = &mut self.functions.instances[usize::from(node)].counters;
         match (packet.held, packet.backward) {
             (true, _) => {}
             (false, true) => count(&mut counters.backward, packet.wire_len.into()),
@@ -134,21 +134,8 @@ impl Compiled {
         packet: &mut Packet,
         walk: &mut Walk<'_>,
     ) -> Outcome {
-        let shard = self.nodes[usize::from(node)].shard(walk.worker);
-        let model = self.nodes[usize::from(node)].model.clone();
-        let mut act = Act {
-            node,
-            shard,
-            now: self.now,
-            model: &model,
-            params: &self.chain.nodes[usize::from(node)].params,
-            instance: &mut self.nodes[usize::from(node)],
-            out: walk.out,
-            role: Role::Packet,
-        };
-        let outcome = plain::on_packet(&mut act, packet);
-        self.note_due(node);
-        outcome
+        let mut act = self.functions.act_on(node, walk.worker, walk.out);
+        plain::on_packet(&mut act, packet)
     }
 
     /// Packets that a function sent before it was done with the current one go their ways.
@@ -212,11 +199,12 @@ impl Compiled {
         match verdict {
             Verdict::Output(ports) => return self.output(node, &ports, packet, walk),
             Verdict::Drop(row, reason) => {
-                let reason = &self.nodes[usize::from(node)].model.reasons[reason.index()];
+                let reason =
+                    &self.functions.instances[usize::from(node)].model.reasons[reason.index()];
                 self.tally.count_drop(node, row, reason);
             }
             Verdict::Fault(fault) => {
-                let row = self.nodes[usize::from(node)].fault_row();
+                let row = self.functions.instances[usize::from(node)].fault_row();
                 self.tally.count_drop(node, row, fault.reason());
             }
             Verdict::Consume => self.tally.consumed += 1,

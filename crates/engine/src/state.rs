@@ -1,0 +1,175 @@
+//! State as programs see it: entries found, assigned, created; what runs when entries end.
+
+use crate::act::{Act, Role};
+use crate::instance::setting;
+use crate::plain;
+use braid_ir::engine::Fault;
+use braid_ir::model::{StateId, Word};
+use braid_state::{Created, Ended, Handle, New, TableRef};
+
+/// Room for keys and slots while they are packed, and for entries that end.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    key: Vec<u64>,
+    slots: Vec<u64>,
+    pub(crate) ended: Ended,
+}
+
+impl Act<'_> {
+    fn table(&self, state: StateId) -> TableRef {
+        self.instance.table(state, self.shard)
+    }
+
+    /// A packet's, timer's or expiry program starts: it has found nothing yet.
+    pub(crate) fn start(&mut self) {
+        self.instance.touched.fill(None);
+    }
+
+    /// Packs a key into the scratch words.
+    fn pack_key(&mut self, table: TableRef, key: &[Word]) {
+        let shape = self.store.key_shape(table);
+        self.scratch.key.resize(shape.words(), 0);
+        shape.pack(key, &mut self.scratch.key);
+    }
+
+    /// Packs slots into the scratch words.
+    fn pack_slots(&mut self, table: TableRef, slots: &[Word]) {
+        let shape = self.store.slot_shape(table);
+        self.scratch.slots.resize(shape.words(), 0);
+        shape.pack(slots, &mut self.scratch.slots);
+    }
+
+    /// The entry with the packed key, which is then found: a packet's finding it renews it.
+    fn find_packed(&mut self, state: StateId, table: TableRef) -> Option<Handle> {
+        let key = &self.scratch.key;
+        let entry = match self.role {
+            Role::Packet => self.store.find_seen(table, key, self.now),
+            Role::Timer | Role::Expire => self.store.find(table, key),
+        };
+        if entry.is_some() {
+            self.instance.touched[state.index()] = entry;
+        }
+        entry
+    }
+
+    /// The entry with this key, which is then found.
+    pub(crate) fn find(&mut self, state: StateId, key: &[Word]) -> Option<Handle> {
+        let table = self.table(state);
+        self.pack_key(table, key);
+        self.find_packed(state, table)
+    }
+
+    /// The slots of an entry; those of one that has ended are 0.
+    pub(crate) fn read(&self, state: StateId, entry: Handle, each: &mut dyn FnMut(usize, Word)) {
+        let table = self.table(state);
+        let shape = self.store.slot_shape(table);
+        let words = self.store.slots(table, entry).unwrap_or(&[]);
+        (0..shape.slots()).for_each(|slot| each(slot, shape.get(words, slot)));
+    }
+
+    /// What a table holds where it has no entry.
+    pub(crate) fn default(
+        &self,
+        state: StateId,
+        each: &mut dyn FnMut(usize, Word),
+    ) -> Result<(), Fault> {
+        let slots = self.model.state[state.index()].default.as_ref().ok_or(Fault::NoEntry)?;
+        let slots = slots.iter().map(|slot| setting(self.params, *slot));
+        slots.enumerate().for_each(|(at, value)| each(at, value));
+        Ok(())
+    }
+
+    /// Assigns all slots of the entry with this key, and creates it if need be; false when refused.
+    pub(crate) fn assign(&mut self, state: StateId, key: &[Word], slots: &[Word]) -> bool {
+        let table = self.table(state);
+        self.pack_key(table, key);
+        self.pack_slots(table, slots);
+        match self.find_packed(state, table) {
+            Some(entry) => self.store.assign(table, entry, &self.scratch.slots),
+            None => self.create(state, table),
+        }
+    }
+
+    /// Assigns one slot; an entry that does not exist is created from the default.
+    pub(crate) fn put(
+        &mut self,
+        state: StateId,
+        key: &[Word],
+        slot: u32,
+        value: Word,
+    ) -> Result<bool, Fault> {
+        let table = self.table(state);
+        let slot = slot as usize;
+        self.pack_key(table, key);
+        if let Some(entry) = self.find_packed(state, table) {
+            return Ok(self.store.put(table, entry, slot, value));
+        }
+        let mut words = std::mem::take(&mut self.scratch.slots);
+        let shape = self.store.slot_shape(table);
+        words.resize(shape.words(), 0);
+        let packed = self.default(state, &mut |at, value| shape.put(&mut words, at, value));
+        shape.put(&mut words, slot, value);
+        self.scratch.slots = words;
+        packed?;
+        Ok(self.create(state, table))
+    }
+
+    /// Creates the entry with the packed key and slots; false when refused.
+    fn create(&mut self, state: StateId, table: TableRef) -> bool {
+        if self.role == Role::Expire {
+            self.store.refuse(table);
+            return false;
+        }
+        let with = self.model.state[state.index()].lives_with;
+        let key = std::mem::take(&mut self.scratch.key);
+        let slots = std::mem::take(&mut self.scratch.slots);
+        let mut ended = std::mem::take(&mut self.scratch.ended);
+        let new = New {
+            key: &key,
+            slots: &slots,
+            partner: with.and_then(|with| self.instance.touched[with.index()]),
+            now: self.now,
+            shard: self.shard,
+            renews: self.role == Role::Packet,
+        };
+        let mut created = self.store.create(table, &new, &mut ended);
+        while created == Created::Evicted {
+            self.run_ended(&ended);
+            created = self.store.create_after_eviction(table, &new, &mut ended);
+        }
+        self.scratch.key = key;
+        self.scratch.slots = slots;
+        self.scratch.ended = ended;
+        if let Created::Entry(entry) = created {
+            self.instance.touched[state.index()] = Some(entry);
+        }
+        matches!(created, Created::Entry(_))
+    }
+
+    pub(crate) fn delete(&mut self, state: StateId, key: &[Word]) {
+        let table = self.table(state);
+        self.pack_key(table, key);
+        if let Some(entry) = self.store.find(table, &self.scratch.key) {
+            self.store.delete(table, entry);
+        }
+    }
+
+    /// Runs the programs of entries of this function that have ended. They have found nothing of
+    /// what the program has found in whose course this happens, and the other way round.
+    pub(crate) fn run_ended(&mut self, ended: &Ended) {
+        if ended.is_empty() {
+            return;
+        }
+        let touched = std::mem::take(&mut self.instance.touched);
+        self.instance.touched.resize(touched.len(), None);
+        let model = self.model;
+        for entry in ended.entries() {
+            let program = model.expire.iter().find(|(state, _)| *state == entry.state);
+            let Some((_, program)) = program else { continue };
+            let key: Vec<_> = self.store.key_shape(entry.table).unpack(entry.key).collect();
+            let slots: Vec<_> = self.store.slot_shape(entry.table).unpack(entry.slots).collect();
+            plain::on_ending(self, entry.shard, program, &slots, &key);
+        }
+        self.instance.touched = touched;
+    }
+}
