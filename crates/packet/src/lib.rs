@@ -16,6 +16,7 @@ pub mod layout;
 pub mod malformed;
 pub mod packet;
 mod place;
+mod presence;
 pub mod show;
 mod wire;
 
@@ -27,4 +28,5 @@ pub use layout::Layout;
 pub use malformed::Malformed;
 pub use packet::{Link, Packet};
 pub use place::{Base, Spot};
+pub use presence::presences;
 pub use show::format_field;
