@@ -1,12 +1,18 @@
 //! Decision structures: rule sets, route tables and sets made fast to look up.
 
+mod flat;
+mod grid;
 mod joint;
 mod lpm;
+mod packed;
 mod rules;
+pub mod sample;
 mod sets;
+mod side;
 mod trie;
 
 pub use joint::{Answer, Joint, Member, Side};
 pub use lpm::Lpm;
 pub use rules::RuleTable;
 pub use sets::SetTable;
+pub use side::Family;

@@ -1,32 +1,111 @@
 //! A rule set made fast to look up.
 
+use crate::packed::{Ask, NONE, Packed};
+use crate::side::{Family, LANES, Side};
+use crate::trie::Key;
 use braid_ir::rules::RulePacket;
 use braid_ir::value::{Rule, RuleSet};
+use std::collections::HashMap;
+
+/// Rules added since the structure was made. Each lookup tries them in order.
+const PENDING: usize = 64;
+
+/// Rules that may take the place of a removed one. They are tried in order.
+const HEIRS: usize = 256;
 
 /// A rule set made fast to look up. Answers are those of [`RuleSet::decide`].
 #[derive(Clone, Debug)]
 pub struct RuleTable {
     set: RuleSet,
+    v4: Side<u32>,
+    v6: Side<u128>,
+    changes: Option<Box<Changes>>,
+}
+
+/// What has changed since the structures were made. Those go on naming rules by the numbers that
+/// they had then.
+#[derive(Clone, Debug, Default)]
+struct Changes {
+    /// Present numbers of the rules that there were; [`NONE`] for those removed.
+    numbers: Vec<u32>,
+    /// What to try, by their numbers then, where a removed rule would have decided: all later rules
+    /// that overlap with it.
+    heirs: HashMap<u32, Vec<u32>>,
+    /// Rules added since, by their present numbers, in order.
+    added: Vec<u32>,
+    added4: Vec<(u32, Packed<u32>)>,
+    added6: Vec<(u32, Packed<u128>)>,
 }
 
 impl RuleTable {
-    /// A table of these rules.
+    /// A table of these rules, of the kind of structure that fits them.
     #[must_use]
     pub fn new(set: &RuleSet) -> Self {
-        Self { set: set.clone() }
+        let (v4, v6) = (Side::new(&set.rules), Side::new(&set.rules));
+        Self { set: set.clone(), v4, v6, changes: None }
+    }
+
+    /// A table of this kind of structure, for comparisons; `None` if it would take too much time or
+    /// memory. Changes may turn it into another kind.
+    #[must_use]
+    pub fn of_family(set: &RuleSet, family: Family) -> Option<Self> {
+        let v4 = Side::of_family(&set.rules, family)?;
+        let v6 = Side::of_family(&set.rules, family)?;
+        Some(Self { set: set.clone(), v4, v6, changes: None })
     }
 
     /// Whether an IP packet passes, and the number of the rule that decides.
     #[must_use]
+    #[inline]
     pub fn lookup(&self, packet: &RulePacket) -> (bool, u32) {
-        self.set.decide(packet)
+        let ask = Ask::new(packet);
+        let found = match packet.version {
+            4 => self.v4.find(u32::cut(packet.src), u32::cut(packet.dst), &ask),
+            6 => self.v6.find(packet.src, packet.dst, &ask),
+            _ => return self.set.decide(packet),
+        };
+        self.answer(packet, found)
     }
 
-    /// As [`Self::lookup`] for each packet; `answers` takes as many as there are packets, or as
-    /// many as it has places.
+    /// As [`Self::lookup`] for each packet; as many as both slices have places for.
     pub fn lookup_batch(&self, packets: &[RulePacket], answers: &mut [(bool, u32)]) {
-        for (packet, answer) in packets.iter().zip(answers) {
+        let (some, rest) = packets.as_chunks::<LANES>();
+        let mut out = answers.iter_mut();
+        for packets in some {
+            let ask = packets.each_ref().map(Ask::new);
+            let found = if packets.iter().all(|packet| packet.version == 4) {
+                let src = packets.each_ref().map(|packet| u32::cut(packet.src));
+                let dst = packets.each_ref().map(|packet| u32::cut(packet.dst));
+                self.v4.find_each(&src, &dst, &ask)
+            } else if packets.iter().all(|packet| packet.version == 6) {
+                let src = packets.each_ref().map(|packet| packet.src);
+                let dst = packets.each_ref().map(|packet| packet.dst);
+                self.v6.find_each(&src, &dst, &ask)
+            } else {
+                for (packet, answer) in packets.iter().zip(&mut out) {
+                    *answer = self.lookup(packet);
+                }
+                continue;
+            };
+            for ((packet, found), answer) in packets.iter().zip(found).zip(&mut out) {
+                *answer = self.answer(packet, found);
+            }
+        }
+        for (packet, answer) in rest.iter().zip(out) {
             *answer = self.lookup(packet);
+        }
+    }
+
+    /// What it means that the structure found this rule.
+    #[inline]
+    fn answer(&self, packet: &RulePacket, found: u32) -> (bool, u32) {
+        let number = match &self.changes {
+            None => found,
+            Some(changes) => changes.now(packet, found, &self.set),
+        };
+        match self.set.rules.get(number as usize) {
+            Some(rule) => (rule.pass, number),
+            None => (self.set.default_pass, count(&self.set)),
         }
     }
 
@@ -34,12 +113,34 @@ impl RuleTable {
     /// on move up by one.
     pub fn insert(&mut self, at: usize, rule: Rule) {
         let at = at.min(self.set.rules.len());
+        let (four, six) = (Packed::new(&rule), Packed::new(&rule));
+        self.changes().insert(u32::try_from(at).unwrap_or(NONE), four, six);
         self.set.rules.insert(at, rule);
+        if self.changes().added.len() > PENDING {
+            self.settle();
+        }
     }
 
     /// Removes a rule, and gives it back if there was one. Those after it move down by one.
     pub fn remove(&mut self, at: usize) -> Option<Rule> {
-        (at < self.set.rules.len()).then(|| self.set.rules.remove(at))
+        if at >= self.set.rules.len() {
+            return None;
+        }
+        let mut changes = match self.changes.take() {
+            Some(changes) => changes,
+            None => Changes::new(&self.set),
+        };
+        let fits = changes.remove(u32::try_from(at).unwrap_or(NONE), &self.set);
+        self.changes = Some(changes);
+        let rule = self.set.rules.remove(at);
+        if !fits {
+            self.settle();
+        }
+        Some(rule)
+    }
+
+    fn changes(&mut self) -> &mut Changes {
+        self.changes.get_or_insert_with(|| Changes::new(&self.set))
     }
 
     /// Sets whether packets pass that match no rule.
@@ -53,7 +154,116 @@ impl RuleTable {
         &self.set
     }
 
-    /// Takes pending changes into the structure itself (see the module's page for what it costs).
-    /// Answers are the same before and after.
-    pub fn settle(&mut self) {}
+    /// Takes pending changes into the structure itself, which is made anew. Answers are the same
+    /// before and after.
+    pub fn settle(&mut self) {
+        if self.changes.take().is_some() {
+            (self.v4, self.v6) = (Side::new(&self.set.rules), Side::new(&self.set.rules));
+        }
+    }
+
+    /// The kinds of structure for IPv4 and IPv6.
+    #[must_use]
+    pub fn families(&self) -> [Family; 2] {
+        [self.v4.family(), self.v6.family()]
+    }
+
+    /// Bytes of memory that lookups use.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.v4.memory() + self.v6.memory()
+    }
+}
+
+fn count(set: &RuleSet) -> u32 {
+    u32::try_from(set.rules.len()).unwrap_or(NONE)
+}
+
+impl Changes {
+    fn new(set: &RuleSet) -> Box<Self> {
+        Box::new(Self { numbers: (0..count(set)).collect(), ..Self::default() })
+    }
+
+    /// The present number of the rule that decides, if there is one.
+    fn now(&self, packet: &RulePacket, found: u32, set: &RuleSet) -> u32 {
+        let mut best = self.numbers.get(found as usize).copied().unwrap_or(NONE);
+        if best == NONE
+            && let Some(heirs) = self.heirs.get(&found)
+        {
+            let present = heirs.iter().map(|heir| self.numbers[*heir as usize]);
+            let mut alive = present.filter(|number| *number != NONE);
+            best = alive.find(|number| set.rules[*number as usize].matches(packet)).unwrap_or(NONE);
+        }
+        let ask = Ask::new(packet);
+        let added = if packet.version == 4 {
+            first(&self.added4, u32::cut(packet.src), u32::cut(packet.dst), &ask, best)
+        } else {
+            first(&self.added6, packet.src, packet.dst, &ask, best)
+        };
+        added.unwrap_or(best)
+    }
+
+    fn insert(&mut self, at: u32, four: Option<Packed<u32>>, six: Option<Packed<u128>>) {
+        let up = |number: &mut u32| *number += u32::from(*number >= at && *number != NONE);
+        self.numbers.iter_mut().for_each(up);
+        self.added.iter_mut().for_each(up);
+        self.added4.iter_mut().for_each(|added| up(&mut added.0));
+        self.added6.iter_mut().for_each(|added| up(&mut added.0));
+        let place = |numbers: &[u32]| numbers.partition_point(|number| *number < at);
+        self.added.insert(place(&self.added), at);
+        put(&mut self.added4, at, four);
+        put(&mut self.added6, at, six);
+    }
+
+    /// Whether lookups can go on without the rule before the structure is made anew.
+    fn remove(&mut self, at: u32, set: &RuleSet) -> bool {
+        let mut fits = true;
+        if let Ok(place) = self.added.binary_search(&at) {
+            self.added.remove(place);
+            self.added4.retain(|added| added.0 != at);
+            self.added6.retain(|added| added.0 != at);
+        } else if let Some(then) = self.numbers.iter().position(|number| *number == at) {
+            fits = self.heirs.len() < PENDING && self.leave(then, at, set);
+            self.numbers[then] = NONE;
+        }
+        let down = |number: &mut u32| *number -= u32::from(*number > at && *number != NONE);
+        self.numbers.iter_mut().for_each(down);
+        self.added.iter_mut().for_each(down);
+        self.added4.iter_mut().for_each(|added| down(&mut added.0));
+        self.added6.iter_mut().for_each(|added| down(&mut added.0));
+        fits
+    }
+
+    /// Notes which rules come into the place of one.
+    fn leave(&mut self, then: usize, at: u32, set: &RuleSet) -> bool {
+        let Some(rule) = set.rules.get(at as usize) else { return false };
+        let (four, six) = (Packed::<u32>::new(rule), Packed::<u128>::new(rule));
+        let later = (0..).zip(&self.numbers).skip(then + 1).filter(|(_, number)| **number != NONE);
+        let overlaps = |number: u32| {
+            let other = &set.rules[number as usize];
+            let in4 = four.zip(Packed::new(other)).is_some_and(|(a, b)| a.overlaps(&b));
+            in4 || six.zip(Packed::new(other)).is_some_and(|(a, b)| a.overlaps(&b))
+        };
+        let heirs: Vec<u32> = later
+            .filter(|(_, number)| overlaps(**number))
+            .map(|(then, _)| then)
+            .take(HEIRS + 1)
+            .collect();
+        let fits = heirs.len() <= HEIRS;
+        self.heirs.insert(u32::try_from(then).unwrap_or(NONE), heirs);
+        fits
+    }
+}
+
+/// The first of these rules that matches, if it is better than this one.
+fn first<K: Key>(rules: &[(u32, Packed<K>)], src: K, dst: K, ask: &Ask, best: u32) -> Option<u32> {
+    let better = rules.iter().take_while(|(number, _)| *number < best);
+    better.filter(|(_, rule)| rule.matches(src, dst, ask)).map(|(number, _)| *number).next()
+}
+
+fn put<K>(rules: &mut Vec<(u32, Packed<K>)>, at: u32, rule: Option<Packed<K>>) {
+    if let Some(rule) = rule {
+        let place = rules.partition_point(|(number, _)| *number < at);
+        rules.insert(place, (at, rule));
+    }
 }

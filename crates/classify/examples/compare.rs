@@ -1,0 +1,127 @@
+//! Compares families of decision structures on rule sets: time to build, memory, time of a lookup.
+//!
+//! `compare [packets N] [FILE[:RULES]]... [KIND:RULES]...`: files in ClassBench's form (their first
+//! rules), or sets made up here (access, firewall, chain, six, nested, tangled, same, ports).
+//! Traffic exercises every rule evenly, in random order; in the last column it is at random. Times are
+//! the median of five passes, for packets one by one and in batches.
+
+use braid_classify::{Family, RuleTable, sample};
+use braid_ir::rules::RulePacket;
+use braid_ir::value::RuleSet;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const FAMILIES: [(&str, Option<Family>); 8] = [
+    ("automatic", None),
+    ("linear", Some(Family::Linear)),
+    ("table", Some(Family::Table)),
+    ("split 1024", Some(Family::Split(1024))),
+    ("split 256", Some(Family::Split(256))),
+    ("split 64", Some(Family::Split(64))),
+    ("split 16", Some(Family::Split(16))),
+    ("split 4", Some(Family::Split(4))),
+];
+
+/// Packets of one pass.
+const PACKETS: usize = 1 << 16;
+
+/// No pass takes much longer than this: it is cut short.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+fn main() {
+    println!(
+        "{:<28} {:>7} {:<12} {:>9} {:>9} {:>8} {:>8} {:>8}",
+        "set", "rules", "family", "build ms", "KiB", "one ns", "batch ns", "random"
+    );
+    for argument in std::env::args().skip(1) {
+        match load(&argument) {
+            Ok(set) => compare(argument.rsplit('/').next().unwrap_or(&argument), &set),
+            Err(why) => eprintln!("{argument}: {why}"),
+        }
+    }
+}
+
+fn load(argument: &str) -> Result<RuleSet, String> {
+    let (name, count) = argument.rsplit_once(':').unwrap_or((argument, "1000000000"));
+    let count: usize = count.parse().map_err(|_| "not a number of rules")?;
+    if let Some((_, kind)) = sample::KINDS.iter().find(|kind| kind.0 == name) {
+        return Ok(sample::rules(*kind, count, 1));
+    }
+    let text = std::fs::read_to_string(name).map_err(|error| error.to_string())?;
+    let mut set = sample::parse(&text).map_err(|line| format!("line {line}"))?;
+    set.rules.truncate(count);
+    Ok(set)
+}
+
+fn compare(name: &str, set: &RuleSet) {
+    let even = sample::packets(set, PACKETS, 2);
+    let random = sample::random_packets(PACKETS, 3);
+    let truth: Vec<_> = even.iter().take(300).map(|packet| set.decide(packet)).collect();
+    for (family_name, family) in FAMILIES {
+        let start = Instant::now();
+        let table = match family {
+            None => Some(RuleTable::new(set)),
+            Some(family) => RuleTable::of_family(set, family),
+        };
+        let built = start.elapsed().as_secs_f64() * 1e3;
+        let Some(table) = table else {
+            println!("{name:<28} {:>7} {family_name:<12} {built:>9.1}  too large", set.rules.len());
+            continue;
+        };
+        for (packet, truth) in even.iter().zip(&truth) {
+            assert_eq!(table.lookup(packet), *truth, "{packet:?}");
+        }
+        let label = match family {
+            None => format!("= {:?}", table.families()[usize::from(name.starts_with("six"))]),
+            Some(_) => family_name.to_owned(),
+        };
+        println!(
+            "{name:<28} {:>7} {label:<12} {built:>9.1} {:>9} {:>8.1} {:>8.1} {:>8.1}",
+            set.rules.len(),
+            table.memory() / 1024,
+            one_by_one(&table, &even),
+            in_batches(&table, &even),
+            in_batches(&table, &random),
+        );
+    }
+}
+
+/// Nanoseconds a packet.
+fn one_by_one(table: &RuleTable, packets: &[RulePacket]) -> f64 {
+    measure(packets, |packets| {
+        let mut sum = 0_u64;
+        for packet in packets {
+            let (pass, rule) = table.lookup(packet);
+            sum += u64::from(rule) + u64::from(pass);
+        }
+        black_box(sum);
+    })
+}
+
+/// Nanoseconds a packet.
+fn in_batches(table: &RuleTable, packets: &[RulePacket]) -> f64 {
+    measure(packets, |packets| {
+        let mut answers = [(false, 0); 64];
+        for packets in packets.chunks(64) {
+            table.lookup_batch(packets, &mut answers);
+            black_box(&answers);
+        }
+    })
+}
+
+fn measure(packets: &[RulePacket], mut pass: impl FnMut(&[RulePacket])) -> f64 {
+    let trial = Instant::now();
+    pass(&packets[..64]);
+    let each = trial.elapsed().as_secs_f64() / 64.0;
+    let fits = (PATIENCE.as_secs_f64() / each.max(1e-9)) as usize;
+    let packets = &packets[..fits.clamp(64, packets.len())];
+    let mut times: Vec<f64> = (0..5)
+        .map(|_| {
+            let start = Instant::now();
+            pass(packets);
+            start.elapsed().as_secs_f64() * 1e9 / packets.len() as f64
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[2]
+}

@@ -1,0 +1,135 @@
+//! Equivalence classes of addresses, cross-producted, with short lists of services behind them.
+//!
+//! Like recursive flow classification (Gupta and McKeown, 1999) up to the point where source and
+//! destination are known: their ranks select a cell, and a cell has the list of those rules that
+//! both addresses meet, best first, less those whose service an earlier one covers. Such a list is
+//! short (one to four rules in the sets that we know, whatever their size) and is tried in order:
+//! ports and protocol need no search structure at all.
+//!
+//! A table of all cells grows with the product of the classes, so that larger sets are divided by
+//! how widely a rule's addresses reach, as CutSplit (Li et al., 2018) does: rules with few sources
+//! are found by their source, each with a row of intervals of destinations; then those with few
+//! destinations, the other way round; the few that are wide both ways by a table of cells.
+
+mod build;
+
+use crate::flat::Query;
+use crate::packed::{NONE, Service};
+
+pub use build::Plan;
+
+/// The structure.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    services: Vec<Service>,
+    /// Lists of rules, one after the other.
+    entries: Vec<Entry>,
+    groups: Vec<Group>,
+}
+
+/// A rule in a list.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Entry {
+    /// The rule's service; the top bit says that it is the list's last.
+    service: u32,
+    rule: u32,
+}
+
+const LAST: u32 = 1 << 31;
+
+/// Some of the rules.
+#[derive(Clone, Debug)]
+enum Group {
+    /// Rows of cells: the row by the rank of the source (or destination), the cell in it by the
+    /// other's rank.
+    Rows { by_src: bool, rows: Vec<Row>, cells: Vec<Cell> },
+    /// A table of lists: where the row starts by the source's rank, the column by the destination's.
+    Table { rows: Vec<u32>, columns: Vec<u32>, lists: Vec<u32> },
+}
+
+/// Where cells of a row lie.
+#[derive(Clone, Copy, Default, Debug)]
+struct Row {
+    start: u32,
+    len: u32,
+}
+
+/// An interval of ranks, which ends where the next one starts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Cell {
+    from: u32,
+    /// Where its list starts; [`NONE`] if it has none.
+    list: u32,
+}
+
+impl Grid {
+    /// Number of the first rule that matches, or [`NONE`].
+    #[must_use]
+    #[inline]
+    pub fn find(&self, query: &Query) -> u32 {
+        let mut best = NONE;
+        for group in &self.groups {
+            let list = group.list(query);
+            if list != NONE {
+                best = self.first(list, query, best);
+            }
+        }
+        best
+    }
+
+    /// The first rule of a list that matches, if it is better than this one.
+    #[inline]
+    fn first(&self, list: u32, query: &Query, best: u32) -> u32 {
+        for entry in &self.entries[list as usize..] {
+            if entry.rule >= best {
+                break;
+            }
+            if self.services[(entry.service & !LAST) as usize].matches(&query.ask) {
+                return entry.rule;
+            }
+            if entry.service & LAST != 0 {
+                break;
+            }
+        }
+        best
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let groups = self.groups.iter().map(|group| match group {
+            Group::Rows { rows, cells, .. } => rows.len() * 8 + cells.len() * 8,
+            Group::Table { rows, columns, lists } => (rows.len() + columns.len() + lists.len()) * 4,
+        });
+        self.services.len() * size_of::<Service>() + self.entries.len() * 8 + groups.sum::<usize>()
+    }
+}
+
+impl Group {
+    #[inline]
+    fn list(&self, query: &Query) -> u32 {
+        match self {
+            Self::Rows { by_src, rows, cells } => {
+                let (first, second) =
+                    if *by_src { (query.src, query.dst) } else { (query.dst, query.src) };
+                let row = rows[first as usize];
+                let cells = &cells[row.start as usize..][..row.len as usize];
+                let Some(mut at) = cells.first() else { return NONE };
+                let (mut base, mut size) = (0, cells.len());
+                while size > 1 {
+                    let half = size / 2;
+                    let middle = &cells[base + half];
+                    if middle.from <= second {
+                        (base, at) = (base + half, middle);
+                    }
+                    size -= half;
+                }
+                at.list
+            }
+            Self::Table { rows, columns, lists } => {
+                let (row, column) = (rows[query.src as usize], columns[query.dst as usize]);
+                lists[row as usize + column as usize]
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Making the structure, within limits of time and memory.
+
+use super::{Cell, Entry, Grid, Group, LAST, Row};
+use crate::flat::{Flat, FlatSet};
+use crate::packed::{NONE, Range};
+use std::collections::{BTreeSet, HashMap};
+
+/// How rules are divided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Plan {
+    /// One table of cells.
+    Table,
+    /// By how many ranks they reach over: up to so many sources; else up to so many destinations;
+    /// else a table.
+    Split(u32),
+}
+
+/// Cells of a table.
+const TABLE_CELLS: usize = 1 << 22;
+
+/// What making one may cost.
+struct Budget {
+    /// Rules looked at.
+    steps: u64,
+    /// Cells and entries of lists.
+    items: usize,
+}
+
+/// A group's rows before they are laid out.
+struct Rows {
+    /// Ranks in order from which on a row applies.
+    runs: Vec<(u32, u32)>,
+    rows: Vec<Vec<Cell>>,
+}
+
+struct Builder<'a> {
+    flat: &'a FlatSet,
+    budget: Budget,
+    lists: HashMap<Vec<Entry>, u32>,
+    entries: Vec<Entry>,
+}
+
+type Side = fn(&Flat) -> Range<u32>;
+
+impl Grid {
+    /// The structure for these rules; `None` if it would take too much time or memory.
+    #[must_use]
+    pub fn new(flat: &FlatSet, plan: Plan) -> Option<Self> {
+        let count = flat.rules.len();
+        let budget =
+            Budget { steps: 50_000_000 + 3_000 * count as u64, items: 4_000_000 + 200 * count };
+        let mut builder = Builder { flat, budget, lists: HashMap::new(), entries: Vec::new() };
+        let groups = builder.groups(plan)?;
+        Some(Self { services: flat.services.clone(), entries: builder.entries, groups })
+    }
+}
+
+impl Builder<'_> {
+    fn groups(&mut self, plan: Plan) -> Option<Vec<Group>> {
+        let (src, dst): (Side, Side) = (|rule| rule.src, |rule| rule.dst);
+        let mut groups = Vec::new();
+        let mut rest: Vec<&Flat> = self.flat.rules.iter().collect();
+        if let Plan::Split(widest) = plan {
+            for (by_src, first, second) in [(true, src, dst), (false, dst, src)] {
+                let narrow = |rule: &&Flat| first(rule).1 - first(rule).0 < widest;
+                let (some, others): (Vec<&Flat>, Vec<&Flat>) = rest.into_iter().partition(narrow);
+                rest = others;
+                if !some.is_empty() {
+                    let rows = self.rows(&some, first, second)?;
+                    let ranks = if by_src { self.flat.src_ranks } else { self.flat.dst_ranks };
+                    groups.push(rows.in_rows(by_src, ranks));
+                }
+            }
+        }
+        if !rest.is_empty() {
+            let rows = self.rows(&rest, src, dst)?;
+            groups.push(match rows.in_table(self.flat) {
+                Some(table) => table,
+                None if plan == Plan::Table => return None,
+                None => rows.in_rows(true, self.flat.src_ranks),
+            });
+        }
+        Some(groups)
+    }
+
+    /// A row for each set of rules that some rank on the first side has.
+    fn rows(&mut self, rules: &[&Flat], first: Side, second: Side) -> Option<Rows> {
+        let mut numbers: HashMap<Range<u32>, usize> = HashMap::new();
+        let mut members: Vec<Vec<&Flat>> = Vec::new();
+        let mut ends = Vec::new();
+        for rule in rules {
+            let number = *numbers.entry(first(rule)).or_insert_with(|| {
+                members.push(Vec::new());
+                members.len() - 1
+            });
+            members[number].push(rule);
+        }
+        for (&(lo, hi), &number) in &numbers {
+            ends.extend([(lo, true, number), (hi + 1, false, number)]);
+        }
+        ends.sort_unstable();
+        let mut known: HashMap<Vec<usize>, u32> = HashMap::new();
+        let (mut rows, mut runs) = (Rows { runs: Vec::new(), rows: Vec::new() }, Vec::new());
+        let mut open = BTreeSet::new();
+        for at in ends.chunk_by(|a, b| a.0 == b.0) {
+            apply(&mut open, at);
+            self.spend(open.len() as u64, open.len())?;
+            let key: Vec<usize> = open.iter().copied().collect();
+            let row = match known.get(&key) {
+                Some(row) => *row,
+                None => {
+                    let mut some: Vec<&Flat> =
+                        key.iter().flat_map(|number| members[*number].iter().copied()).collect();
+                    some.sort_unstable_by_key(|rule| rule.number);
+                    rows.rows.push(self.row(&some, second)?);
+                    let row = u32::try_from(rows.rows.len() - 1).ok()?;
+                    known.insert(key, row);
+                    row
+                }
+            };
+            runs.push((at[0].0, row));
+        }
+        rows.runs = runs;
+        Some(rows)
+    }
+
+    /// The cells of some rules (in order): intervals on the second side.
+    fn row(&mut self, rules: &[&Flat], second: Side) -> Option<Vec<Cell>> {
+        let mut ends = Vec::with_capacity(rules.len() * 2);
+        for (rule, number) in rules.iter().zip(0_usize..) {
+            let (lo, hi) = second(rule);
+            ends.extend([(lo, true, number), (hi + 1, false, number)]);
+        }
+        ends.sort_unstable();
+        let mut cells: Vec<Cell> = Vec::new();
+        if ends.first().is_some_and(|end| end.0 > 0) {
+            cells.push(Cell { from: 0, list: NONE });
+        }
+        let mut open = BTreeSet::new();
+        for at in ends.chunk_by(|a, b| a.0 == b.0) {
+            apply(&mut open, at);
+            let list = self.list(open.iter().map(|number| rules[*number]))?;
+            if cells.last().is_none_or(|cell| cell.list != list) {
+                cells.push(Cell { from: at[0].0, list });
+                self.spend(1, 1)?;
+            }
+        }
+        Some(cells)
+    }
+
+    /// The list of those rules that earlier ones leave something to.
+    fn list<'b>(&mut self, rules: impl Iterator<Item = &'b Flat>) -> Option<u32> {
+        let services = &self.flat.services;
+        let mut list: Vec<Entry> = Vec::new();
+        let mut steps = 1;
+        for rule in rules {
+            let service = &services[rule.service as usize];
+            let covered = |entry: &Entry| services[entry.service as usize].covers(service);
+            steps += 1 + list.len() as u64;
+            if !list.iter().any(covered) {
+                list.push(Entry { service: rule.service, rule: rule.number });
+                if service.covers_all() {
+                    break;
+                }
+            }
+        }
+        self.spend(steps, 0)?;
+        let Some(last) = list.last_mut() else { return Some(NONE) };
+        last.service |= LAST;
+        if let Some(start) = self.lists.get(&list) {
+            return Some(*start);
+        }
+        self.spend(0, list.len())?;
+        let start = u32::try_from(self.entries.len()).ok()?;
+        self.entries.extend(&list);
+        self.lists.insert(list, start);
+        Some(start)
+    }
+
+    fn spend(&mut self, steps: u64, items: usize) -> Option<()> {
+        self.budget.steps = self.budget.steps.checked_sub(steps)?;
+        self.budget.items = self.budget.items.checked_sub(items)?;
+        Some(())
+    }
+}
+
+/// Opens and closes what starts and ends at one place.
+fn apply(open: &mut BTreeSet<usize>, at: &[(u32, bool, usize)]) {
+    for (_, opens, number) in at {
+        if *opens {
+            open.insert(*number);
+        } else {
+            open.remove(number);
+        }
+    }
+}
+
+impl Rows {
+    fn in_rows(&self, by_src: bool, ranks: u32) -> Group {
+        let mut cells = Vec::new();
+        let places: Vec<Row> = self
+            .rows
+            .iter()
+            .map(|row| {
+                let start = u32::try_from(cells.len()).unwrap_or(u32::MAX);
+                cells.extend(row);
+                Row { start, len: u32::try_from(row.len()).unwrap_or(0) }
+            })
+            .collect();
+        let rows = self.by_rank(ranks, Row::default(), |row| places[row]);
+        Group::Rows { by_src, rows, cells }
+    }
+
+    fn in_table(&self, flat: &FlatSet) -> Option<Group> {
+        let mut froms: Vec<u32> =
+            self.rows.iter().flatten().map(|cell| cell.from).chain([0]).collect();
+        froms.sort_unstable();
+        froms.dedup();
+        // One row more for ranks without rules.
+        let width = froms.len();
+        if width * (self.rows.len() + 1) > TABLE_CELLS {
+            return None;
+        }
+        let mut lists = vec![NONE; width];
+        for row in &self.rows {
+            let mut cells = row.iter().peekable();
+            let mut list = NONE;
+            lists.extend(froms.iter().map(|from| {
+                if let Some(cell) = cells.next_if(|cell| cell.from == *from) {
+                    list = cell.list;
+                }
+                list
+            }));
+        }
+        let at = |row: usize| u32::try_from(row * width).unwrap_or(0);
+        let rows = self.by_rank(flat.src_ranks, 0, |row| at(row + 1));
+        let column = |rank: u32| froms.partition_point(|from| *from <= rank) - 1;
+        let columns = (0..flat.dst_ranks).map(|rank| u32::try_from(column(rank)).unwrap_or(0));
+        Some(Group::Table { rows, columns: columns.collect(), lists })
+    }
+
+    fn by_rank<T: Copy>(&self, ranks: u32, none: T, row: impl Fn(usize) -> T) -> Vec<T> {
+        let mut all = vec![none; ranks as usize];
+        let ends = self.runs.iter().skip(1).map(|run| run.0).chain([ranks]);
+        for ((start, number), end) in self.runs.iter().zip(ends) {
+            if let Some(part) = all.get_mut(*start as usize..end as usize) {
+                part.fill(row(*number as usize));
+            }
+        }
+        all
+    }
+}

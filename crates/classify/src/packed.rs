@@ -1,0 +1,184 @@
+//! Rules and packets in the form that lookups compare.
+//!
+//! What is not an address is a rule's *service*: port ranges and a 64-bit pattern of protocol, flags,
+//! ICMP type and code, and which of the headers are there. Rule sets have thousands of rules but few
+//! services (450 in the largest set of ClassBench's kind that we have), so services are kept once and
+//! stay in the nearest cache.
+
+use crate::trie::Key;
+use braid_ir::rules::{ANY_PORT, RulePacket};
+use braid_ir::value::{Rule, RuleAddrs};
+
+/// An inclusive range.
+pub type Range<T> = (T, T);
+
+/// There is no such rule.
+pub const NONE: u32 = u32::MAX;
+
+const FLAGS_HERE: u64 = 1 << 32;
+const ICMP_HERE: u64 = 1 << 33;
+const PORTS_HERE: u64 = 1 << 34;
+
+/// What is not an address, in a packet.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Ask {
+    /// Protocol, flags, ICMP, and which headers are there.
+    pub bits: u64,
+    /// Ports; 0 when absent.
+    pub sport: u16,
+    /// As `sport`.
+    pub dport: u16,
+}
+
+/// What is not an address, in a rule.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Service {
+    /// What the bits under the mask must be.
+    value: u64,
+    mask: u64,
+    /// Port ranges.
+    pub sport: Range<u16>,
+    /// As `sport`.
+    pub dport: Range<u16>,
+}
+
+/// A rule on the addresses of one family.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Packed<K> {
+    /// Source addresses.
+    pub src: Range<K>,
+    /// Destination addresses.
+    pub dst: Range<K>,
+    /// The rest.
+    pub service: Service,
+}
+
+impl Ask {
+    /// What a packet has to offer.
+    #[must_use]
+    #[inline]
+    pub fn new(packet: &RulePacket) -> Self {
+        let mut bits = u64::from(packet.proto);
+        if let Some(flags) = packet.tcp_flags {
+            bits |= FLAGS_HERE | u64::from(flags) << 8;
+        }
+        if let Some((kind, code)) = packet.icmp {
+            bits |= ICMP_HERE | u64::from(u16::from_be_bytes([kind, code])) << 16;
+        }
+        let (sport, dport) = match packet.ports {
+            Some(ports) => {
+                bits |= PORTS_HERE;
+                ports
+            }
+            None => (0, 0),
+        };
+        Self { bits, sport, dport }
+    }
+}
+
+impl Service {
+    /// A rule's service.
+    #[must_use]
+    pub fn new(rule: &Rule) -> Self {
+        let spread = |value: u8, flags: u8, icmp: u16| {
+            u64::from(value) | u64::from(flags) << 8 | u64::from(icmp) << 16
+        };
+        let mut mask = spread(rule.proto.1, rule.tcp_flags.1, rule.icmp.1);
+        let mut value = spread(rule.proto.0, rule.tcp_flags.0, rule.icmp.0) & mask;
+        let any_ports = rule.sport == ANY_PORT && rule.dport == ANY_PORT;
+        for (here, needed) in [
+            (FLAGS_HERE, rule.tcp_flags.1 != 0),
+            (ICMP_HERE, rule.icmp.1 != 0),
+            (PORTS_HERE, !any_ports),
+        ] {
+            if needed {
+                (mask, value) = (mask | here, value | here);
+            }
+        }
+        Self { value, mask, sport: rule.sport, dport: rule.dport }
+    }
+
+    /// Whether it covers a packet.
+    #[must_use]
+    #[inline]
+    pub fn matches(&self, ask: &Ask) -> bool {
+        // Without branches: which part fails is as good as random.
+        ((ask.bits ^ self.value) & self.mask == 0)
+            & (self.sport.0 <= ask.sport)
+            & (ask.sport <= self.sport.1)
+            & (self.dport.0 <= ask.dport)
+            & (ask.dport <= self.dport.1)
+    }
+
+    /// Whether it covers all that another one does.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let within = |a: Range<u16>, b: Range<u16>| a.0 <= b.0 && b.1 <= a.1;
+        self.mask & !other.mask == 0
+            && (self.value ^ other.value) & self.mask == 0
+            && within(self.sport, other.sport)
+            && within(self.dport, other.dport)
+    }
+
+    /// Whether every packet has it.
+    #[must_use]
+    pub fn covers_all(&self) -> bool {
+        self.mask == 0 && self.sport == ANY_PORT && self.dport == ANY_PORT
+    }
+
+    /// Whether some packet may have both (where it is not easy to say, that it may).
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        (self.value ^ other.value) & self.mask & other.mask == 0
+            && meet(self.sport, other.sport)
+            && meet(self.dport, other.dport)
+    }
+
+    /// Whether no packet has it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sport.0 > self.sport.1 || self.dport.0 > self.dport.1
+    }
+}
+
+impl<K: Key> Packed<K> {
+    /// A rule as packets of this address family see it, if one could match it.
+    #[must_use]
+    pub fn new(rule: &Rule) -> Option<Self> {
+        let all = (K::cut(0), K::cut(u128::MAX));
+        let wide = |(lo, hi): Range<u32>| (K::cut(lo.into()), K::cut(hi.into()));
+        let wider = |(lo, hi): Range<u128>| (K::cut(lo), K::cut(hi));
+        let (src, dst) = match rule.addrs {
+            None => (all, all),
+            Some(RuleAddrs::V4 { src, dst }) if K::BITS == 32 => (wide(src), wide(dst)),
+            Some(RuleAddrs::V6 { src, dst }) if K::BITS == 128 => (wider(src), wider(dst)),
+            Some(_) => return None,
+        };
+        let service = Service::new(rule);
+        let some = src.0 <= src.1 && dst.0 <= dst.1 && !service.is_empty();
+        some.then_some(Self { src, dst, service })
+    }
+
+    /// Whether some packet may match both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        meet(self.src, other.src)
+            && meet(self.dst, other.dst)
+            && self.service.overlaps(&other.service)
+    }
+
+    /// Whether it matches a packet.
+    #[must_use]
+    #[inline]
+    pub fn matches(&self, src: K, dst: K, ask: &Ask) -> bool {
+        (self.src.0 <= src)
+            & (src <= self.src.1)
+            & (self.dst.0 <= dst)
+            & (dst <= self.dst.1)
+            & self.service.matches(ask)
+    }
+}
+
+fn meet<T: PartialOrd>(a: Range<T>, b: Range<T>) -> bool {
+    a.0 <= b.1 && b.0 <= a.1
+}
