@@ -15,11 +15,11 @@ const FAMILIES: [(&str, Option<Family>); 8] = [
     ("automatic", None),
     ("linear", Some(Family::Linear)),
     ("table", Some(Family::Table)),
-    ("split 1024", Some(Family::Split(1024))),
     ("split 256", Some(Family::Split(256))),
     ("split 64", Some(Family::Split(64))),
-    ("split 16", Some(Family::Split(16))),
-    ("split 4", Some(Family::Split(4))),
+    ("split 8", Some(Family::Split(8))),
+    ("tree", Some(Family::Tree)),
+    ("tuples", Some(Family::Tuples)),
 ];
 
 /// Packets of one pass.

@@ -9,7 +9,9 @@ mod rules;
 pub mod sample;
 mod sets;
 mod side;
+mod tree;
 mod trie;
+mod tuples;
 
 pub use joint::{Answer, Joint, Member, Side};
 pub use lpm::Lpm;

@@ -114,10 +114,15 @@ impl Service {
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let within = |a: Range<u16>, b: Range<u16>| a.0 <= b.0 && b.1 <= a.1;
-        self.mask & !other.mask == 0
-            && (self.value ^ other.value) & self.mask == 0
+        self.covers_bits(other)
             && within(self.sport, other.sport)
             && within(self.dport, other.dport)
+    }
+
+    /// As [`Self::covers`], where the ports are as good as equal.
+    #[must_use]
+    pub fn covers_bits(&self, other: &Self) -> bool {
+        self.mask & !other.mask == 0 && (self.value ^ other.value) & self.mask == 0
     }
 
     /// Whether every packet has it.

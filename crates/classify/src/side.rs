@@ -3,7 +3,9 @@
 use crate::flat::{FlatSet, Query};
 use crate::grid::{Grid, Plan};
 use crate::packed::{Ask, NONE, Packed};
+use crate::tree::Tree;
 use crate::trie::{Key, Trie};
+use crate::tuples::Tuples;
 use braid_ir::value::Rule;
 
 /// Packets looked up side by side.
@@ -19,6 +21,10 @@ pub enum Family {
     /// The same, divided by how many address intervals a rule reaches over: up to so many sources;
     /// else up to so many destinations; else a table.
     Split(u32),
+    /// A tree of cuts.
+    Tree,
+    /// Hash tables by prefix lengths.
+    Tuples,
 }
 
 /// The rules of one IP version.
@@ -33,12 +39,14 @@ pub struct Side<K> {
 enum Index<K> {
     Linear(Vec<(u32, Packed<K>)>),
     Grid { src: Trie<K>, dst: Trie<K>, grid: Grid },
+    Tree { src: Trie<K>, dst: Trie<K>, tree: Tree },
+    Tuples(Tuples<K>),
 }
 
 /// Sets with no more rules than this are tried rule by rule.
 const FEW: usize = 8;
 
-impl<K: Key> Side<K> {
+impl<K: Key + std::hash::Hash> Side<K> {
     /// The structure that fits these rules.
     #[must_use]
     pub fn new(rules: &[Rule]) -> Self {
@@ -58,6 +66,7 @@ impl<K: Key> Side<K> {
         let packed: Vec<_> = rules.iter().map(Packed::new).collect();
         match family {
             Family::Linear => Some(Self::linear(&packed)),
+            Family::Tuples => Some(Self { index: Index::Tuples(Tuples::new(&packed)), family }),
             _ => Self::ranked(&packed, family),
         }
     }
@@ -69,12 +78,15 @@ impl<K: Key> Side<K> {
 
     fn ranked(packed: &[Option<Packed<K>>], family: Family) -> Option<Self> {
         let (flat, src, dst) = FlatSet::new(packed);
-        let plan = match family {
-            Family::Split(widest) => Plan::Split(widest),
-            _ => Plan::Table,
+        let (src, dst) = (src.trie(), dst.trie());
+        let index = match family {
+            Family::Tree => Index::Tree { src, dst, tree: Tree::new(&flat) },
+            Family::Split(widest) => {
+                Index::Grid { src, dst, grid: Grid::new(&flat, Plan::Split(widest))? }
+            }
+            _ => Index::Grid { src, dst, grid: Grid::new(&flat, Plan::Table)? },
         };
-        let grid = Grid::new(&flat, plan)?;
-        Some(Self { index: Index::Grid { src: src.trie(), dst: dst.trie(), grid }, family })
+        Some(Self { index, family })
     }
 
     /// The number of the first rule that matches, or [`NONE`].
@@ -88,6 +100,10 @@ impl<K: Key> Side<K> {
             Index::Grid { src: srcs, dst: dsts, grid } => {
                 grid.find(&Query { src: srcs.get(src), dst: dsts.get(dst), ask: *ask })
             }
+            Index::Tree { src: srcs, dst: dsts, tree } => {
+                tree.find(&Query { src: srcs.get(src), dst: dsts.get(dst), ask: *ask })
+            }
+            Index::Tuples(tuples) => tuples.find(src, dst, ask),
         }
     }
 
@@ -100,13 +116,19 @@ impl<K: Key> Side<K> {
         ask: &[Ask; LANES],
     ) -> [u32; LANES] {
         match &self.index {
-            Index::Linear(_) => {
+            Index::Linear(_) | Index::Tuples(_) => {
                 std::array::from_fn(|lane| self.find(src[lane], dst[lane], &ask[lane]))
             }
             Index::Grid { src: srcs, dst: dsts, grid } => {
                 let (src, dst) = (srcs.get_each(src), dsts.get_each(dst));
                 std::array::from_fn(|lane| {
                     grid.find(&Query { src: src[lane], dst: dst[lane], ask: ask[lane] })
+                })
+            }
+            Index::Tree { src: srcs, dst: dsts, tree } => {
+                let (src, dst) = (srcs.get_each(src), dsts.get_each(dst));
+                std::array::from_fn(|lane| {
+                    tree.find(&Query { src: src[lane], dst: dst[lane], ask: ask[lane] })
                 })
             }
         }
@@ -124,6 +146,8 @@ impl<K: Key> Side<K> {
         match &self.index {
             Index::Linear(rules) => size_of_val(rules.as_slice()),
             Index::Grid { src, dst, grid } => src.memory() + dst.memory() + grid.memory(),
+            Index::Tree { src, dst, tree } => src.memory() + dst.memory() + tree.memory(),
+            Index::Tuples(tuples) => tuples.memory(),
         }
     }
 }

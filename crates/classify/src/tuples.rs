@@ -1,0 +1,83 @@
+//! Tuple space search with priority pruning: one hash table for each pair of prefix lengths.
+//!
+//! Rules go by the lengths of the prefixes around their source and destination (Srinivasan, Suri and
+//! Varghese, 1999). Tables are searched in the order of their best rules, as far as one could be better
+//! than what was found (Open vSwitch's pruning). Rules that share a place are tried in order.
+
+use crate::packed::{Ask, NONE, Packed};
+use crate::trie::Key;
+use rustc_hash::FxHashMap;
+
+/// The structure.
+#[derive(Clone, Debug)]
+pub struct Tuples<K> {
+    tables: Vec<Table<K>>,
+}
+
+#[derive(Clone, Debug)]
+struct Table<K> {
+    /// Bits of source and destination that count.
+    lens: (u32, u32),
+    /// The number of its first rule.
+    best: u32,
+    places: FxHashMap<(K, K), Vec<(u32, Packed<K>)>>,
+}
+
+impl<K: Key + std::hash::Hash> Tuples<K> {
+    /// The structure for these rules.
+    #[must_use]
+    pub fn new(rules: &[Option<Packed<K>>]) -> Self {
+        let mut tables: FxHashMap<(u32, u32), Table<K>> = FxHashMap::default();
+        for (number, rule) in (0..).zip(rules) {
+            let Some(rule) = rule else { continue };
+            let lens = (prefix_len(rule.src), prefix_len(rule.dst));
+            let table = tables.entry(lens).or_insert_with(|| Table {
+                lens,
+                best: number,
+                places: FxHashMap::default(),
+            });
+            let place = (rule.src.0.above(K::BITS - lens.0), rule.dst.0.above(K::BITS - lens.1));
+            table.places.entry(place).or_default().push((number, *rule));
+        }
+        let mut tables: Vec<_> = tables.into_values().collect();
+        tables.sort_by_key(|table| table.best);
+        Self { tables }
+    }
+
+    /// Number of the first rule that matches, or [`NONE`].
+    #[must_use]
+    pub fn find(&self, src: K, dst: K, ask: &Ask) -> u32 {
+        let mut best = NONE;
+        for table in &self.tables {
+            if table.best >= best {
+                break;
+            }
+            let place = (src.above(K::BITS - table.lens.0), dst.above(K::BITS - table.lens.1));
+            let rules = table.places.get(&place).map_or(&[][..], Vec::as_slice);
+            let better = rules.iter().take_while(|(number, _)| *number < best);
+            if let Some((number, _)) =
+                better.into_iter().find(|(_, rule)| rule.matches(src, dst, ask))
+            {
+                best = *number;
+            }
+        }
+        best
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let places = |table: &Table<K>| {
+            let slot = size_of::<((K, K), Vec<(u32, Packed<K>)>)>() + 1;
+            let rules: usize = table.places.values().map(Vec::capacity).sum();
+            table.places.capacity() * slot + rules * size_of::<(u32, Packed<K>)>()
+        };
+        self.tables.iter().map(places).sum()
+    }
+}
+
+/// Length of the longest prefix that has all of a range.
+fn prefix_len<K: Key>((lo, hi): (K, K)) -> u32 {
+    let differ: u128 = lo.into() ^ hi.into();
+    K::BITS - (u128::BITS - differ.leading_zeros())
+}
