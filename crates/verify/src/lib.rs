@@ -1,2 +1,18 @@
 //! Shows that residual programs do what the chain does, by a bit-vector solver.
 #![forbid(unsafe_code)]
+
+mod bits;
+pub mod chain;
+pub mod check;
+pub mod headers;
+mod logic;
+mod ops;
+mod original;
+mod packet;
+mod residual;
+mod smt;
+pub mod solver;
+mod state;
+pub mod term;
+mod values;
+mod world;

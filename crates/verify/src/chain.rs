@@ -1,0 +1,220 @@
+//! A whole chain: all programs for all points that packets reach, and that their shapes cover all
+//! packets without overlap.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use braid_ir::chain::{Chain, Sink};
+use braid_ir::graph::{Graph, port};
+use braid_ir::model::{Op, RIGHT};
+use braid_ir::residual::{End, Exit, Fate, HeaderMask, Point, Residual, What};
+
+use crate::check::{Found, Verdict, check};
+use crate::headers;
+use crate::solver::Solver;
+
+/// What a chain's residual programs are asked for: a point, and the headers of a packet there.
+pub type Programs<'a> = dyn FnMut(Point, u32) -> Residual + 'a;
+
+/// One program and what was found about it.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Where its packets are.
+    pub point: Point,
+    /// Their headers.
+    pub shape: HeaderMask,
+    /// The headers of a packet that it was made for.
+    pub presence: u32,
+    /// What was found.
+    pub found: Found,
+}
+
+/// What was found about a chain.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Each program.
+    pub cases: Vec<Case>,
+    /// Shapes that overlap or do not fit the packets that they were made for.
+    pub shapes: Vec<String>,
+    /// What was met and is not covered.
+    pub not_covered: BTreeSet<String>,
+}
+
+/// The overall result.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Overall {
+    /// Every program does what the chain does.
+    Proven,
+    /// One does not.
+    Refuted,
+    /// None is known to be wrong, but not all are proven.
+    Unknown,
+}
+
+impl Report {
+    /// The overall result.
+    #[must_use]
+    pub fn overall(&self) -> Overall {
+        let is = |wanted: fn(&Verdict) -> bool| {
+            self.cases.iter().any(|case| wanted(&case.found.verdict))
+        };
+        if is(|verdict| matches!(verdict, Verdict::Refuted(_))) || !self.shapes.is_empty() {
+            Overall::Refuted
+        } else if is(|verdict| matches!(verdict, Verdict::Unknown(_))) || self.cases.is_empty() {
+            Overall::Unknown
+        } else {
+            Overall::Proven
+        }
+    }
+}
+
+/// Checks all programs of a chain. `each` is told of every one when it is done, and says whether to
+/// go on.
+pub fn verify(
+    chain: &Chain,
+    graph: &Graph,
+    programs: &mut Programs<'_>,
+    solver: &Solver,
+    each: &mut dyn FnMut(&Case) -> bool,
+) -> Report {
+    let mut report = Report::default();
+    let sets = headers::all();
+    let mut points: VecDeque<Point> = entries(chain, graph).into();
+    let mut seen: BTreeSet<Point> = points.iter().copied().collect();
+    while let Some(point) = points.pop_front() {
+        if graph.group(point.node).len() > 1 {
+            report.not_covered.insert(format!(
+                "functions under Priority ({}) run as the reference engine runs them",
+                chain.nodes[usize::from(point.node)].name
+            ));
+            continue;
+        }
+        let mut shapes: Vec<HeaderMask> = Vec::new();
+        for presence in &sets {
+            if shapes.iter().any(|shape| shape.fits(*presence)) {
+                continue;
+            }
+            let residual = programs(point, *presence);
+            check_shape(chain, point, *presence, &residual, &sets, &mut shapes, &mut report.shapes);
+            for next in reached(chain, graph, &residual, &mut report.not_covered) {
+                if seen.insert(next) {
+                    points.push_back(next);
+                }
+            }
+            let found = check(chain, graph, &residual, solver);
+            let shape = residual.shape;
+            let case = Case { point, shape, presence: *presence, found };
+            let go_on = each(&case);
+            report.cases.push(case);
+            if !go_on {
+                return report;
+            }
+        }
+    }
+    report
+}
+
+/// Where packets enter the chain's functions.
+#[must_use]
+pub fn entries(chain: &Chain, graph: &Graph) -> Vec<Point> {
+    let interfaces = (0..).zip(&chain.interfaces).map(|(number, _)| number);
+    let sinks = interfaces.filter_map(|interface| graph.entry(interface));
+    let mut found: Vec<_> = sinks.filter_map(point).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn point(sink: Sink) -> Option<Point> {
+    match sink {
+        Sink::Port(node, at) => Some(Point { node, backward: at == RIGHT, held: false }),
+        Sink::Interface(_) => None,
+    }
+}
+
+fn check_shape(
+    chain: &Chain,
+    point: Point,
+    presence: u32,
+    residual: &Residual,
+    sets: &[u32],
+    shapes: &mut Vec<HeaderMask>,
+    wrong: &mut Vec<String>,
+) {
+    let at = point_text(chain, point);
+    if residual.point != point || !residual.shape.fits(presence) {
+        wrong.push(format!("at {at}: the program for headers {presence:#x} is for other packets"));
+    }
+    let overlaps = sets
+        .iter()
+        .any(|set| residual.shape.fits(*set) && shapes.iter().any(|shape| shape.fits(*set)));
+    if overlaps {
+        wrong.push(format!("at {at}: the shape of headers {presence:#x} overlaps another"));
+    }
+    shapes.push(residual.shape);
+}
+
+/// Points at which packets go on when the program is over.
+fn reached(
+    chain: &Chain,
+    graph: &Graph,
+    residual: &Residual,
+    not_covered: &mut BTreeSet<String>,
+) -> Vec<Point> {
+    let mut found = Vec::new();
+    let name = |node: u16| &chain.nodes[usize::from(node)].name;
+    for block in &residual.blocks {
+        match &block.end {
+            End::Exit(Exit { fate: Fate::Go(next), .. }) => found.push(*next),
+            End::Exit(Exit { fate: Fate::Output { node, ports }, .. }) => {
+                for dest in ports {
+                    // The direction is that of the last visit; both are looked at.
+                    for backward in [false, true] {
+                        found.extend(graph.next(*node, port(*dest, backward)).and_then(point));
+                    }
+                }
+            }
+            End::Hold { node, .. } => {
+                for backward in [false, true] {
+                    found.push(Point { node: *node, backward, held: true });
+                }
+            }
+            End::Exit(Exit { fate: Fate::Resubmit { node }, .. }) => {
+                not_covered.insert(format!(
+                    "{} runs anew on resubmitted packets: that run is not looked at",
+                    name(*node)
+                ));
+            }
+            _ => {}
+        }
+        for step in &block.steps {
+            if let What::Op(Op::Create { .. } | Op::Mirror { .. }) = step.what {
+                not_covered.insert(format!(
+                    "packets that {} sends: shown to be made from equal packets and values at \
+                     equal moments; their bytes are not",
+                    name(step.site.node)
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// A point, for people.
+#[must_use]
+pub fn point_text(chain: &Chain, point: Point) -> String {
+    let name = &chain.nodes[usize::from(point.node)].name;
+    let direction = if point.backward { "backward" } else { "forward" };
+    let held = if point.held { ", from a queue" } else { "" };
+    format!("{name}, {direction}{held}")
+}
+
+/// A shape, for people: headers that are there, those that are not with `!`.
+#[must_use]
+pub fn shape_text(shape: HeaderMask) -> String {
+    let known = braid_packet::HEADERS.iter().filter_map(|(header, name)| {
+        let there = shape.has(*header)?;
+        Some(if there { (*name).to_owned() } else { format!("!{name}") })
+    });
+    let words: Vec<_> = known.collect();
+    if words.is_empty() { "any packet".to_owned() } else { words.join(" ") }
+}

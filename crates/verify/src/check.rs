@@ -1,0 +1,306 @@
+//! One program against the chain: the questions whose answers must all be "never".
+
+use std::time::Instant;
+
+use braid_ir::chain::Chain;
+use braid_ir::graph::Graph;
+use braid_ir::residual::{Fate, HeaderMask, Point, Residual};
+use braid_packet::{Access, FIELDS, Field};
+
+use crate::ops::State;
+use crate::original::{Done, Stop, Walk};
+use crate::packet::{Kind, Packet, SUMS};
+use crate::residual::{Goal, Program, Way, read};
+use crate::solver::{Answer, Session, Solver};
+use crate::term::{Sort, Term, Terms};
+use crate::world::{Touch, World};
+
+/// What was found about one program.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The result.
+    pub verdict: Verdict,
+    /// Ways of the program.
+    pub ways: usize,
+    /// Terms that both sides are made of.
+    pub terms: usize,
+    /// Questions that the solver was asked.
+    pub questions: usize,
+    /// Time taken.
+    pub millis: u128,
+}
+
+/// Whether a program does what the chain does.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Verdict {
+    /// It does, for all packets of its shape and all state.
+    Proven,
+    /// It does not.
+    Refuted(Box<Difference>),
+    /// The solver gave no answer, or there was something that is not covered.
+    Unknown(String),
+}
+
+/// A packet that tells a program and the chain apart.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Difference {
+    /// What happens to it in the program.
+    pub way: String,
+    /// What differs.
+    pub parts: Vec<String>,
+    /// Its headers, as a mask by header number.
+    pub presence: u32,
+    /// Values of its fields, for those that have one at all.
+    pub fields: Vec<(Field, u128)>,
+}
+
+struct Question {
+    title: String,
+    /// What must never be.
+    bad: Term,
+    /// What must be equal, for the explanation.
+    parts: Vec<(String, Term)>,
+}
+
+/// Checks one program.
+#[must_use]
+pub fn check(chain: &Chain, graph: &Graph, residual: &Residual, solver: &Solver) -> Found {
+    let start = Instant::now();
+    let mut found = Found { verdict: Verdict::Proven, ways: 0, terms: 0, questions: 0, millis: 0 };
+    found.verdict = match verdict(chain, graph, residual, solver, &mut found) {
+        Ok(verdict) => verdict,
+        Err(why) => Verdict::Unknown(why),
+    };
+    found.millis = start.elapsed().as_millis();
+    found
+}
+
+fn verdict(
+    chain: &Chain,
+    graph: &Graph,
+    residual: &Residual,
+    solver: &Solver,
+    found: &mut Found,
+) -> Result<Verdict, String> {
+    let mut terms = Terms::default();
+    let kind = Kind::new(&mut terms, residual.shape);
+    let start = start(&mut terms, residual.point, residual.shape);
+    let program = read(&mut terms, chain, &kind, residual, start.clone())?;
+    found.ways = program.ways.len();
+    let mut walk = Walk {
+        terms: &mut terms,
+        chain,
+        graph,
+        kind: &kind,
+        ways: &program.ways,
+        most: residual.visits + 1,
+        touches: Vec::new(),
+        stops: Vec::new(),
+    };
+    walk.run(residual.point, start)?;
+    let (touches, stops) = (walk.touches, walk.stops);
+    let questions = questions(&mut terms, chain, &program, &touches, &stops);
+    found.terms = terms.len();
+    let mut session = solver.session()?;
+    for fact in &kind.facts {
+        session.assume(&terms, *fact)?;
+    }
+    let shown = shown(&mut terms, &kind);
+    for question in questions {
+        found.questions += 1;
+        let asked: Vec<_> =
+            question.parts.iter().map(|(_, equal)| *equal).chain(shown.iter().map(|s| s.1)).collect();
+        match ask(&mut session, &terms, question.bad, &asked) {
+            (Answer::Never, _) => {}
+            (Answer::Unknown(why), _) => {
+                return Ok(Verdict::Unknown(format!("{}: {why}", question.title)));
+            }
+            (Answer::Possible, values) => {
+                return Ok(Verdict::Refuted(Box::new(difference(&question, &shown, &values))));
+            }
+        }
+    }
+    Ok(Verdict::Proven)
+}
+
+fn ask(session: &mut Session, terms: &Terms, bad: Term, values: &[Term]) -> (Answer, Vec<u128>) {
+    session.check(terms, bad, values)
+}
+
+/// Any packet of a shape, and any state, at a point.
+fn start(terms: &mut Terms, point: Point, shape: HeaderMask) -> State {
+    let mut packet = Packet::arriving(terms, shape);
+    packet.backward = terms.bits(1, u128::from(point.backward));
+    packet.held = terms.bits(1, u128::from(point.held));
+    State { parsed: packet.clone(), packet, world: World::any(terms) }
+}
+
+fn questions(
+    terms: &mut Terms,
+    chain: &Chain,
+    program: &Program,
+    touches: &[Touch],
+    stops: &[Stop],
+) -> Vec<Question> {
+    let mut found = Vec::new();
+    let guards: Vec<_> = program.ways.iter().map(|way| way.guard).collect();
+    let some = terms.or(&guards);
+    let none = terms.not(some);
+    found.push(Question { title: "no way is taken".to_owned(), bad: none, parts: Vec::new() });
+    for (bad, title) in &program.never {
+        found.push(Question { title: title.clone(), bad: *bad, parts: Vec::new() });
+    }
+    for way in &program.ways {
+        found.push(way_question(terms, chain, way, stops));
+    }
+    for (title, ones, others) in [
+        ("an entry is not renewed", touches, &*program.touches),
+        ("an entry is renewed that is not found", &*program.touches, touches),
+    ] {
+        found.extend(renewals(terms, chain, title, ones, others));
+    }
+    found.retain(|question| terms.decided(question.bad) != Some(false));
+    found
+}
+
+/// A way ends where the walk stops, with everything equal.
+fn way_question(terms: &mut Terms, chain: &Chain, way: &Way, stops: &[Stop]) -> Question {
+    let mut matches = Vec::new();
+    let mut parts: Vec<(String, Term)> = Vec::new();
+    let mut somewhere = Vec::new();
+    for stop in stops.iter().filter(|stop| way.stops_at(stop)) {
+        let number = terms.bits(16, stop.visits);
+        let visits = terms.eq(way.visits, number);
+        let here = terms.both(stop.guard, visits);
+        if terms.decided(here) == Some(false) {
+            continue;
+        }
+        somewhere.push(here);
+        let same = same(terms, chain, way, stop);
+        let mut all: Vec<_> = same.iter().map(|(_, equal)| *equal).collect();
+        all.push(here);
+        matches.push(terms.and(&all));
+        let not_here = terms.not(here);
+        parts.extend(same.into_iter().map(|(name, equal)| (name, terms.or(&[not_here, equal]))));
+    }
+    let good = terms.or(&matches);
+    let bad = terms.not(good);
+    let bad = terms.both(way.guard, bad);
+    let stops_there = terms.or(&somewhere);
+    parts.push(("where it ends".to_owned(), stops_there));
+    Question { title: format!("a packet {}", way.goal.text(chain)), bad, parts }
+}
+
+/// What must be equal where a way ends and the walk stops.
+fn same(terms: &mut Terms, chain: &Chain, way: &Way, stop: &Stop) -> Vec<(String, Term)> {
+    let mut parts = stop.state.world.same(terms, chain, &way.state.world);
+    let goes_on = match &way.goal {
+        Goal::Hold { delay, .. } => {
+            if let Done::Hold(_, theirs) = stop.done {
+                let width = terms.width(*delay).max(terms.width(theirs));
+                let (a, b) = (terms.resize(*delay, width), terms.resize(theirs, width));
+                parts.push(("how long it waits".to_owned(), terms.eq(a, b)));
+            }
+            true
+        }
+        Goal::Fate(fate) => {
+            if matches!(fate, Fate::Leave { .. } | Fate::Go(_)) {
+                parts.push(("packets sent before".to_owned(), terms.not(stop.state.world.sends)));
+            }
+            !matches!(fate, Fate::Drop { .. } | Fate::Fault { .. } | Fate::Consume { .. })
+        }
+    };
+    if goes_on {
+        let tags = !matches!(&way.goal, Goal::Fate(Fate::Leave { .. }));
+        parts.extend(stop.state.packet.same(terms, &way.state.packet, tags));
+    }
+    parts
+}
+
+/// For each function: every entry that one side renews, the other renews, too.
+fn renewals(
+    terms: &mut Terms,
+    chain: &Chain,
+    title: &str,
+    ones: &[Touch],
+    others: &[Touch],
+) -> Vec<Question> {
+    let mut found = Vec::new();
+    for (number, node) in (0..).zip(&chain.nodes) {
+        let mut bad = Vec::new();
+        for one in ones.iter().filter(|one| one.node == number && !one.assigned) {
+            let of_table = others.iter().filter(|o| o.node == number && o.state == one.state);
+            let mut covered = Vec::new();
+            for other in of_table {
+                let (content, key) =
+                    (terms.eq(one.content, other.content), terms.eq(one.key, other.key));
+                covered.push(terms.and(&[other.when, content, key]));
+            }
+            let covered = terms.or(&covered);
+            let missed = terms.not(covered);
+            bad.push(terms.both(one.when, missed));
+        }
+        let bad = terms.or(&bad);
+        let title = format!("{}: {title}", node.name);
+        found.push(Question { title, bad, parts: Vec::new() });
+    }
+    found
+}
+
+/// What of a packet is shown: header presence, then fields, by name and term.
+fn shown(terms: &mut Terms, kind: &Kind) -> Vec<(Option<Field>, Term)> {
+    let packet = Packet::arriving(terms, kind.shape);
+    let mut found = Vec::new();
+    for (header, _) in braid_packet::HEADERS {
+        found.push((None, kind.has(terms, &packet, *header)));
+    }
+    for info in FIELDS {
+        let structural = matches!(info.header, braid_packet::Header::Pkt);
+        let wanted = info.access == Access::Rw || structural || info.field == Field::InetProto;
+        if wanted && info.field != Field::PktTime {
+            let value = packet.get(terms, kind, &packet, info.field);
+            if terms.sort(value) != Sort::Token {
+                found.push((Some(info.field), value));
+            }
+        }
+    }
+    found
+}
+
+fn difference(
+    question: &Question,
+    shown: &[(Option<Field>, Term)],
+    values: &[u128],
+) -> Difference {
+    let (parts, rest) = values.split_at(question.parts.len().min(values.len()));
+    let mut names: Vec<_> = question
+        .parts
+        .iter()
+        .zip(parts)
+        .filter(|(_, equal)| **equal == 0)
+        .map(|((name, _), _)| name.clone())
+        .collect();
+    names.sort();
+    names.dedup();
+    let (mut presence, mut header) = (0_u32, 0);
+    let mut fields = Vec::new();
+    for ((field, _), value) in shown.iter().zip(rest) {
+        match field {
+            None => {
+                presence |= u32::from(*value != 0) << header;
+                header += 1;
+            }
+            Some(field) if presence >> field.info().header as u32 & 1 == 1 => {
+                fields.push((*field, *value));
+            }
+            Some(_) => {}
+        }
+    }
+    Difference { way: question.title.clone(), parts: names, presence, fields }
+}
+
+/// Checksums whose arithmetic is taken for granted, for the report.
+#[must_use]
+pub fn checksums() -> Vec<&'static str> {
+    SUMS.iter().map(|(_, name)| *name).collect()
+}

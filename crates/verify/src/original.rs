@@ -1,0 +1,315 @@
+//! The chain as it is: models' packet programs, function by function along the links.
+
+use std::collections::BTreeMap;
+
+use braid_ir::chain::{Chain, Sink};
+use braid_ir::engine::Fault;
+use braid_ir::graph::{Graph, port};
+use braid_ir::model::{Dest, Program, QueueId, RIGHT, ReasonId, RowId, Target, Term as Ending};
+use braid_ir::residual::{Counter, Point};
+
+use crate::ops::{Run, State};
+use crate::packet::Kind;
+use crate::residual::Way;
+use crate::term::{Sort, Term, Terms};
+use crate::world::Touch;
+
+/// How a function's run ends.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Done {
+    Output(Vec<Dest>),
+    Drop(RowId, ReasonId),
+    Fault(Fault),
+    Consume,
+    Hold(QueueId, Term),
+    Resubmit,
+}
+
+/// A place where the walk stops: at a program's end, or where it may be left to another program.
+pub(crate) struct Stop {
+    pub(crate) guard: Term,
+    pub(crate) state: State,
+    pub(crate) node: u16,
+    pub(crate) backward: bool,
+    /// Functions that were counted as visited.
+    pub(crate) visits: u128,
+    pub(crate) done: Done,
+    /// Where the packet goes next, if it goes by one port.
+    pub(crate) next: Option<Sink>,
+}
+
+/// A walk along the chain.
+pub(crate) struct Walk<'a> {
+    pub(crate) terms: &'a mut Terms,
+    pub(crate) chain: &'a Chain,
+    pub(crate) graph: &'a Graph,
+    pub(crate) kind: &'a Kind,
+    /// The ways of the program that it is compared with: where they stop, the walk does.
+    pub(crate) ways: &'a [Way],
+    /// Most functions to visit.
+    pub(crate) most: u32,
+    pub(crate) touches: Vec<Touch>,
+    pub(crate) stops: Vec<Stop>,
+}
+
+/// Packets that enter a function at one point of the walk.
+type Arrivals = BTreeMap<Point, Vec<(Term, State)>>;
+
+impl Walk<'_> {
+    /// Walks from a point on until every packet has stopped.
+    pub(crate) fn run(&mut self, point: Point, state: State) -> Result<(), String> {
+        let always = self.terms.bool(true);
+        let mut now = Arrivals::from([(point, vec![(always, state)])]);
+        let mut visits = u32::from(!point.held);
+        while !now.is_empty() {
+            let mut next = Arrivals::new();
+            for (point, arrivals) in now {
+                self.visit(point, arrivals, visits, &mut next)?;
+            }
+            now = next;
+            visits += 1;
+        }
+        Ok(())
+    }
+
+    fn visit(
+        &mut self,
+        point: Point,
+        arrivals: Vec<(Term, State)>,
+        visits: u32,
+        next: &mut Arrivals,
+    ) -> Result<(), String> {
+        let (guard, mut state) = meet(self.terms, self.chain, &arrivals);
+        if self.terms.decided(guard) == Some(false) {
+            return Ok(());
+        }
+        self.enter(point, &mut state);
+        for (guard, state, done) in self.function(point, guard, state)? {
+            let sink = match &done {
+                Done::Output(ports) if ports.len() == 1 => {
+                    self.graph.next(point.node, port(ports[0], point.backward))
+                }
+                _ => None,
+            };
+            let stop = Stop {
+                guard,
+                state,
+                node: point.node,
+                backward: point.backward,
+                visits: u128::from(visits),
+                done,
+                next: sink,
+            };
+            self.settle(stop, visits, next);
+        }
+        Ok(())
+    }
+
+    /// What entering a function does.
+    fn enter(&mut self, point: Point, state: &mut State) {
+        let (terms, chain) = (&mut *self.terms, self.chain);
+        state.packet.backward = terms.bits(1, u128::from(point.backward));
+        state.packet.held = terms.bits(1, u128::from(point.held));
+        state.world.sends = terms.bool(false);
+        state.world.keep(terms, chain, point.node);
+        let keep = state.world.keeps.get_mut(&point.node);
+        if let Some(keep) = keep {
+            keep.forget(terms);
+        }
+        if !point.held {
+            let counter = if point.backward { Counter::Backward } else { Counter::Forward };
+            let grown = state.packet.grown;
+            state.world.count(terms, chain, (point.node, counter), grown);
+        }
+    }
+
+    /// Where the walk stops, and where it goes on.
+    fn settle(&mut self, stop: Stop, visits: u32, next: &mut Arrivals) {
+        let mut left = stop.guard;
+        for way in self.ways.iter().filter(|way| way.stops_at(&stop)) {
+            let number = self.terms.bits(16, stop.visits);
+            let here = self.terms.eq(way.visits, number);
+            let stops = self.terms.both(way.guard, here);
+            let goes_on = self.terms.not(stops);
+            left = self.terms.both(left, goes_on);
+        }
+        let entered = match stop.next {
+            Some(Sink::Port(node, at)) if self.graph.group(node).len() == 1 => {
+                Some(Point { node, backward: at == RIGHT, held: false })
+            }
+            _ => None,
+        };
+        if let Some(point) = entered
+            && self.terms.decided(left) != Some(false)
+            && visits < self.most
+        {
+            // A function that sends packets is the last one of a program that reaches it.
+            let quiet = self.terms.not(stop.state.world.sends);
+            let guard = self.terms.both(left, quiet);
+            next.entry(point).or_default().push((guard, stop.state.clone()));
+        }
+        self.stops.push(stop);
+    }
+
+    /// Runs one function: conditions, states and ends.
+    fn function(
+        &mut self,
+        point: Point,
+        guard: Term,
+        state: State,
+    ) -> Result<Vec<(Term, State, Done)>, String> {
+        let chain = self.chain;
+        let program = &chain.nodes[usize::from(point.node)].model.packet;
+        let entry = state.packet.clone();
+        let mut values = vec![None; program.values.len()];
+        let mut arrivals: Vec<Vec<Arrival>> = program.blocks.iter().map(|_| Vec::new()).collect();
+        if let Some(first) = arrivals.first_mut() {
+            first.push(Arrival { guard, state, args: Vec::new() });
+        }
+        let mut ends = Vec::new();
+        for (block, here) in program.blocks.iter().zip(0..) {
+            let come = std::mem::take(&mut arrivals[here]);
+            let Some((guard, state, args)) = merge(self.terms, self.chain, come) else { continue };
+            let mut run = Run {
+                terms: self.terms,
+                chain: self.chain,
+                kind: self.kind,
+                node: point.node,
+                backward: Some(point.backward),
+                types: &program.values,
+                values: std::mem::take(&mut values),
+                guard,
+                state,
+                entry: Some(entry.clone()),
+                touches: &mut self.touches,
+            };
+            for (param, arg) in block.params.iter().zip(args) {
+                run.define(*param, arg)?;
+            }
+            for op in &block.ops {
+                let before = run.state.clone();
+                let faults = run.op(op)?;
+                for (when, fault) in faults {
+                    let fails = run.terms.both(run.guard, when);
+                    let holds = run.terms.not(when);
+                    run.guard = run.terms.both(run.guard, holds);
+                    let mut state = before.clone();
+                    count_fault(run.terms, run.chain, point.node, &mut state);
+                    ends.push((fails, state, Done::Fault(fault)));
+                }
+            }
+            leave(&mut run, program, &block.term, point, &mut arrivals, &mut ends)?;
+            values = run.values;
+        }
+        ends.retain(|(guard, _, _)| self.terms.decided(*guard) != Some(false));
+        Ok(ends)
+    }
+}
+
+/// A fault is counted at the last row.
+fn count_fault(terms: &mut Terms, chain: &Chain, node: u16, state: &mut State) {
+    let rows = chain.nodes[usize::from(node)].model.rows.len();
+    let row = RowId(u32::try_from(rows.saturating_sub(1)).unwrap_or(u32::MAX));
+    let grown = state.packet.grown;
+    state.world.count(terms, chain, (node, Counter::Row(row)), grown);
+}
+
+/// The end of a block.
+fn leave(
+    run: &mut Run<'_>,
+    program: &Program,
+    end: &Ending,
+    point: Point,
+    arrivals: &mut [Vec<Arrival>],
+    ends: &mut Vec<(Term, State, Done)>,
+) -> Result<(), String> {
+    let _ = program;
+    let done = match end {
+        Ending::Jump(target) => return go(run, run.guard, target, arrivals),
+        Ending::Branch { cond, yes, no } => {
+            let cond = run.value(*cond)?;
+            let cond = run.terms.truth(cond);
+            let not = run.terms.not(cond);
+            let (on, off) = (run.terms.both(run.guard, cond), run.terms.both(run.guard, not));
+            go(run, on, yes, arrivals)?;
+            return go(run, off, no, arrivals);
+        }
+        Ending::Hold { queue, delay, full, .. } => {
+            let room = queue_has_room(run.terms, point.node, *queue);
+            let not = run.terms.not(room);
+            let (waits, full_when) =
+                (run.terms.both(run.guard, room), run.terms.both(run.guard, not));
+            let delay = run.value(*delay)?;
+            ends.push((waits, run.state.clone(), Done::Hold(*queue, delay)));
+            return go(run, full_when, full, arrivals);
+        }
+        Ending::Output { ports, .. } => Done::Output(ports.clone()),
+        Ending::Drop { reason, row } => Done::Drop(*row, *reason),
+        Ending::Consume { .. } => Done::Consume,
+        Ending::Resubmit { .. } => Done::Resubmit,
+        Ending::Return => return Err("a packet's program that returns".to_owned()),
+    };
+    ends.push((run.guard, run.state.clone(), done));
+    Ok(())
+}
+
+/// Whether a queue has room.
+pub(crate) fn queue_has_room(terms: &mut Terms, node: u16, queue: QueueId) -> Term {
+    terms.var(format!("room in {node}.{queue}"), Sort::Bool)
+}
+
+/// Those who come to a block from one other.
+pub(crate) struct Arrival {
+    pub(crate) guard: Term,
+    pub(crate) state: State,
+    pub(crate) args: Vec<Term>,
+}
+
+fn go(
+    run: &mut Run<'_>,
+    guard: Term,
+    target: &Target,
+    arrivals: &mut [Vec<Arrival>],
+) -> Result<(), String> {
+    if run.terms.decided(guard) == Some(false) {
+        return Ok(());
+    }
+    let args = run.all(&target.args)?;
+    let place = arrivals.get_mut(target.block.index()).ok_or("a jump to no block")?;
+    place.push(Arrival { guard, state: run.state.clone(), args });
+    Ok(())
+}
+
+/// Several ways become one.
+pub(crate) fn merge(
+    terms: &mut Terms,
+    chain: &Chain,
+    come: Vec<Arrival>,
+) -> Option<(Term, State, Vec<Term>)> {
+    let guards: Vec<_> = come.iter().map(|one| one.guard).collect();
+    let guard = terms.or(&guards);
+    if come.is_empty() || terms.decided(guard) == Some(false) {
+        return None;
+    }
+    let (_, conds) = terms.factor(&guards);
+    let states: Vec<_> = conds.iter().copied().zip(come.iter().map(|one| &one.state)).collect();
+    let state = State::choose(terms, chain, &states);
+    let mut args = come.last().map(|one| one.args.clone()).unwrap_or_default();
+    for (cond, one) in conds.iter().zip(&come).rev().skip(1) {
+        for (arg, other) in args.iter_mut().zip(&one.args) {
+            *arg = terms.ite(*cond, *other, *arg);
+        }
+    }
+    Some((guard, state, args))
+}
+
+fn meet(terms: &mut Terms, chain: &Chain, arrivals: &[(Term, State)]) -> (Term, State) {
+    let come = arrivals
+        .iter()
+        .map(|(guard, state)| Arrival { guard: *guard, state: state.clone(), args: Vec::new() })
+        .collect();
+    match merge(terms, chain, come) {
+        Some((guard, state, _)) => (guard, state),
+        None => (terms.bool(false), arrivals[0].1.clone()),
+    }
+}

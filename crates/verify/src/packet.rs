@@ -1,0 +1,670 @@
+//! A packet as terms: the bits of its fields, its tags, which checksums were brought up to date.
+//!
+//! Fields that share bits (`inet.ttl` and `ip.ttl`, `tcp.sport` and `l4.sport`, `ip.tos` and
+//! `ip.dscp`, `icmp.rest` and `icmp.id`) are kept as one: their smallest parts. A checksum is not
+//! computed: that both sides write the same values to what it covers, and bring it into canonical
+//! form or not, is what is compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use braid_ir::residual::HeaderMask;
+use braid_packet::{Field, Header};
+
+use crate::headers;
+use crate::term::{BitOp, Sort, Term, Terms};
+
+/// Most VLAN tags behind which the parser goes on.
+const MAX_TAGS: usize = 8;
+/// VLAN tags of a packet that are kept in mind.
+const TAGS: usize = MAX_TAGS + 4;
+/// UDP's port of VXLAN.
+const VXLAN_PORT: u128 = 4789;
+/// Types of ICMP and ICMPv6 messages that are echoes.
+const ECHOES: [&[u128]; 2] = [&[0, 8], &[128, 129]];
+/// Types of ICMP and ICMPv6 messages that quote a packet.
+const ERRORS: [&[u128]; 2] = [&[3, 4, 5, 11, 12], &[1, 2, 3, 4]];
+
+/// Checksums, by what is written under them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sum {
+    /// Of the IPv4 header.
+    Ip,
+    /// Of TCP, UDP, ICMP or ICMPv6.
+    Transport,
+    /// Of the quoted IPv4 header.
+    QuotedIp,
+    /// Of the quoted packet's transport header.
+    QuotedTransport,
+    /// Of GRE.
+    Gre,
+}
+
+pub(crate) const SUMS: [(Sum, &str); 5] = [
+    (Sum::Ip, "ip.checksum"),
+    (Sum::Transport, "l4.checksum"),
+    (Sum::QuotedIp, "quoted ip checksum"),
+    (Sum::QuotedTransport, "quoted l4 checksum"),
+    (Sum::Gre, "gre checksum"),
+];
+
+/// A VLAN tag.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Tag {
+    pub(crate) present: Term,
+    pub(crate) tpid: Term,
+    pub(crate) pcp: Term,
+    pub(crate) dei: Term,
+    pub(crate) id: Term,
+}
+
+/// What is known of the packets of a question.
+pub(crate) struct Kind {
+    /// Their headers, where they are said.
+    pub(crate) shape: HeaderMask,
+    /// What holds of them all.
+    pub(crate) facts: Vec<Term>,
+}
+
+/// A packet.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Packet {
+    /// Fields that were written; others are as they came.
+    pub(crate) cells: BTreeMap<Field, Term>,
+    /// Tags by name, 128 bits each.
+    pub(crate) tags: BTreeMap<String, Term>,
+    /// VLAN tags from the outermost.
+    pub(crate) vlans: Vec<Tag>,
+    /// Length less that which it had, 16 bits.
+    pub(crate) grown: Term,
+    /// Whether each checksum was brought up to date.
+    pub(crate) sums: [Term; 5],
+    /// Direction, and whether it comes from a queue.
+    pub(crate) backward: Term,
+    pub(crate) held: Term,
+}
+
+fn width(field: Field) -> u16 {
+    field.info().width
+}
+
+impl Kind {
+    /// Packets with these headers, and the facts that hold of them.
+    pub(crate) fn new(terms: &mut Terms, shape: HeaderMask) -> Self {
+        let mut kind = Self { shape, facts: Vec::new() };
+        let rules = headers::rules(terms, &|terms, header| arriving(terms, shape, header));
+        kind.facts.extend(rules);
+        kind.link_types(terms);
+        kind.link_protocols(terms);
+        kind.link_tags(terms);
+        kind
+    }
+
+    /// Headers that depend on a field that may be written: as they came, they agree with it.
+    fn link_types(&mut self, terms: &mut Terms) {
+        let shape = self.shape;
+        for header in [
+            Header::IcmpEcho,
+            Header::Icmp6Echo,
+            Header::Quoted4,
+            Header::Quoted6,
+            Header::QuotedL4,
+            Header::QuotedEcho,
+            Header::Vxlan,
+        ] {
+            let packet = Packet::arriving(terms, shape);
+            let there = arriving(terms, shape, header);
+            let means = self.meaning(terms, &packet, header);
+            let same = terms.eq(there, means);
+            self.facts.push(same);
+        }
+    }
+
+    /// Protocols and fragments agree with the headers that were found.
+    fn link_protocols(&mut self, terms: &mut Terms) {
+        let packet = Packet::arriving(terms, self.shape);
+        let proto = packet.get(terms, self, &packet, Field::InetProto);
+        let later = packet.get(terms, self, &packet, Field::PktLaterFragment);
+        let fragment = packet.get(terms, self, &packet, Field::PktFragment);
+        let (later, fragment) = (terms.truth(later), terms.truth(fragment));
+        let (not_later, inet) = (terms.not(later), arriving(terms, self.shape, Header::Inet));
+        self.facts.push(terms.or(&[not_later, fragment]));
+        let not_fragment = terms.not(fragment);
+        self.facts.push(terms.or(&[not_fragment, inet]));
+        let protocols = [
+            (Header::Tcp, 6),
+            (Header::Udp, 17),
+            (Header::Icmp, 1),
+            (Header::Icmp6, 58),
+            (Header::Gre, 47),
+            (Header::Esp, 50),
+        ];
+        for (header, number) in protocols {
+            let here = arriving(terms, self.shape, header);
+            let not_here = terms.not(here);
+            let number = terms.bits(8, number);
+            let is = terms.eq(proto, number);
+            let both = terms.both(is, not_later);
+            self.facts.push(terms.or(&[not_here, both]));
+        }
+    }
+
+    /// Tags are there from the outermost on; those past the parser's limit are left out.
+    fn link_tags(&mut self, terms: &mut Terms) {
+        let tags = Packet::arriving(terms, self.shape).vlans;
+        for pair in tags.windows(2) {
+            let not_inner = terms.not(pair[1].present);
+            self.facts.push(terms.or(&[not_inner, pair[0].present]));
+        }
+        self.facts.push(terms.not(tags[MAX_TAGS].present));
+    }
+
+    /// Whether a header is there in a packet that is parsed as it is now.
+    pub(crate) fn has(&self, terms: &mut Terms, packet: &Packet, header: Header) -> Term {
+        let now = match header {
+            Header::Pkt => return terms.bool(true),
+            Header::Eth => return arriving(terms, self.shape, header),
+            Header::Vlan => return packet.vlans[0].present,
+            Header::Vlan2 => return packet.vlans[1].present,
+            Header::IcmpEcho
+            | Header::Icmp6Echo
+            | Header::Quoted
+            | Header::Quoted4
+            | Header::Quoted6
+            | Header::QuotedL4
+            | Header::QuotedEcho
+            | Header::Vxlan => self.changeable(terms, packet, header),
+            _ => arriving(terms, self.shape, header),
+        };
+        let too_deep = terms.not(packet.vlans[MAX_TAGS].present);
+        if packet.vlans == Packet::arriving_tags(terms, self.shape) {
+            return now;
+        }
+        terms.both(now, too_deep)
+    }
+
+    fn changeable(&self, terms: &mut Terms, packet: &Packet, header: Header) -> Term {
+        let fields = [Field::IcmpType, Field::Icmp6Type, Field::L4Dport];
+        if fields.iter().all(|field| !packet.cells.contains_key(field)) {
+            return arriving(terms, self.shape, header);
+        }
+        self.meaning(terms, packet, header)
+    }
+
+    /// What makes a header that depends on a field's value.
+    fn meaning(&self, terms: &mut Terms, packet: &Packet, header: Header) -> Term {
+        let base = |terms: &mut Terms, header| arriving(terms, self.shape, header);
+        let of_type = |terms: &mut Terms, version: usize, types: [&[u128]; 2]| {
+            let (header, field) =
+                [(Header::Icmp, Field::IcmpType), (Header::Icmp6, Field::Icmp6Type)][version];
+            let (there, kind) = (base(terms, header), packet.cell(terms, field));
+            let types: Vec<_> = types[version].iter().map(|kind| (*kind, *kind)).collect();
+            let fits = terms.in_intervals(kind, &types);
+            terms.both(there, fits)
+        };
+        match header {
+            Header::IcmpEcho => of_type(terms, 0, ECHOES),
+            Header::Icmp6Echo => of_type(terms, 1, ECHOES),
+            Header::Quoted4 | Header::Quoted6 => {
+                let version = usize::from(header == Header::Quoted6);
+                let whole = terms.var(format!("quote is whole {version}"), Sort::Bool);
+                let error = of_type(terms, version, ERRORS);
+                terms.both(error, whole)
+            }
+            Header::Quoted => {
+                let four = self.meaning(terms, packet, Header::Quoted4);
+                let six = self.meaning(terms, packet, Header::Quoted6);
+                terms.or(&[four, six])
+            }
+            Header::QuotedL4 | Header::QuotedEcho => {
+                let quoted = self.meaning(terms, packet, Header::Quoted);
+                let ports = terms.var("quote has ports", Sort::Bool);
+                let echo = terms.var("quote has an echo", Sort::Bool);
+                let not_ports = terms.not(ports);
+                if header == Header::QuotedL4 {
+                    terms.both(quoted, ports)
+                } else {
+                    terms.and(&[quoted, not_ports, echo])
+                }
+            }
+            Header::Vxlan => {
+                let (udp, port) = (base(terms, Header::Udp), packet.cell(terms, Field::L4Dport));
+                let number = terms.bits(16, VXLAN_PORT);
+                let is = terms.eq(port, number);
+                let whole = terms.var("vxlan is whole", Sort::Bool);
+                terms.and(&[udp, is, whole])
+            }
+            other => base(terms, other),
+        }
+    }
+}
+
+/// Whether a header was there when the packet came.
+pub(crate) fn arriving(terms: &mut Terms, shape: HeaderMask, header: Header) -> Term {
+    match (header, shape.has(header)) {
+        (Header::Pkt, _) => terms.bool(true),
+        (_, Some(there)) => terms.bool(there),
+        (_, None) => terms.var(format!("has {}", header.name()), Sort::Bool),
+    }
+}
+
+impl Packet {
+    /// A packet as it came.
+    pub(crate) fn arriving(terms: &mut Terms, shape: HeaderMask) -> Self {
+        let (no, grown) = (terms.bool(false), terms.bits(16, 0));
+        let vlans = Self::arriving_tags(terms, shape);
+        let (backward, held) = (terms.bits(1, 0), terms.bits(1, 0));
+        Self {
+            cells: BTreeMap::new(),
+            tags: BTreeMap::new(),
+            vlans,
+            grown,
+            sums: [no; 5],
+            backward,
+            held,
+        }
+    }
+
+    fn arriving_tags(terms: &mut Terms, shape: HeaderMask) -> Vec<Tag> {
+        let headers = [Header::Vlan, Header::Vlan2];
+        (0..TAGS)
+            .map(|place| Tag {
+                present: match headers.get(place) {
+                    Some(header) => arriving(terms, shape, *header),
+                    None => terms.var(format!("has tag {place}"), Sort::Bool),
+                },
+                tpid: terms.var(format!("tag {place} tpid"), Sort::Bits(16)),
+                pcp: terms.var(format!("tag {place} pcp"), Sort::Bits(3)),
+                dei: terms.var(format!("tag {place} dei"), Sort::Bits(1)),
+                id: terms.var(format!("tag {place} id"), Sort::Bits(12)),
+            })
+            .collect()
+    }
+
+    /// The bits of a field that has some of its own.
+    pub(crate) fn cell(&self, terms: &mut Terms, field: Field) -> Term {
+        match self.cells.get(&field) {
+            Some(term) => *term,
+            None => terms.var(field.info().name, Sort::Bits(width(field))),
+        }
+    }
+
+    /// A field's value; the packet was parsed when it was `parsed`.
+    pub(crate) fn get(&self, terms: &mut Terms, kind: &Kind, parsed: &Packet, field: Field) -> Term {
+        use Field::*;
+        let has = |terms: &mut Terms, header| kind.has(terms, parsed, header);
+        match field {
+            VlanId => self.vlans[0].id,
+            VlanPcp => self.vlans[0].pcp,
+            VlanDei => self.vlans[0].dei,
+            VlanTpid => self.vlans[0].tpid,
+            Vlan2Id => self.vlans[1].id,
+            Vlan2Pcp => self.vlans[1].pcp,
+            Vlan2Dei => self.vlans[1].dei,
+            PktLen => {
+                let (length, grown) = (self.cell(terms, PktLen), terms.slice(self.grown, 15, 15));
+                let negative = terms.truth(grown);
+                let (high, zero) = (terms.bits(16, 0xffff), terms.bits(16, 0));
+                let sign = terms.ite(negative, high, zero);
+                let grown = terms.join(sign, self.grown);
+                terms.op(BitOp::Add, length, grown)
+            }
+            PktPayloadLen => {
+                let length = self.cell(terms, PktPayloadLen);
+                let vxlan = has(terms, Header::Vxlan);
+                let header = terms.bits(32, 8);
+                let behind = terms.op(BitOp::Sub, length, header);
+                terms.ite(vxlan, behind, length)
+            }
+            PktBackward => self.backward,
+            PktHeld => self.held,
+            IpTos => self.two(terms, IpDscp, IpEcn),
+            IcmpRest => self.two(terms, IcmpId, IcmpSeq),
+            Icmp6Rest => self.two(terms, Icmp6Id, Icmp6Seq),
+            TcpSport | UdpSport => self.cell(terms, L4Sport),
+            TcpDport | UdpDport => self.cell(terms, L4Dport),
+            IpChecksum | L4Checksum => self.checksum(terms, field),
+            _ if name_of_either(field) => self.either(terms, kind, parsed, field),
+            _ => self.cell(terms, field),
+        }
+    }
+
+    fn two(&self, terms: &mut Terms, high: Field, low: Field) -> Term {
+        let (high, low) = (self.cell(terms, high), self.cell(terms, low));
+        terms.join(high, low)
+    }
+
+    /// Fields `inet.…` and `quoted.inet.…`.
+    fn either(&self, terms: &mut Terms, kind: &Kind, parsed: &Packet, field: Field) -> Term {
+        use Field::*;
+        let has = |terms: &mut Terms, header| kind.has(terms, parsed, header);
+        let version4 = if matches!(
+            field,
+            QuotedInetVersion | QuotedInetSrc | QuotedInetDst | QuotedInetSport | QuotedInetDport
+        ) {
+            has(terms, Header::Quoted4)
+        } else {
+            has(terms, Header::Ip4)
+        };
+        let (four, six) = match field {
+            InetVersion | QuotedInetVersion => (terms.bits(8, 4), terms.bits(8, 6)),
+            InetSrc => (self.cell(terms, IpSrc), self.cell(terms, Ip6Src)),
+            InetDst => (self.cell(terms, IpDst), self.cell(terms, Ip6Dst)),
+            InetTtl => (self.cell(terms, IpTtl), self.cell(terms, Ip6Ttl)),
+            InetProto => {
+                let (ah, behind) = (has(terms, Header::Ah), terms.var("behind ah", Sort::Bits(8)));
+                let proto = self.cell(terms, IpProto);
+                (terms.ite(ah, behind, proto), self.cell(terms, Ip6Proto))
+            }
+            QuotedInetSrc => (self.cell(terms, QuotedIpSrc), self.cell(terms, QuotedIp6Src)),
+            QuotedInetDst => (self.cell(terms, QuotedIpDst), self.cell(terms, QuotedIp6Dst)),
+            InetSport | InetDport => {
+                let port = self.cell(terms, if field == InetSport { L4Sport } else { L4Dport });
+                let (echo, echo6) = (self.cell(terms, IcmpId), self.cell(terms, Icmp6Id));
+                let (is_echo, is_echo6) =
+                    (has(terms, Header::IcmpEcho), has(terms, Header::Icmp6Echo));
+                let (ports, none) = (has(terms, Header::L4), terms.bits(16, 0));
+                let port = terms.ite(ports, port, none);
+                let port = terms.ite(is_echo6, echo6, port);
+                return terms.ite(is_echo, echo, port);
+            }
+            _ => {
+                let port = if field == QuotedInetSport { QuotedSport } else { QuotedDport };
+                let (port, id) = (self.cell(terms, port), self.cell(terms, QuotedId));
+                let (ports, echo) = (has(terms, Header::QuotedL4), has(terms, Header::QuotedEcho));
+                let none = terms.bits(16, 0);
+                let id = terms.ite(echo, id, none);
+                return terms.ite(ports, port, id);
+            }
+        };
+        let (four, six) = (terms.resize(four, width(field)), terms.resize(six, width(field)));
+        terms.ite(version4, four, six)
+    }
+
+    /// A checksum: as it came, or some function of everything that was written.
+    fn checksum(&self, terms: &mut Terms, field: Field) -> Term {
+        let sum = if field == Field::IpChecksum { Sum::Ip } else { Sum::Transport };
+        let came = self.cell(terms, field);
+        let touched = self.sums[sum as usize];
+        let image = self.image(terms);
+        let now = terms.apply(format!("{} of", field.info().name), &[image], Sort::Bits(16));
+        terms.ite(touched, now, came)
+    }
+
+    /// Assigns a field; the packet was parsed when it was `parsed`.
+    pub(crate) fn set(
+        &mut self,
+        terms: &mut Terms,
+        kind: &Kind,
+        parsed: &Packet,
+        field: Field,
+        value: Term,
+    ) {
+        use Field::*;
+        let value = terms.resize(value, width(field));
+        match field {
+            VlanId => self.vlans[0].id = value,
+            VlanPcp => self.vlans[0].pcp = value,
+            VlanDei => self.vlans[0].dei = value,
+            Vlan2Id => self.vlans[1].id = value,
+            Vlan2Pcp => self.vlans[1].pcp = value,
+            Vlan2Dei => self.vlans[1].dei = value,
+            IpTos => {
+                let (high, low) = (terms.slice(value, 7, 2), terms.slice(value, 1, 0));
+                self.cells.extend([(IpDscp, high), (IpEcn, low)]);
+            }
+            IcmpRest | Icmp6Rest => {
+                let (high, low) = (terms.slice(value, 31, 16), terms.slice(value, 15, 0));
+                let (id, seq) =
+                    if field == IcmpRest { (IcmpId, IcmpSeq) } else { (Icmp6Id, Icmp6Seq) };
+                self.cells.extend([(id, high), (seq, low)]);
+            }
+            L4Sport | TcpSport | UdpSport => {
+                self.cells.insert(L4Sport, value);
+            }
+            L4Dport | TcpDport | UdpDport => {
+                self.cells.insert(L4Dport, value);
+            }
+            InetTtl => {
+                let four = kind.has(terms, parsed, Header::Ip4);
+                let (old4, old6) = (self.cell(terms, IpTtl), self.cell(terms, Ip6Ttl));
+                let (new4, new6) = (terms.ite(four, value, old4), terms.ite(four, old6, value));
+                self.put(terms, IpTtl, new4);
+                self.put(terms, Ip6Ttl, new6);
+            }
+            _ => {
+                self.cells.insert(field, value);
+            }
+        }
+        self.follow(terms, kind, parsed, field);
+    }
+
+    /// Keeps what is as it came out of the map of written fields.
+    fn put(&mut self, terms: &mut Terms, field: Field, value: Term) {
+        if !self.cells.contains_key(&field) && value == self.cell(terms, field) {
+            return;
+        }
+        self.cells.insert(field, value);
+    }
+
+    /// Which checksums follow an assignment.
+    fn follow(&mut self, terms: &mut Terms, kind: &Kind, parsed: &Packet, field: Field) {
+        let yes = terms.bool(true);
+        match field.info().header {
+            Header::Eth | Header::Vlan | Header::Vlan2 | Header::Arp | Header::Mpls => {}
+            Header::Ip4 => {
+                self.touch(terms, Sum::Ip, yes);
+                self.follow_address(terms, field);
+            }
+            Header::Ip6 => self.follow_address(terms, field),
+            Header::Inet => {
+                let four = kind.has(terms, parsed, Header::Ip4);
+                self.touch(terms, Sum::Ip, four);
+            }
+            Header::GreKey => self.touch(terms, Sum::Gre, yes),
+            Header::Quoted4 | Header::Quoted6 => {
+                if field.info().header == Header::Quoted4 {
+                    self.touch(terms, Sum::QuotedIp, yes);
+                }
+                let covers = terms.var("quoted checksum covers addresses", Sort::Bool);
+                let plain = terms.var("quoted destination is the last", Sort::Bool);
+                let is_src = matches!(field, Field::QuotedIpSrc | Field::QuotedIp6Src);
+                let covered = if is_src { covers } else { terms.both(covers, plain) };
+                self.touch(terms, Sum::QuotedTransport, covered);
+                self.touch(terms, Sum::Transport, yes);
+            }
+            Header::QuotedL4 | Header::QuotedEcho => {
+                self.touch(terms, Sum::QuotedTransport, yes);
+                self.touch(terms, Sum::Transport, yes);
+            }
+            _ => self.touch(terms, Sum::Transport, yes),
+        }
+    }
+
+    fn follow_address(&mut self, terms: &mut Terms, field: Field) {
+        let covers = terms.var("checksum covers addresses", Sort::Bool);
+        let plain = terms.var("destination is the last", Sort::Bool);
+        let covered = match field {
+            Field::IpSrc | Field::Ip6Src => covers,
+            Field::IpDst | Field::Ip6Dst => terms.both(covers, plain),
+            _ => return,
+        };
+        self.touch(terms, Sum::Transport, covered);
+    }
+
+    fn touch(&mut self, terms: &mut Terms, sum: Sum, when: Term) {
+        let place = &mut self.sums[sum as usize];
+        *place = terms.or(&[*place, when]);
+    }
+
+    /// Adds an outermost tag.
+    pub(crate) fn push_vlan(&mut self, terms: &mut Terms, id: Term) {
+        let tag = Tag {
+            present: terms.bool(true),
+            tpid: terms.bits(16, 0x8100),
+            pcp: terms.bits(3, 0),
+            dei: terms.bits(1, 0),
+            id: terms.resize(id, 12),
+        };
+        self.vlans.pop();
+        self.vlans.insert(0, tag);
+        let four = terms.bits(16, 4);
+        self.grown = terms.op(BitOp::Add, self.grown, four);
+    }
+
+    /// Removes the outermost tag.
+    pub(crate) fn pop_vlan(&mut self, terms: &mut Terms) {
+        self.vlans.remove(0);
+        let none = Tag {
+            present: terms.bool(false),
+            tpid: terms.bits(16, 0),
+            pcp: terms.bits(3, 0),
+            dei: terms.bits(1, 0),
+            id: terms.bits(12, 0),
+        };
+        self.vlans.push(none);
+        let four = terms.bits(16, 4);
+        self.grown = terms.op(BitOp::Sub, self.grown, four);
+    }
+
+    /// Everything about the packet as one thing: what copies and answers are made from.
+    pub(crate) fn image(&self, terms: &mut Terms) -> Term {
+        let written: Vec<_> = braid_packet::FIELDS
+            .iter()
+            .filter(|info| info.access == braid_packet::Access::Rw)
+            .map(|info| self.cell(terms, info.field))
+            .collect();
+        let mut parts = written;
+        for tag in &self.vlans {
+            parts.extend([tag.present, tag.tpid, tag.pcp, tag.dei, tag.id]);
+        }
+        parts.extend(self.sums);
+        parts.push(self.grown);
+        terms.apply("packet", &parts, Sort::Token)
+    }
+
+    /// Payload and what is in it that can be written.
+    pub(crate) fn payload(&self, terms: &mut Terms, kind: &Kind, parsed: &Packet) -> Term {
+        use Field::{
+            QuotedDport, QuotedId, QuotedIp6Dst, QuotedIp6Src, QuotedIpDst, QuotedIpSrc,
+            QuotedSport,
+        };
+        let fields = [
+            QuotedIpSrc, QuotedIpDst, QuotedIp6Src, QuotedIp6Dst, QuotedSport, QuotedDport, QuotedId,
+        ];
+        let mut parts: Vec<_> = fields.iter().map(|field| self.cell(terms, *field)).collect();
+        parts.extend([self.sums[Sum::QuotedIp as usize], self.sums[Sum::QuotedTransport as usize]]);
+        parts.push(kind.has(terms, parsed, Header::Vxlan));
+        terms.apply("payload", &parts, Sort::Token)
+    }
+
+    /// One of several packets: the first whose condition holds, else the last.
+    pub(crate) fn choose(terms: &mut Terms, from: &[(Term, &Packet)]) -> Packet {
+        let Some(((_, last), others)) = from.split_last() else {
+            return Packet::arriving(terms, HeaderMask { care: 0, present: 0 });
+        };
+        let mut chosen = (*last).clone();
+        for (cond, packet) in others.iter().rev() {
+            chosen = chosen.or_if(terms, *cond, packet);
+        }
+        chosen
+    }
+
+    fn or_if(&self, terms: &mut Terms, cond: Term, other: &Packet) -> Packet {
+        let mut fields: BTreeSet<Field> = self.cells.keys().copied().collect();
+        fields.extend(other.cells.keys());
+        let mut cells = BTreeMap::new();
+        for field in fields {
+            let (a, b) = (other.cell(terms, field), self.cell(terms, field));
+            cells.insert(field, terms.ite(cond, a, b));
+        }
+        let mut names: BTreeSet<&String> = self.tags.keys().collect();
+        names.extend(other.tags.keys());
+        let mut tags = BTreeMap::new();
+        for name in names {
+            let (a, b) = (other.tag(terms, name), self.tag(terms, name));
+            tags.insert(name.clone(), terms.ite(cond, a, b));
+        }
+        let vlans = other.vlans.iter().zip(&self.vlans).map(|(a, b)| Tag {
+            present: terms.ite(cond, a.present, b.present),
+            tpid: terms.ite(cond, a.tpid, b.tpid),
+            pcp: terms.ite(cond, a.pcp, b.pcp),
+            dei: terms.ite(cond, a.dei, b.dei),
+            id: terms.ite(cond, a.id, b.id),
+        });
+        let vlans = vlans.collect();
+        let mut sums = self.sums;
+        for (mine, theirs) in sums.iter_mut().zip(other.sums) {
+            *mine = terms.ite(cond, theirs, *mine);
+        }
+        Packet {
+            cells,
+            tags,
+            vlans,
+            grown: terms.ite(cond, other.grown, self.grown),
+            sums,
+            backward: terms.ite(cond, other.backward, self.backward),
+            held: terms.ite(cond, other.held, self.held),
+        }
+    }
+
+    /// A tag by name.
+    pub(crate) fn tag(&self, terms: &mut Terms, name: &str) -> Term {
+        match self.tags.get(name) {
+            Some(value) => *value,
+            None => terms.var(format!("tag {name}"), Sort::Bits(128)),
+        }
+    }
+
+    /// What must be equal for two packets to be, each part with its name. Tags only if asked for.
+    pub(crate) fn same(&self, terms: &mut Terms, other: &Packet, tags: bool) -> Vec<(String, Term)> {
+        let mut found = Vec::new();
+        let mut fields: BTreeSet<Field> = self.cells.keys().copied().collect();
+        fields.extend(other.cells.keys());
+        for field in fields {
+            let (a, b) = (self.cell(terms, field), other.cell(terms, field));
+            found.push((field.info().name.to_owned(), terms.eq(a, b)));
+        }
+        for (place, (a, b)) in self.vlans.iter().zip(&other.vlans).enumerate() {
+            let parts = [(a.tpid, b.tpid), (a.pcp, b.pcp), (a.dei, b.dei), (a.id, b.id)];
+            let equal: Vec<_> = parts.iter().map(|(a, b)| terms.eq(*a, *b)).collect();
+            let (equal, absent) = (terms.and(&equal), terms.not(a.present));
+            let content = terms.or(&[absent, equal]);
+            let both = terms.eq(a.present, b.present);
+            found.push((format!("VLAN tag {}", place + 1), terms.both(both, content)));
+        }
+        for ((a, b), (_, name)) in self.sums.iter().zip(other.sums).zip(SUMS) {
+            found.push((format!("whether {name} is brought up to date"), terms.eq(*a, b)));
+        }
+        found.push(("length".to_owned(), terms.eq(self.grown, other.grown)));
+        if tags {
+            let mut names: BTreeSet<&String> = self.tags.keys().collect();
+            names.extend(other.tags.keys());
+            for name in names {
+                let (a, b) = (self.tag(terms, name), other.tag(terms, name));
+                found.push((format!("tag {name}"), terms.eq(a, b)));
+            }
+        }
+        found.retain(|(_, equal)| terms.decided(*equal) != Some(true));
+        found
+    }
+}
+
+/// Whether a field is one of either IP version, by the name that stands for both.
+fn name_of_either(field: Field) -> bool {
+    use Field::*;
+    matches!(
+        field,
+        InetVersion
+            | InetSrc
+            | InetDst
+            | InetProto
+            | InetTtl
+            | InetSport
+            | InetDport
+            | QuotedInetVersion
+            | QuotedInetSrc
+            | QuotedInetDst
+            | QuotedInetSport
+            | QuotedInetDport
+    )
+}

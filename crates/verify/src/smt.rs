@@ -1,0 +1,118 @@
+//! Terms as SMT-LIB 2 text: every term is defined once, in terms of those before it.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use crate::term::{BitOp, Node, Sort, Term, Terms};
+
+/// What has been said to the solver so far.
+#[derive(Default)]
+pub struct Said {
+    terms: HashSet<Term>,
+    functions: HashSet<u32>,
+}
+
+/// The name of a sort.
+fn sort(sort: Sort) -> String {
+    match sort {
+        Sort::Bool => "Bool".to_owned(),
+        Sort::Bits(width) => format!("(_ BitVec {width})"),
+        Sort::Token => "Token".to_owned(),
+    }
+}
+
+impl Said {
+    /// Definitions of what a term needs and the solver has not been told; then it can be named by
+    /// [`name`].
+    pub fn define(&mut self, terms: &Terms, wanted: Term, text: &mut String) {
+        let mut stack = vec![(wanted, false)];
+        while let Some((term, ready)) = stack.pop() {
+            if self.terms.contains(&term) || is_constant(terms, term) {
+                continue;
+            }
+            if ready {
+                self.terms.insert(term);
+                self.one(terms, term, text);
+            } else {
+                stack.push((term, true));
+                stack.extend(parts(terms.node(term)).iter().map(|part| (*part, false)));
+            }
+        }
+    }
+
+    fn one(&mut self, terms: &Terms, term: Term, text: &mut String) {
+        if let Node::Apply(number, args) = terms.node(term) {
+            if self.functions.insert(*number) {
+                let function = terms.function(*number);
+                let args: Vec<_> = function.args.iter().map(|arg| sort(*arg)).collect();
+                let out = sort(function.out);
+                let _ = writeln!(text, "(declare-fun f{number} ({}) {out})", args.join(" "));
+            }
+            if args.is_empty() {
+                return;
+            }
+        }
+        let (out, body) = (sort(terms.sort(term)), body(terms, term));
+        let _ = writeln!(text, "(define-fun t{} () {out} {body})", term.0);
+    }
+}
+
+/// Constants and variables stand for themselves.
+fn is_constant(terms: &Terms, term: Term) -> bool {
+    matches!(terms.node(term), Node::Bool(_) | Node::Bits(..))
+}
+
+/// How a term that was defined is called.
+pub fn name(terms: &Terms, term: Term) -> String {
+    match terms.node(term) {
+        Node::Bool(value) => value.to_string(),
+        Node::Bits(width, value) => format!("(_ bv{value} {width})"),
+        Node::Apply(number, args) if args.is_empty() => format!("f{number}"),
+        _ => format!("t{}", term.0),
+    }
+}
+
+fn parts(node: &Node) -> Vec<Term> {
+    match node {
+        Node::Bool(_) | Node::Bits(..) => Vec::new(),
+        Node::Apply(_, parts) | Node::And(parts) | Node::Or(parts) => parts.to_vec(),
+        Node::Not(a) | Node::Flip(a) | Node::Slice(_, _, a) | Node::Widen(_, a) => vec![*a],
+        Node::Eq(a, b) | Node::Less(a, b) | Node::Op(_, a, b) | Node::Join(a, b) => vec![*a, *b],
+        Node::Ite(a, b, c) => vec![*a, *b, *c],
+    }
+}
+
+fn body(terms: &Terms, term: Term) -> String {
+    let node = terms.node(term);
+    let args: Vec<_> = parts(node).iter().map(|part| name(terms, *part)).collect();
+    let args = args.join(" ");
+    match node {
+        Node::Bool(_) | Node::Bits(..) => name(terms, term),
+        Node::Apply(number, _) => format!("(f{number} {args})"),
+        Node::Not(_) => format!("(not {args})"),
+        Node::And(_) => format!("(and {args})"),
+        Node::Or(_) => format!("(or {args})"),
+        Node::Eq(..) => format!("(= {args})"),
+        Node::Less(..) => format!("(bvult {args})"),
+        Node::Ite(..) => format!("(ite {args})"),
+        Node::Op(op, ..) => format!("({} {args})", operator(*op)),
+        Node::Flip(_) => format!("(bvnot {args})"),
+        Node::Slice(high, low, _) => format!("((_ extract {high} {low}) {args})"),
+        Node::Join(..) => format!("(concat {args})"),
+        Node::Widen(width, inner) => {
+            format!("((_ zero_extend {}) {args})", width - terms.width(*inner))
+        }
+    }
+}
+
+fn operator(op: BitOp) -> &'static str {
+    match op {
+        BitOp::Add => "bvadd",
+        BitOp::Sub => "bvsub",
+        BitOp::And => "bvand",
+        BitOp::Or => "bvor",
+        BitOp::Xor => "bvxor",
+        BitOp::Shl => "bvshl",
+        BitOp::Shr => "bvlshr",
+    }
+}

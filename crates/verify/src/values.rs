@@ -1,0 +1,253 @@
+//! Operations on values and parameters, as terms.
+
+use braid_ir::chain::Chain;
+use braid_ir::engine::Fault;
+use braid_ir::model::{BinOp, CmpOp, Op, ParamId, SetRef, Ty, ValueId};
+use braid_ir::value::ParamValue;
+
+use crate::term::{BitOp, Sort, Term, Terms, mask};
+
+/// Members of a constant list or set that are compared one by one; longer ones are functions that
+/// nothing is known of.
+const MAX_MEMBERS: usize = 64;
+
+/// Conditions under which an operation ends in a fault.
+pub(crate) type Faults = Vec<(Term, Fault)>;
+
+/// Where values come from: a function, and values by number.
+pub(crate) struct Values<'a> {
+    pub(crate) chain: &'a Chain,
+    pub(crate) node: u16,
+    pub(crate) types: &'a [Ty],
+    pub(crate) values: &'a [Option<Term>],
+}
+
+impl Values<'_> {
+    /// The type of a value.
+    pub(crate) fn ty(&self, id: ValueId) -> Result<Ty, String> {
+        self.types.get(id.index()).copied().ok_or_else(|| format!("{id} has no type"))
+    }
+
+    /// A value, which must be defined.
+    pub(crate) fn value(&self, id: ValueId) -> Result<Term, String> {
+        let value = self.values.get(id.index()).copied().flatten();
+        value.ok_or_else(|| format!("{id} is used where it has no value"))
+    }
+
+    fn param(&self, param: ParamId) -> Option<&ParamValue> {
+        self.chain.nodes.get(usize::from(self.node))?.params.get(param.index())
+    }
+
+    fn name(&self, what: &str, param: ParamId) -> String {
+        format!("{what} {}.{param}", self.node)
+    }
+
+    /// The value of an operation on values and parameters alone, and how it may fail; `None` for
+    /// other operations.
+    pub(crate) fn value_op(
+        &self,
+        terms: &mut Terms,
+        op: &Op,
+    ) -> Result<Option<(ValueId, Term, Faults)>, String> {
+        let mut faults = Faults::new();
+        let (out, value) = match op {
+            Op::Const { out, value } => (*out, terms.bits(self.ty(*out)?.width, *value)),
+            Op::Param { out, param } => {
+                let value = match self.param(*param) {
+                    Some(ParamValue::Scalar(value)) => *value,
+                    _ => 0,
+                };
+                (*out, terms.bits(self.ty(*out)?.width, value))
+            }
+            Op::ListLen { out, param } => (*out, self.list_len(terms, *param)),
+            Op::ListGet { out, param, index, column } => {
+                let index = self.value(*index)?;
+                faults.push((self.past_end(terms, *param, index), Fault::Index));
+                (*out, self.member(terms, *param, index, *column, self.ty(*out)?.width))
+            }
+            Op::BackendUp { out, param, index } => {
+                let index = self.value(*index)?;
+                faults.push((self.past_end(terms, *param, index), Fault::Index));
+                (*out, terms.apply(self.name("up", *param), &[index], Sort::Bits(1)))
+            }
+            Op::Bin { out, op, a, b } => {
+                let (a, b) = (self.value(*a)?, self.value(*b)?);
+                if matches!(op, BinOp::Div | BinOp::Rem) {
+                    let zero = terms.bits(terms.width(b), 0);
+                    faults.push((terms.eq(b, zero), Fault::Division));
+                }
+                (*out, binary(terms, *op, a, b))
+            }
+            Op::Cmp { out, op, a, b } => {
+                let (a, b) = (self.value(*a)?, self.value(*b)?);
+                (*out, compare(terms, *op, a, b))
+            }
+            Op::Not { out, a } => {
+                let a = self.value(*a)?;
+                (*out, terms.flip(a))
+            }
+            Op::Resize { out, a } => {
+                let a = self.value(*a)?;
+                (*out, terms.resize(a, self.ty(*out)?.width))
+            }
+            Op::Clamp { out, a } => (*out, clamp(terms, self.value(*a)?, self.ty(*out)?.width)),
+            Op::Select { out, cond, a, b } => {
+                let (cond, a, b) = (self.value(*cond)?, self.value(*a)?, self.value(*b)?);
+                let cond = terms.truth(cond);
+                (*out, terms.ite(cond, a, b))
+            }
+            Op::InSet { out, a, set } => {
+                let a = self.value(*a)?;
+                let inside = self.in_set(terms, a, set);
+                (*out, terms.bit(inside))
+            }
+            _ => return Ok(None),
+        };
+        faults.retain(|(when, _)| terms.decided(*when) != Some(false));
+        Ok(Some((out, value, faults)))
+    }
+
+    fn list_len(&self, terms: &mut Terms, param: ParamId) -> Term {
+        match self.param(param) {
+            Some(ParamValue::List(rows)) => terms.bits(32, rows.len() as u128),
+            _ => terms.var(self.name("members", param), Sort::Bits(32)),
+        }
+    }
+
+    fn past_end(&self, terms: &mut Terms, param: ParamId, index: Term) -> Term {
+        let len = self.list_len(terms, param);
+        let width = terms.width(index).max(32);
+        let (index, len) = (terms.resize(index, width), terms.resize(len, width));
+        let inside = terms.less(index, len);
+        terms.not(inside)
+    }
+
+    fn member(&self, terms: &mut Terms, param: ParamId, index: Term, column: u32, width: u16) -> Term {
+        if let Some(ParamValue::List(rows)) = self.param(param) {
+            let of = |row: &Vec<u128>| row.get(column as usize).copied().unwrap_or(0);
+            if let Some(known) = terms.constant(index) {
+                let row = usize::try_from(known).ok().and_then(|known| rows.get(known));
+                return terms.bits(width, row.map_or(0, of));
+            }
+            if rows.len() <= MAX_MEMBERS {
+                let mut value = terms.bits(width, rows.last().map_or(0, of));
+                for (number, row) in rows.iter().enumerate().rev().skip(1) {
+                    let this = terms.bits(terms.width(index), number as u128);
+                    let (is, member) = (terms.eq(index, this), terms.bits(width, of(row)));
+                    value = terms.ite(is, member, value);
+                }
+                return value;
+            }
+        }
+        let index = terms.resize(index, 128);
+        let name = format!("{} column {column}", self.name("member", param));
+        terms.apply(name, &[index], Sort::Bits(width))
+    }
+
+    fn in_set(&self, terms: &mut Terms, a: Term, set: &SetRef) -> Term {
+        let (known, name) = match set {
+            SetRef::Const(members) => (Some(members.intervals().to_vec()), String::new()),
+            SetRef::Param(param) => match self.param(*param) {
+                Some(ParamValue::Set(members)) => {
+                    (Some(members.intervals().to_vec()), self.name("in", *param))
+                }
+                _ => (Some(Vec::new()), String::new()),
+            },
+            SetRef::List(param, column) => match self.param(*param) {
+                Some(ParamValue::List(rows)) => {
+                    let of = |row: &Vec<u128>| row.get(*column as usize).copied().unwrap_or(0);
+                    (Some(rows.iter().map(|row| (of(row), of(row))).collect()), String::new())
+                }
+                _ => (None, format!("{} column {column}", self.name("in", *param))),
+            },
+        };
+        match known {
+            Some(intervals) if intervals.len() <= MAX_MEMBERS || name.is_empty() => {
+                terms.in_intervals(a, &intervals)
+            }
+            _ => terms.apply(name, &[a], Sort::Bool),
+        }
+    }
+}
+
+fn clamp(terms: &mut Terms, a: Term, width: u16) -> Term {
+    let from = terms.width(a);
+    if width >= from {
+        return terms.resize(a, width);
+    }
+    let (most, limit) = (terms.bits(from, mask(width)), terms.bits(width, mask(width)));
+    let (above, low) = (terms.less(most, a), terms.resize(a, width));
+    terms.ite(above, limit, low)
+}
+
+fn compare(terms: &mut Terms, op: CmpOp, a: Term, b: Term) -> Term {
+    let truth = match op {
+        CmpOp::Eq => terms.eq(a, b),
+        CmpOp::Ne => {
+            let equal = terms.eq(a, b);
+            terms.not(equal)
+        }
+        CmpOp::Lt => terms.less(a, b),
+        CmpOp::Le => terms.at_most(a, b),
+        CmpOp::Gt => terms.less(b, a),
+        CmpOp::Ge => terms.at_most(b, a),
+    };
+    terms.bit(truth)
+}
+
+fn binary(terms: &mut Terms, op: BinOp, a: Term, b: Term) -> Term {
+    let width = terms.width(a);
+    match op {
+        BinOp::AddWrap => terms.op(BitOp::Add, a, b),
+        BinOp::SubWrap => terms.op(BitOp::Sub, a, b),
+        BinOp::And => terms.op(BitOp::And, a, b),
+        BinOp::Or => terms.op(BitOp::Or, a, b),
+        BinOp::Xor => terms.op(BitOp::Xor, a, b),
+        BinOp::Shl => terms.op(BitOp::Shl, a, b),
+        BinOp::Shr => terms.op(BitOp::Shr, a, b),
+        BinOp::AddSat => {
+            let sum = terms.op(BitOp::Add, a, b);
+            let (over, most) = (terms.less(sum, a), terms.bits(width, mask(width)));
+            terms.ite(over, most, sum)
+        }
+        BinOp::SubSat => {
+            let (under, zero) = (terms.less(a, b), terms.bits(width, 0));
+            let difference = terms.op(BitOp::Sub, a, b);
+            terms.ite(under, zero, difference)
+        }
+        BinOp::Min => {
+            let first = terms.less(a, b);
+            terms.ite(first, a, b)
+        }
+        BinOp::Max => {
+            let first = terms.less(a, b);
+            terms.ite(first, b, a)
+        }
+        BinOp::MulSat | BinOp::MulWrap | BinOp::Div | BinOp::Rem => far(terms, op, a, b),
+    }
+}
+
+/// Operators that are functions that nothing is known of but their values at constants: solvers
+/// are slow at them.
+fn far(terms: &mut Terms, op: BinOp, a: Term, b: Term) -> Term {
+    let width = terms.width(a);
+    if let (Some(x), Some(y)) = (terms.constant(a), terms.constant(b)) {
+        let value = match op {
+            BinOp::MulSat => x.saturating_mul(y).min(mask(width)),
+            BinOp::MulWrap => x.wrapping_mul(y),
+            BinOp::Div => x.checked_div(y).unwrap_or(0),
+            _ => x.checked_rem(y).unwrap_or(0),
+        };
+        return terms.bits(width, value);
+    }
+    let commutes = matches!(op, BinOp::MulSat | BinOp::MulWrap);
+    let (a, b) = if commutes { (a.min(b), a.max(b)) } else { (a, b) };
+    for (one, other) in [(a, b), (b, a)] {
+        match (terms.constant(one), commutes || one == b) {
+            (Some(1), true) if op != BinOp::Rem => return other,
+            (Some(0), true) if commutes => return one,
+            _ => {}
+        }
+    }
+    terms.apply(format!("{op:?} {width}"), &[a, b], Sort::Bits(width))
+}
