@@ -1,4 +1,5 @@
-//! Analyses of models and chains: action profiles.
+//! Analyses of models and chains: action profiles, and residual programs.
 #![forbid(unsafe_code)]
 
 pub mod profile;
+pub mod synth;

@@ -9,6 +9,13 @@
 //! A program works on one packet. Its bytes change only at `Write`, `PushVlan` and `PopVlan`; `Load`
 //! reads them as they are then. Values are as in the model IR.
 
+mod check;
+mod text;
+mod visit;
+
+pub use check::check;
+pub use text::print;
+
 use crate::engine::Fault;
 use crate::model::{Dest, Op, ParamId, QueueId, ReasonId, RowId, StateId, Target, Ty, ValueId};
 use braid_packet::{Field, Header};
@@ -185,7 +192,7 @@ pub enum What {
 }
 
 /// What rules look at in an IP packet, as values (see [`crate::rules::RulePacket`]).
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RuleFields {
     /// 4 or 6.
     pub version: u8,
@@ -304,4 +311,14 @@ impl HeaderMask {
         let bit = 1 << header as u32;
         (self.care & bit != 0).then_some(self.present & bit != 0)
     }
+}
+
+/// A shape in words: the headers that have to be there, and with `not` those that must not.
+#[must_use]
+pub fn shape_words(shape: HeaderMask) -> String {
+    let words = braid_packet::HEADERS.iter().filter_map(|(header, name)| {
+        shape.has(*header).map(|has| if has { (*name).to_owned() } else { format!("not {name}") })
+    });
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { "any".to_owned() } else { words.join(" ") }
 }

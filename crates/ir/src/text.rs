@@ -13,3 +13,8 @@ mod value;
 pub use parse::parse;
 pub use print::{print, print_program};
 pub use scan::TextError;
+
+/// Parts of the text form, for other programs than those of models.
+pub(crate) mod words {
+    pub(crate) use super::ops::{dest, print_op, reason, target, typed};
+}

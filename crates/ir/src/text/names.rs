@@ -112,15 +112,15 @@ pub(super) fn resolve<'a>(
 
 /// Words for the parts of a model.
 impl Model {
-    pub(super) fn param_word(&self, id: ParamId) -> String {
+    pub(crate) fn param_word(&self, id: ParamId) -> String {
         refer("param", self.params.iter().map(|decl| &*decl.name), id.0)
     }
 
-    pub(super) fn state_word(&self, id: StateId) -> String {
+    pub(crate) fn state_word(&self, id: StateId) -> String {
         refer("state", self.state.iter().map(|decl| &*decl.name), id.0)
     }
 
-    pub(super) fn queue_word(&self, id: QueueId) -> String {
+    pub(crate) fn queue_word(&self, id: QueueId) -> String {
         refer("queue", self.queues.iter().map(|decl| &*decl.name), id.0)
     }
 

@@ -9,7 +9,7 @@ use crate::model::{
 };
 
 /// `v3:ip4`
-pub(super) fn typed(program: &Program, value: ValueId) -> String {
+pub(crate) fn typed(program: &Program, value: ValueId) -> String {
     format!("{value}:{}", ty(program, value))
 }
 
@@ -18,7 +18,7 @@ fn values(all: &[ValueId]) -> String {
 }
 
 /// An operation in one line.
-pub(super) fn print_op(model: &Model, program: &Program, op: &Op) -> String {
+pub(crate) fn print_op(model: &Model, program: &Program, op: &Op) -> String {
     let outs = op.outs();
     if outs.is_empty() && !matches!(op, Op::Extern { .. } | Op::StateGet { .. }) {
         return effect(model, op);
@@ -115,7 +115,7 @@ fn create(model: &Model, new: &NewPacket, port: Dest) -> String {
     format!("create {shape} {{ {fields} }} payload {payload} to {}", dest(model, port))
 }
 
-fn dest(model: &Model, dest: Dest) -> String {
+pub(crate) fn dest(model: &Model, dest: Dest) -> String {
     match dest {
         Dest::Onward => "onward".to_owned(),
         Dest::Back => "back".to_owned(),
@@ -163,7 +163,7 @@ pub(super) fn print_term(model: &Model, term: &Term) -> String {
 }
 
 /// The reason in quotes where that is clear, else its number.
-fn reason(model: &Model, id: ReasonId) -> String {
+pub(crate) fn reason(model: &Model, id: ReasonId) -> String {
     let text = usize::try_from(id.0).ok().and_then(|index| model.reasons.get(index));
     match text {
         Some(text) if model.reasons.iter().filter(|other| *other == text).count() == 1 => {
@@ -173,7 +173,7 @@ fn reason(model: &Model, id: ReasonId) -> String {
     }
 }
 
-fn target(target: &Target) -> String {
+pub(crate) fn target(target: &Target) -> String {
     match target.args.as_slice() {
         [] => target.block.to_string(),
         args => format!("{}({})", target.block, values(args)),

@@ -1,0 +1,304 @@
+//! What is known about values on a way: the values that they may have.
+
+use super::fold::mirrored;
+use super::range::{complement, ends, full, intersect, is_full, one, only, shifted, union};
+use super::values::{Def, Pure, Values};
+use braid_ir::model::{BinOp, CmpOp, ValueId, Word};
+use braid_ir::show::max_of;
+use braid_ir::value::IntervalSet;
+use std::collections::BTreeMap;
+
+/// How deep expressions are looked into.
+const DEPTH: u32 = 8;
+
+/// Values that are known to be in a set.
+#[derive(Clone, Default)]
+pub(super) struct Facts(BTreeMap<ValueId, IntervalSet>);
+
+impl Facts {
+    /// A set that a value is in.
+    pub(super) fn range(&self, values: &Values, value: ValueId) -> IntervalSet {
+        self.range_to(values, value, DEPTH)
+    }
+
+    /// The value, if only one is possible.
+    pub(super) fn only(&self, values: &Values, value: ValueId) -> Option<Word> {
+        values.known(value).or_else(|| only(&self.range(values, value)))
+    }
+
+    fn range_to(&self, values: &Values, value: ValueId, depth: u32) -> IntervalSet {
+        let width = values.ty(value).width;
+        let shape = match values.def(value) {
+            Def::Pure(Pure::Const(word)) => return one(*word),
+            Def::Pure(pure) if depth > 0 => self.of_pure(values, pure, width, depth - 1),
+            _ => full(width),
+        };
+        match self.0.get(&value) {
+            Some(fact) => intersect(fact, &shape),
+            None => shape,
+        }
+    }
+
+    fn of_pure(&self, values: &Values, pure: &Pure, width: u16, depth: u32) -> IntervalSet {
+        let range = |value: &ValueId| self.range_to(values, *value, depth);
+        let truth = |known: Option<bool>| known.map_or_else(|| full(1), |t| one(Word::from(t)));
+        match pure {
+            Pure::Bin(BinOp::AddWrap, a, b) => match values.known(*b) {
+                Some(by) => shifted(&range(a), by, width),
+                None => full(width),
+            },
+            Pure::Bin(BinOp::SubWrap, a, b) => match values.known(*b) {
+                Some(by) => shifted(&range(a), by.wrapping_neg(), width),
+                None => full(width),
+            },
+            Pure::Bin(op, a, b) => bounds(*op, width, &range(a), &range(b)),
+            Pure::Cmp(op, a, b) => truth(decided(*op, &range(a), &range(b))),
+            Pure::Not(a) if width == 1 => truth(only(&range(a)).map(|word| word == 0)),
+            Pure::Resize(a) if values.ty(*a).width <= width => range(a),
+            Pure::Retype(a, _) => range(a),
+            Pure::Select(cond, a, b) => match only(&range(cond)) {
+                Some(0) => range(b),
+                Some(_) => range(a),
+                None => union(&range(a), &range(b)),
+            },
+            Pure::InSet(a, set) => {
+                let (range, set) = (range(a), values.set(*set));
+                let inside = intersect(&range, set);
+                truth(if inside.is_empty() {
+                    Some(false)
+                } else if inside == range {
+                    Some(true)
+                } else {
+                    None
+                })
+            }
+            _ => full(width),
+        }
+    }
+
+    /// Notes that a value is in a set, and what follows for others. False: that cannot be.
+    pub(super) fn learn(&mut self, values: &Values, value: ValueId, set: &IntervalSet) -> bool {
+        self.learn_to(values, value, set, DEPTH)
+    }
+
+    /// Notes that a condition holds or not. False: that cannot be.
+    pub(super) fn decide(&mut self, values: &Values, cond: ValueId, truth: bool) -> bool {
+        self.learn(values, cond, &one(Word::from(truth)))
+    }
+
+    fn learn_to(&mut self, values: &Values, value: ValueId, set: &IntervalSet, depth: u32) -> bool {
+        let width = values.ty(value).width;
+        let before = self.range(values, value);
+        let now = intersect(&before, set);
+        if now.is_empty() {
+            return false;
+        }
+        if values.known(value).is_some() || now == before && self.0.contains_key(&value) {
+            return true;
+        }
+        if !is_full(&now, width) {
+            self.0.insert(value, now.clone());
+        }
+        let Some(depth) = depth.checked_sub(1) else { return true };
+        let Def::Pure(pure) = values.def(value) else { return true };
+        match pure {
+            Pure::Bin(BinOp::AddWrap, a, b) => match values.known(*b) {
+                Some(by) => {
+                    let set = shifted(&now, by.wrapping_neg(), width);
+                    self.learn_to(values, *a, &set, depth)
+                }
+                None => true,
+            },
+            Pure::Bin(BinOp::SubWrap, a, b) => match values.known(*b) {
+                Some(by) => self.learn_to(values, *a, &shifted(&now, by, width), depth),
+                None => true,
+            },
+            Pure::Resize(a) if values.ty(*a).width <= width => {
+                let set = intersect(&now, &full(values.ty(*a).width));
+                self.learn_to(values, *a, &set, depth)
+            }
+            Pure::Retype(a, _) => self.learn_to(values, *a, &now, depth),
+            _ => match only(&now).filter(|_| width == 1) {
+                Some(truth) => self.learn_truth(values, pure, truth != 0, depth),
+                None => true,
+            },
+        }
+    }
+
+    fn learn_truth(&mut self, values: &Values, pure: &Pure, truth: bool, depth: u32) -> bool {
+        let word = |truth: bool| one(Word::from(truth));
+        match pure {
+            Pure::Not(a) => self.learn_to(values, *a, &word(!truth), depth),
+            Pure::Bin(op @ (BinOp::And | BinOp::Or), a, b) => {
+                let all = *op == BinOp::And;
+                if truth == all {
+                    return self.learn_to(values, *a, &word(truth), depth)
+                        && self.learn_to(values, *b, &word(truth), depth);
+                }
+                // Not both: if one is known, the other follows.
+                let known = |value: ValueId| self.only(values, value) == Some(Word::from(all));
+                match (known(*a), known(*b)) {
+                    (true, _) => self.learn_to(values, *b, &word(truth), depth),
+                    (_, true) => self.learn_to(values, *a, &word(truth), depth),
+                    _ => true,
+                }
+            }
+            Pure::Cmp(op, a, b) => {
+                let right = self.range(values, *b);
+                let left = self.range(values, *a);
+                self.learn_to(values, *a, &allowed(*op, &right, values.ty(*a).width, truth), depth)
+                    && self.learn_to(
+                        values,
+                        *b,
+                        &allowed(mirrored(*op), &left, values.ty(*b).width, truth),
+                        depth,
+                    )
+            }
+            Pure::InSet(a, set) => {
+                let set = values.set(*set);
+                let width = values.ty(*a).width;
+                let set = if truth { set.clone() } else { complement(set, width) };
+                self.learn_to(values, *a, &set, depth)
+            }
+            _ => true,
+        }
+    }
+
+    /// What is known on several ways; values for which nothing is are left out.
+    pub(super) fn meet<'a>(values: &Values, all: impl Iterator<Item = &'a Facts> + Clone) -> Facts {
+        let Some(first) = all.clone().next() else { return Facts::default() };
+        let mut met = Facts::default();
+        for value in first.0.keys() {
+            let mut sets = all.clone().map(|facts| facts.range(values, *value));
+            let Some(mut set) = sets.next() else { continue };
+            for other in sets {
+                set = union(&set, &other);
+            }
+            if !is_full(&set, values.ty(*value).width) {
+                met.0.insert(*value, set);
+            }
+        }
+        met
+    }
+
+    /// Notes a fact about a new value.
+    pub(super) fn note(&mut self, values: &Values, value: ValueId, set: IntervalSet) {
+        if !is_full(&set, values.ty(value).width) {
+            self.0.insert(value, set);
+        }
+    }
+}
+
+/// Values of `a` for which `a op b` may come out so.
+fn allowed(op: CmpOp, b: &IntervalSet, width: u16, truth: bool) -> IntervalSet {
+    let max = max_of(width);
+    let Some((low, high)) = ends(b) else { return full(width) };
+    let op = if truth { op } else { negated(op) };
+    match op {
+        CmpOp::Eq => b.clone(),
+        CmpOp::Ne => match only(b) {
+            Some(word) => complement(&one(word), width),
+            None => full(width),
+        },
+        CmpOp::Lt => match high.checked_sub(1) {
+            Some(high) => IntervalSet::new([(0, high)]),
+            None => IntervalSet::default(),
+        },
+        CmpOp::Le => IntervalSet::new([(0, high)]),
+        CmpOp::Gt => match low.checked_add(1) {
+            Some(low) => IntervalSet::new([(low, max)]),
+            None => IntervalSet::default(),
+        },
+        CmpOp::Ge => IntervalSet::new([(low, max)]),
+    }
+}
+
+fn negated(op: CmpOp) -> CmpOp {
+    match op {
+        CmpOp::Eq => CmpOp::Ne,
+        CmpOp::Ne => CmpOp::Eq,
+        CmpOp::Lt => CmpOp::Ge,
+        CmpOp::Le => CmpOp::Gt,
+        CmpOp::Gt => CmpOp::Le,
+        CmpOp::Ge => CmpOp::Lt,
+    }
+}
+
+/// The outcome of a comparison, if all values of these sets have the same.
+fn decided(op: CmpOp, a: &IntervalSet, b: &IntervalSet) -> Option<bool> {
+    let ((a_low, a_high), (b_low, b_high)) = (ends(a)?, ends(b)?);
+    match op {
+        CmpOp::Eq if intersect(a, b).is_empty() => Some(false),
+        CmpOp::Eq => (only(a)? == only(b)?).then_some(true),
+        CmpOp::Ne => decided(CmpOp::Eq, a, b).map(|equal| !equal),
+        CmpOp::Lt if a_high < b_low => Some(true),
+        CmpOp::Lt if a_low >= b_high => Some(false),
+        CmpOp::Lt => None,
+        CmpOp::Ge => decided(CmpOp::Lt, a, b).map(|less| !less),
+        CmpOp::Gt => decided(CmpOp::Lt, b, a),
+        CmpOp::Le => decided(CmpOp::Lt, b, a).map(|less| !less),
+    }
+}
+
+/// Bounds of an operation's results, from those of its operands.
+fn bounds(op: BinOp, width: u16, a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
+    let max = max_of(width);
+    let (Some((a_low, a_high)), Some((b_low, b_high))) = (ends(a), ends(b)) else {
+        return full(width);
+    };
+    let set = |low: Word, high: Word| IntervalSet::new([(low, high)]);
+    match op {
+        BinOp::And if width == 1 => set(a_low & b_low, a_high & b_high),
+        BinOp::Or if width == 1 => set(a_low | b_low, a_high | b_high),
+        BinOp::And => set(0, a_high.min(b_high)),
+        BinOp::AddSat => {
+            set(a_low.saturating_add(b_low).min(max), a_high.saturating_add(b_high).min(max))
+        }
+        BinOp::SubSat => set(a_low.saturating_sub(b_high), a_high.saturating_sub(b_low)),
+        BinOp::MulSat => {
+            set(a_low.saturating_mul(b_low).min(max), a_high.saturating_mul(b_high).min(max))
+        }
+        BinOp::Min => set(a_low.min(b_low), a_high.min(b_high)),
+        BinOp::Max => set(a_low.max(b_low), a_high.max(b_high)),
+        BinOp::Div => set(a_low / b_high.max(1), a_high / b_low.max(1)),
+        BinOp::Rem => set(0, a_high.min(b_high.saturating_sub(1))),
+        BinOp::Shr => {
+            let by = |count: Word| u32::try_from(count).ok().filter(|count| *count < 128);
+            let shr = |word: Word, count: Word| by(count).map_or(0, |count| word >> count);
+            set(shr(a_low, b_high), shr(a_high, b_low))
+        }
+        _ => full(width),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fold::compare;
+    use super::*;
+
+    #[test]
+    fn decided_comparisons_agree_with_all_members() {
+        let sets: Vec<IntervalSet> = [(0, 0), (0, 2), (1, 3), (3, 3), (2, 7)]
+            .into_iter()
+            .map(|pair| IntervalSet::new([pair]))
+            .collect();
+        use CmpOp::*;
+        for op in [Eq, Ne, Lt, Le, Gt, Ge] {
+            for a in &sets {
+                for b in &sets {
+                    let all: Vec<bool> =
+                        a.iter().flat_map(|x| b.iter().map(move |y| compare(op, x, y))).collect();
+                    let same = all.iter().all(|t| *t == all[0]).then_some(all[0]);
+                    assert_eq!(decided(op, a, b), same, "{op:?} {a:?} {b:?}");
+                    for x in 0..8 {
+                        for truth in [false, true] {
+                            let possible = b.iter().any(|y| compare(op, x, y) == truth);
+                            let says = allowed(op, b, 3, truth).contains(x);
+                            assert!(says || !possible, "{op:?} {x} {b:?} {truth}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Constant folding and algebra on values, exact for every operand.
+
+use super::values::{Def, Pure, Values};
+use braid_ir::model::{BinOp, CmpOp, Kind, Ty, ValueId, Word};
+use braid_ir::show::max_of;
+
+/// The result of a binary operator on constants; `None` for a division by 0.
+pub(super) fn binary(op: BinOp, width: u16, a: Word, b: Word) -> Option<Word> {
+    let max = max_of(width);
+    let shift = u32::try_from(b).ok().filter(|shift| *shift < u32::from(width));
+    Some(match op {
+        BinOp::AddSat => a.saturating_add(b).min(max),
+        BinOp::SubSat => a.saturating_sub(b),
+        BinOp::MulSat => a.saturating_mul(b).min(max),
+        BinOp::AddWrap => a.wrapping_add(b) & max,
+        BinOp::SubWrap => a.wrapping_sub(b) & max,
+        BinOp::MulWrap => a.wrapping_mul(b) & max,
+        BinOp::Div => a.checked_div(b)?,
+        BinOp::Rem => a.checked_rem(b)?,
+        BinOp::And => a & b,
+        BinOp::Or => a | b,
+        BinOp::Xor => a ^ b,
+        BinOp::Shl => shift.map_or(0, |shift| (a << shift) & max),
+        BinOp::Shr => shift.map_or(0, |shift| a >> shift),
+        BinOp::Min => a.min(b),
+        BinOp::Max => a.max(b),
+    })
+}
+
+/// The result of a comparison of constants.
+pub(super) fn compare(op: CmpOp, a: Word, b: Word) -> bool {
+    match op {
+        CmpOp::Eq => a == b,
+        CmpOp::Ne => a != b,
+        CmpOp::Lt => a < b,
+        CmpOp::Le => a <= b,
+        CmpOp::Gt => a > b,
+        CmpOp::Ge => a >= b,
+    }
+}
+
+/// The comparison with its operands exchanged.
+pub(super) fn mirrored(op: CmpOp) -> CmpOp {
+    match op {
+        CmpOp::Eq | CmpOp::Ne => op,
+        CmpOp::Lt => CmpOp::Gt,
+        CmpOp::Le => CmpOp::Ge,
+        CmpOp::Gt => CmpOp::Lt,
+        CmpOp::Ge => CmpOp::Le,
+    }
+}
+
+fn commutes(op: BinOp) -> bool {
+    use BinOp::*;
+    matches!(op, AddSat | MulSat | AddWrap | MulWrap | And | Or | Xor | Min | Max)
+}
+
+impl Values {
+    /// A binary operation that cannot fault.
+    pub(super) fn bin(&mut self, op: BinOp, ty: Ty, a: ValueId, b: ValueId) -> ValueId {
+        let (mut a, mut b) = (a, b);
+        if commutes(op)
+            && (self.known(a).is_some() && self.known(b).is_none()
+                || a > b && self.known(b).is_none())
+        {
+            (a, b) = (b, a);
+        }
+        if let (Some(x), Some(y)) = (self.known(a), self.known(b))
+            && let Some(result) = binary(op, ty.width, x, y)
+        {
+            return self.constant(ty, result);
+        }
+        if let Some(simpler) = self.simpler(op, ty, a, b) {
+            return simpler;
+        }
+        match (op, self.known(b)) {
+            (BinOp::AddWrap, Some(by)) => self.plus(ty, a, by),
+            (BinOp::SubWrap, Some(by)) => self.plus(ty, a, by.wrapping_neg()),
+            _ => self.pure(ty, Pure::Bin(op, a, b)),
+        }
+    }
+
+    /// `a` plus a number modulo 2^width: sums of constants are added up.
+    pub(super) fn plus(&mut self, ty: Ty, a: ValueId, by: Word) -> ValueId {
+        let max = ty.max();
+        let (base, before) = self.split(a);
+        let by = by.wrapping_add(before) & max;
+        if by == 0 {
+            return base;
+        }
+        if let Some(word) = self.known(base) {
+            return self.constant(ty, word.wrapping_add(by));
+        }
+        let down = by.wrapping_neg() & max;
+        let (op, by) = if down < by { (BinOp::SubWrap, down) } else { (BinOp::AddWrap, by) };
+        let by = self.constant(ty, by);
+        self.pure(ty, Pure::Bin(op, base, by))
+    }
+
+    /// A value as another one plus a number modulo 2^width.
+    pub(super) fn split(&self, a: ValueId) -> (ValueId, Word) {
+        match self.def(a) {
+            Def::Pure(Pure::Bin(BinOp::AddWrap, base, by)) => {
+                self.known(*by).map_or((a, 0), |by| (*base, by))
+            }
+            Def::Pure(Pure::Bin(BinOp::SubWrap, base, by)) => {
+                self.known(*by).map_or((a, 0), |by| (*base, by.wrapping_neg()))
+            }
+            _ => (a, 0),
+        }
+    }
+
+    fn simpler(&mut self, op: BinOp, ty: Ty, a: ValueId, b: ValueId) -> Option<ValueId> {
+        use BinOp::*;
+        let max = ty.max();
+        if a == b {
+            match op {
+                And | Or | Min | Max => return Some(a),
+                Xor | SubSat | SubWrap => return Some(self.constant(ty, 0)),
+                _ => {}
+            }
+        }
+        let same = match (op, self.known(b)?) {
+            (AddSat | SubSat | AddWrap | SubWrap | Or | Xor | Shl | Shr | Max, 0) => a,
+            (And | Min, word) if word == max => a,
+            (And | MulSat | MulWrap | Min, 0) => self.constant(ty, 0),
+            (Or | Max, word) if word == max => self.constant(ty, max),
+            (MulSat | MulWrap | Div, 1) => a,
+            (Rem, 1) => self.constant(ty, 0),
+            (Xor, word) if word == max => self.not(ty, a),
+            (Shl | Shr, word) if word >= Word::from(ty.width) => self.constant(ty, 0),
+            _ => return None,
+        };
+        Some(same)
+    }
+
+    pub(super) fn cmp(&mut self, op: CmpOp, a: ValueId, b: ValueId) -> ValueId {
+        let bool = Ty::of(Kind::Bool);
+        let (mut op, mut a, mut b) = (op, a, b);
+        if self.known(b).is_none() && (self.known(a).is_some() || a > b) {
+            (op, a, b) = (mirrored(op), b, a);
+        }
+        if let (Some(x), Some(y)) = (self.known(a), self.known(b)) {
+            return self.truth(compare(op, x, y));
+        }
+        if a == b {
+            return self.truth(compare(op, 0, 0));
+        }
+        if self.ty(a).width == 1
+            && let Some(word) = self.known(b)
+        {
+            match (op, word) {
+                (CmpOp::Eq, 1) | (CmpOp::Ne, 0) => return a,
+                (CmpOp::Eq, 0) | (CmpOp::Ne, 1) => return self.not(bool, a),
+                _ => {}
+            }
+        }
+        self.pure(bool, Pure::Cmp(op, a, b))
+    }
+}

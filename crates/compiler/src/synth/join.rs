@@ -1,0 +1,196 @@
+//! Where ways meet: one block for several edges, with parameters for what differs.
+
+use super::Synth;
+use super::build::{Edge, Way};
+use super::facts::Facts;
+use super::range::union;
+use super::state::{Cell, State, common};
+use super::values::Def;
+use braid_ir::model::ValueId;
+use braid_ir::residual::{Step, What};
+use braid_packet::Field;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Values that differ between edges, and the parameters that stand for them.
+struct Phis {
+    columns: BTreeMap<Vec<ValueId>, ValueId>,
+    order: Vec<(Vec<ValueId>, ValueId)>,
+}
+
+/// Most groups of ways that one place keeps apart.
+const MOST_GROUPS: usize = 8;
+
+/// What keeps ways apart where they meet: headers, checksums to be made canonical, and whether
+/// something was sent.
+type Kind = ((u32, u32), u32, bool);
+
+impl Synth<'_> {
+    /// Puts edges to one place together as far as they may be.
+    pub(super) fn groups(&mut self, edges: Vec<Edge>) -> Vec<Vec<Edge>> {
+        let mut groups: BTreeMap<Kind, Vec<Edge>> = BTreeMap::new();
+        for mut edge in edges {
+            let mut kind = kind(&edge.state);
+            if !groups.contains_key(&kind) && groups.len() >= MOST_GROUPS && kind.1 != 0 {
+                // Too many: what was assigned is written here already.
+                let mut way = self.blocks.open(edge);
+                self.flush(&mut way);
+                edge = way.edge();
+                kind.1 = 0;
+            }
+            groups.entry(kind).or_default().push(edge);
+        }
+        groups.into_values().collect()
+    }
+
+    /// Joins edges of one group. `live` are the values of the model's program that are used later.
+    pub(super) fn join(&mut self, mut edges: Vec<Edge>, live: &BTreeSet<ValueId>) -> Option<Way> {
+        if edges.len() <= 1 {
+            return edges.pop().map(|edge| self.blocks.open(edge));
+        }
+        self.flush_clashes(&mut edges);
+        let pending = self.settle_counts(&mut edges);
+        let mut phis = Phis { columns: BTreeMap::new(), order: Vec::new() };
+        let states: Vec<&State> = edges.iter().map(|edge| &edge.state).collect();
+        let mut state = states[0].clone();
+        state.pending = pending;
+        state.facts = Facts::meet(&self.values, states.iter().map(|state| &state.facts));
+        for other in &states[1..] {
+            state.sent |= other.sent;
+            state.stale |= other.stale;
+            state.moved |= other.moved;
+            state.visits = state.visits.max(other.visits);
+            state.tags.retain(|name, tag| other.tags.get(name) == Some(tag));
+            state.memo.retain(|memo, outs| other.memo.get(memo) == Some(outs));
+            state.last.retain(|table, key| other.last.get(table) == Some(key));
+        }
+        state.env = self.join_env(&states, live, &mut phis);
+        state.entry = self.join_entry(&states, &mut phis);
+        state.cells = self.join_cells(&states, &mut phis);
+        for (column, param) in &phis.order {
+            let sets = states.iter().zip(column);
+            let sets = sets.map(|(state, value)| state.facts.range(&self.values, *value));
+            if let Some(set) = sets.reduce(|a, b| union(&a, &b)) {
+                state.facts.note(&self.values, *param, set);
+            }
+        }
+        let params = phis.order.iter().map(|(_, param)| *param).collect();
+        let at = self.blocks.add(params);
+        for (number, edge) in edges.iter().enumerate() {
+            let args = phis.order.iter().map(|(column, _)| column[number]).collect();
+            self.blocks.lead(edge, at, args);
+        }
+        Some(Way { at, state })
+    }
+
+    /// Where a cell is in the packet's bytes on one way and still to be written on another, it is
+    /// written before they meet.
+    fn flush_clashes(&mut self, edges: &mut Vec<Edge>) {
+        let of = |wanted: fn(&Cell) -> bool| -> BTreeSet<Field> {
+            let cells = edges.iter().flat_map(|edge| &edge.state.cells);
+            cells.filter(|(_, cell)| wanted(cell)).map(|(field, _)| *field).collect()
+        };
+        let mut reload = of(|cell| *cell == Cell::Reload);
+        let dirty = of(|cell| matches!(cell, Cell::Value(_, true)));
+        reload.extend(dirty.iter().filter(|field| !self.was_present(**field)));
+        if reload.is_disjoint(&dirty) {
+            return;
+        }
+        for edge in std::mem::take(edges) {
+            let mut way = self.blocks.open(edge);
+            self.flush(&mut way);
+            edges.push(way.edge());
+        }
+    }
+
+    /// What all ways have counted stays to be counted; the rest is counted here.
+    fn settle_counts(&mut self, edges: &mut Vec<Edge>) -> Vec<braid_ir::residual::Tallied> {
+        let lists: Vec<&[_]> = edges.iter().map(|edge| &*edge.state.pending).collect();
+        let (shared, rests) = common(&lists);
+        let all = std::mem::take(edges);
+        for (edge, mut rest) in all.into_iter().zip(rests) {
+            if rest.is_empty() {
+                edges.push(edge);
+                continue;
+            }
+            rest.sort_unstable();
+            let what = What::Tally(self.blocks.tally(rest));
+            let way = self.blocks.open(edge);
+            let step = Step { site: self.values.site, what, fault: None };
+            self.blocks.all[way.at].steps.push(step);
+            edges.push(way.edge());
+        }
+        shared
+    }
+
+    fn join_env(
+        &mut self,
+        states: &[&State],
+        live: &BTreeSet<ValueId>,
+        phis: &mut Phis,
+    ) -> BTreeMap<ValueId, ValueId> {
+        let mut env = BTreeMap::new();
+        for value in live {
+            let column = states.iter().map(|state| state.env.get(value).copied());
+            if let Some(column) = column.collect::<Option<Vec<_>>>() {
+                env.insert(*value, self.phi(column, phis));
+            }
+        }
+        env
+    }
+
+    fn join_entry(&mut self, states: &[&State], phis: &mut Phis) -> BTreeMap<Field, ValueId> {
+        let mut entry = BTreeMap::new();
+        for field in states[0].entry.keys() {
+            let column = states.iter().map(|state| state.entry.get(field).copied());
+            if let Some(column) = column.collect::<Option<Vec<_>>>() {
+                entry.insert(*field, self.phi(column, phis));
+            }
+        }
+        entry
+    }
+
+    fn join_cells(&mut self, states: &[&State], phis: &mut Phis) -> BTreeMap<Field, Cell> {
+        let fields: BTreeSet<Field> =
+            states.iter().flat_map(|state| state.cells.keys().copied()).collect();
+        let mut cells = BTreeMap::new();
+        for field in fields {
+            let mut column = Vec::with_capacity(states.len());
+            let mut dirty = false;
+            for state in states {
+                match state.cells.get(&field) {
+                    Some(Cell::Value(value, unwritten)) => {
+                        column.push(*value);
+                        dirty |= unwritten;
+                    }
+                    None if self.was_present(field) => column.push(self.values.init(field)),
+                    Some(Cell::Reload) | None => {}
+                }
+            }
+            let cell = match column.len() == states.len() {
+                true => Cell::Value(self.phi(column, phis), dirty),
+                false => Cell::Reload,
+            };
+            cells.insert(field, cell);
+        }
+        cells
+    }
+
+    /// One value for the values that edges have.
+    fn phi(&mut self, column: Vec<ValueId>, phis: &mut Phis) -> ValueId {
+        if column.iter().all(|value| *value == column[0]) {
+            return column[0];
+        }
+        if let Some(found) = phis.columns.get(&column) {
+            return *found;
+        }
+        let ty = self.values.ty(column[0]);
+        let param = self.values.fresh(ty, Def::Param);
+        phis.columns.insert(column.clone(), param);
+        phis.order.push((column, param));
+        param
+    }
+}
+
+fn kind(state: &State) -> Kind {
+    (state.headers.known(), state.checksums(), state.sent)
+}

@@ -1,0 +1,473 @@
+//! Operations on the packet: fields as values, header changes, copies and new packets.
+
+use super::Synth;
+use super::build::Way;
+use super::cells::{self, Place};
+use super::exec::Flow;
+use super::headers::{BEHIND_ICMP, bit};
+use super::range::{intersect, one};
+use super::state::{Cell, Tag};
+use super::values::{Def, Pure, field_ty};
+use super::visit::Visit;
+use braid_ir::engine::Fault;
+use braid_ir::model::{Op, ValueId, Word};
+use braid_ir::residual::{Counter, RuleFields, What};
+use braid_ir::value::IntervalSet;
+use braid_packet::{Field, Header};
+
+/// The UDP port of VXLAN.
+const VXLAN: Word = 4789;
+/// TPID of the tags that are added.
+const TPID: Word = 0x8100;
+
+impl<'a> Synth<'a> {
+    pub(super) fn packet_op(
+        &mut self,
+        visit: &mut Visit<'a>,
+        way: &mut Way,
+        op: &Op,
+    ) -> Result<Flow, Header> {
+        match op {
+            Op::Has { out, header } => {
+                let present = way.state.headers.has(*header)?;
+                let value = self.values.truth(present);
+                self.bind(way, *out, value);
+            }
+            Op::Load { out, field } => match self.load(visit, way, *field)? {
+                Some(value) => self.bind(way, *out, value),
+                None => return Ok(self.fault(visit, way, Fault::Truncated)),
+            },
+            Op::LoadEntry { out, field } => match self.load_entry(visit, way, *field) {
+                Some(value) => self.bind(way, *out, value),
+                None => return Ok(self.fault(visit, way, Fault::Truncated)),
+            },
+            Op::Store { field, a } => {
+                let value = self.value(way, *a);
+                if !self.store(way, *field, value)? {
+                    return Ok(self.fault(visit, way, Fault::Truncated));
+                }
+            }
+            Op::LoadTag { out, tag } => {
+                let decl = &visit.model.tags[tag.index()];
+                let (name, ty) = (decl.name.clone(), decl.ty);
+                let value = match way.state.tags.get(&name) {
+                    Some(Tag::Stored(value)) => self.values.resize(ty, *value),
+                    Some(Tag::Loaded(value)) if self.values.ty(*value).width >= ty.width => {
+                        self.values.resize(ty, *value)
+                    }
+                    _ => {
+                        let tag = *tag;
+                        let make = |outs: &[ValueId]| What::Op(Op::LoadTag { out: outs[0], tag });
+                        let value = self.act(visit, way, &[ty], false, make)[0];
+                        way.state.tags.insert(name, Tag::Loaded(value));
+                        value
+                    }
+                };
+                self.bind(way, *out, value);
+            }
+            Op::StoreTag { tag, a } => {
+                let a = self.value(way, *a);
+                let name = visit.model.tags[tag.index()].name.clone();
+                way.state.tags.insert(name, Tag::Stored(a));
+                self.step(way.at, What::Op(Op::StoreTag { tag: *tag, a }));
+            }
+            Op::PushVlan { id } => return self.push_vlan(visit, way, *id),
+            Op::PopVlan => return self.pop_vlan(visit, way),
+            Op::Count { row } => way.state.count(visit.node(), Counter::Row(*row)),
+            Op::Mirror { port } => {
+                self.freshen(way);
+                self.step(way.at, What::Op(Op::Mirror { port: *port }));
+                way.state.sent = true;
+            }
+            Op::Create { new, port } => {
+                self.freshen(way);
+                let mut new = new.clone();
+                for (_, value) in &mut new.fields {
+                    *value = self.value(way, *value);
+                }
+                let port = *port;
+                self.act(visit, way, &[], true, |_| What::Op(Op::Create { new, port }));
+                way.state.sent = true;
+            }
+            _ => {}
+        }
+        Ok(Flow::Next)
+    }
+
+    /// A field's value now; `None`: its header is absent.
+    pub(super) fn load(
+        &mut self,
+        visit: &Visit<'_>,
+        way: &mut Way,
+        field: Field,
+    ) -> Result<Option<ValueId>, Header> {
+        let ty = field_ty(field);
+        match field {
+            Field::PktBackward => return Ok(Some(self.values.truth(visit.point.backward))),
+            Field::PktHeld => return Ok(Some(self.values.truth(visit.point.held))),
+            _ => {}
+        }
+        if !way.state.headers.has(field.info().header)? {
+            return Ok(None);
+        }
+        if field == Field::PktPayloadLen {
+            way.state.headers.has(Header::Vxlan)?;
+        }
+        Ok(Some(match cells::place(field, &mut way.state.headers)? {
+            Place::Const(word) => self.values.constant(ty, word),
+            Place::Cell(cell, shift) => {
+                let value = self.cell(way, cell);
+                self.values.extract(ty, value, shift)
+            }
+        }))
+    }
+
+    /// A field's value as the packet entered the function; `None`: its header was absent.
+    pub(super) fn load_entry(
+        &mut self,
+        visit: &mut Visit<'a>,
+        way: &mut Way,
+        field: Field,
+    ) -> Option<ValueId> {
+        let ty = field_ty(field);
+        match field {
+            Field::PktBackward => return Some(self.values.truth(visit.point.backward)),
+            Field::PktHeld => return Some(self.values.truth(visit.point.held)),
+            _ => {}
+        }
+        if visit.entry.has(field.info().header) != Ok(true) {
+            return None;
+        }
+        match cells::place(field, &mut visit.entry) {
+            Ok(Place::Const(word)) => Some(self.values.constant(ty, word)),
+            Ok(Place::Cell(cell, shift)) => {
+                let value = *way.state.entry.get(&cell)?;
+                Some(self.values.extract(ty, value, shift))
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// A cell's value now.
+    pub(super) fn cell(&mut self, way: &mut Way, cell: Field) -> ValueId {
+        match way.state.cells.get(&cell) {
+            Some(Cell::Value(value, _)) => return *value,
+            None if self.was_present(cell) => return self.values.init(cell),
+            Some(Cell::Reload) | None => {}
+        }
+        let checksum = matches!(cell, Field::IpChecksum | Field::L4Checksum);
+        if checksum || way.state.stale || way.state.moved {
+            self.freshen(way);
+        }
+        let out = self.values.fresh(field_ty(cell), Def::Step);
+        self.step(way.at, What::Op(Op::Load { out, field: cell }));
+        way.state.cells.insert(cell, Cell::Value(out, false));
+        out
+    }
+
+    /// Assigns a field; false: its header is absent.
+    fn store(&mut self, way: &mut Way, field: Field, value: ValueId) -> Result<bool, Header> {
+        if !way.state.headers.has(field.info().header)? {
+            return Ok(false);
+        }
+        let Place::Cell(cell, shift) = cells::place(field, &mut way.state.headers)? else {
+            return Ok(true);
+        };
+        let decides = matches!(cell, Field::IcmpType | Field::Icmp6Type | Field::L4Dport);
+        if decides {
+            // What is behind the header is written while it is still there.
+            let behind = |field: &Field| {
+                let header = field.info().header;
+                BEHIND_ICMP.contains(&header) || header == Header::Vxlan
+            };
+            let dirty = way
+                .state
+                .cells
+                .iter()
+                .any(|(field, cell)| matches!(cell, Cell::Value(_, true)) && behind(field));
+            if dirty {
+                self.flush(way);
+            }
+        }
+        let new = if self.values.ty(value).width == cell.info().width && shift == 0 {
+            value
+        } else {
+            let old = self.cell(way, cell);
+            self.values.insert(old, value, shift)
+        };
+        if decides {
+            self.decide_headers(way, cell, new);
+        }
+        way.state.cells.insert(cell, Cell::Value(new, true));
+        for checksum in [Field::IpChecksum, Field::L4Checksum] {
+            way.state.cells.insert(checksum, Cell::Reload);
+        }
+        Ok(true)
+    }
+
+    /// A field that says what is behind its header is about to be assigned.
+    fn decide_headers(&mut self, way: &mut Way, cell: Field, value: ValueId) {
+        let range = way.state.facts.range(&self.values, value);
+        let set = |kinds: &[Word]| IntervalSet::new(kinds.iter().map(|kind| (*kind, *kind)));
+        let headers = &mut way.state.headers;
+        if cell == Field::L4Dport {
+            let vxlan = headers.has(Header::Vxlan);
+            if headers.has(Header::Tcp) == Ok(true) {
+                return;
+            }
+            if intersect(&range, &one(VXLAN)).is_empty() {
+                headers.set(Header::Vxlan, false);
+                if vxlan == Ok(false) {
+                    return;
+                }
+            } else {
+                headers.forget(bit(Header::Vxlan));
+            }
+            way.state.cells.insert(Field::PktPayloadLen, Cell::Reload);
+            way.state.stale = true;
+            return;
+        }
+        let (echo, echoes, errors) = match cell {
+            Field::IcmpType => (Header::IcmpEcho, set(&[0, 8]), set(&[3, 4, 5, 11, 12])),
+            _ => (Header::Icmp6Echo, set(&[128, 129]), set(&[1, 2, 3, 4])),
+        };
+        let outcome = |kinds: &IntervalSet| {
+            let hit = intersect(&range, kinds);
+            if hit.is_empty() { Some(false) } else { (hit == range).then_some(true) }
+        };
+        match outcome(&echoes) {
+            Some(present) => headers.set(echo, present),
+            None => headers.forget(bit(echo)),
+        }
+        let quoted = headers.has(Header::Quoted);
+        match outcome(&errors) {
+            Some(false) => headers.set(Header::Quoted, false),
+            // What was quoted still is.
+            Some(true) if quoted == Ok(true) => {
+                for header in &BEHIND_ICMP[3..] {
+                    let _ = headers.has(*header);
+                }
+            }
+            _ => {
+                let own = if cell == Field::IcmpType { Header::Quoted4 } else { Header::Quoted6 };
+                let open = [Header::Quoted, own, Header::QuotedL4, Header::QuotedEcho];
+                headers.forget(open.iter().fold(0, |bits, header| bits | bit(*header)));
+                for (field, _) in quoted_cells() {
+                    way.state.cells.insert(field, Cell::Reload);
+                }
+            }
+        }
+        way.state.stale = true;
+    }
+
+    fn push_vlan(
+        &mut self,
+        visit: &mut Visit<'a>,
+        way: &mut Way,
+        id: ValueId,
+    ) -> Result<Flow, Header> {
+        if !way.state.headers.has(Header::Eth)? {
+            return Ok(self.fault(visit, way, Fault::Truncated));
+        }
+        let tagged = way.state.headers.has(Header::Vlan)?;
+        let twice = way.state.headers.has(Header::Vlan2)?;
+        let id = self.value(way, id);
+        let ty = field_ty(Field::VlanId);
+        let id = self.values.resize(ty, id);
+        self.flush_for_vlan(way);
+        let moved = tagged.then(|| OUTER.map(|field| self.cell(way, field)));
+        self.act(visit, way, &[], true, |_| What::Op(Op::PushVlan { id }));
+        let headers = &mut way.state.headers;
+        if twice {
+            // So many tags may be too many.
+            let (present, _) = headers.known();
+            let known = [Header::Pkt, Header::Eth, Header::Vlan, Header::Vlan2];
+            let known = known.iter().fold(0, |bits, header| bits | bit(*header));
+            headers.asked |= present;
+            headers.forget(present & !known);
+        }
+        headers.set(if tagged { Header::Vlan2 } else { Header::Vlan }, true);
+        if let Some(values) = moved {
+            for (field, value) in INNER.into_iter().zip(values) {
+                way.state.cells.insert(field, Cell::Value(value, false));
+            }
+        }
+        let zero = |synth: &mut Self, field| synth.values.constant(field_ty(field), 0);
+        let dei = zero(self, Field::VlanDei);
+        let pcp = zero(self, Field::VlanPcp);
+        let tpid = self.values.constant(field_ty(Field::VlanTpid), TPID);
+        for (field, value) in [
+            (Field::VlanId, id),
+            (Field::VlanDei, dei),
+            (Field::VlanPcp, pcp),
+            (Field::VlanTpid, tpid),
+        ] {
+            way.state.cells.insert(field, Cell::Value(value, false));
+        }
+        self.shift_packet(way, 4);
+        Ok(Flow::Next)
+    }
+
+    fn pop_vlan(&mut self, visit: &mut Visit<'a>, way: &mut Way) -> Result<Flow, Header> {
+        if !way.state.headers.has(Header::Vlan)? {
+            return Ok(self.fault(visit, way, Fault::Truncated));
+        }
+        let twice = way.state.headers.has(Header::Vlan2)?;
+        self.flush_for_vlan(way);
+        let moved = twice.then(|| INNER.map(|field| self.cell(way, field)));
+        self.step(way.at, What::Op(Op::PopVlan));
+        let headers = &mut way.state.headers;
+        if twice {
+            // A third tag becomes the second; and what too many tags had hidden may come out.
+            let mut open = bit(Header::Vlan2);
+            let behind = [Header::Inet, Header::Arp, Header::Mpls];
+            let named = behind.map(|header| headers.has(header));
+            if !named.contains(&Ok(true)) {
+                let (present, _) = headers.known();
+                headers.asked = u32::MAX >> 2;
+                open |= (u32::MAX >> 2) & !present;
+            }
+            headers.forget(open);
+            way.state.cells.insert(Field::VlanTpid, Cell::Reload);
+        } else {
+            headers.set(Header::Vlan, false);
+        }
+        if let Some(values) = moved {
+            for (field, value) in OUTER.into_iter().zip(values) {
+                way.state.cells.insert(field, Cell::Value(value, false));
+            }
+            for field in INNER {
+                way.state.cells.insert(field, Cell::Reload);
+            }
+        } else {
+            for field in OUTER.into_iter().chain([Field::VlanTpid]) {
+                way.state.cells.insert(field, Cell::Reload);
+            }
+        }
+        self.shift_packet(way, -4);
+        Ok(Flow::Next)
+    }
+
+    /// Before tags are added or removed: what was assigned to tags is written, and offsets are right.
+    fn flush_for_vlan(&mut self, way: &mut Way) {
+        let tags = |field: &Field| matches!(field.info().header, Header::Vlan | Header::Vlan2);
+        let dirty = way
+            .state
+            .cells
+            .iter()
+            .any(|(field, cell)| matches!(cell, Cell::Value(_, true)) && tags(field));
+        if dirty {
+            self.flush(way);
+        }
+    }
+
+    /// The packet's headers behind the link have moved.
+    fn shift_packet(&mut self, way: &mut Way, bytes: i32) {
+        way.state.lengthen(bytes);
+        let before = self.cell_len(way);
+        let by = Word::from(bytes.unsigned_abs());
+        let by = if bytes < 0 { by.wrapping_neg() } else { by };
+        let ty = field_ty(Field::PktLen);
+        let value = self.values.plus(ty, before, by);
+        way.state.cells.insert(Field::PktLen, Cell::Value(value, false));
+        (way.state.moved, way.state.stale) = (true, true);
+    }
+
+    fn cell_len(&mut self, way: &mut Way) -> ValueId {
+        match way.state.cells.get(&Field::PktLen) {
+            Some(Cell::Value(value, _)) => *value,
+            _ => self.values.init(Field::PktLen),
+        }
+    }
+
+    /// Writes what was assigned.
+    pub(super) fn flush(&mut self, way: &mut Way) {
+        if !way.state.is_dirty() {
+            return;
+        }
+        if way.state.moved {
+            self.step(way.at, What::Parse);
+            way.state.moved = false;
+            // Presence is only right when everything is written.
+        }
+        let mut writes = Vec::new();
+        for (field, cell) in &mut way.state.cells {
+            let Cell::Value(value, dirty @ true) = cell else { continue };
+            *dirty = false;
+            let same = *self.values.def(*value) == Def::Pure(Pure::Init(*field));
+            if !(same && cells::checksums(*field) == 0) {
+                writes.push((*field, *value));
+            }
+        }
+        if !writes.is_empty() {
+            self.step(way.at, What::Write(writes));
+        }
+    }
+
+    /// Writes what was assigned, and parses the packet if its headers may be others.
+    pub(super) fn freshen(&mut self, way: &mut Way) {
+        self.flush(way);
+        if way.state.stale || way.state.moved {
+            self.step(way.at, What::Parse);
+            (way.state.stale, way.state.moved) = (false, false);
+        }
+    }
+
+    /// Before something looks at the payload.
+    pub(super) fn freshen_payload(&mut self, way: &mut Way) {
+        let quoted = quoted_cells()
+            .any(|(field, _)| matches!(way.state.cells.get(&field), Some(Cell::Value(_, true))));
+        if quoted || way.state.stale || way.state.moved {
+            self.freshen(way);
+        }
+    }
+
+    /// What rules look at.
+    pub(super) fn rule_fields(
+        &mut self,
+        visit: &Visit<'_>,
+        way: &mut Way,
+    ) -> Result<Option<RuleFields>, Header> {
+        if !way.state.headers.has(Header::Inet)? {
+            return Ok(None);
+        }
+        let version4 = way.state.headers.has(Header::Ip4)?;
+        let (src, dst) = match version4 {
+            true => (Field::IpSrc, Field::IpDst),
+            false => (Field::Ip6Src, Field::Ip6Dst),
+        };
+        let mut pair = |synth: &mut Self, header, a, b| -> Result<_, Header> {
+            if !way.state.headers.has(header)? {
+                return Ok(None);
+            }
+            let a = synth.load(visit, way, a)?;
+            Ok(a.zip(synth.load(visit, way, b)?))
+        };
+        let ports = pair(self, Header::L4, Field::L4Sport, Field::L4Dport)?;
+        let mut icmp = pair(self, Header::Icmp, Field::IcmpType, Field::IcmpCode)?;
+        if icmp.is_none() {
+            icmp = pair(self, Header::Icmp6, Field::Icmp6Type, Field::Icmp6Code)?;
+        }
+        let tcp_flags = match way.state.headers.has(Header::Tcp)? {
+            true => self.load(visit, way, Field::TcpFlags)?,
+            false => None,
+        };
+        let mut field = |synth: &mut Self, field| synth.load(visit, way, field);
+        let (src, dst) = (field(self, src)?, field(self, dst)?);
+        let proto = field(self, Field::InetProto)?;
+        let (Some(src), Some(dst), Some(proto)) = (src, dst, proto) else { return Ok(None) };
+        let version = if version4 { 4 } else { 6 };
+        Ok(Some(RuleFields { version, src, dst, proto, ports, tcp_flags, icmp }))
+    }
+}
+
+/// Fields of the outermost tag that models may assign, and the same ones of the second.
+const OUTER: [Field; 3] = [Field::VlanId, Field::VlanPcp, Field::VlanDei];
+const INNER: [Field; 3] = [Field::Vlan2Id, Field::Vlan2Pcp, Field::Vlan2Dei];
+
+fn quoted_cells() -> impl Iterator<Item = (Field, Header)> {
+    let all = braid_packet::FIELDS.iter().map(|info| (info.field, info.header));
+    all.filter(|(_, header)| {
+        BEHIND_ICMP.contains(header) && !matches!(header, Header::IcmpEcho | Header::Icmp6Echo)
+    })
+}

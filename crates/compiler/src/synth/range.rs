@@ -1,0 +1,102 @@
+//! Interval sets as sets of values that a place may have.
+
+use braid_ir::model::Word;
+use braid_ir::show::max_of;
+use braid_ir::value::IntervalSet;
+
+/// Most intervals of a set; one with more is replaced by a larger set with fewer.
+const MOST: usize = 64;
+
+/// All values of so many bits.
+pub(super) fn full(width: u16) -> IntervalSet {
+    IntervalSet::new([(0, max_of(width))])
+}
+
+/// One value.
+pub(super) fn one(value: Word) -> IntervalSet {
+    IntervalSet::new([(value, value)])
+}
+
+/// Whether it is all values of so many bits.
+pub(super) fn is_full(set: &IntervalSet, width: u16) -> bool {
+    set.intervals() == [(0, max_of(width))]
+}
+
+/// The value, if there is only one.
+pub(super) fn only(set: &IntervalSet) -> Option<Word> {
+    match set.intervals() {
+        [(low, high)] if low == high => Some(*low),
+        _ => None,
+    }
+}
+
+/// The smallest and the largest member.
+pub(super) fn ends(set: &IntervalSet) -> Option<(Word, Word)> {
+    Some((set.intervals().first()?.0, set.intervals().last()?.1))
+}
+
+/// Members of both.
+pub(super) fn intersect(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
+    let (mut a, mut b) = (a.intervals().iter().peekable(), b.intervals().iter().peekable());
+    let mut found = Vec::new();
+    while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
+        found.push((x.0.max(y.0), x.1.min(y.1)));
+        if x.1 < y.1 {
+            a.next();
+        } else {
+            b.next();
+        }
+    }
+    IntervalSet::new(found)
+}
+
+/// Members of either, or more.
+pub(super) fn union(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
+    coarse(IntervalSet::new(a.intervals().iter().chain(b.intervals()).copied()))
+}
+
+/// The values of so many bits that are not members.
+pub(super) fn complement(set: &IntervalSet, width: u16) -> IntervalSet {
+    let max = max_of(width);
+    let mut found = Vec::new();
+    let mut next = Some(0);
+    for (low, high) in set.intervals() {
+        if let Some(from) = next
+            && from < *low
+        {
+            found.push((from, low - 1));
+        }
+        next = high.checked_add(1);
+    }
+    if let Some(from) = next.filter(|from| *from <= max) {
+        found.push((from, max));
+    }
+    IntervalSet::new(found)
+}
+
+/// Every member plus a number, modulo 2^width.
+pub(super) fn shifted(set: &IntervalSet, by: Word, width: u16) -> IntervalSet {
+    let max = max_of(width);
+    let mut found = Vec::new();
+    for (low, high) in set.intervals() {
+        let (low, high) = (low.wrapping_add(by) & max, high.wrapping_add(by) & max);
+        if low <= high {
+            found.push((low, high));
+        } else {
+            found.extend([(0, high), (low, max)]);
+        }
+    }
+    IntervalSet::new(found)
+}
+
+/// A superset of few intervals.
+fn coarse(set: IntervalSet) -> IntervalSet {
+    let all = set.intervals();
+    match (all.get(MOST), all.last()) {
+        (Some(_), Some(last)) => {
+            let rest = (all[MOST - 1].0, last.1);
+            IntervalSet::new(all[..MOST - 1].iter().copied().chain([rest]))
+        }
+        _ => set,
+    }
+}

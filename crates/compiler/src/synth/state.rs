@@ -1,0 +1,154 @@
+//! The abstract state of a packet on a way through the program.
+
+use super::cells::checksums;
+use super::facts::Facts;
+use super::headers::Headers;
+use braid_ir::model::{ParamId, StateId, ValueId};
+use braid_ir::residual::{Counter, Tallied};
+use braid_packet::Field;
+use std::collections::BTreeMap;
+
+/// What is known on a way.
+#[derive(Clone)]
+pub(super) struct State {
+    pub(super) headers: Headers,
+    /// Cells that are not as they were when the packet entered the program.
+    pub(super) cells: BTreeMap<Field, Cell>,
+    pub(super) facts: Facts,
+    /// Counted already, but not yet by a step.
+    pub(super) pending: Vec<Tallied>,
+    /// Whether the function has sent anything.
+    pub(super) sent: bool,
+    /// Whether the layout's presence of headers may be out of date.
+    pub(super) stale: bool,
+    /// Whether the layout's offsets are out of date.
+    pub(super) moved: bool,
+    /// Tags that functions of the program have read or written: values of the tag's whole width,
+    /// or of the width that was read.
+    pub(super) tags: BTreeMap<String, Tag>,
+    /// Results of operations that would come out the same again.
+    pub(super) memo: BTreeMap<Memo, Vec<ValueId>>,
+    /// The key of each table's entry that the function last found or assigned.
+    pub(super) last: BTreeMap<(u16, StateId), Vec<ValueId>>,
+    /// Values of the model's program, by their numbers there.
+    pub(super) env: BTreeMap<ValueId, ValueId>,
+    /// Cells as they were when the packet entered the function, as far as it asks.
+    pub(super) entry: BTreeMap<Field, ValueId>,
+    /// Most functions visited.
+    pub(super) visits: u32,
+}
+
+/// A cell's content.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Cell {
+    /// This value; whether it has still to be written.
+    Value(ValueId, bool),
+    /// What the packet's bytes say now.
+    Reload,
+}
+
+/// A tag's value.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Tag {
+    /// All of it.
+    Stored(ValueId),
+    /// Its low bits.
+    Loaded(ValueId),
+}
+
+/// An operation whose result is remembered.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Memo {
+    /// Whether there is an entry, and its handle.
+    Find(u16, StateId, Vec<ValueId>),
+    /// Its slots.
+    Read(u16, StateId, Vec<ValueId>),
+    ListGet(u16, ParamId, ValueId, u32),
+    Up(u16, ParamId, ValueId),
+    Quotient(bool, ValueId, ValueId),
+}
+
+impl Memo {
+    /// The function whose state it depends on.
+    fn state_of(&self) -> Option<u16> {
+        match self {
+            Memo::Find(node, ..) | Memo::Read(node, ..) => Some(*node),
+            _ => None,
+        }
+    }
+}
+
+impl State {
+    pub(super) fn new(headers: Headers) -> Self {
+        Self {
+            headers,
+            cells: BTreeMap::new(),
+            facts: Facts::default(),
+            pending: Vec::new(),
+            sent: false,
+            stale: false,
+            moved: false,
+            tags: BTreeMap::new(),
+            memo: BTreeMap::new(),
+            last: BTreeMap::new(),
+            env: BTreeMap::new(),
+            entry: BTreeMap::new(),
+            visits: 0,
+        }
+    }
+
+    /// Counts the packet, with its length now.
+    pub(super) fn count(&mut self, node: u16, counter: Counter) {
+        self.pending.push(Tallied { node, counter, length: 0 });
+    }
+
+    /// The packet gets longer by so many bytes.
+    pub(super) fn lengthen(&mut self, bytes: i32) {
+        for tallied in &mut self.pending {
+            tallied.length -= bytes;
+        }
+    }
+
+    /// What is counted, in order.
+    pub(super) fn tally(&self) -> Vec<Tallied> {
+        let mut tally = self.pending.clone();
+        tally.sort_unstable();
+        tally
+    }
+
+    /// A function's state changes: what was found there may no longer be so.
+    pub(super) fn forget_state(&mut self, node: u16) {
+        self.memo.retain(|memo, _| memo.state_of() != Some(node));
+    }
+
+    /// Checksums that the writes to come make canonical.
+    pub(super) fn checksums(&self) -> u32 {
+        let dirty = self.cells.iter().filter(|(_, cell)| matches!(cell, Cell::Value(_, true)));
+        let bits = dirty.fold(0, |bits, (field, _)| bits | checksums(*field));
+        // Without the destination's part of the transport checksum where all of it is in.
+        if bits & 2 != 0 { bits & !4 } else { bits }
+    }
+
+    /// Whether any field has still to be written.
+    pub(super) fn is_dirty(&self) -> bool {
+        self.cells.values().any(|cell| matches!(cell, Cell::Value(_, true)))
+    }
+}
+
+/// Takes from several lists what is in all of them (as often as in each); the rest of each.
+pub(super) fn common(lists: &[&[Tallied]]) -> (Vec<Tallied>, Vec<Vec<Tallied>>) {
+    let mut rests: Vec<Vec<Tallied>> = lists.iter().map(|list| list.to_vec()).collect();
+    let Some(first) = lists.first() else { return (Vec::new(), rests) };
+    let mut shared = Vec::new();
+    for tallied in *first {
+        let places: Option<Vec<usize>> =
+            rests.iter().map(|rest| rest.iter().position(|other| other == tallied)).collect();
+        if let Some(places) = places {
+            shared.push(*tallied);
+            for (rest, place) in rests.iter_mut().zip(places) {
+                rest.remove(place);
+            }
+        }
+    }
+    (shared, rests)
+}

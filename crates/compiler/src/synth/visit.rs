@@ -1,0 +1,336 @@
+//! A packet's visit of a function: its blocks in order, for all ways that come there alike.
+
+use super::Synth;
+use super::build::{Edge, Way, nowhere};
+use super::cells::needs;
+use super::exec::Flow;
+use super::headers::{self, BEHIND_ICMP, bit};
+use braid_ir::model::{
+    BlockId, Granularity, Key, Model, Op, ParamId, Program, Setting, StateId, ValueId, Word,
+};
+use braid_ir::residual::{Counter, End, Fate, Point, Site, What};
+use braid_ir::value::ParamValue;
+use braid_packet::{Field, Header};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A function that is being visited.
+pub(super) struct Visit<'a> {
+    pub(super) point: Point,
+    /// Its place in the order of points.
+    pub(super) number: usize,
+    pub(super) model: &'a Model,
+    pub(super) params: &'a [ParamValue],
+    /// What is known about the headers of the packet as it entered.
+    pub(super) entry: super::headers::Headers,
+    /// Values used in each block, or later, and defined before.
+    live: Vec<BTreeSet<ValueId>>,
+    /// Edges to blocks.
+    inbox: BTreeMap<BlockId, Vec<Edge>>,
+}
+
+impl Visit<'_> {
+    pub(super) fn node(&self) -> u16 {
+        self.point.node
+    }
+
+    pub(super) fn scalar(&self, param: ParamId) -> Word {
+        match self.params.get(param.index()) {
+            Some(ParamValue::Scalar(value)) => *value,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn setting(&self, setting: Setting) -> Word {
+        match setting {
+            Setting::Const(value) => value,
+            Setting::Param(param) => self.scalar(param),
+        }
+    }
+
+    /// What a table holds where it has no entry.
+    pub(super) fn default(&self, state: StateId) -> Option<Vec<Word>> {
+        let default = self.model.state[state.index()].default.as_ref()?;
+        Some(default.iter().map(|slot| self.setting(*slot)).collect())
+    }
+
+    /// An edge to a block of the function.
+    pub(super) fn send(&mut self, block: BlockId, edge: Edge) {
+        self.inbox.entry(block).or_default().push(edge);
+    }
+}
+
+impl<'a> Synth<'a> {
+    /// All ways that come to a point.
+    pub(super) fn point(&mut self, number: usize, edges: Vec<Edge>) {
+        let point = self.order[number];
+        let full = self.blocks.all.len() >= super::MOST_BLOCKS;
+        if number > 0 && full {
+            for edge in edges {
+                let mut way = self.blocks.open(edge);
+                self.leave(&mut way, Fate::Go(point));
+            }
+            return;
+        }
+        let model = &self.chain.nodes[usize::from(point.node)].model;
+        self.values.site = Site { node: point.node, block: 0, op: 0 };
+        let mut wanted = consulted(model);
+        let mut ways = Vec::new();
+        for edge in edges {
+            if edge.state.headers.open() & wanted == 0 {
+                ways.push(edge);
+                continue;
+            }
+            let way = self.blocks.open(edge);
+            ways.extend(self.resolve_all(way, wanted).into_iter().map(Way::edge));
+        }
+        for later in &self.order[number + 1..] {
+            wanted |= consulted(&self.chain.nodes[usize::from(later.node)].model);
+        }
+        forget_unwanted(&mut ways, wanted);
+        for group in self.groups(ways) {
+            if let Some(way) = self.join(group, &BTreeSet::new()) {
+                self.function(number, way);
+            }
+        }
+    }
+
+    /// Finds out whether these headers are present.
+    fn resolve_all(&mut self, way: Way, wanted: u32) -> Vec<Way> {
+        let mut known = Vec::new();
+        let mut open = vec![way];
+        while let Some(way) = open.pop() {
+            let unknown = way.state.headers.open() & wanted;
+            match headers::all().find(|header| unknown & bit(*header) != 0) {
+                None => known.push(way),
+                Some(header) => {
+                    let (yes, no) = self.resolve(way, header);
+                    open.extend([no, yes]);
+                }
+            }
+        }
+        known
+    }
+
+    /// Finds out whether a header is present: a way for each outcome.
+    pub(super) fn resolve(&mut self, mut way: Way, header: Header) -> (Way, Way) {
+        self.freshen(&mut way);
+        let bool = braid_ir::model::Ty::of(braid_ir::model::Kind::Bool);
+        let out = self.values.fresh(bool, super::values::Def::Step);
+        self.step(way.at, What::Op(Op::Has { out, header }));
+        self.blocks.all[way.at].end = End::Branch { cond: out, yes: nowhere(), no: nowhere() };
+        let (mut yes, mut no) = (way.state.clone(), way.state);
+        yes.headers.set(header, true);
+        no.headers.set(header, false);
+        let edge = |slot, state| Edge { from: way.at, slot, state };
+        let yes = edge(super::Slot::Yes, yes);
+        let no = edge(super::Slot::No, no);
+        (self.blocks.open(yes), self.blocks.open(no))
+    }
+
+    fn function(&mut self, number: usize, mut way: Way) {
+        let point = self.order[number];
+        let node = &self.chain.nodes[usize::from(point.node)];
+        let model: &'a Model = &node.model;
+        let state = &mut way.state;
+        state.visits += 1;
+        self.visits = self.visits.max(state.visits);
+        state.sent = false;
+        state.env.clear();
+        state.last.retain(|(node, _), _| *node != point.node);
+        if !point.held {
+            let counter = if point.backward { Counter::Backward } else { Counter::Forward };
+            state.count(point.node, counter);
+        }
+        if model.state.iter().any(|decl| decl.lives_with.is_some()) {
+            self.step(way.at, What::Enter);
+            way.state.forget_state(point.node);
+        }
+        let mut visit = Visit {
+            point,
+            number,
+            model,
+            params: &node.params,
+            entry: way.state.headers,
+            live: live(&model.packet),
+            inbox: BTreeMap::new(),
+        };
+        self.enter(&mut visit, &mut way);
+        visit.send(BlockId(0), way.edge());
+        while let Some((block, edges)) = visit.inbox.pop_first() {
+            let live = visit.live[block.index()].clone();
+            for group in self.groups(edges) {
+                if let Some(way) = self.join(group, &live) {
+                    self.block(&mut visit, way, block);
+                }
+            }
+        }
+        self.asked |= visit.entry.asked;
+    }
+
+    /// Notes the fields that the function reads as they were on entry.
+    fn enter(&mut self, visit: &mut Visit<'_>, way: &mut Way) {
+        way.state.entry.clear();
+        for field in entry_fields(visit.model) {
+            if visit.entry.has(field.info().header) != Ok(true) {
+                continue;
+            }
+            if let Ok(super::cells::Place::Cell(cell, _)) =
+                super::cells::place(field, &mut visit.entry)
+            {
+                let value = self.cell(way, cell);
+                way.state.entry.insert(cell, value);
+            }
+        }
+    }
+
+    fn block(&mut self, visit: &mut Visit<'a>, way: Way, block: BlockId) {
+        let code = &visit.model.packet.blocks[block.index()];
+        let mut open = vec![(way, 0)];
+        'ways: while let Some((mut way, from)) = open.pop() {
+            for (number, op) in code.ops.iter().enumerate().skip(from) {
+                self.values.site = site(visit.node(), block, number);
+                loop {
+                    match self.op(visit, &mut way, op) {
+                        Flow::Next => break,
+                        Flow::Ended => {
+                            self.asked |= way.state.headers.asked;
+                            continue 'ways;
+                        }
+                        Flow::Needs(header) => {
+                            let (yes, no) = self.resolve(way, header);
+                            open.push((no, number));
+                            way = yes;
+                        }
+                    }
+                }
+            }
+            self.values.site = site(visit.node(), block, code.ops.len());
+            self.asked |= way.state.headers.asked;
+            self.term(visit, way, &code.term);
+        }
+    }
+}
+
+fn site(node: u16, block: BlockId, op: usize) -> Site {
+    Site { node, block: block.0, op: u32::try_from(op).unwrap_or(u32::MAX) }
+}
+
+/// Where ways differ in what they know about headers that nobody asks for any more, they need not.
+fn forget_unwanted(edges: &mut [Edge], wanted: u32) {
+    let Some(first) = edges.first() else { return };
+    let (present, open) = first.state.headers.known();
+    let differ = edges.iter().fold(0, |bits, edge| {
+        let known = edge.state.headers.known();
+        bits | (known.0 ^ present) | (known.1 ^ open)
+    });
+    for edge in edges {
+        edge.state.headers.forget(differ & !wanted);
+    }
+}
+
+/// Headers whose presence a function's packet program may depend on, as bits.
+fn consulted(model: &Model) -> u32 {
+    let mut bits = 0;
+    let mut add = |header: Header| {
+        bits |= bit(header);
+        bits |= header.implies().iter().fold(0, |bits, header| bits | bit(*header));
+    };
+    for op in model.packet.blocks.iter().flat_map(|block| &block.ops) {
+        match op {
+            Op::Has { header, .. } => add(*header),
+            Op::Load { field, .. } | Op::LoadEntry { field, .. } | Op::Store { field, .. } => {
+                add(field.info().header);
+                needs(*field).iter().for_each(|header| add(*header));
+            }
+            Op::PushVlan { .. } | Op::PopVlan => add(Header::Vlan2),
+            Op::Rules { .. } => {
+                [Header::Tcp, Header::Icmp, Header::Icmp6, Header::L4]
+                    .into_iter()
+                    .for_each(&mut add);
+            }
+            Op::Patterns { .. } | Op::Extern { .. } => add(Header::Vxlan),
+            _ => {}
+        }
+    }
+    for field in entry_fields(model) {
+        add(field.info().header);
+        needs(field).iter().for_each(|header| add(*header));
+    }
+    let quoted = bit(Header::Quoted);
+    if bits & BEHIND_ICMP.iter().fold(0, |bits, header| bits | bit(*header)) & !quoted != 0 {
+        bits |= quoted;
+    }
+    bits
+}
+
+const FLOW: [Field; 6] = [
+    Field::InetVersion,
+    Field::InetSrc,
+    Field::InetDst,
+    Field::InetProto,
+    Field::InetSport,
+    Field::InetDport,
+];
+const QUOTED_FLOW: [Field; 6] = [
+    Field::QuotedInetVersion,
+    Field::QuotedInetSrc,
+    Field::QuotedInetDst,
+    Field::QuotedProto,
+    Field::QuotedInetSport,
+    Field::QuotedInetDport,
+];
+
+/// Fields that a function reads as they were on entry.
+fn entry_fields(model: &Model) -> BTreeSet<Field> {
+    let mut found = BTreeSet::new();
+    for op in model.packet.blocks.iter().flat_map(|block| &block.ops) {
+        match op {
+            Op::LoadEntry { field, .. } => {
+                found.insert(*field);
+            }
+            Op::StateExists { state, key, .. }
+            | Op::StateGet { state, key, .. }
+            | Op::StateSet { state, key, .. }
+            | Op::StatePut { state, key, .. }
+            | Op::StateDelete { state, key } => {
+                found.extend(key_fields(&model.state[state.index()].granularity, key));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Fields that a key consists of; none for explicit ones.
+pub(super) fn key_fields<'a>(granularity: &'a Granularity, key: &Key) -> &'a [Field] {
+    match (key, granularity) {
+        (Key::Explicit(_), _) | (_, Granularity::Global | Granularity::Key(_)) => &[],
+        (_, Granularity::Fields(fields)) => fields,
+        (Key::Entry | Key::Reversed(false), _) => &FLOW,
+        (Key::Quoted | Key::Reversed(true), _) => &QUOTED_FLOW,
+    }
+}
+
+/// Values used in each block, or in later ones, that are defined before it (or are its parameters).
+fn live(program: &Program) -> Vec<BTreeSet<ValueId>> {
+    let mut live: Vec<BTreeSet<ValueId>> = vec![BTreeSet::new(); program.blocks.len()];
+    for (number, block) in program.blocks.iter().enumerate().rev() {
+        let mut here: BTreeSet<ValueId> = block.term.uses().into_iter().collect();
+        for target in block.term.targets() {
+            let there = &program.blocks[target.block.index()];
+            let passed = live[target.block.index()].iter();
+            here.extend(passed.filter(|value| !there.params.contains(value)));
+            here.extend(&target.args);
+        }
+        for op in block.ops.iter().rev() {
+            op.visit_outs(&mut |value| {
+                here.remove(value);
+            });
+            op.visit_uses(&mut |value| {
+                here.insert(*value);
+            });
+        }
+        live[number] = here;
+    }
+    live
+}

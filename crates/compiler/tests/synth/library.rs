@@ -1,0 +1,97 @@
+//! Chains of the library, of the examples and of the cases: all shapes of typical packets compile.
+
+use braid_compiler::synth::residual;
+use braid_ir::chain::Chain;
+use braid_ir::graph::Graph;
+use braid_ir::residual::{Extent, Point, Residual, check};
+use braid_packet::Header;
+use braid_testkit::harness::{Form, compile_file};
+use std::path::{Path, PathBuf};
+
+/// Presence of these headers and of those that they imply.
+fn presence(headers: &[Header]) -> u32 {
+    let bit = |header: &Header| 1 << *header as u32;
+    headers.iter().fold(1, |bits, header| {
+        header.implies().iter().fold(bits | bit(header), |bits, header| bits | bit(header))
+    })
+}
+
+/// Shapes of typical packets, with and without Ethernet header and tag.
+pub fn shapes() -> Vec<u32> {
+    use Header::*;
+    let inner: [&[Header]; 16] = [
+        &[],
+        &[Arp],
+        &[Mpls],
+        &[Ip4],
+        &[Ip4, Tcp],
+        &[Ip4, Tcp, TcpMss, TcpTs],
+        &[Ip4, Udp],
+        &[Ip4, Udp, Vxlan],
+        &[Icmp],
+        &[IcmpEcho],
+        &[Quoted4, QuotedL4],
+        &[Quoted4, QuotedEcho],
+        &[Ip6, Tcp],
+        &[Ip6, Udp],
+        &[Icmp6Echo],
+        &[Quoted6, QuotedL4],
+    ];
+    let mut all = Vec::new();
+    for link in [&[][..], &[Eth], &[Vlan], &[Vlan2]] {
+        for inner in inner {
+            all.push(presence(&[link, inner].concat()));
+        }
+    }
+    all
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|end| end == "braid") {
+            found.push(path);
+        }
+    }
+}
+
+/// All programs of a chain for these shapes.
+pub fn programs(chain: &Chain, shapes: &[u32]) -> Vec<Residual> {
+    let graph = Graph::new(chain).expect("a graph");
+    let mut all = Vec::new();
+    for node in 0..u16::try_from(chain.nodes.len()).expect("few functions") {
+        for backward in [false, true] {
+            let point = Point { node, backward, held: false };
+            for shape in shapes {
+                for extent in [Extent::Function, Extent::Chain] {
+                    let program = residual(chain, &graph, point, *shape, extent);
+                    assert!(program.shape.fits(*shape));
+                    all.push(program);
+                }
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn all_chains_compile_for_all_shapes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut found = Vec::new();
+    for folder in ["examples", "crates/testkit/cases"] {
+        files(&root.join(folder), &mut found);
+    }
+    let mut compiled = 0;
+    for path in found {
+        let Ok(chain) = compile_file(&path, Form::AsWritten) else { continue };
+        for program in programs(&chain, &shapes()) {
+            if let Err(problems) = check(&program, &chain) {
+                panic!("{}: {problems:?}", path.display());
+            }
+        }
+        compiled += 1;
+    }
+    assert!(compiled >= 10, "{compiled} chains");
+}

@@ -1,0 +1,3 @@
+//! Synthesis: residual programs of small models and of the library's chains.
+
+mod library;

@@ -1,0 +1,315 @@
+//! Checks that a residual program makes sense: its graph, its values, what its steps refer to.
+
+use super::{End, Fate, Residual, RuleFields, Tallied, TallyId, What};
+use crate::chain::Chain;
+use crate::engine::FLOW_WIDTHS;
+use crate::model::{Granularity, Key, Model, Op, Target, Ty, ValueId};
+use braid_packet::{Access, Field};
+use std::collections::BTreeSet;
+
+/// Checks a program against its chain.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn check(program: &Residual, chain: &Chain) -> Result<(), Vec<String>> {
+    let mut check = Check { program, chain, problems: Vec::new(), place: String::new() };
+    check.program();
+    if check.problems.is_empty() { Ok(()) } else { Err(check.problems) }
+}
+
+struct Check<'a> {
+    program: &'a Residual,
+    chain: &'a Chain,
+    problems: Vec<String>,
+    place: String,
+}
+
+impl Check<'_> {
+    fn say(&mut self, problem: impl std::fmt::Display) {
+        self.problems.push(format!("{}: {problem}", self.place));
+    }
+
+    fn program(&mut self) {
+        let blocks = &self.program.blocks;
+        if blocks.first().is_none_or(|entry| !entry.params.is_empty()) {
+            return self.say("no entry, or one with parameters");
+        }
+        // Values that are defined on every way to a block.
+        let mut known: Vec<Option<BTreeSet<ValueId>>> = vec![None; blocks.len()];
+        known[0] = Some(BTreeSet::new());
+        let mut all = BTreeSet::new();
+        for (at, block) in blocks.iter().enumerate() {
+            self.place = format!("b{at}");
+            let Some(mut here) = known[at].take() else {
+                self.say("nothing leads here");
+                continue;
+            };
+            for param in &block.params {
+                self.define(&mut here, &mut all, *param);
+            }
+            for (number, step) in block.steps.iter().enumerate() {
+                self.place = format!("b{at} step {number}");
+                for value in step.what.uses() {
+                    self.used(&here, value);
+                }
+                self.step(&step.what, step.site.node);
+                if let Some(tally) = step.fault {
+                    self.tally(tally);
+                }
+                for value in step.what.outs() {
+                    self.define(&mut here, &mut all, value);
+                }
+            }
+            self.place = format!("b{at} end");
+            self.end(&here, &block.end);
+            for target in block.end.targets() {
+                if !self.target(&here, at, target) {
+                    continue;
+                }
+                let there = &mut known[target.block.index()];
+                match there {
+                    Some(there) => there.retain(|value| here.contains(value)),
+                    None => *there = Some(here.clone()),
+                }
+            }
+        }
+    }
+
+    fn ty(&self, value: ValueId) -> Option<Ty> {
+        self.program.values.get(value.index()).copied()
+    }
+
+    fn width(&self, value: ValueId) -> u16 {
+        self.ty(value).map_or(0, |ty| ty.width)
+    }
+
+    fn define(
+        &mut self,
+        here: &mut BTreeSet<ValueId>,
+        all: &mut BTreeSet<ValueId>,
+        value: ValueId,
+    ) {
+        if self.ty(value).is_none_or(|ty| !ty.is_valid()) {
+            self.say(format_args!("{value} has no type"));
+        }
+        if !all.insert(value) {
+            self.say(format_args!("{value} is defined twice"));
+        }
+        here.insert(value);
+    }
+
+    fn used(&mut self, here: &BTreeSet<ValueId>, value: ValueId) {
+        if !here.contains(&value) {
+            self.say(format_args!("{value} is used before it is defined"));
+        }
+    }
+
+    fn target(&mut self, here: &BTreeSet<ValueId>, from: usize, target: &Target) -> bool {
+        let Some(block) = self.program.blocks.get(target.block.index()) else {
+            self.say(format_args!("{} does not exist", target.block));
+            return false;
+        };
+        if target.block.index() <= from {
+            self.say(format_args!("{} is not a later block", target.block));
+            return false;
+        }
+        let params: Vec<u16> = block.params.iter().map(|value| self.width(*value)).collect();
+        let args: Vec<u16> = target.args.iter().map(|value| self.width(*value)).collect();
+        if params != args {
+            self.say(format_args!("{} takes other values", target.block));
+        }
+        for value in &target.args {
+            self.used(here, *value);
+        }
+        true
+    }
+
+    fn model(&mut self, node: u16) -> Option<std::sync::Arc<Model>> {
+        let found = self.chain.nodes.get(usize::from(node)).map(|node| node.model.clone());
+        if found.is_none() {
+            self.say(format_args!("there is no function {node}"));
+        }
+        found
+    }
+
+    fn tally(&mut self, tally: TallyId) {
+        let Some(tally) = self.program.tallies.get(tally.0 as usize) else {
+            return self.say("a tally that does not exist");
+        };
+        for Tallied { node, counter, .. } in tally {
+            let rows = self.model(*node).map_or(0, |model| model.rows.len());
+            if let super::Counter::Row(row) = counter
+                && row.index() >= rows
+            {
+                self.say(format_args!("function {node} has no {row}"));
+            }
+        }
+    }
+
+    fn end(&mut self, here: &BTreeSet<ValueId>, end: &End) {
+        let mut used = Vec::new();
+        end.visit_uses(&mut |value| used.push(*value));
+        used.iter().for_each(|value| self.used(here, *value));
+        match end {
+            End::Branch { cond, .. } if self.width(*cond) != 1 => {
+                self.say("a condition that is no bool");
+            }
+            End::Hold { node, queue, delay, tally, .. } => {
+                self.tally(*tally);
+                if self.width(*delay) != 64 {
+                    self.say("a delay that has not 64 bits");
+                }
+                let queues = self.model(*node).map_or(0, |model| model.queues.len());
+                if queue.index() >= queues {
+                    self.say(format_args!("function {node} has no {queue}"));
+                }
+            }
+            End::Exit(exit) => {
+                self.tally(exit.tally);
+                match &exit.fate {
+                    Fate::Leave { interface } => {
+                        if usize::from(*interface) >= self.chain.interfaces.len() {
+                            self.say("an interface that does not exist");
+                        }
+                    }
+                    Fate::Go(point) => {
+                        self.model(point.node);
+                    }
+                    Fate::Output { node, .. }
+                    | Fate::Drop { node, .. }
+                    | Fate::Fault { node, .. }
+                    | Fate::Consume { node }
+                    | Fate::Resubmit { node } => {
+                        self.model(*node);
+                    }
+                }
+            }
+            End::Jump(_) | End::Branch { .. } => {}
+        }
+    }
+
+    fn step(&mut self, what: &What, node: u16) {
+        let Some(model) = self.model(node) else { return };
+        match what {
+            What::Op(op) => self.op(op, &model),
+            What::Classify { pass, rule, packet, .. } => {
+                self.widths(&[(*pass, 1), (*rule, 32)]);
+                if let Some(packet) = packet {
+                    self.rule_fields(packet);
+                }
+            }
+            What::CountRule { rule, .. } => self.widths(&[(*rule, 32)]),
+            What::Find { found, entry, state, key } => {
+                self.widths(&[(*found, 1), (*entry, 64)]);
+                self.key(&model, *state, key);
+            }
+            What::Read { outs, state, entry } => {
+                self.widths(&[(*entry, 64)]);
+                match model.state.get(state.index()) {
+                    Some(decl) if decl.slots.len() == outs.len() => {
+                        for (out, (_, ty)) in outs.iter().zip(&decl.slots) {
+                            self.widths(&[(*out, ty.width)]);
+                        }
+                    }
+                    _ => self.say(format_args!("other slots than {state} has")),
+                }
+            }
+            What::Write(fields) => self.write(fields),
+            What::Tally(tally) => self.tally(*tally),
+            What::Enter | What::Parse => {}
+        }
+    }
+
+    fn widths(&mut self, wanted: &[(ValueId, u16)]) {
+        for (value, width) in wanted {
+            if self.width(*value) != *width {
+                self.say(format_args!("{value} should have {width} bits"));
+            }
+        }
+    }
+
+    fn rule_fields(&mut self, packet: &RuleFields) {
+        let address = if packet.version == 4 { 32 } else { 128 };
+        self.widths(&[(packet.src, address), (packet.dst, address), (packet.proto, 8)]);
+        if let Some((a, b)) = packet.ports {
+            self.widths(&[(a, 16), (b, 16)]);
+        }
+        if let Some((a, b)) = packet.icmp {
+            self.widths(&[(a, 8), (b, 8)]);
+        }
+        if let Some(flags) = packet.tcp_flags {
+            self.widths(&[(flags, 8)]);
+        }
+    }
+
+    fn key(&mut self, model: &Model, state: crate::model::StateId, key: &[ValueId]) {
+        let Some(decl) = model.state.get(state.index()) else {
+            return self.say(format_args!("there is no {state}"));
+        };
+        let widths = key_widths(&decl.granularity);
+        let given: Vec<u16> = key.iter().map(|value| self.width(*value)).collect();
+        if widths != given {
+            self.say(format_args!("a key of {given:?} bits for one of {widths:?}"));
+        }
+    }
+
+    fn write(&mut self, fields: &[(Field, ValueId)]) {
+        let mut seen = BTreeSet::new();
+        for (field, value) in fields {
+            let info = field.info();
+            if info.access == Access::Ro {
+                self.say(format_args!("{} cannot be written", info.name));
+            }
+            if self.width(*value) != info.width {
+                self.say(format_args!("{} has {} bits", info.name, info.width));
+            }
+            if !seen.insert(*field) {
+                self.say(format_args!("{} is written twice", info.name));
+            }
+        }
+    }
+
+    fn op(&mut self, op: &Op, model: &Model) {
+        match op {
+            Op::LoadEntry { .. }
+            | Op::Store { .. }
+            | Op::Rules { .. }
+            | Op::StateExists { .. }
+            | Op::StateGet { .. }
+            | Op::Expiring { .. }
+            | Op::ExpiringKey { .. }
+            | Op::Count { .. } => self.say("an operation that residual programs do not have"),
+            Op::StateSet { state, key, .. }
+            | Op::StatePut { state, key, .. }
+            | Op::StateDelete { state, key } => match key {
+                Key::Explicit(parts) => self.key(model, *state, parts),
+                _ => self.say("a key that is not spelt out"),
+            },
+            Op::Bin { out, a, b, .. } => {
+                let width = self.width(*out);
+                self.widths(&[(*a, width), (*b, width)]);
+            }
+            Op::Cmp { out, a, b, .. } => {
+                let width = self.width(*a);
+                self.widths(&[(*out, 1), (*b, width)]);
+            }
+            Op::Select { out, cond, a, b } => {
+                let width = self.width(*out);
+                self.widths(&[(*cond, 1), (*a, width), (*b, width)]);
+            }
+            Op::Load { out, field } => self.widths(&[(*out, field.info().width)]),
+            Op::Has { out, .. } | Op::InSet { out, .. } => self.widths(&[(*out, 1)]),
+            _ => {}
+        }
+    }
+}
+
+/// Widths of the parts of a table's key.
+fn key_widths(granularity: &Granularity) -> Vec<u16> {
+    match granularity {
+        Granularity::Global => Vec::new(),
+        Granularity::Flow | Granularity::Biflow => FLOW_WIDTHS.to_vec(),
+        Granularity::Fields(fields) => fields.iter().map(|field| field.info().width).collect(),
+        Granularity::Key(types) => types.iter().map(|ty| ty.width).collect(),
+    }
+}

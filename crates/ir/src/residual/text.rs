@@ -1,0 +1,163 @@
+//! Residual programs as text, for people and for tests.
+
+use super::{Counter, End, Fate, Point, Residual, Step, TallyId, What};
+use crate::chain::Chain;
+use crate::model::{Model, Program, ValueId};
+use crate::text::words;
+use std::fmt::Write;
+
+/// The program, in lines like those of the model IR. Every step is led by the name of its function.
+#[must_use]
+pub fn print(program: &Residual, chain: &Chain) -> String {
+    let types = Program { blocks: Vec::new(), values: program.values.clone() };
+    let mut out = String::new();
+    let headers = crate::residual::shape_words(program.shape);
+    let at = point(chain, program.point);
+    let _ = writeln!(out, "at {at} for {headers}, {} functions", program.visits);
+    let text = Text { program, chain, types: &types };
+    for (number, block) in program.blocks.iter().enumerate() {
+        let params = block.params.iter().map(|value| words::typed(&types, *value));
+        let params: Vec<String> = params.collect();
+        let params =
+            if params.is_empty() { String::new() } else { format!("({})", params.join(", ")) };
+        let _ = writeln!(out, "b{number}{params}:");
+        for step in &block.steps {
+            let _ = writeln!(out, "  {}", text.step(step));
+        }
+        let _ = writeln!(out, "  {}", text.end(&block.end));
+    }
+    out
+}
+
+struct Text<'a> {
+    program: &'a Residual,
+    chain: &'a Chain,
+    types: &'a Program,
+}
+
+impl Text<'_> {
+    fn name(&self, node: u16) -> &str {
+        self.chain.nodes.get(usize::from(node)).map_or("?", |node| &node.name)
+    }
+
+    fn model(&self, node: u16) -> Option<&Model> {
+        self.chain.nodes.get(usize::from(node)).map(|node| &*node.model)
+    }
+
+    fn typed(&self, values: &[ValueId]) -> String {
+        let all: Vec<String> =
+            values.iter().map(|value| words::typed(self.types, *value)).collect();
+        all.join(", ")
+    }
+
+    fn step(&self, step: &Step) -> String {
+        let Some(model) = self.model(step.site.node) else { return "?".to_owned() };
+        let what = match &step.what {
+            What::Op(op) => words::print_op(model, self.types, op),
+            What::Enter => "enter".to_owned(),
+            What::Classify { pass, rule, param, packet } => {
+                let mut used = Vec::new();
+                if let Some(packet) = packet {
+                    packet.visit_values(&mut |value| used.push(*value));
+                }
+                let param = model.param_word(*param);
+                let outs = self.typed(&[*pass, *rule]);
+                match packet {
+                    None => format!("{outs} = classify {param}"),
+                    Some(packet) => {
+                        format!("{outs} = classify {param} ip{}({})", packet.version, list(&used))
+                    }
+                }
+            }
+            What::CountRule { param, rule } => {
+                format!("count_rule {}, {rule}", model.param_word(*param))
+            }
+            What::Find { found, entry, state, key } => {
+                let (outs, table) = (self.typed(&[*found, *entry]), model.state_word(*state));
+                format!("{outs} = find {table}[{}]", list(key))
+            }
+            What::Read { outs, state, entry } => {
+                format!("{} = read {}, {entry}", self.typed(outs), model.state_word(*state))
+            }
+            What::Write(fields) => {
+                let fields = fields.iter();
+                let fields: Vec<String> =
+                    fields.map(|(field, value)| format!("{} = {value}", field.info().name)).collect();
+                format!("write {}", fields.join(", "))
+            }
+            What::Parse => "parse".to_owned(),
+            What::Tally(tally) => format!("tally {}", self.tally(*tally)),
+        };
+        let fault = step.fault.map(|tally| format!(" else {}", self.tally(tally)));
+        format!("{}: {what}{}", self.name(step.site.node), fault.unwrap_or_default())
+    }
+
+    /// `a:forward b:row1-4`: counters, with what is to be added to the length.
+    fn tally(&self, tally: TallyId) -> String {
+        let all = self.program.tallies.get(tally.0 as usize).map_or(&[][..], Vec::as_slice);
+        let words = all.iter().map(|one| {
+            let counter = match one.counter {
+                Counter::Forward => "forward".to_owned(),
+                Counter::Backward => "backward".to_owned(),
+                Counter::Row(row) => row.to_string(),
+            };
+            let length = if one.length == 0 { String::new() } else { format!("{:+}", one.length) };
+            format!("{}:{counter}{length}", self.name(one.node))
+        });
+        format!("[{}]", words.collect::<Vec<_>>().join(" "))
+    }
+
+    fn end(&self, end: &End) -> String {
+        match end {
+            End::Jump(target) => format!("jump {}", words::target(target)),
+            End::Branch { cond, yes, no } => {
+                format!("branch {cond}, {}, {}", words::target(yes), words::target(no))
+            }
+            End::Exit(exit) => format!("{} {}", self.fate(&exit.fate), self.tally(exit.tally)),
+            End::Hold { node, queue, delay, tally, full } => {
+                let queue =
+                    self.model(*node).map_or_else(String::new, |model| model.queue_word(*queue));
+                let (tally, full) = (self.tally(*tally), words::target(full));
+                format!("hold {}.{queue} for {delay} {tally} else {full}", self.name(*node))
+            }
+        }
+    }
+
+    fn fate(&self, fate: &Fate) -> String {
+        match fate {
+            Fate::Leave { interface } => {
+                let interface = self.chain.interfaces.get(usize::from(*interface));
+                format!("leave {}", interface.map_or("?", |interface| &interface.name))
+            }
+            Fate::Go(to) => format!("go {}", point(self.chain, *to)),
+            Fate::Output { node, ports } => {
+                let ports = ports.iter().map(|port| match self.model(*node) {
+                    Some(model) => words::dest(model, *port),
+                    None => "?".to_owned(),
+                });
+                format!("{}: output {}", self.name(*node), ports.collect::<Vec<_>>().join(", "))
+            }
+            Fate::Drop { node, row, reason } => {
+                let reason = self.model(*node).map(|model| words::reason(model, *reason));
+                format!("{}: drop {} at {row}", self.name(*node), reason.unwrap_or_default())
+            }
+            Fate::Fault { node, fault } => {
+                format!("{}: fault {}", self.name(*node), fault.reason())
+            }
+            Fate::Consume { node } => format!("{}: consume", self.name(*node)),
+            Fate::Resubmit { node } => format!("{}: resubmit", self.name(*node)),
+        }
+    }
+}
+
+fn list(values: &[ValueId]) -> String {
+    let all: Vec<String> = values.iter().map(ToString::to_string).collect();
+    all.join(", ")
+}
+
+fn point(chain: &Chain, point: Point) -> String {
+    let name = chain.nodes.get(usize::from(point.node)).map_or("?", |node| &node.name);
+    let way = if point.backward { "backward" } else { "forward" };
+    let held = if point.held { " held" } else { "" };
+    format!("{name} {way}{held}")
+}
