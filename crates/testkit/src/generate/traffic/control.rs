@@ -2,8 +2,9 @@
 
 use crate::generate::{Boundaries, Rng};
 use braid_ir::chain::{Chain, Change, Control};
-use braid_ir::model::{Kind, ParamId, ParamTy};
-use braid_ir::value::ParamValue;
+use braid_ir::model::{Kind, ParamId, ParamTy, Ty, Word};
+use braid_ir::routes::RouteTable;
+use braid_ir::value::{IntervalSet, ParamValue, RuleSet};
 
 /// A change that makes sense for some parameter of the chain.
 pub(super) fn change(
@@ -21,21 +22,91 @@ pub(super) fn change(
             match rng.below(8) {
                 0 => Change::RemoveBackend(name),
                 1 => Change::AddBackend(vec![name.wrapping_add(100); members[0].columns.len()]),
+                2 => {
+                    let mut fewer = members.clone();
+                    fewer.rotate_left(1);
+                    fewer.pop();
+                    Change::Set(ParamValue::Backends(fewer))
+                }
                 _ => Change::BackendUp(name, rng.one_in(2)),
             }
         }
         (ParamTy::Rules, ParamValue::Rules(set)) => {
             let number = rng.below(set.rules.len() + 2);
             match boundaries.rules.get(rng.below(boundaries.rules.len())) {
+                _ if rng.one_in(8) => Change::Set(ParamValue::Rules(backwards(set))),
                 Some(rule) if rng.one_in(2) => Change::AddRule(number, rule.clone()),
                 _ => Change::RemoveRule(number),
             }
         }
-        (ParamTy::Scalar(ty), ParamValue::Scalar(value)) if ty.kind == Kind::Ip4 => {
-            Change::Set(ParamValue::Scalar(value ^ u128::from(rng.byte() & 1)))
+        (ParamTy::Routes, ParamValue::Routes(table)) => {
+            Change::Set(ParamValue::Routes(some_routes(rng, table)))
+        }
+        (ParamTy::Scalar(ty), ParamValue::Scalar(value)) => {
+            Change::Set(ParamValue::Scalar(scalar(rng, *ty, *value)))
+        }
+        (ParamTy::Set(ty), ParamValue::Set(set)) => {
+            Change::Set(ParamValue::Set(other_set(rng, *ty, set)))
+        }
+        (ParamTy::Pool(ty, _), ParamValue::Pool(set)) => {
+            Change::Set(ParamValue::Pool(other_set(rng, *ty, set)))
+        }
+        (ParamTy::List(_), ParamValue::List(rows)) => {
+            let mut rows = rows.clone();
+            let by = rows.len().min(1);
+            rows.rotate_left(by);
+            if rng.one_in(3) {
+                rows.pop();
+            } else if rng.one_in(3) {
+                rows.extend(rows.first().cloned());
+            }
+            Change::Set(ParamValue::List(rows))
         }
         _ => return None,
     };
     let node = u16::try_from(at).ok()?;
     Some(Control { time_ns, node, param: ParamId(u32::try_from(param).ok()?), change })
+}
+
+/// Another value near this one. Times stay in their order of magnitude: a timer of a nanosecond
+/// would fire without end.
+fn scalar(rng: &mut Rng, ty: Ty, value: Word) -> Word {
+    let timed = matches!(ty.kind, Kind::Duration | Kind::Time);
+    let other = match rng.below(6) {
+        0 => value / 2 + 1,
+        1 => value.saturating_mul(2),
+        2 if !timed => 0,
+        3 if !timed => value.saturating_sub(1),
+        _ => value ^ Word::from(rng.byte() & 1),
+    };
+    other.min(ty.max())
+}
+
+/// The set without some members, or with some more.
+fn other_set(rng: &mut Rng, ty: Ty, set: &IntervalSet) -> IntervalSet {
+    let mut intervals = set.intervals().to_vec();
+    match intervals.first_mut() {
+        Some((lo, hi)) if *lo < *hi && rng.one_in(2) => *lo += 1,
+        Some(_) if rng.one_in(4) => drop(intervals.remove(0)),
+        Some((lo, _)) => *lo = lo.saturating_sub(1),
+        None => intervals.push((0, ty.max().min(3))),
+    }
+    IntervalSet::new(intervals)
+}
+
+fn backwards(set: &RuleSet) -> RuleSet {
+    let rules = set.rules.iter().rev().cloned().collect();
+    RuleSet { rules, default_pass: !set.default_pass }
+}
+
+/// The table without some of its routes, and with others for the next hops.
+fn some_routes(rng: &mut Rng, table: &RouteTable) -> RouteTable {
+    let mut new = RouteTable::default();
+    for (addr, len, hop) in table.iter4().filter(|_| !rng.one_in(4)).collect::<Vec<_>>() {
+        new.insert4(addr, len, hop ^ u32::from(rng.one_in(4)));
+    }
+    for (addr, len, hop) in table.iter6().filter(|_| !rng.one_in(4)).collect::<Vec<_>>() {
+        new.insert6(addr, len, hop ^ u32::from(rng.one_in(4)));
+    }
+    new
 }

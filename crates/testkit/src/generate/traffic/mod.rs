@@ -88,7 +88,7 @@ impl<'a> Traffic<'a> {
         self.now = time::next(&mut self.rng, &self.boundaries, self.now);
         match self.rng.below(100) {
             0 => return Stimulus::Advance(self.now),
-            1 => {
+            1..=3 => {
                 if let Some(control) =
                     control::change(&mut self.rng, self.chain, &self.boundaries, self.now)
                 {
