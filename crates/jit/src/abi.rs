@@ -8,8 +8,8 @@
 //!
 //! **Host calls.** Arithmetic, loads, writes with their checksums, `Has`, tallies and branches are
 //! machine code. Everything else is the host's. There is one universal call, [`Host::step`]: it names
-//! the step, gives the values that the step uses (in the order of [`uses`]) and takes those that it
-//! defines (in the order of [`outs`]). Hot steps have calls of their own, which name a resource (a
+//! the step, gives the values that the step uses (in the order of [`What::uses`]) and takes those that
+//! it defines (in the order of [`What::outs`]). Hot steps have calls of their own, which name a resource (a
 //! table, a rule set, …) by a number that the engine chose when it compiled the program; a resource
 //! without a number goes through `step`.
 //!
@@ -20,7 +20,7 @@
 //! program with fault `truncated`. From there on, loads and writes are the host's.
 
 use braid_ir::engine::Fault;
-use braid_ir::model::{Op, ParamId, QueueId, StateId, ValueId};
+use braid_ir::model::{Op, ParamId, QueueId, StateId};
 use braid_ir::residual::What;
 use braid_ir::rules::RulePacket;
 use braid_packet::{Layout, Packet};
@@ -152,45 +152,6 @@ pub enum Misfit {
     Layout,
     /// There are fewer counts than tallies.
     Counts,
-}
-
-/// Values that a step uses, in the order in which [`Call::args`] has them: an operation's as
-/// `Op::visit_uses` gives them; `Classify`: source, destination, protocol, ports, TCP flags, ICMP
-/// type and code, as far as it has them.
-#[must_use]
-pub fn uses(what: &What) -> Vec<ValueId> {
-    match what {
-        What::Op(op) => op.uses(),
-        What::Enter | What::Parse | What::Tally(_) => Vec::new(),
-        What::Classify { packet, .. } => {
-            let Some(packet) = packet else { return Vec::new() };
-            let pair = |pair: Option<(ValueId, ValueId)>| pair.map(|(a, b)| [a, b]);
-            let mut all = vec![packet.src, packet.dst, packet.proto];
-            all.extend(pair(packet.ports).into_iter().flatten());
-            all.extend(packet.tcp_flags);
-            all.extend(pair(packet.icmp).into_iter().flatten());
-            all
-        }
-        What::CountRule { rule, .. } => vec![*rule],
-        What::Find { key, .. } => key.clone(),
-        What::Read { entry, .. } => vec![*entry],
-        What::Write(fields) => fields.iter().map(|(_, value)| *value).collect(),
-    }
-}
-
-/// Values that a step defines, in the order in which [`Call::outs`] takes them: an operation's as
-/// `Op::visit_outs` gives them.
-#[must_use]
-pub fn outs(what: &What) -> Vec<ValueId> {
-    match what {
-        What::Op(op) => op.outs(),
-        What::Classify { pass, rule, .. } => vec![*pass, *rule],
-        What::Find { found, entry, .. } => vec![*found, *entry],
-        What::Read { outs, .. } => outs.clone(),
-        What::Enter | What::CountRule { .. } | What::Write(_) | What::Parse | What::Tally(_) => {
-            Vec::new()
-        }
-    }
 }
 
 /// Whether a step changes which headers a packet has.

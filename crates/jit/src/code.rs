@@ -1,12 +1,27 @@
-//! Compiled programs.
+//! Compiled programs: from a residual program to code that runs.
 
 use crate::abi::{Ended, Host, Misfit, Resource, Work};
+use crate::emit::{Emitter, Hint};
 use crate::error::Error;
-use braid_ir::residual::Residual;
+use crate::facts::Facts;
+use crate::sys::{self, Memory};
+use braid_ir::residual::{HeaderMask, Residual};
+use braid_packet::{Layout, Packet};
+use cranelift_codegen::ir::{AbiParam, Function, Signature, UserFuncName, types};
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::settings::{self, Configurable, Flags};
+use cranelift_codegen::{CodegenError, Context};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
 
 /// The machine code of a residual program. Its memory is freed with it.
 #[derive(Debug)]
-pub struct Code {}
+pub struct Code {
+    memory: Memory,
+    shape: HeaderMask,
+    tallies: usize,
+}
 
 /// Compiles a program. `number` chooses numbers for the resources of functions (see
 /// [`Host`]); one without goes through [`Host::step`].
@@ -14,10 +29,25 @@ pub struct Code {}
 /// # Errors
 /// When the program is not well-formed, or there is no code generator for this machine.
 pub fn compile(
-    _residual: &Residual,
-    _number: &mut dyn FnMut(u16, Resource) -> Option<u32>,
+    residual: &Residual,
+    number: &mut dyn FnMut(u16, Resource) -> Option<u32>,
 ) -> Result<Code, Error> {
-    Err(Error::Machine("not supported yet".to_owned()))
+    let facts = Facts::of(residual)?;
+    let isa = machine()?;
+    let mut module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
+    let (run, ()) = function(&mut module, "run", 1, |builder, config| {
+        Emitter::new(residual, &facts, &mut *number, builder).program(config)
+    })?;
+    let mut prefetch = None;
+    if let Some(hint) = Hint::of(residual, &facts) {
+        let (id, useful) = function(&mut module, "prefetch", 0, |builder, config| {
+            Emitter::new(residual, &facts, &mut *number, builder).prefetch(&hint, config)
+        })?;
+        prefetch = useful.then_some(id);
+    }
+    module.finalize_definitions().map_err(generator)?;
+    let memory = Memory::new(module, run, prefetch);
+    Ok(Code { memory, shape: residual.shape, tallies: residual.tallies.len() })
 }
 
 impl Code {
@@ -25,7 +55,71 @@ impl Code {
     ///
     /// # Errors
     /// When the packet, its layout or the counts do not fit the program; nothing was done then.
-    pub fn run<H: Host>(&self, _host: &mut H, _work: Work<'_>) -> Result<Ended, Misfit> {
-        Err(Misfit::Shape)
+    pub fn run<H: Host>(&self, host: &mut H, work: Work<'_>) -> Result<Ended, Misfit> {
+        sys::run(&self.memory, self.shape, self.tallies, host, work)
+    }
+
+    /// Tells the host of the key that the program will likely look up first, if that is known before
+    /// it runs ([`Host::prefetch`]).
+    pub fn prefetch<H: Host>(
+        &self,
+        host: &mut H,
+        packet: &mut Packet,
+        layout: &mut Layout,
+        now: u64,
+    ) {
+        sys::run_prefetch(&self.memory, self.shape, host, packet, layout, now);
+    }
+}
+
+/// The machine that this runs on.
+fn machine() -> Result<OwnedTargetIsa, Error> {
+    if cfg!(not(all(target_endian = "little", target_pointer_width = "64"))) {
+        return Err(Error::Machine("it is not a 64-bit machine with low bytes first".to_owned()));
+    }
+    let mut flags = settings::builder();
+    let chosen = [
+        ("opt_level", "speed"),
+        ("use_colocated_libcalls", "false"),
+        ("is_pic", "false"),
+        ("unwind_info", "false"),
+        ("enable_probestack", "false"),
+    ];
+    for (name, value) in chosen {
+        flags.set(name, value).map_err(|why| Error::Machine(why.to_string()))?;
+    }
+    let machine = cranelift_native::builder().map_err(|why| Error::Machine(why.to_owned()))?;
+    machine.finish(Flags::new(flags)).map_err(|why| Error::Machine(why.to_string()))
+}
+
+/// Generates a function from a frame to so many words.
+fn function<T>(
+    module: &mut JITModule,
+    name: &str,
+    results: usize,
+    write: impl FnOnce(
+        FunctionBuilder<'_>,
+        cranelift_codegen::isa::TargetFrontendConfig,
+    ) -> Result<T, Error>,
+) -> Result<(FuncId, T), Error> {
+    let mut signature = Signature::new(module.isa().default_call_conv());
+    signature.params.push(AbiParam::new(types::I64));
+    signature.returns.extend((0..results).map(|_| AbiParam::new(types::I64)));
+    let id = module.declare_function(name, Linkage::Local, &signature).map_err(generator)?;
+    let name = UserFuncName::user(0, id.as_u32());
+    let mut context = Context::for_function(Function::with_name_signature(name, signature));
+    let mut kept = FunctionBuilderContext::new();
+    let config = module.isa().frontend_config();
+    let done = write(FunctionBuilder::new(&mut context.func, &mut kept), config)?;
+    module.define_function(id, &mut context).map_err(generator)?;
+    Ok((id, done))
+}
+
+fn generator(error: ModuleError) -> Error {
+    match error {
+        ModuleError::Compilation(CodegenError::Verifier(errors)) => {
+            Error::Generator(format!("the program's values do not fit its ways: {errors}"))
+        }
+        other => Error::Generator(other.to_string()),
     }
 }

@@ -8,7 +8,12 @@
 
 pub mod abi;
 mod code;
+mod emit;
 mod error;
+mod facts;
+mod headers;
+#[allow(unsafe_code, reason = "generated code is called, and calls back, through pointers")]
+mod sys;
 
 pub use abi::{Call, Count, Ended, Host, Misfit, Resource, Work};
 pub use code::{Code, compile};

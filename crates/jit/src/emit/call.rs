@@ -1,0 +1,251 @@
+//! Host calls.
+
+use super::{Emitter, Fresh, Place, at};
+use crate::abi::Resource;
+use crate::error::Error;
+use crate::sys::{self, Fields};
+use braid_ir::engine::Fault;
+use braid_ir::model::{QueueId, ValueId};
+use braid_ir::residual::{RuleFields, What};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Value, types};
+use std::mem::offset_of;
+
+/// Bytes of an argument or result of a universal call.
+const SLOT: usize = 16;
+
+impl Emitter<'_, '_> {
+    /// Calls one of the host's functions, or one that does not know the host.
+    pub(super) fn call(&mut self, function: usize, args: &[Value], results: usize) -> Vec<Value> {
+        let calls = self.framed(at::CALLS);
+        let callee = self.load(self.regions.frame, types::I64, calls, function);
+        let mut signature = Signature::new(self.build.func.signature.call_conv);
+        for arg in args {
+            let ty = self.build.func.dfg.value_type(*arg);
+            signature.params.push(AbiParam::new(ty));
+        }
+        signature.returns.extend((0..results).map(|_| AbiParam::new(types::I64)));
+        let signature = self.build.import_signature(signature);
+        let call = self.build.ins().call_indirect(signature, callee, args);
+        self.build.inst_results(call).to_vec()
+    }
+
+    /// Calls one of the host's functions for a resource.
+    fn host_call(
+        &mut self,
+        function: usize,
+        number: u32,
+        args: &[Value],
+        results: usize,
+    ) -> Vec<Value> {
+        // The host may move what was at hand.
+        self.fresh = None;
+        let number = self.build.ins().iconst(types::I32, i64::from(number));
+        let mut all = vec![self.frame, number];
+        all.extend(args);
+        self.call(function, &all, results)
+    }
+
+    /// Does a step by `Host::step`.
+    pub(super) fn step_call(&mut self, place: Place, what: &What) -> Result<(), Error> {
+        let defined = what.outs();
+        let code = self.universal(place, &what.uses(), defined.len())?;
+        self.fault_if(place, code);
+        self.results(&what.uses(), &defined);
+        Ok(())
+    }
+
+    fn universal(
+        &mut self,
+        place: Place,
+        used: &[ValueId],
+        defined: usize,
+    ) -> Result<Value, Error> {
+        self.fresh = None;
+        let args = self.scratch((used.len() + defined) * SLOT);
+        for (index, value) in used.iter().enumerate() {
+            let (low, high) = self.halves(*value)?;
+            self.put(low, args, index * SLOT);
+            self.put(high, args, index * SLOT + 8);
+        }
+        let block = self.build.ins().iconst(types::I32, i64::from(place.block));
+        let step = self.build.ins().iconst(types::I32, i64::from(place.step));
+        let counts = (self.imm(used.len() as u64), self.imm(defined as u64));
+        let all = [self.frame, block, step, args, counts.0, counts.1];
+        let function = if self.entered { at::STEP } else { at::RESHAPE };
+        Ok(self.call(function, &all, 1)[0])
+    }
+
+    fn results(&mut self, used: &[ValueId], defined: &[ValueId]) {
+        let args = self.scratch(0);
+        for (index, value) in defined.iter().enumerate() {
+            let offset = (used.len() + index) * SLOT;
+            let low = self.take(args, offset);
+            let value_is = if self.is_wide(*value) {
+                let high = self.take(args, offset + 8);
+                self.build.ins().iconcat(low, high)
+            } else {
+                low
+            };
+            self.set(*value, value_is);
+        }
+    }
+
+    /// The slots follow each other from a pointer.
+    fn slots(&mut self, outs: &[ValueId], from: Value) {
+        let mut offset = 0;
+        for out in outs {
+            let mut value = self.take(from, offset);
+            offset += 8;
+            if self.width(*out) > 64 {
+                let high = self.take(from, offset);
+                offset += 8;
+                value = self.build.ins().iconcat(value, high);
+            }
+            self.set(*out, value);
+        }
+    }
+
+    pub(super) fn find(
+        &mut self,
+        number: u32,
+        (found, entry): (ValueId, ValueId),
+        key: &[ValueId],
+    ) -> Result<(), Error> {
+        let (key, words) = self.key(key)?;
+        let words = self.imm(words as u64);
+        let wanted = self.imm(u64::from(self.facts.words[entry.index()]));
+        let results = self.host_call(at::FIND, number, &[key, words, wanted], 2);
+        let missing = self.imm(sys::missing());
+        let is_there = self.build.ins().icmp(IntCC::NotEqual, results[1], missing);
+        self.set(found, is_there);
+        self.set(entry, results[0]);
+        self.fresh = Some(Fresh { entry, slots: results[1] });
+        Ok(())
+    }
+
+    pub(super) fn read(
+        &mut self,
+        number: u32,
+        outs: &[ValueId],
+        entry: ValueId,
+    ) -> Result<(), Error> {
+        let slots = match self.fresh {
+            Some(fresh) if fresh.entry == entry => fresh.slots,
+            _ => {
+                let handle = self.low(entry)?;
+                let wanted = self.imm(u64::from(self.facts.words[entry.index()]));
+                self.host_call(at::READ, number, &[handle, wanted], 1)[0]
+            }
+        };
+        self.slots(outs, slots);
+        Ok(())
+    }
+
+    pub(super) fn classify(
+        &mut self,
+        number: u32,
+        (pass, rule): (ValueId, ValueId),
+        packet: &RuleFields,
+    ) -> Result<(), Error> {
+        let fields = self.scratch(size_of::<Fields>());
+        for (value, offset) in
+            [(packet.src, offset_of!(Fields, src)), (packet.dst, offset_of!(Fields, dst))]
+        {
+            let (low, high) = self.halves(value)?;
+            self.put(low, fields, offset);
+            self.put(high, fields, offset + 8);
+        }
+        let version = self.imm(u64::from(packet.version));
+        self.put(version, fields, offset_of!(Fields, version));
+        let proto = self.low(packet.proto)?;
+        self.put(proto, fields, offset_of!(Fields, proto));
+        let flags = packet.tcp_flags.map(|flags| [flags].to_vec());
+        let pair = |pair: Option<(ValueId, ValueId)>| pair.map(|(a, b)| [a, b].to_vec());
+        for (parts, width, offset) in [
+            (pair(packet.ports), 16, offset_of!(Fields, ports)),
+            (flags, 8, offset_of!(Fields, tcp_flags)),
+            (pair(packet.icmp), 8, offset_of!(Fields, icmp)),
+        ] {
+            let word = self.optional(parts.as_deref(), width)?;
+            self.put(word, fields, offset);
+        }
+        let result = self.host_call(at::CLASSIFY, number, &[fields], 1)[0];
+        self.flag_and_number(result, pass, rule);
+        Ok(())
+    }
+
+    /// Values of a width one after the other from bit 0 on, and the bit above them; 0 if there are none.
+    fn optional(&mut self, parts: Option<&[ValueId]>, width: i64) -> Result<Value, Error> {
+        let Some(parts) = parts else { return Ok(self.imm(0)) };
+        let mut word = self.imm(1 << (width * parts.len() as i64));
+        for (index, part) in (0..).zip(parts) {
+            let value = self.low(*part)?;
+            let value = self.up(value, width * index);
+            word = self.build.ins().bor(word, value);
+        }
+        Ok(word)
+    }
+
+    /// Takes a result of 32 bits and the bit above them apart.
+    fn flag_and_number(&mut self, result: Value, flag: ValueId, number: ValueId) {
+        let is_set = self.down(result, 32);
+        self.set(flag, is_set);
+        let low = self.masked(result, 32);
+        self.set(number, low);
+    }
+
+    pub(super) fn count_rule(&mut self, number: u32, rule: ValueId) -> Result<(), Error> {
+        let rule = self.low(rule)?;
+        self.host_call(at::COUNT_RULE, number, &[rule], 0);
+        Ok(())
+    }
+
+    pub(super) fn route(
+        &mut self,
+        number: u32,
+        (found, hop): (ValueId, ValueId),
+        addr: ValueId,
+    ) -> Result<(), Error> {
+        let (low, high) = self.halves(addr)?;
+        let wide = self.imm(u64::from(self.width(addr) > 32));
+        let result = self.host_call(at::ROUTE, number, &[low, high, wide], 1)[0];
+        self.flag_and_number(result, found, hop);
+        Ok(())
+    }
+
+    pub(super) fn list_get(
+        &mut self,
+        place: Place,
+        number: u32,
+        out: ValueId,
+        (index, column): (ValueId, u32),
+    ) -> Result<(), Error> {
+        let index = self.low(index)?;
+        let column = self.build.ins().iconst(types::I32, i64::from(column));
+        let results = self.host_call(at::MEMBER, number, &[index, column], 2);
+        let (code, zero) = (self.imm(sys::code(Fault::Index)), self.imm(0));
+        let code = self.build.ins().select(results[1], zero, code);
+        self.counted_fault_if(place, code)?;
+        self.set(out, results[0]);
+        Ok(())
+    }
+
+    /// Whether a queue has room, at the end of a block.
+    pub(super) fn has_room(
+        &mut self,
+        block: u32,
+        (node, queue): (u16, QueueId),
+        delay: ValueId,
+    ) -> Result<Value, Error> {
+        if let Some(number) = (self.number)(node, Resource::Queue(queue)) {
+            return Ok(self.host_call(at::HAS_ROOM, number, &[], 1)[0]);
+        }
+        let steps = self.residual.blocks[block as usize].steps.len();
+        let place = Place { block, step: steps as u32, fault: None };
+        let code = self.universal(place, &[delay], 1)?;
+        self.fault_if(place, code);
+        let args = self.scratch(0);
+        Ok(self.take(args, SLOT))
+    }
+}

@@ -1,0 +1,286 @@
+//! From a residual program to Cranelift's IR.
+//!
+//! A value is an `i64`, or an `i128` if it can have more than 64 bits; the bits above those that it can
+//! have are 0. Each block of the program begins one of Cranelift's; some steps add more.
+
+mod arith;
+mod call;
+mod key;
+mod load;
+mod prefetch;
+mod set;
+mod step;
+mod value;
+mod write;
+
+pub(crate) use prefetch::Hint;
+
+use crate::abi::{Count, Resource};
+use crate::error::Error;
+use crate::facts::Facts;
+use crate::sys::{self, Frame};
+use braid_ir::model::{Target, ValueId};
+use braid_ir::residual::{End, Residual, TallyId};
+use cranelift_codegen::ir::{
+    AliasRegion, AliasRegionData, BlockArg, InstBuilder, StackSlot, StackSlotData, StackSlotKind,
+    Value, types,
+};
+use cranelift_codegen::isa::TargetFrontendConfig;
+use cranelift_frontend::FunctionBuilder;
+use std::mem::offset_of;
+
+type ClBlock = cranelift_codegen::ir::Block;
+
+/// Where in the frame something is.
+pub(crate) mod at {
+    use super::{Frame, offset_of};
+    use crate::sys::Calls;
+
+    pub(crate) const DATA: usize = offset_of!(Frame, data);
+    pub(crate) const CAPTURED: usize = offset_of!(Frame, captured);
+    pub(crate) const LAYOUT: usize = offset_of!(Frame, layout);
+    pub(crate) const COUNTS: usize = offset_of!(Frame, counts);
+    pub(crate) const CALLS: usize = offset_of!(Frame, calls);
+    pub(crate) const WIRE_LEN: usize = offset_of!(Frame, wire_len);
+    pub(crate) const NOW: usize = offset_of!(Frame, now);
+    pub(crate) const INGRESS: usize = offset_of!(Frame, ingress);
+    pub(crate) const BACKWARD: usize = offset_of!(Frame, backward);
+    pub(crate) const HELD: usize = offset_of!(Frame, held);
+    pub(crate) const DELAY: usize = offset_of!(Frame, delay);
+    pub(crate) const STEP: usize = offset_of!(Calls, step);
+    pub(crate) const RESHAPE: usize = offset_of!(Calls, reshape);
+    pub(crate) const FIND: usize = offset_of!(Calls, find);
+    pub(crate) const READ: usize = offset_of!(Calls, read);
+    pub(crate) const CLASSIFY: usize = offset_of!(Calls, classify);
+    pub(crate) const COUNT_RULE: usize = offset_of!(Calls, count_rule);
+    pub(crate) const ROUTE: usize = offset_of!(Calls, route);
+    pub(crate) const MEMBER: usize = offset_of!(Calls, member);
+    pub(crate) const HAS_ROOM: usize = offset_of!(Calls, has_room);
+    pub(crate) const PREFETCH: usize = offset_of!(Calls, prefetch);
+    pub(crate) const WIDE: usize = offset_of!(Calls, wide);
+}
+
+/// An entry whose slots are at hand, until the next host call.
+#[derive(Clone, Copy)]
+struct Fresh {
+    entry: ValueId,
+    slots: Value,
+}
+
+/// A step in work.
+#[derive(Clone, Copy)]
+struct Place {
+    block: u32,
+    step: u32,
+    fault: Option<TallyId>,
+}
+
+/// Kinds of memory that do not overlap.
+#[derive(Clone, Copy)]
+struct Regions {
+    frame: AliasRegion,
+    packet: AliasRegion,
+    counts: AliasRegion,
+}
+
+/// Writes a function.
+pub(crate) struct Emitter<'a, 'f> {
+    residual: &'a Residual,
+    facts: &'a Facts,
+    number: &'a mut dyn FnMut(u16, Resource) -> Option<u32>,
+    build: FunctionBuilder<'f>,
+    frame: Value,
+    values: Vec<Option<Value>>,
+    blocks: Vec<ClBlock>,
+    /// By block: the entry at hand when it begins.
+    fresh_at: Vec<Option<Fresh>>,
+    fresh: Option<Fresh>,
+    /// Whether the packet still has the headers that it was entered with.
+    entered: bool,
+    /// Arguments and results of host calls, and how many bytes they need.
+    scratch: StackSlot,
+    scratch_bytes: u32,
+    regions: Regions,
+}
+
+impl<'a, 'f> Emitter<'a, 'f> {
+    /// A writer of a function that gets the frame.
+    pub(crate) fn new(
+        residual: &'a Residual,
+        facts: &'a Facts,
+        number: &'a mut dyn FnMut(u16, Resource) -> Option<u32>,
+        mut build: FunctionBuilder<'f>,
+    ) -> Self {
+        let first = build.create_block();
+        build.append_block_params_for_function_params(first);
+        build.switch_to_block(first);
+        let frame = build.block_params(first)[0];
+        let mut blocks = vec![first];
+        blocks.extend(residual.blocks.iter().skip(1).map(|_| build.create_block()));
+        let mut region = |user_id: u32, description: &'static str| {
+            let data = AliasRegionData { user_id, description: description.into() };
+            build.func.dfg.alias_regions.insert(data)
+        };
+        let regions = Regions {
+            frame: region(0, "frame and layout"),
+            packet: region(1, "packet"),
+            counts: region(2, "counts"),
+        };
+        let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 16, 4);
+        let scratch = build.create_sized_stack_slot(slot);
+        Emitter {
+            residual,
+            facts,
+            number,
+            frame,
+            values: vec![None; residual.values.len()],
+            fresh_at: vec![None; blocks.len()],
+            blocks,
+            fresh: None,
+            entered: true,
+            scratch,
+            scratch_bytes: 16,
+            regions,
+            build,
+        }
+    }
+
+    /// Writes the program.
+    pub(crate) fn program(mut self, config: TargetFrontendConfig) -> Result<(), Error> {
+        for (number, block) in (0..).zip(&self.residual.blocks) {
+            let index = number as usize;
+            if self.facts.ways[index] == 0 {
+                self.unreached(index);
+                continue;
+            }
+            if index > 0 {
+                let start = self.blocks[index];
+                self.build.switch_to_block(start);
+                for param in &block.params {
+                    let ty = if self.is_wide(*param) { types::I128 } else { types::I64 };
+                    let value = self.build.append_block_param(start, ty);
+                    self.values[param.index()] = Some(value);
+                }
+            }
+            // Block parameters change nothing about headers: what all ways know holds here.
+            self.entered = self.facts.entered_at[index];
+            self.fresh = self.fresh_at[index].filter(|_| self.facts.ways[index] == 1);
+            for (step, what) in (0..).zip(&block.steps) {
+                self.step(Place { block: number, step, fault: what.fault }, what)?;
+            }
+            self.end(number, &block.end)?;
+        }
+        self.finish(config);
+        Ok(())
+    }
+
+    fn finish(mut self, config: TargetFrontendConfig) {
+        self.build.func.sized_stack_slots[self.scratch].size = self.scratch_bytes;
+        self.build.seal_all_blocks();
+        self.build.finalize(config);
+    }
+
+    /// A block to which nothing leads; Cranelift leaves it out.
+    fn unreached(&mut self, index: usize) {
+        self.build.switch_to_block(self.blocks[index]);
+        let result = self.imm(0);
+        self.build.ins().return_(&[result]);
+    }
+
+    fn end(&mut self, block: u32, end: &End) -> Result<(), Error> {
+        match end {
+            End::Jump(target) => {
+                let (to, args) = self.target(target)?;
+                self.build.ins().jump(to, &args);
+            }
+            End::Branch { cond, yes, no } => {
+                let cond = self.low(*cond)?;
+                let (yes, yes_args) = self.target(yes)?;
+                let (no, no_args) = self.target(no)?;
+                self.build.ins().brif(cond, yes, &yes_args, no, &no_args);
+            }
+            End::Exit(exit) => {
+                self.count(exit.tally);
+                self.leave(u64::from(block));
+            }
+            End::Hold { node, queue, delay, tally, full } => {
+                let room = self.has_room(block, (*node, *queue), *delay)?;
+                let waits = self.build.create_block();
+                let (full, full_args) = self.target(full)?;
+                self.build.ins().brif(room, waits, &[], full, &full_args);
+                self.build.switch_to_block(waits);
+                let delay = self.low(*delay)?;
+                self.store(self.regions.frame, delay, self.frame, at::DELAY);
+                self.count(*tally);
+                self.leave(sys::HOLD << 56 | u64::from(block));
+            }
+        }
+        Ok(())
+    }
+
+    /// A block of Cranelift with the values for its parameters, and what is at hand there.
+    fn target(&mut self, target: &Target) -> Result<(ClBlock, Vec<BlockArg>), Error> {
+        let to = target.block.index();
+        self.fresh_at[to] = self.fresh;
+        let params = &self.residual.blocks[to].params;
+        let mut args = Vec::with_capacity(params.len());
+        for (param, arg) in params.iter().zip(&target.args) {
+            let wide = self.is_wide(*param);
+            let value = if wide { self.wide(*arg)? } else { self.low(*arg)? };
+            args.push(BlockArg::Value(value));
+        }
+        Ok((self.blocks[to], args))
+    }
+
+    /// Returns a result.
+    fn leave(&mut self, result: u64) {
+        let result = self.imm(result);
+        self.build.ins().return_(&[result]);
+    }
+
+    /// Adds the packet to a tally.
+    fn count(&mut self, tally: TallyId) {
+        let counts = self.load(self.regions.frame, types::I64, self.frame, at::COUNTS);
+        let bytes = self.load(self.regions.frame, types::I64, self.frame, at::WIRE_LEN);
+        let one = self.imm(1);
+        let start = tally.0 as usize * size_of::<Count>();
+        for (part, more) in [(offset_of!(Count, packets), one), (offset_of!(Count, bytes), bytes)] {
+            let old = self.load(self.regions.counts, types::I64, counts, start + part);
+            let new = self.build.ins().iadd(old, more);
+            self.store(self.regions.counts, new, counts, start + part);
+        }
+    }
+
+    /// Ends by a fault if `code` is not 0, off the way. Without a tally it is not counted.
+    fn fault_if(&mut self, place: Place, code: Value) {
+        let (bad, good) = (self.build.create_block(), self.build.create_block());
+        self.build.set_cold_block(bad);
+        let kind = self.build.append_block_param(bad, types::I64);
+        self.build.ins().brif(code, bad, &[BlockArg::Value(code)], good, &[]);
+        self.build.switch_to_block(bad);
+        if let Some(tally) = place.fault {
+            self.count(tally);
+        }
+        let kind = self.up(kind, 56);
+        let result = self.imm(u64::from(place.step) << 32 | u64::from(place.block));
+        let result = self.build.ins().bor(kind, result);
+        self.build.ins().return_(&[result]);
+        self.build.switch_to_block(good);
+    }
+
+    /// As [`Self::fault_if`], for steps that must have a tally since they can fault.
+    fn counted_fault_if(&mut self, place: Place, code: Value) -> Result<(), Error> {
+        if place.fault.is_none() {
+            return Err(Error::Operation { block: place.block, step: place.step });
+        }
+        self.fault_if(place, code);
+        Ok(())
+    }
+
+    /// Room of so many bytes on the stack for the next host call.
+    fn scratch(&mut self, bytes: usize) -> Value {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.scratch_bytes = self.scratch_bytes.max(bytes);
+        self.build.ins().stack_addr(types::I64, self.scratch, 0)
+    }
+}

@@ -1,0 +1,261 @@
+//! What is known about a program before it is compiled: that it is well-formed, how wide its values
+//! really are, and where the packet still has the headers that it was entered with.
+
+use crate::abi::reshapes;
+use crate::error::Error;
+use crate::headers::Headers;
+use braid_ir::model::{BinOp, Op, Target, ValueId, Word};
+use braid_ir::residual::{Block, End, Residual, TallyId, What};
+use braid_ir::show::max_of;
+use braid_packet::{Field, Spot};
+
+/// Most blocks, steps of a block, and values of a program.
+const MOST: usize = 1 << 20;
+
+/// What is known about a program.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    /// The headers that packets have when they enter it.
+    pub(crate) headers: Headers,
+    /// By value: bits above these are 0.
+    pub(crate) bits: Vec<u16>,
+    /// By value: its value, if it is constant.
+    pub(crate) consts: Vec<Option<Word>>,
+    /// By block: how many ways lead into it, from blocks that are reached. The first has one.
+    pub(crate) ways: Vec<u32>,
+    /// By block: whether packets still have, when they come to it, the headers that they were entered with.
+    pub(crate) entered_at: Vec<bool>,
+    /// By value: most words that a `Read` wants of the entry that it is.
+    pub(crate) words: Vec<u32>,
+    defined: Vec<bool>,
+    /// As `entered_at`, at the step in work.
+    entered: bool,
+}
+
+impl Facts {
+    /// Checks a program and finds out what is known.
+    pub(crate) fn of(residual: &Residual) -> Result<Facts, Error> {
+        let (values, blocks) = (residual.values.len(), residual.blocks.len());
+        let steps = residual.blocks.iter().map(|block| block.steps.len()).max().unwrap_or(0);
+        if values.max(blocks).max(steps) > MOST || blocks == 0 {
+            return Err(Error::Size);
+        }
+        for (value, ty) in (0..).map(ValueId).zip(&residual.values) {
+            if !(1..=128).contains(&ty.width) {
+                return Err(Error::Width(value));
+            }
+        }
+        let mut facts = Facts {
+            headers: Headers::of(residual.shape),
+            bits: vec![0; values],
+            consts: vec![None; values],
+            ways: vec![0; blocks],
+            entered_at: vec![true; blocks],
+            entered: true,
+            words: vec![0; values],
+            defined: vec![false; values],
+        };
+        facts.ways[0] = 1;
+        for (number, block) in residual.blocks.iter().enumerate() {
+            if facts.ways[number] > 0 {
+                facts.block(residual, number, block)?;
+            }
+        }
+        Ok(facts)
+    }
+
+    fn block(&mut self, residual: &Residual, number: usize, block: &Block) -> Result<(), Error> {
+        if number == 0 && !block.params.is_empty() {
+            return Err(Error::Value(block.params[0]));
+        }
+        self.entered = self.entered_at[number];
+        for param in &block.params {
+            // Its bits are known from the ways that lead here.
+            self.define(residual, *param)?;
+        }
+        for step in &block.steps {
+            let used = step.what.uses();
+            for value in &used {
+                self.is_defined(*value)?;
+            }
+            self.step(residual, &step.what)?;
+            for out in step.what.outs() {
+                self.define(residual, out)?;
+            }
+            if let What::Tally(tally) = step.what {
+                tally_exists(residual, tally)?;
+            }
+            step.fault.map_or(Ok(()), |tally| tally_exists(residual, tally))?;
+            if reshapes(&step.what) {
+                self.entered = false;
+            }
+        }
+        self.end(residual, number, &block.end)
+    }
+
+    fn end(&mut self, residual: &Residual, number: usize, end: &End) -> Result<(), Error> {
+        match end {
+            End::Jump(target) => self.target(residual, number, target),
+            End::Branch { cond, yes, no } => {
+                self.is_defined(*cond)?;
+                self.target(residual, number, yes)?;
+                self.target(residual, number, no)
+            }
+            End::Exit(exit) => tally_exists(residual, exit.tally),
+            End::Hold { delay, tally, full, .. } => {
+                self.is_defined(*delay)?;
+                if self.width(residual, *delay)? > 64 {
+                    return Err(Error::Width(*delay));
+                }
+                tally_exists(residual, *tally)?;
+                self.target(residual, number, full)
+            }
+        }
+    }
+
+    fn target(&mut self, residual: &Residual, from: usize, target: &Target) -> Result<(), Error> {
+        let to = target.block.index();
+        let bad = Error::Jump(target.block);
+        let block = residual.blocks.get(to).filter(|_| to > from).ok_or(bad.clone())?;
+        if block.params.len() != target.args.len() {
+            return Err(bad);
+        }
+        for (param, arg) in block.params.iter().zip(&target.args) {
+            self.is_defined(*arg)?;
+            if self.width(residual, *param)? != self.width(residual, *arg)? {
+                return Err(bad);
+            }
+            let bits = self.bits[arg.index()];
+            let known = &mut self.bits[param.index()];
+            *known = bits.max(*known);
+        }
+        self.ways[to] = self.ways[to].saturating_add(1);
+        self.entered_at[to] &= self.entered;
+        Ok(())
+    }
+
+    fn is_defined(&self, value: ValueId) -> Result<(), Error> {
+        let known = self.defined.get(value.index()).copied().unwrap_or(false);
+        if known { Ok(()) } else { Err(Error::Value(value)) }
+    }
+
+    fn define(&mut self, residual: &Residual, value: ValueId) -> Result<(), Error> {
+        let width = self.width(residual, value)?;
+        let index = value.index();
+        if std::mem::replace(&mut self.defined[index], true) {
+            return Err(Error::Value(value));
+        }
+        if self.bits[index] == 0 {
+            self.bits[index] = width;
+        }
+        Ok(())
+    }
+
+    fn width(&self, residual: &Residual, value: ValueId) -> Result<u16, Error> {
+        residual.values.get(value.index()).map(|ty| ty.width).ok_or(Error::Value(value))
+    }
+
+    /// Checks the widths of a step's values and finds the bits of those that it defines, where they
+    /// are less than their widths.
+    fn step(&mut self, residual: &Residual, what: &What) -> Result<(), Error> {
+        let width = |value: ValueId| self.width(residual, value);
+        let same =
+            |out: ValueId, of: &[ValueId]| match of.iter().all(|value| width(*value) == width(out))
+            {
+                true => Ok(()),
+                false => Err(Error::Width(out)),
+            };
+        let bits = |value: ValueId| self.bits[value.index()];
+        let (out, known) = match what {
+            What::Op(Op::Const { out, value }) => {
+                if *value > max_of(width(*out)?) {
+                    return Err(Error::Width(*out));
+                }
+                (*out, bits_of(*value).max(1))
+            }
+            What::Op(Op::Bin { out, op, a, b }) => {
+                same(*out, &[*a, *b])?;
+                let shift = self.consts[b.index()];
+                (*out, binary_bits(*op, bits(*a), bits(*b), width(*out)?, shift))
+            }
+            What::Op(Op::Cmp { out, a, b, .. }) => {
+                same(*a, &[*b])?;
+                (*out, 1)
+            }
+            What::Op(Op::Not { out, a }) => {
+                same(*out, &[*a])?;
+                (*out, width(*out)?)
+            }
+            What::Op(Op::Resize { out, a } | Op::Clamp { out, a }) => (*out, bits(*a)),
+            What::Op(Op::Select { out, a, b, .. }) => {
+                same(*out, &[*a, *b])?;
+                (*out, bits(*a).max(bits(*b)))
+            }
+            What::Op(Op::InSet { out, .. } | Op::Has { out, .. }) => (*out, 1),
+            What::Op(Op::Load { out, field }) => {
+                if width(*out)? != field.info().width {
+                    return Err(Error::Width(*out));
+                }
+                (*out, if self.entered { self.field_bits(*field) } else { 128 })
+            }
+            What::Read { outs, entry, .. } => {
+                self.read(residual, outs, *entry)?;
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        let known = known.min(self.width(residual, out)?);
+        self.bits[out.index()] = known;
+        if let What::Op(Op::Const { value, .. }) = what {
+            self.consts[out.index()] = Some(*value);
+        }
+        Ok(())
+    }
+
+    /// Slots are in one word each, in two if they are wider than 64 bits.
+    fn read(&mut self, residual: &Residual, outs: &[ValueId], entry: ValueId) -> Result<(), Error> {
+        let mut words = 0;
+        for out in outs {
+            words += if self.width(residual, *out)? > 64 { 2 } else { 1 };
+        }
+        let most = &mut self.words[entry.index()];
+        *most = words.max(*most);
+        Ok(())
+    }
+
+    /// Bits that a field can have in packets of the shape.
+    fn field_bits(&self, field: Field) -> u16 {
+        let spot = Spot::of(field, &|header| self.headers.has(header));
+        spot.map_or(field.info().width, |spot| u16::from(spot.width))
+    }
+}
+
+fn tally_exists(residual: &Residual, tally: TallyId) -> Result<(), Error> {
+    let index = usize::try_from(tally.0).unwrap_or(usize::MAX);
+    if index < residual.tallies.len() { Ok(()) } else { Err(Error::Tally(tally.0)) }
+}
+
+/// Bits that a value has.
+fn bits_of(value: Word) -> u16 {
+    u16::try_from(Word::BITS - value.leading_zeros()).unwrap_or(128)
+}
+
+/// Bits that the result can have, which may be more than the width.
+fn binary_bits(op: BinOp, a: u16, b: u16, width: u16, b_is: Option<Word>) -> u16 {
+    match op {
+        BinOp::AddSat | BinOp::AddWrap => a.max(b) + 1,
+        BinOp::MulSat | BinOp::MulWrap => a + b,
+        BinOp::SubSat | BinOp::Div => a,
+        BinOp::Shr => {
+            let shift = b_is.and_then(|shift| u16::try_from(shift).ok()).unwrap_or(0);
+            a.saturating_sub(shift).max(1)
+        }
+        BinOp::Shl => {
+            let shift = b_is.and_then(|shift| u16::try_from(shift).ok()).unwrap_or(width);
+            a.saturating_add(shift)
+        }
+        BinOp::SubWrap => width,
+        BinOp::Rem | BinOp::And | BinOp::Min => a.min(b),
+        BinOp::Or | BinOp::Xor | BinOp::Max => a.max(b),
+    }
+}

@@ -1,0 +1,112 @@
+//! What is known about the headers of packets of a shape.
+
+use braid_ir::residual::HeaderMask;
+use braid_packet::{HEADERS, Header};
+
+/// Headers that are known to be present or absent.
+///
+/// Memory safety hangs on this: machine code reads fields of headers that are present without looking
+/// at lengths. Everything here follows from what [`braid_packet::Layout`] promises about presence.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Headers {
+    present: u32,
+    absent: u32,
+}
+
+impl Headers {
+    /// Of packets of this shape.
+    pub(crate) fn of(shape: HeaderMask) -> Headers {
+        let mut known = Headers {
+            present: shape.care & shape.present | bit(Header::Pkt),
+            absent: shape.care & !shape.present,
+        };
+        loop {
+            let before = known;
+            for (header, _) in HEADERS {
+                known.close(*header);
+            }
+            known.either(Header::Inet, Header::Ip4, Header::Ip6);
+            known.either(Header::L4, Header::Tcp, Header::Udp);
+            if known == before {
+                return known;
+            }
+        }
+    }
+
+    /// Whether a header is present, if that is known.
+    pub(crate) fn has(self, header: Header) -> Option<bool> {
+        let bit = bit(header);
+        if self.present & bit != 0 {
+            return Some(true);
+        }
+        (self.absent & bit != 0).then_some(false)
+    }
+
+    pub(crate) fn is_present(self, header: Header) -> bool {
+        self.has(header) == Some(true)
+    }
+
+    /// A header brings those that it implies; without one of these it is absent.
+    fn close(&mut self, header: Header) {
+        for implied in header.implies() {
+            if self.is_present(header) {
+                self.present |= bit(*implied);
+            }
+            if self.has(*implied) == Some(false) {
+                self.absent |= bit(header);
+            }
+        }
+    }
+
+    /// `any` is present if, and only if, exactly one of `a` and `b` is.
+    fn either(&mut self, any: Header, a: Header, b: Header) {
+        for (one, other) in [(a, b), (b, a)] {
+            if self.is_present(one) {
+                self.absent |= bit(other);
+            }
+            if self.is_present(any) && self.has(one) == Some(false) {
+                self.present |= bit(other);
+            }
+        }
+        if self.has(a) == Some(false) && self.has(b) == Some(false) {
+            self.absent |= bit(any);
+        }
+    }
+}
+
+fn bit(header: Header) -> u32 {
+    1 << header as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(present: &[Header], absent: &[Header]) -> Headers {
+        let bits = |headers: &[Header]| headers.iter().fold(0, |all, header| all | bit(*header));
+        let present = bits(present);
+        Headers::of(HeaderMask { care: present | bits(absent), present })
+    }
+
+    #[test]
+    fn headers_bring_what_they_imply() {
+        let known = known(&[Header::Ip4, Header::Tcp], &[]);
+        for header in [Header::Pkt, Header::Inet, Header::L4] {
+            assert_eq!(known.has(header), Some(true), "{header:?}");
+        }
+        for header in [Header::Ip6, Header::Udp, Header::Vxlan, Header::Icmp6Echo] {
+            assert_eq!(known.has(header), Some(false), "{header:?}");
+        }
+        for header in [Header::Eth, Header::TcpMss, Header::Icmp] {
+            assert_eq!(known.has(header), None, "{header:?}");
+        }
+    }
+
+    #[test]
+    fn one_of_two_is_there_without_the_other() {
+        assert_eq!(known(&[Header::Inet], &[Header::Ip4]).has(Header::Ip6), Some(true));
+        assert_eq!(known(&[], &[Header::Ip4, Header::Ip6]).has(Header::Inet), Some(false));
+        assert_eq!(known(&[], &[Header::Inet]).has(Header::Tcp), Some(false));
+        assert_eq!(known(&[], &[Header::Tcp]).has(Header::L4), None);
+    }
+}

@@ -1,0 +1,508 @@
+//! The fence: everything unsafe about running generated code. What the code reads and writes, the
+//! functions that it calls, its memory.
+//!
+//! **Why generated code stays in bounds.** It gets one pointer, to a [`Frame`], and goes from there to
+//! - the packet's bytes: at offsets of headers that are present, which lie in the first
+//!   `Layout::captured` bytes; [`run`] and every host call that could change the packet check that there
+//!   are so many, and that the headers are those that the code was generated for;
+//! - the layout: its own parts ([`parts`](braid_packet::layout::parts));
+//! - the counts: those of the program's tallies, of which `run` checks that there are enough;
+//! - slots of entries: as many as `find` and `read` were told to check for, and only until the
+//!   next host call;
+//! - its own stack.
+//!
+//! The bytes are those of a vector on the heap, the layout and the counts are borrowed for the whole run
+//! and touched by generated code only between host calls, so that no two exclusive references to the
+//! same thing are in use at once.
+
+use crate::abi::{Call, Count, Ended, Host, Misfit, Work};
+use braid_ir::engine::Fault;
+use braid_ir::residual::HeaderMask;
+use braid_ir::rules::RulePacket;
+use braid_packet::{Layout, Packet};
+use cranelift_jit::JITModule;
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr::null_mut;
+
+/// What generated code works on.
+#[repr(C)]
+pub(crate) struct Frame {
+    /// The packet's bytes.
+    pub(crate) data: *mut u8,
+    /// How many.
+    pub(crate) captured: u64,
+    /// Where its headers are.
+    pub(crate) layout: *mut Layout,
+    /// A count for each tally.
+    pub(crate) counts: *mut Count,
+    /// The host's functions.
+    pub(crate) calls: *const Calls,
+    /// Bytes on the wire.
+    pub(crate) wire_len: u64,
+    /// The time.
+    pub(crate) now: u64,
+    /// The interface where the packet entered.
+    pub(crate) ingress: u64,
+    /// Whether it goes backward.
+    pub(crate) backward: u64,
+    /// Whether it comes from a queue.
+    pub(crate) held: u64,
+    /// How long it is to wait in one.
+    pub(crate) delay: u64,
+    host: *mut c_void,
+    packet: *mut Packet,
+    shape: HeaderMask,
+}
+
+/// Two words, which come back in registers.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Two {
+    pub(crate) low: u64,
+    pub(crate) high: u64,
+}
+
+/// An entry that was looked up.
+#[repr(C)]
+pub(crate) struct Found {
+    entry: u64,
+    slots: *const u64,
+}
+
+type Step = unsafe extern "C" fn(*mut Frame, u32, u32, *mut u128, u64, u64) -> u64;
+
+/// The functions that generated code calls, for one kind of host.
+#[repr(C)]
+pub(crate) struct Calls {
+    /// `Host::step`: frame, block, step, arguments (results go behind them), numbers of both;
+    /// 0 or a fault as [`code`] has it.
+    pub(crate) step: Step,
+    /// The same, for steps behind which the packet may have other headers.
+    pub(crate) reshape: Step,
+    /// `Host::find`: frame, number, key, its words, words of slots that will be read.
+    pub(crate) find: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64, u64) -> Found,
+    /// `Host::read`: frame, number, entry, words that will be read.
+    pub(crate) read: unsafe extern "C" fn(*mut Frame, u32, u64, u64) -> *const u64,
+    /// `Host::classify`: frame, number, fields; the rule, and 2^32 more if the packet passes.
+    pub(crate) classify: unsafe extern "C" fn(*mut Frame, u32, *const Fields) -> u64,
+    /// `Host::count_rule`: frame, number, rule.
+    pub(crate) count_rule: unsafe extern "C" fn(*mut Frame, u32, u64),
+    /// `Host::route`: frame, number, low and high half of the address, whether it is wide; the hop, and
+    /// 2^32 more if there is one.
+    pub(crate) route: unsafe extern "C" fn(*mut Frame, u32, u64, u64, u64) -> u64,
+    /// `Host::member`: frame, number, index, column; the low half of the value, and 1 if there is one.
+    pub(crate) member: unsafe extern "C" fn(*mut Frame, u32, u64, u32) -> Two,
+    /// `Host::has_room`: frame, number; 0 or 1.
+    pub(crate) has_room: unsafe extern "C" fn(*mut Frame, u32) -> u64,
+    /// `Host::prefetch`: frame, number, key, its words.
+    pub(crate) prefetch: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64),
+    /// An operation on 128 bits that the machine has not (see [`Wide`]).
+    pub(crate) wide: unsafe extern "C" fn(u32, u64, u64, u64, u64) -> Two,
+}
+
+/// What rules look at, as generated code hands it over.
+#[repr(C)]
+pub(crate) struct Fields {
+    pub(crate) src: [u64; 2],
+    pub(crate) dst: [u64; 2],
+    /// 4 or 6.
+    pub(crate) version: u64,
+    pub(crate) proto: u64,
+    /// Two ports and the bit above them, or 0.
+    pub(crate) ports: u64,
+    /// TCP flags and the bit above them, or 0.
+    pub(crate) tcp_flags: u64,
+    /// ICMP type, code and the bit above them, or 0.
+    pub(crate) icmp: u64,
+}
+
+/// Operations on 128 bits that are functions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wide {
+    MulSat,
+    /// By anything but 0.
+    Div,
+    /// By anything but 0.
+    Rem,
+}
+
+/// Most words of slots that can be read without a `step`.
+pub(crate) const SLOTS: usize = 64;
+
+/// What is read where a host has fewer slots than it should.
+static ZEROS: [u64; SLOTS] = [0; SLOTS];
+/// Where the slots of an entry that was not found are.
+static MISSING: [u64; SLOTS] = [0; SLOTS];
+
+/// The address of the slots of an entry that was not found.
+pub(crate) fn missing() -> u64 {
+    MISSING.as_ptr() as u64
+}
+
+/// In the result of generated code: the block in 32 bits, the step in 24, one of these in 8.
+const END: u64 = 0;
+pub(crate) const HOLD: u64 = 1;
+
+/// A fault in the result of generated code, and of `step`.
+pub(crate) fn code(fault: Fault) -> u64 {
+    match fault {
+        Fault::Index => 2,
+        Fault::Division => 3,
+        Fault::NoEntry => 4,
+        Fault::Resubmit => 5,
+        Fault::Truncated => 6,
+    }
+}
+
+fn fault(code: u64) -> Fault {
+    match code {
+        2 => Fault::Index,
+        3 => Fault::Division,
+        4 => Fault::NoEntry,
+        5 => Fault::Resubmit,
+        _ => Fault::Truncated,
+    }
+}
+
+struct Table<H>(std::marker::PhantomData<H>);
+
+impl<H: Host> Table<H> {
+    const CALLS: Calls = Calls {
+        step: step::<H>,
+        reshape: reshape::<H>,
+        find: find::<H>,
+        read: read::<H>,
+        classify: classify::<H>,
+        count_rule: count_rule::<H>,
+        route: route::<H>,
+        member: member::<H>,
+        has_room: has_room::<H>,
+        prefetch: prefetch::<H>,
+        wide,
+    };
+}
+
+/// Generated code in memory.
+pub(crate) struct Memory {
+    /// Only taken out to be freed.
+    module: Option<JITModule>,
+    run: *const u8,
+    prefetch: Option<*const u8>,
+}
+
+// SAFETY: The pointers lead to code, which nothing writes to after it was made, and which lives as
+// long as the module does; the module itself is only touched by `drop`.
+unsafe impl Send for Memory {}
+// SAFETY: As above: shared references only run the code, and what it writes to comes with each run.
+unsafe impl Sync for Memory {}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(module) = self.module.take() {
+            // SAFETY: Nobody runs the code, since that borrows `self`, and its addresses do not
+            // leave this module.
+            unsafe { module.free_memory() };
+        }
+    }
+}
+
+impl Memory {
+    /// Takes over a module with its finished functions: `extern "C" fn(*mut Frame) -> u64` and, if
+    /// there is a second one, `extern "C" fn(*mut Frame)`.
+    pub(crate) fn new(
+        module: JITModule,
+        run: cranelift_module::FuncId,
+        prefetch: Option<cranelift_module::FuncId>,
+    ) -> Self {
+        let start = module.get_finalized_function(run);
+        let prefetch = prefetch.map(|id| module.get_finalized_function(id));
+        Memory { run: start, prefetch, module: Some(module) }
+    }
+}
+
+/// Runs the code of a program for packets of a shape with so many tallies.
+pub(crate) fn run<H: Host>(
+    memory: &Memory,
+    shape: HeaderMask,
+    tallies: usize,
+    host: &mut H,
+    work: Work<'_>,
+) -> Result<Ended, Misfit> {
+    if work.counts.len() < tallies {
+        return Err(Misfit::Counts);
+    }
+    let mut frame = frame(shape, host, work.packet, work.layout, work.now)?;
+    frame.counts = work.counts.as_mut_ptr();
+    // SAFETY: The code was generated for this signature (`Memory::new`), and lives as long as `memory`.
+    let result = unsafe {
+        let run: unsafe extern "C" fn(*mut Frame) -> u64 = std::mem::transmute(memory.run);
+        run(&raw mut frame)
+    };
+    let (block, step, kind) = (low(result), low(result >> 32 & 0xff_ffff), result >> 56);
+    Ok(match kind {
+        END => Ended::End(block),
+        HOLD => Ended::Hold { block, delay: frame.delay },
+        code => Ended::Fault { block, step, fault: fault(code) },
+    })
+}
+
+/// Runs the code that prefetches for a packet, if it is of the shape.
+pub(crate) fn run_prefetch<H: Host>(
+    memory: &Memory,
+    shape: HeaderMask,
+    host: &mut H,
+    packet: &mut Packet,
+    layout: &mut Layout,
+    now: u64,
+) {
+    let Some(start) = memory.prefetch else { return };
+    let Ok(mut frame) = frame(shape, host, packet, layout, now) else { return };
+    // SAFETY: As in `run`. This code counts nothing.
+    unsafe {
+        let prefetch: unsafe extern "C" fn(*mut Frame) = std::mem::transmute(start);
+        prefetch(&raw mut frame);
+    }
+}
+
+/// A frame without counts, if the packet is of the shape and its layout lies in its bytes.
+fn frame<H: Host>(
+    shape: HeaderMask,
+    host: &mut H,
+    packet: &mut Packet,
+    layout: &mut Layout,
+    now: u64,
+) -> Result<Frame, Misfit> {
+    if !shape.fits(layout.presence()) {
+        return Err(Misfit::Shape);
+    }
+    if layout.captured() > packet.data().len() {
+        return Err(Misfit::Layout);
+    }
+    Ok(Frame {
+        data: packet.data_mut().as_mut_ptr(),
+        captured: packet.data().len() as u64,
+        layout,
+        counts: null_mut(),
+        calls: &Table::<H>::CALLS,
+        wire_len: u64::from(packet.wire_len),
+        now,
+        ingress: u64::from(packet.ingress),
+        backward: u64::from(packet.backward),
+        held: u64::from(packet.held),
+        delay: 0,
+        host: std::ptr::from_mut(host).cast(),
+        packet,
+        shape,
+    })
+}
+
+fn low(word: u64) -> u32 {
+    (word & 0xffff_ffff) as u32
+}
+
+/// The host of a frame.
+///
+/// # Safety
+/// The frame must be one that [`frame`] made for a host of this type, during its run, and nothing else
+/// may hold a reference to the host.
+unsafe fn host<'a, H: Host>(frame: *mut Frame) -> &'a mut H {
+    // SAFETY: `frame` stored it from an exclusive reference that lives as long as the run, and the
+    // table of calls, of which this is part, is that of the same type.
+    unsafe { &mut *(*frame).host.cast::<H>() }
+}
+
+/// Calls `Host::step`, with the packet's new address, and says how it went.
+///
+/// # Safety
+/// As for [`host`]; `args` must point to `used` values, with room for `defined` ones behind them.
+unsafe fn call<H: Host>(
+    frame: *mut Frame,
+    place: (u32, u32),
+    args: *mut u128,
+    (used, defined): (u64, u64),
+) -> u64 {
+    let (used, defined) = (used as usize, defined as usize);
+    // SAFETY: Generated code calls this with its frame, and with room on its stack that it has sized for
+    // the step, of which it has written the arguments; the results are written here first.
+    // Packet and layout are borrowed for the run and not in use by anything else.
+    let (result, packet) = unsafe {
+        let outs = args.add(used);
+        outs.write_bytes(0, defined);
+        let packet = &mut *(*frame).packet;
+        let call = Call {
+            block: place.0,
+            step: place.1,
+            args: std::slice::from_raw_parts(args, used),
+            outs: std::slice::from_raw_parts_mut(outs, defined),
+            packet,
+            layout: &mut *(*frame).layout,
+        };
+        (host::<H>(frame).step(call), &mut *(*frame).packet)
+    };
+    // SAFETY: The frame is exclusively the run's; `host` and the references in the call are dead.
+    unsafe {
+        (*frame).captured = packet.data().len() as u64;
+        (*frame).wire_len = u64::from(packet.wire_len);
+        (*frame).data = packet.data_mut().as_mut_ptr();
+    }
+    result.map_or_else(code, |()| 0)
+}
+
+/// A step that must leave the packet's headers as they are.
+unsafe extern "C" fn step<H: Host>(
+    frame: *mut Frame,
+    block: u32,
+    step: u32,
+    args: *mut u128,
+    used: u64,
+    defined: u64,
+) -> u64 {
+    // SAFETY: As `call` asks; afterwards nothing else refers to the layout.
+    unsafe {
+        let result = call::<H>(frame, (block, step), args, (used, defined));
+        let layout = &*(*frame).layout;
+        let fits = (*frame).shape.fits(layout.presence());
+        // What generated code reads from here on must still be there.
+        let whole = layout.captured() as u64 <= (*frame).captured;
+        if fits && whole { result } else { code(Fault::Truncated) }
+    }
+}
+
+/// A step after which generated code asks the host for every field.
+unsafe extern "C" fn reshape<H: Host>(
+    frame: *mut Frame,
+    block: u32,
+    step: u32,
+    args: *mut u128,
+    used: u64,
+    defined: u64,
+) -> u64 {
+    // SAFETY: As `call` asks.
+    unsafe { call::<H>(frame, (block, step), args, (used, defined)) }
+}
+
+unsafe extern "C" fn find<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    key: *const u64,
+    words: u64,
+    wanted: u64,
+) -> Found {
+    // SAFETY: Generated code has written so many words of the key to its stack; the host is as `host` asks.
+    let found = unsafe {
+        let key = std::slice::from_raw_parts(key, words as usize);
+        host::<H>(frame).find(number, key)
+    };
+    match found {
+        None => Found { entry: 0, slots: MISSING.as_ptr() },
+        Some((entry, slots)) => Found { entry, slots: enough(slots, wanted) },
+    }
+}
+
+unsafe extern "C" fn read<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    entry: u64,
+    wanted: u64,
+) -> *const u64 {
+    // SAFETY: The host is as `host` asks.
+    enough(unsafe { host::<H>(frame) }.read(number, entry), wanted)
+}
+
+/// The slots, or zeros if they are too few. `wanted` is at most [`SLOTS`].
+fn enough(slots: &[u64], wanted: u64) -> *const u64 {
+    if slots.len() as u64 >= wanted { slots.as_ptr() } else { ZEROS.as_ptr() }
+}
+
+unsafe extern "C" fn classify<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    fields: *const Fields,
+) -> u64 {
+    let wide = |[low, high]: [u64; 2]| u128::from(high) << 64 | u128::from(low);
+    let byte = |word: u64| (word & 0xff) as u8;
+    // SAFETY: Generated code has written the fields to its stack; the host is as `host` asks.
+    let (pass, rule) = unsafe {
+        let fields = &*fields;
+        let ports = ((fields.ports & 0xffff) as u16, (fields.ports >> 16 & 0xffff) as u16);
+        let packet = RulePacket {
+            version: byte(fields.version),
+            src: wide(fields.src),
+            dst: wide(fields.dst),
+            proto: byte(fields.proto),
+            ports: (fields.ports >> 32 != 0).then_some(ports),
+            tcp_flags: (fields.tcp_flags >> 8 != 0).then_some(byte(fields.tcp_flags)),
+            icmp: (fields.icmp >> 16 != 0).then_some((byte(fields.icmp), byte(fields.icmp >> 8))),
+        };
+        host::<H>(frame).classify(number, &packet)
+    };
+    u64::from(pass) << 32 | u64::from(rule)
+}
+
+unsafe extern "C" fn count_rule<H: Host>(frame: *mut Frame, number: u32, rule: u64) {
+    // SAFETY: The host is as `host` asks.
+    unsafe { host::<H>(frame) }.count_rule(number, low(rule));
+}
+
+unsafe extern "C" fn route<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    low: u64,
+    high: u64,
+    wide: u64,
+) -> u64 {
+    let addr = u128::from(high) << 64 | u128::from(low);
+    // SAFETY: The host is as `host` asks.
+    let hop = unsafe { host::<H>(frame) }.route(number, addr, wide != 0);
+    hop.map_or(0, |hop| 1 << 32 | u64::from(hop))
+}
+
+unsafe extern "C" fn member<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    index: u64,
+    column: u32,
+) -> Two {
+    // SAFETY: The host is as `host` asks.
+    let value = unsafe { host::<H>(frame) }.member(number, index, column);
+    value.map_or(Two { low: 0, high: 0 }, |value| Two { low: halves(value).low, high: 1 })
+}
+
+unsafe extern "C" fn has_room<H: Host>(frame: *mut Frame, number: u32) -> u64 {
+    // SAFETY: The host is as `host` asks.
+    u64::from(unsafe { host::<H>(frame) }.has_room(number))
+}
+
+unsafe extern "C" fn prefetch<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    key: *const u64,
+    words: u64,
+) {
+    // SAFETY: Generated code has written so many words of the key to its stack; the host is as `host` asks.
+    unsafe {
+        let key = std::slice::from_raw_parts(key, words as usize);
+        host::<H>(frame).prefetch(number, key);
+    }
+}
+
+unsafe extern "C" fn wide(op: u32, a_low: u64, a_high: u64, b_low: u64, b_high: u64) -> Two {
+    let a = u128::from(a_high) << 64 | u128::from(a_low);
+    let b = u128::from(b_high) << 64 | u128::from(b_low);
+    halves(match op {
+        0 => a.saturating_mul(b),
+        1 => a.checked_div(b).unwrap_or(0),
+        _ => a.checked_rem(b).unwrap_or(0),
+    })
+}
+
+fn halves(value: u128) -> Two {
+    Two { low: (value & u128::from(u64::MAX)) as u64, high: (value >> 64) as u64 }
+}
