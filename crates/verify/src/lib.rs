@@ -4,6 +4,7 @@
 mod bits;
 pub mod chain;
 pub mod check;
+pub mod example;
 pub mod headers;
 mod logic;
 mod ops;

@@ -191,15 +191,6 @@ impl Terms {
         }
         None
     }
-
-    /// Whether `a` makes `b` true, as far as can be seen from how they are written.
-    pub(crate) fn plainly_implies(&self, a: Term, b: Term) -> bool {
-        if a == b || self.decided(a) == Some(false) || self.decided(b) == Some(true) {
-            return true;
-        }
-        let of_a = self.parts(a);
-        self.parts(b).iter().all(|part| of_a.binary_search(part).is_ok())
-    }
 }
 
 /// Up to two of the first list's terms that the second, which is sorted, lacks.

@@ -4,7 +4,6 @@
 use braid_externs::signature::Touch as Use;
 use braid_ir::chain::Chain;
 use braid_ir::engine::Fault;
-use braid_ir::graph::port;
 use braid_ir::model::{Dest, EventArg, Model, NewPacket, Op, ParamId, Ty, ValueId};
 use braid_ir::residual::Counter;
 use braid_packet::{Field, Header};
@@ -56,8 +55,6 @@ pub(crate) struct Run<'a> {
     pub(crate) kind: &'a Kind,
     /// The function whose operations these are.
     pub(crate) node: u16,
-    /// The direction in which the packet goes through it, where that is known.
-    pub(crate) backward: Option<bool>,
     pub(crate) types: &'a [Ty],
     pub(crate) values: Vec<Option<Term>>,
     /// Under which condition the program comes here.
@@ -193,15 +190,6 @@ impl<'a> Run<'a> {
         self.state.packet.set(self.terms, self.kind, &parsed, field, value);
     }
 
-    /// The port that a destination means, by name.
-    fn dest(&self, dest: Dest) -> String {
-        match (dest, self.backward) {
-            (Dest::Port(port), _) => port.to_string(),
-            (dest, Some(backward)) => port(dest, backward).to_string(),
-            (dest, None) => format!("{dest:?}"),
-        }
-    }
-
     fn send_op(&mut self, op: &Op) -> Result<Faults, String> {
         let mut faults = Faults::new();
         match op {
@@ -222,7 +210,7 @@ impl<'a> Run<'a> {
             }
             Op::Mirror { port } => {
                 let image = self.state.packet.image(self.terms);
-                let name = format!("mirror {} to {}", self.node, self.dest(*port));
+                let name = format!("mirror {} to {port:?}", self.node);
                 self.send(name, vec![image]);
             }
             Op::Create { new, port } => {
@@ -243,15 +231,8 @@ impl<'a> Run<'a> {
 
     fn answer_name(&self, new: &NewPacket, dest: Dest) -> String {
         let fields: Vec<_> = new.fields.iter().map(|(field, _)| field.info().name).collect();
-        let turned = dest == Dest::Back;
-        format!(
-            "create {} {:?} {:?} ({}) to {} {turned}",
-            self.node,
-            new.shape,
-            new.payload,
-            fields.join(" "),
-            self.dest(dest)
-        )
+        let (node, shape, payload) = (self.node, new.shape, new.payload);
+        format!("create {node} {shape:?} {payload:?} ({}) to {dest:?}", fields.join(" "))
     }
 
     fn send(&mut self, name: String, mut args: Vec<Term>) {

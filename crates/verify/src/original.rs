@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::engine::Fault;
 use braid_ir::graph::{Graph, port};
-use braid_ir::model::{Dest, Program, QueueId, RIGHT, ReasonId, RowId, Target, Term as Ending};
+use braid_ir::model::{Dest, QueueId, RIGHT, ReasonId, RowId, Target, Term as Ending};
 use braid_ir::residual::{Counter, Point};
 
 use crate::ops::{Run, State};
@@ -175,7 +175,6 @@ impl Walk<'_> {
                 chain: self.chain,
                 kind: self.kind,
                 node: point.node,
-                backward: Some(point.backward),
                 types: &program.values,
                 values: std::mem::take(&mut values),
                 guard,
@@ -198,7 +197,7 @@ impl Walk<'_> {
                     ends.push((fails, state, Done::Fault(fault)));
                 }
             }
-            leave(&mut run, program, &block.term, point, &mut arrivals, &mut ends)?;
+            leave(&mut run, &block.term, point, &mut arrivals, &mut ends)?;
             values = run.values;
         }
         ends.retain(|(guard, _, _)| self.terms.decided(*guard) != Some(false));
@@ -217,13 +216,11 @@ fn count_fault(terms: &mut Terms, chain: &Chain, node: u16, state: &mut State) {
 /// The end of a block.
 fn leave(
     run: &mut Run<'_>,
-    program: &Program,
     end: &Ending,
     point: Point,
     arrivals: &mut [Vec<Arrival>],
     ends: &mut Vec<(Term, State, Done)>,
 ) -> Result<(), String> {
-    let _ = program;
     let done = match end {
         Ending::Jump(target) => return go(run, run.guard, target, arrivals),
         Ending::Branch { cond, yes, no } => {

@@ -30,8 +30,6 @@ pub(crate) struct Way {
     pub(crate) goal: Goal,
     /// Functions that it counted as visited, 16 bits.
     pub(crate) visits: Term,
-    /// The block that ends it.
-    pub(crate) block: usize,
 }
 
 /// A residual program as terms.
@@ -121,7 +119,6 @@ pub(crate) fn read(
             chain,
             kind,
             node: residual.point.node,
-            backward: None,
             types: &residual.values,
             values: std::mem::take(&mut values),
             guard,
@@ -133,7 +130,7 @@ pub(crate) fn read(
             run.define(*param, arg)?;
         }
         for step in &block.steps {
-            reader.step(&mut run, step, place)?;
+            reader.step(&mut run, step)?;
         }
         reader.end(&mut run, &block.end, place)?;
         values = run.values;
@@ -143,7 +140,7 @@ pub(crate) fn read(
 }
 
 impl Reader<'_> {
-    fn step(&mut self, run: &mut Run<'_>, step: &Step, place: usize) -> Result<(), String> {
+    fn step(&mut self, run: &mut Run<'_>, step: &Step) -> Result<(), String> {
         run.node = step.site.node;
         if usize::from(run.node) >= self.chain.nodes.len() {
             return Err(format!("a step of function {}, which there is not", run.node));
@@ -160,7 +157,7 @@ impl Reader<'_> {
                     let mut state = before.clone();
                     self.count(run, &mut state, tally)?;
                     let goal = Goal::Fate(Fate::Fault { node: step.site.node, fault });
-                    self.way(run, fails, state, goal, place);
+                    self.way(run, fails, state, goal);
                 }
                 None => {
                     let text = format!("a step faults ({}) and has no tally", fault.reason());
@@ -298,12 +295,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn way(&mut self, run: &mut Run<'_>, guard: Term, state: State, goal: Goal, block: usize) {
+    fn way(&mut self, run: &mut Run<'_>, guard: Term, state: State, goal: Goal) {
         if run.terms.decided(guard) == Some(false) {
             return;
         }
         let visits = state.world.visits(run.terms);
-        self.found.ways.push(Way { guard, state, goal, visits, block });
+        self.found.ways.push(Way { guard, state, goal, visits });
     }
 
     fn end(&mut self, run: &mut Run<'_>, end: &End, place: usize) -> Result<(), String> {
@@ -321,7 +318,7 @@ impl Reader<'_> {
                 let mut state = run.state.clone();
                 self.count(run, &mut state, *tally)?;
                 let guard = run.guard;
-                self.way(run, guard, state, Goal::Fate(fate.clone()), place);
+                self.way(run, guard, state, Goal::Fate(fate.clone()));
                 Ok(())
             }
             End::Hold { node, queue, delay, tally, full } => {
@@ -333,7 +330,7 @@ impl Reader<'_> {
                 self.count(run, &mut state, *tally)?;
                 let delay = run.value(*delay)?;
                 let goal = Goal::Hold { node: *node, queue: *queue, delay };
-                self.way(run, waits, state, goal, place);
+                self.way(run, waits, state, goal);
                 self.go(run, goes, full, place)
             }
         }
