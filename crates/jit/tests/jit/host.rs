@@ -1,0 +1,140 @@
+//! A host that writes down what it is asked, and answers by rule.
+
+use crate::random::Random;
+use braid_ir::engine::Fault;
+use braid_ir::model::{Op, ValueId};
+use braid_ir::residual::{Residual, What};
+use braid_ir::rules::RulePacket;
+use braid_ir::show::max_of;
+use braid_jit::{Call, Host};
+use std::collections::BTreeMap;
+
+/// What was asked.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Asked {
+    Step(u32, u32, Vec<u128>),
+    Find(u32, Vec<u64>),
+    Read(u32, u64),
+    Classify(u32, RulePacket),
+    CountRule(u32, u32),
+    Route(u32, u128, bool),
+    Member(u32, u64, u32),
+    HasRoom(u32),
+    Prefetch(u32, Vec<u64>),
+}
+
+/// Answers: tags have `tags`; other results of steps follow from `seed`.
+pub struct Recorder {
+    pub residual: Residual,
+    pub tags: Vec<u128>,
+    pub seed: u64,
+    /// Faults of steps.
+    pub faults: BTreeMap<(u32, u32), Fault>,
+    /// Entries by table and key: handle and slots.
+    pub entries: BTreeMap<(u32, Vec<u64>), (u64, Vec<u64>)>,
+    pub asked: Vec<Asked>,
+    pub room: bool,
+}
+
+impl Recorder {
+    pub fn new(residual: &Residual) -> Self {
+        Recorder {
+            residual: residual.clone(),
+            tags: Vec::new(),
+            seed: 1,
+            faults: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            asked: Vec::new(),
+            room: true,
+        }
+    }
+
+    fn answer(&self, block: u32, step: u32, out: ValueId) -> u128 {
+        let mut random = Random::new(
+            self.seed ^ u64::from(block) << 40 ^ u64::from(step) << 20 ^ u64::from(out.0),
+        );
+        random.value(self.residual.values[out.index()].width)
+    }
+
+    /// The step that is asked for; `None` for the end of a block.
+    fn what(&self, block: u32, step: u32) -> Option<What> {
+        let steps = &self.residual.blocks[block as usize].steps;
+        steps.get(step as usize).map(|step| step.what.clone())
+    }
+}
+
+impl Host for Recorder {
+    fn step(&mut self, call: Call<'_>) -> Result<(), Fault> {
+        let Call { block, step, args, outs, packet, layout } = call;
+        assert!(outs.iter().all(|out| *out == 0), "results are zeros at first");
+        self.asked.push(Asked::Step(block, step, args.to_vec()));
+        if let Some(fault) = self.faults.get(&(block, step)) {
+            return Err(*fault);
+        }
+        match self.what(block, step) {
+            None => outs[0] = u128::from(self.room),
+            Some(What::Op(Op::LoadTag { out, tag })) => {
+                let width = self.residual.values[out.index()].width;
+                outs[0] = self.tags[tag.index()] & max_of(width);
+            }
+            Some(What::Op(Op::Load { field, .. })) => {
+                outs[0] = packet.get(layout, field).ok_or(Fault::Truncated)?;
+            }
+            Some(What::Op(Op::PushVlan { .. })) => assert!(packet.push_vlan(args[0] as u16)),
+            Some(What::Op(Op::PopVlan)) => assert!(packet.pop_vlan()),
+            Some(What::Parse) => *layout = packet.parse(),
+            Some(What::Write(fields)) => {
+                for ((field, _), value) in fields.iter().zip(args) {
+                    assert!(packet.set(layout, *field, *value));
+                }
+            }
+            Some(what) => {
+                for (slot, out) in outs.iter_mut().zip(what.outs()) {
+                    *slot = self.answer(block, step, out);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, number: u32, key: &[u64]) -> Option<(u64, &[u64])> {
+        self.asked.push(Asked::Find(number, key.to_vec()));
+        let (handle, slots) = self.entries.get(&(number, key.to_vec()))?;
+        Some((*handle, slots))
+    }
+
+    fn read(&mut self, number: u32, entry: u64) -> &[u64] {
+        self.asked.push(Asked::Read(number, entry));
+        let mut entries = self.entries.iter();
+        let entry = entries.find(|((table, _), (handle, _))| *table == number && *handle == entry);
+        entry.map_or(&[], |(_, (_, slots))| slots)
+    }
+
+    fn classify(&mut self, number: u32, packet: &RulePacket) -> (bool, u32) {
+        self.asked.push(Asked::Classify(number, *packet));
+        (packet.proto & 1 == 1, u32::MAX - number)
+    }
+
+    fn count_rule(&mut self, number: u32, rule: u32) {
+        self.asked.push(Asked::CountRule(number, rule));
+    }
+
+    fn route(&mut self, number: u32, addr: u128, wide: bool) -> Option<u32> {
+        self.asked.push(Asked::Route(number, addr, wide));
+        (addr & 1 == 1).then_some(u32::MAX - 1)
+    }
+
+    fn member(&mut self, number: u32, index: u64, column: u32) -> Option<u128> {
+        self.asked.push(Asked::Member(number, index, column));
+        (index < 3).then(|| u128::from(index * 10 + u64::from(column)))
+    }
+
+    fn has_room(&mut self, number: u32) -> bool {
+        self.asked.push(Asked::HasRoom(number));
+        self.room
+    }
+
+    fn prefetch(&mut self, number: u32, key: &[u64]) {
+        self.asked.push(Asked::Prefetch(number, key.to_vec()));
+    }
+}

@@ -1,0 +1,9 @@
+//! Machine code against a small interpreter of residual programs.
+
+mod host;
+mod interp;
+mod packets;
+mod pure;
+mod random;
+mod ways;
+mod writes;

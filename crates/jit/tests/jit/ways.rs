@@ -1,0 +1,527 @@
+//! How programs meet their host: lookups, faults, queues, changes of headers, and what does not fit.
+
+use crate::host::{Asked, Recorder};
+use crate::packets;
+use crate::random::{Builder, FAULTS, Random, to};
+use braid_ir::engine::Fault;
+use braid_ir::model::{
+    BinOp, EventArg, EventId, Key, Op, ParamId, QueueId, StateId, TagId, ValueId,
+};
+use braid_ir::residual::{End, HeaderMask, RuleFields, TallyId, What};
+use braid_ir::rules::RulePacket;
+use braid_jit::{Code, Count, Ended, Error, Misfit, Resource, Work, compile};
+use braid_packet::{Field, Header, Packet};
+
+const ANY: HeaderMask = HeaderMask { care: 0, present: 0 };
+
+fn named(name: &str) -> Packet {
+    packets::all().into_iter().find(|one| one.0 == name).unwrap().1
+}
+
+/// All resources have numbers: tables from 100, rules from 200, and so on.
+fn numbered(_: u16, resource: Resource) -> Option<u32> {
+    Some(match resource {
+        Resource::Table(table) => 100 + table.0,
+        Resource::Rules(param) => 200 + param.0,
+        Resource::Routes(param) => 300 + param.0,
+        Resource::List(param) => 400 + param.0,
+        Resource::Queue(queue) => 500 + queue.0,
+    })
+}
+
+fn ready(builder: &Builder) -> (Code, Recorder) {
+    let code = compile(&builder.residual, &mut numbered).unwrap_or_else(|why| panic!("{why}"));
+    (code, Recorder::new(&builder.residual))
+}
+
+fn run(code: &Code, host: &mut Recorder, packet: &mut Packet) -> (Ended, [Count; 3]) {
+    let mut layout = packet.parse();
+    let mut counts = [Count::default(); 3];
+    let work = Work { packet, layout: &mut layout, now: 5, counts: &mut counts };
+    (code.run(host, work).unwrap(), counts)
+}
+
+fn tag(builder: &mut Builder, number: u32, width: u16) -> ValueId {
+    let out = builder.value(width);
+    builder.op(Op::LoadTag { out, tag: TagId(number) });
+    out
+}
+
+fn show(builder: &mut Builder, values: &[ValueId]) {
+    let args = values.iter().map(|value| EventArg::Value(*value)).collect();
+    builder.op(Op::Emit { event: EventId(0), args });
+}
+
+/// What was shown, event by event.
+fn shown(host: &Recorder) -> Vec<Vec<u128>> {
+    let mut all = Vec::new();
+    for asked in &host.asked {
+        let Asked::Step(block, step, args) = asked else { continue };
+        let steps = &host.residual.blocks[*block as usize].steps;
+        if let Some(What::Op(Op::Emit { .. })) = steps.get(*step as usize).map(|step| &step.what) {
+            all.push(args.clone());
+        }
+    }
+    all
+}
+
+/// A key as the contract has it, bit by bit.
+fn packed(parts: &[(u128, u16)]) -> Vec<u64> {
+    let width: usize = parts.iter().map(|(_, width)| usize::from(*width)).sum();
+    let mut words = vec![0u64; width.div_ceil(64)];
+    let mut at = 0;
+    for (value, width) in parts {
+        for bit in 0..*width {
+            words[at / 64] |= ((value >> bit & 1) as u64) << (at % 64);
+            at += 1;
+        }
+    }
+    words
+}
+
+#[test]
+fn keys_are_packed_from_bit_0_up_without_gaps() {
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let mut builder = Builder::new(ANY, 1);
+        let (mut parts, mut key, mut tags) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..random.below(7) {
+            let width = random.one_of(&[1, 3, 8, 16, 32, 48, 63, 64, 65, 128]);
+            let value = random.value(width);
+            // Constants have fewer bits than their types.
+            let part = if random.chance(30) {
+                builder.constant(width, value)
+            } else {
+                tags.push(value);
+                tag(&mut builder, tags.len() as u32 - 1, width)
+            };
+            parts.push((value, width));
+            key.push(part);
+        }
+        let (found, entry) = (builder.value(1), builder.value(64));
+        builder.push(What::Find { found, entry, state: StateId(2), key });
+        let (code, host) = ready(&builder);
+        let mut host = Recorder { tags, ..host };
+        run(&code, &mut host, &mut named("udp"));
+        assert_eq!(host.asked.last(), Some(&Asked::Find(102, packed(&parts))), "{parts:x?}");
+    }
+}
+
+/// A lookup by a tag of 16 bits; if found the slots are shown, with a host call before if asked for.
+fn lookup(call_before_read: bool) -> Builder {
+    let mut builder = Builder::new(ANY, 3);
+    let key = tag(&mut builder, 0, 16);
+    let (found, entry) = (builder.value(1), builder.value(64));
+    builder.push(What::Find { found, entry, state: StateId(0), key: vec![key] });
+    builder.end(End::Branch { cond: found, yes: to(1, &[]), no: to(2, &[]) });
+    builder.block = 1;
+    if call_before_read {
+        show(&mut builder, &[]);
+    }
+    let (a, b, c) = (builder.value(8), builder.value(128), builder.value(64));
+    builder.push(What::Read { outs: vec![a, b, c], state: StateId(0), entry });
+    show(&mut builder, &[a, b, c]);
+    builder
+}
+
+#[test]
+fn slots_of_a_found_entry_are_at_hand_until_the_next_host_call() {
+    for call in [false, true] {
+        let builder = lookup(call);
+        let (code, mut host) = ready(&builder);
+        host.tags = vec![7];
+        host.entries.insert((100, vec![7]), (u64::MAX, vec![3, 5, 6, u64::MAX]));
+        let (ended, _) = run(&code, &mut host, &mut named("udp"));
+        assert_eq!(ended, Ended::End(1));
+        assert_eq!(shown(&host).last().unwrap(), &[3, 6 << 64 | 5, u128::from(u64::MAX)]);
+        let read_again = host.asked.contains(&Asked::Read(100, u64::MAX));
+        assert_eq!(read_again, call);
+    }
+}
+
+#[test]
+fn entry_that_is_not_there_is_not_found() {
+    let (code, mut host) = ready(&lookup(false));
+    host.tags = vec![8];
+    host.entries.insert((100, vec![7]), (0, vec![3, 5, 6, 7]));
+    assert_eq!(run(&code, &mut host, &mut named("udp")).0, Ended::End(2));
+}
+
+#[test]
+fn slots_that_a_host_lacks_are_zeros() {
+    for call in [false, true] {
+        let (code, mut host) = ready(&lookup(call));
+        host.tags = vec![7];
+        host.entries.insert((100, vec![7]), (1, vec![3, 5, 6]));
+        assert_eq!(run(&code, &mut host, &mut named("udp")).0, Ended::End(1));
+        assert_eq!(shown(&host).last().unwrap(), &[0, 0, 0]);
+    }
+}
+
+#[test]
+fn resources_without_number_are_steps() {
+    let builder = lookup(false);
+    let code = compile(&builder.residual, &mut |_, _| None).unwrap();
+    let mut host = Recorder { tags: vec![7], ..Recorder::new(&builder.residual) };
+    let (ended, _) = run(&code, &mut host, &mut named("udp"));
+    assert!(matches!(ended, Ended::End(1 | 2)));
+    assert_eq!(host.asked[1], Asked::Step(0, 1, vec![7]));
+}
+
+#[test]
+fn rules_see_the_values_that_they_are_given() {
+    let mut builder = Builder::new(ANY, 1);
+    let widths = [128, 32, 8, 16, 16, 8, 8, 8];
+    let values: Vec<ValueId> =
+        (0..).zip(widths).map(|(number, width)| tag(&mut builder, number, width)).collect();
+    let fields = |ports: bool, flags: bool, icmp: bool| RuleFields {
+        version: 6,
+        src: values[0],
+        dst: values[1],
+        proto: values[2],
+        ports: ports.then_some((values[3], values[4])),
+        tcp_flags: flags.then_some(values[5]),
+        icmp: icmp.then_some((values[6], values[7])),
+    };
+    for (ports, flags, icmp) in [(true, true, false), (false, false, true), (false, false, false)] {
+        let (pass, rule) = (builder.value(1), builder.value(32));
+        let packet = Some(Box::new(fields(ports, flags, icmp)));
+        builder.push(What::Classify { pass, rule, param: ParamId(4), packet });
+        builder.push(What::CountRule { param: ParamId(4), rule });
+        show(&mut builder, &[pass, rule]);
+    }
+    let (code, mut host) = ready(&builder);
+    host.tags = vec![u128::MAX - 1, 9, 17, 0xffff, 3, 0, 0xff, 5];
+    run(&code, &mut host, &mut named("udp"));
+    let plain = RulePacket {
+        version: 6,
+        src: u128::MAX - 1,
+        dst: 9,
+        proto: 17,
+        ports: None,
+        tcp_flags: None,
+        icmp: None,
+    };
+    let expected = [
+        RulePacket { ports: Some((0xffff, 3)), tcp_flags: Some(0), ..plain },
+        RulePacket { icmp: Some((0xff, 5)), ..plain },
+        plain,
+    ];
+    let asked: Vec<_> =
+        host.asked.iter().filter(|one| matches!(one, Asked::Classify(..))).collect();
+    assert_eq!(
+        asked,
+        expected.map(|packet| Asked::Classify(204, packet)).iter().collect::<Vec<_>>()
+    );
+    assert!(host.asked.contains(&Asked::CountRule(204, u32::MAX - 204)));
+    assert_eq!(shown(&host), vec![vec![1, u128::from(u32::MAX - 204)]; 3]);
+}
+
+#[test]
+fn routes_are_of_the_family_of_the_address() {
+    let mut builder = Builder::new(ANY, 1);
+    for (number, width) in [(0, 32), (1, 128)] {
+        let addr = tag(&mut builder, number, width);
+        let (found, hop) = (builder.value(1), builder.value(32));
+        builder.op(Op::Route { found, hop, param: ParamId(1), addr });
+        show(&mut builder, &[found, hop]);
+    }
+    let (code, mut host) = ready(&builder);
+    host.tags = vec![8, u128::MAX];
+    run(&code, &mut host, &mut named("udp"));
+    assert!(host.asked.contains(&Asked::Route(301, 8, false)));
+    assert!(host.asked.contains(&Asked::Route(301, u128::MAX, true)));
+    assert_eq!(shown(&host), [[0, 0], [1, u128::from(u32::MAX - 1)]]);
+}
+
+#[test]
+fn index_past_the_end_is_a_counted_fault() {
+    let mut builder = Builder::new(ANY, 1);
+    let (index, out) = (tag(&mut builder, 0, 32), builder.value(48));
+    builder.op(Op::ListGet { out, param: ParamId(0), index, column: 2 });
+    show(&mut builder, &[out]);
+    let (code, mut host) = ready(&builder);
+    host.tags = vec![2];
+    assert_eq!(run(&code, &mut host, &mut named("udp")).0, Ended::End(0));
+    assert_eq!(shown(&host), [[22]]);
+    host.tags = vec![3];
+    let mut packet = named("udp");
+    let bytes = u64::from(packet.wire_len);
+    let (ended, counts) = run(&code, &mut host, &mut packet);
+    assert_eq!(ended, Ended::Fault { block: 0, step: 1, fault: Fault::Index });
+    assert_eq!(counts, [Count::default(), Count { packets: 1, bytes }, Count::default()]);
+}
+
+#[test]
+fn faults_of_the_host_end_the_program_where_they_happen() {
+    let faults = [Fault::Index, Fault::Division, Fault::NoEntry, Fault::Resubmit, Fault::Truncated];
+    for fault in faults {
+        let mut builder = Builder::new(ANY, 2);
+        builder.push(What::Tally(TallyId(2)));
+        builder.end(End::Jump(to(1, &[])));
+        builder.block = 1;
+        show(&mut builder, &[]);
+        show(&mut builder, &[]);
+        let (code, mut host) = ready(&builder);
+        host.faults.insert((1, 1), fault);
+        let (ended, counts) = run(&code, &mut host, &mut named("udp"));
+        assert_eq!(ended, Ended::Fault { block: 1, step: 1, fault });
+        assert_eq!(counts.map(|count| count.packets), [0, 1, 1]);
+    }
+}
+
+#[test]
+fn packet_waits_where_the_queue_has_room_and_goes_on_where_not() {
+    for number in [true, false] {
+        let mut builder = Builder::new(ANY, 2);
+        let delay = tag(&mut builder, 0, 64);
+        let (tally, full) = (TallyId(2), to(1, &[]));
+        builder.end(End::Hold { node: 3, queue: QueueId(1), delay, tally, full });
+        let code = compile(&builder.residual, &mut |node, resource| {
+            assert_eq!((node, resource), (3, Resource::Queue(QueueId(1))));
+            number.then_some(9)
+        })
+        .unwrap();
+        let mut host = Recorder { tags: vec![77], ..Recorder::new(&builder.residual) };
+        let (ended, counts) = run(&code, &mut host, &mut named("udp"));
+        assert_eq!(ended, Ended::Hold { block: 0, delay: 77 });
+        assert_eq!(counts.map(|count| count.packets), [0, 0, 1]);
+        let asked = if number { Asked::HasRoom(9) } else { Asked::Step(0, 1, vec![77]) };
+        assert_eq!(host.asked.last(), Some(&asked));
+        host.room = false;
+        let (ended, counts) = run(&code, &mut host, &mut named("udp"));
+        assert_eq!(ended, Ended::End(1));
+        assert_eq!(counts.map(|count| count.packets), [1, 0, 0]);
+    }
+}
+
+#[test]
+fn fields_behind_a_change_of_headers_are_where_they_are_now() {
+    let headers = 1 << Header::Ip4 as u32 | 1 << Header::Eth as u32;
+    let shape = HeaderMask { care: headers | 1 << Header::Vlan as u32, present: headers };
+    let mut builder = Builder::new(shape, 1);
+    let ttl = builder.value(8);
+    builder.op(Op::Load { out: ttl, field: Field::IpTtl });
+    let id = builder.constant(12, 0x123);
+    builder.op(Op::PushVlan { id });
+    builder.push(What::Parse);
+    let (has, tag, source) = (builder.value(1), builder.value(12), builder.value(32));
+    builder.op(Op::Has { out: has, header: Header::Vlan });
+    builder.op(Op::Load { out: tag, field: Field::VlanId });
+    builder.op(Op::Load { out: source, field: Field::IpSrc });
+    let less = builder.constant(8, 63);
+    builder.push(What::Write(vec![(Field::IpTtl, less)]));
+    show(&mut builder, &[ttl, has, tag, source]);
+    builder.push(What::Tally(TallyId(2)));
+    builder.op(Op::PopVlan);
+    builder.push(What::Parse);
+    let (code, mut host) = ready(&builder);
+    let mut packet = named("udp");
+    let before = packet.wire_len;
+    let (ended, counts) = run(&code, &mut host, &mut packet);
+    assert_eq!(ended, Ended::End(0));
+    assert_eq!(shown(&host), [[64, 1, 0x123, 0x0a01_0203]]);
+    // Counted with the tag, and without at the end.
+    assert_eq!((counts[2].bytes, counts[0].bytes), (u64::from(before) + 4, u64::from(before)));
+    let mut expected = named("udp");
+    let layout = expected.parse();
+    assert!(expected.set(&layout, Field::IpTtl, 63));
+    assert_eq!(packet, expected);
+}
+
+/// A host that takes the packet away in a step that must not.
+struct Thief;
+
+impl braid_jit::Host for Thief {
+    fn step(&mut self, call: braid_jit::Call<'_>) -> Result<(), Fault> {
+        *call.packet = Packet::new(call.packet.link, 0, vec![1, 2, 3]);
+        if call.args.is_empty() {
+            *call.layout = call.packet.parse();
+        }
+        Ok(())
+    }
+    fn find(&mut self, _: u32, _: &[u64]) -> Option<(u64, &[u64])> {
+        None
+    }
+    fn read(&mut self, _: u32, _: u64) -> &[u64] {
+        &[]
+    }
+    fn classify(&mut self, _: u32, _: &RulePacket) -> (bool, u32) {
+        (false, 0)
+    }
+    fn count_rule(&mut self, _: u32, _: u32) {}
+    fn route(&mut self, _: u32, _: u128, _: bool) -> Option<u32> {
+        None
+    }
+    fn member(&mut self, _: u32, _: u64, _: u32) -> Option<u128> {
+        None
+    }
+    fn has_room(&mut self, _: u32) -> bool {
+        false
+    }
+}
+
+#[test]
+fn host_that_takes_the_packet_away_ends_the_program() {
+    for args in [0, 1] {
+        let shape = HeaderMask { care: 1 << Header::Ip4 as u32, present: 1 << Header::Ip4 as u32 };
+        let mut builder = Builder::new(shape, 1);
+        let constant = builder.constant(8, 1);
+        show(&mut builder, &[constant][..args]);
+        let out = builder.value(32);
+        builder.op(Op::Load { out, field: Field::IpSrc });
+        let code = compile(&builder.residual, &mut numbered).unwrap();
+        let mut packet = named("udp");
+        let (mut layout, mut counts) = (packet.parse(), [Count::default(); 3]);
+        let work = Work { packet: &mut packet, layout: &mut layout, now: 0, counts: &mut counts };
+        let ended = code.run(&mut Thief, work).unwrap();
+        assert_eq!(ended, Ended::Fault { block: 0, step: 1, fault: Fault::Truncated });
+    }
+}
+
+#[test]
+fn packets_that_do_not_fit_are_left_alone() {
+    let shape = HeaderMask { care: 1 << Header::Ip4 as u32, present: 1 << Header::Ip4 as u32 };
+    let mut builder = Builder::new(shape, 1);
+    let ttl = builder.constant(8, 1);
+    builder.push(What::Write(vec![(Field::IpTtl, ttl)]));
+    let (code, mut host) = ready(&builder);
+    let run = |host: &mut Recorder, name: &str, layout_of: &str, counts: usize| {
+        let mut packet = named(name);
+        let mut layout = named(layout_of).parse();
+        let mut counts = vec![Count::default(); counts];
+        let work = Work { packet: &mut packet, layout: &mut layout, now: 0, counts: &mut counts };
+        (code.run(host, work), packet == named(name))
+    };
+    assert_eq!(run(&mut host, "tcp6", "tcp6", 3), (Err(Misfit::Shape), true));
+    assert_eq!(run(&mut host, "other", "tcp", 3), (Err(Misfit::Layout), true));
+    assert_eq!(run(&mut host, "tcp", "tcp", 2), (Err(Misfit::Counts), true));
+    assert_eq!(run(&mut host, "tcp", "tcp", 3), (Ok(Ended::End(0)), false));
+}
+
+#[test]
+fn prefetch_tells_the_key_of_the_first_lookup() {
+    let present = 1 << Header::Ip4 as u32 | 1 << Header::L4 as u32;
+    let mut builder = Builder::new(HeaderMask { care: present, present }, 2);
+    let (src, port) = (builder.value(32), builder.value(16));
+    builder.op(Op::Load { out: src, field: Field::IpSrc });
+    builder.op(Op::Load { out: port, field: Field::L4Dport });
+    let wide = builder.value(128);
+    builder.op(Op::Resize { out: wide, a: src });
+    show(&mut builder, &[src]);
+    builder.end(End::Jump(to(1, &[])));
+    builder.block = 1;
+    let (found, entry) = (builder.value(1), builder.value(64));
+    builder.push(What::Find { found, entry, state: StateId(1), key: vec![wide, port] });
+    let (code, mut host) = ready(&builder);
+    let mut packet = named("udp");
+    let mut layout = packet.parse();
+    code.prefetch(&mut host, &mut packet, &mut layout, 0);
+    let key = packed(&[(0x0a01_0203, 128), (53, 16)]);
+    assert_eq!(host.asked, [Asked::Prefetch(101, key)]);
+    // Not for packets of another shape.
+    let (mut packet, mut host) = (named("tcp6"), Recorder::new(&builder.residual));
+    let mut layout = packet.parse();
+    code.prefetch(&mut host, &mut packet, &mut layout, 0);
+    assert_eq!(host.asked, []);
+}
+
+#[test]
+fn prefetch_keeps_silent_about_keys_that_hang_on_the_host() {
+    let builder = lookup(false);
+    let (code, mut host) = ready(&builder);
+    let mut packet = named("udp");
+    let mut layout = packet.parse();
+    code.prefetch(&mut host, &mut packet, &mut layout, 0);
+    assert_eq!(host.asked, []);
+}
+
+#[test]
+fn programs_that_are_not_well_formed_are_errors() {
+    let error = |builder: &Builder| compile(&builder.residual, &mut numbered).unwrap_err();
+    let new = || Builder::new(ANY, 2);
+
+    let mut builder = new();
+    let a = builder.value(8);
+    let out = builder.value(8);
+    builder.op(Op::Not { out, a });
+    assert_eq!(error(&builder), Error::Value(a), "no definition");
+
+    let mut builder = new();
+    let a = builder.constant(8, 1);
+    builder.op(Op::Const { out: a, value: 2 });
+    assert_eq!(error(&builder), Error::Value(a), "two definitions");
+
+    let mut builder = new();
+    builder.op(Op::Const { out: ValueId(9), value: 2 });
+    assert_eq!(error(&builder), Error::Value(ValueId(9)), "no type");
+
+    let mut builder = new();
+    builder.constant(8, 256);
+    assert_eq!(error(&builder), Error::Width(ValueId(0)), "a constant too large");
+
+    let mut builder = new();
+    let (a, b, out) = (builder.constant(8, 1), builder.constant(9, 1), builder.value(8));
+    builder.op(Op::Bin { out, op: BinOp::And, a, b });
+    assert_eq!(error(&builder), Error::Width(out), "two widths");
+
+    let mut builder = new();
+    builder.value(129);
+    assert_eq!(error(&builder), Error::Width(ValueId(0)), "129 bits");
+
+    let mut builder = new();
+    builder.end(End::Jump(to(0, &[])));
+    assert_eq!(error(&builder), Error::Jump(to(0, &[]).block), "backwards");
+
+    let mut builder = new();
+    builder.end(End::Jump(to(2, &[])));
+    assert_eq!(error(&builder), Error::Jump(to(2, &[]).block), "nowhere");
+
+    let mut builder = new();
+    builder.param(1, 8);
+    builder.end(End::Jump(to(1, &[])));
+    assert_eq!(error(&builder), Error::Jump(to(1, &[]).block), "too few values");
+
+    let mut builder = new();
+    builder.push(What::Tally(TallyId(3)));
+    assert_eq!(error(&builder), Error::Tally(3));
+
+    let mut builder = new();
+    builder.residual.tallies.truncate(FAULTS.0 as usize);
+    builder.constant(1, 1);
+    assert_eq!(error(&builder), Error::Tally(FAULTS.0));
+
+    let mut builder = new();
+    builder.op(Op::StateDelete { state: StateId(0), key: Key::Explicit(vec![ValueId(0)]) });
+    assert_eq!(error(&builder), Error::Value(ValueId(0)));
+
+    let mut builder = new();
+    let out = builder.value(32);
+    builder.op(Op::LoadEntry { out, field: Field::IpSrc });
+    assert_eq!(error(&builder), Error::Operation { block: 0, step: 0 });
+
+    let mut builder = new();
+    let (a, out) = (tag(&mut builder, 0, 8), builder.value(8));
+    builder.op(Op::Bin { out, op: BinOp::Div, a, b: a });
+    builder.residual.blocks[0].steps[1].fault = None;
+    assert_eq!(error(&builder), Error::Operation { block: 0, step: 1 });
+
+    let mut builder = new();
+    builder.residual.blocks.clear();
+    assert_eq!(error(&builder), Error::Size);
+}
+
+#[test]
+fn value_that_is_not_defined_on_all_ways_is_an_error() {
+    let mut builder = Builder::new(ANY, 3);
+    let cond = tag(&mut builder, 0, 1);
+    builder.end(End::Branch { cond, yes: to(1, &[]), no: to(2, &[]) });
+    builder.block = 1;
+    let here = builder.constant(8, 1);
+    let tagged = tag(&mut builder, 0, 8);
+    builder.end(End::Jump(to(2, &[])));
+    builder.block = 2;
+    show(&mut builder, &[here, tagged]);
+    let error = compile(&builder.residual, &mut numbered).unwrap_err();
+    assert!(matches!(error, Error::Generator(_)), "{error}");
+}
