@@ -4,7 +4,7 @@ use crate::instance::Instance;
 use crate::state::Scratch;
 use braid_ir::chain::Chain;
 use braid_ir::engine::Outputs;
-use braid_ir::model::{Dest, Model, Ty, ValueId, Word};
+use braid_ir::model::{Dest, Model, QueueId, Ty, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_packet::{Layout, Packet};
 use braid_state::Store;
@@ -64,6 +64,11 @@ impl Functions {
             out,
             role,
         }
+    }
+
+    pub(crate) fn queue_has_room(&self, node: u16, queue: QueueId) -> bool {
+        let params = &self.chain.nodes[usize::from(node)].params;
+        self.instances[usize::from(node)].queue_has_room(params, queue)
     }
 
     /// A function at work for a packet of a worker.

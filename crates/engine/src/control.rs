@@ -1,7 +1,7 @@
 //! Changes of configuration.
 
 use crate::Compiled;
-use crate::instance::quotas;
+use crate::instance::{Instance, Rules, quotas, routes};
 use braid_externs::Backend as _;
 use braid_ir::chain::{Change, Control};
 use braid_ir::model::{Model, ParamDecl, ParamId, Setting, Word};
@@ -24,27 +24,35 @@ impl Compiled {
         match &control.change {
             Change::Set(new) => set(&model, decl, param, value, new)?,
             change => {
-                let counts = instance.counters.rules.get_mut(&param.0);
-                return adjust(decl, value, change, counts.unwrap_or(&mut Vec::new()));
+                return adjust(decl, value, change, instance.rules[param.index()].as_mut());
             }
         }
-        match &config.params[param.index()] {
-            ParamValue::Rules(set) => {
-                instance.counters.rules.insert(param.0, vec![0; set.rules.len() + 1]);
-            }
-            value @ ParamValue::Pool(_) => {
-                let quotas = quotas(value, instance.shard_count());
-                for (shard, quota) in instance.shards.iter_mut().zip(quotas) {
-                    if let Some(pool) = &mut shard.pools[param.index()] {
-                        pool.set_members(&quota);
-                    }
-                }
-            }
-            _ => {}
-        }
+        let value = &config.params[param.index()];
+        instance.take_value(param, value);
+        let compiled_in =
+            matches!(value, ParamValue::Scalar(_) | ParamValue::Set(_) | ParamValue::List(_));
         // Capacities and time-outs may have changed.
         functions.store.change(control.node, &config.params);
+        if compiled_in {
+            self.forget_programs();
+        }
         Ok(())
+    }
+}
+
+impl Instance {
+    /// A parameter has a new value.
+    fn take_value(&mut self, param: ParamId, value: &ParamValue) {
+        self.rules[param.index()] = Rules::new(value);
+        self.routes[param.index()] = routes(value);
+        if let ParamValue::Pool(_) = value {
+            let quotas = quotas(value, self.shard_count());
+            for (shard, quota) in self.shards.iter_mut().zip(quotas) {
+                if let Some(pool) = &mut shard.pools[param.index()] {
+                    pool.set_members(&quota);
+                }
+            }
+        }
     }
 }
 
@@ -76,21 +84,27 @@ fn adjust(
     decl: &ParamDecl,
     value: &mut ParamValue,
     change: &Change,
-    counts: &mut Vec<u64>,
+    rules: Option<&mut Rules>,
 ) -> Result<(), String> {
     let name = &decl.name;
     match (change, value) {
         (Change::AddRule(at, rule), ParamValue::Rules(set)) => {
             let at = (*at).min(set.rules.len());
             set.rules.insert(at, rule.clone());
-            counts.insert(at, 0);
+            if let Some(rules) = rules {
+                rules.table.insert(at, rule.clone());
+                rules.counts.insert(at, 0);
+            }
         }
         (Change::RemoveRule(at), ParamValue::Rules(set)) => {
             if *at >= set.rules.len() {
                 return Err(format!("{name} has no rule {at}: it has {}", set.rules.len()));
             }
             set.rules.remove(*at);
-            counts.remove(*at);
+            if let Some(rules) = rules {
+                rules.table.remove(*at);
+                rules.counts.remove(*at);
+            }
         }
         (Change::BackendUp(first, up), ParamValue::Backends(all)) => {
             member(all, name, *first)?.health = if *up { Health::Up } else { Health::Down };

@@ -1,5 +1,6 @@
 //! An instance of a model in a chain: its state, pools, generators, timers, queues.
 
+use braid_classify::{Lpm, RuleTable};
 use braid_externs::pool::{Order, Pool, split};
 use braid_externs::{Cache, Rng};
 use braid_ir::chain::{Chain, Node};
@@ -7,6 +8,7 @@ use braid_ir::engine::{NodeCounters, Traffic};
 use braid_ir::model::{
     Model, ParamDecl, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, StateId, Word,
 };
+use braid_ir::rules::RulePacket;
 use braid_ir::value::ParamValue;
 use braid_state::{Handle, Store, TableRef};
 use std::collections::HashMap;
@@ -25,8 +27,19 @@ pub(crate) struct Instance {
     pub(crate) timers: Vec<Option<u64>>,
     /// Packets in each queue.
     pub(crate) held: Vec<u64>,
+    /// By parameter.
+    pub(crate) rules: Vec<Option<Rules>>,
+    /// By parameter.
+    pub(crate) routes: Vec<Option<Lpm>>,
     /// What was counted other than by residual programs.
     pub(crate) counters: NodeCounters,
+}
+
+/// A rule set.
+pub(crate) struct Rules {
+    pub(crate) table: RuleTable,
+    /// Packets that each rule decided; the last is the default.
+    pub(crate) counts: Vec<u64>,
 }
 
 /// What each shard of an instance has for itself, beside state.
@@ -56,7 +69,12 @@ impl Instance {
             shards: (0..count).map(shard).collect(),
             timers: vec![None; model.timers.len()],
             held: vec![0; model.queues.len()],
-            counters: fresh_counters(node),
+            rules: node.params.iter().map(Rules::new).collect(),
+            routes: node.params.iter().map(routes).collect(),
+            counters: NodeCounters {
+                rows: vec![Traffic::default(); model.rows.len()],
+                ..NodeCounters::default()
+            },
         }
     }
 
@@ -82,6 +100,33 @@ impl Instance {
     /// A timer's period, at least 1 ns.
     pub(crate) fn period(&self, params: &[ParamValue], timer: usize) -> u64 {
         setting64(params, self.model.timers[timer].period).max(1)
+    }
+
+    /// Whether a packet passes a rule set, and the number of the rule that decides; a packet that is
+    /// not IP does not pass, by no rule.
+    pub(crate) fn classify(&self, param: ParamId, packet: Option<&RulePacket>) -> (bool, u32) {
+        match (&self.rules[param.index()], packet) {
+            (Some(rules), Some(packet)) => rules.table.lookup(packet),
+            (Some(rules), None) => (false, (rules.counts.len() - 1) as u32),
+            (None, _) => (false, 0),
+        }
+    }
+
+    /// Counts a rule that decided.
+    pub(crate) fn count_rule(&mut self, param: ParamId, rule: u32) {
+        let rules = self.rules[param.index()].as_mut();
+        if let Some(count) = rules.and_then(|rules| rules.counts.get_mut(rule as usize)) {
+            *count += 1;
+        }
+    }
+
+    /// The next hop for an address of 32 or 128 bits.
+    pub(crate) fn route(&self, param: ParamId, width: u16, addr: Word) -> Option<u32> {
+        let routes = self.routes[param.index()].as_ref()?;
+        match width {
+            32 => routes.lookup4(u32::try_from(addr).ok()?),
+            _ => routes.lookup6(addr),
+        }
     }
 
     /// Counts a packet at a row.
@@ -146,14 +191,18 @@ fn pools(node: &Node, shards: u16, shard: u16) -> Vec<Option<Pool>> {
     params.map(pool).collect()
 }
 
-fn fresh_counters(node: &Node) -> NodeCounters {
-    let rules = (0..).zip(&node.params).filter_map(|(index, value)| match value {
-        ParamValue::Rules(rules) => Some((index, vec![0; rules.rules.len() + 1])),
+/// The structure in which a parameter's routes are looked up.
+pub(crate) fn routes(value: &ParamValue) -> Option<Lpm> {
+    match value {
+        ParamValue::Routes(table) => Some(Lpm::new(table)),
         _ => None,
-    });
-    NodeCounters {
-        rows: vec![Traffic::default(); node.model.rows.len()],
-        rules: rules.collect(),
-        ..NodeCounters::default()
+    }
+}
+
+impl Rules {
+    /// A parameter's rules, none of which has decided yet.
+    pub(crate) fn new(value: &ParamValue) -> Option<Self> {
+        let ParamValue::Rules(set) = value else { return None };
+        Some(Self { table: RuleTable::new(set), counts: vec![0; set.rules.len() + 1] })
     }
 }

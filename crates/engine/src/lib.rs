@@ -10,11 +10,15 @@ mod act;
 mod arith;
 mod control;
 mod due;
+mod exec;
 mod group;
 mod instance;
 mod ops;
 mod plain;
+mod program;
+mod programs;
 mod report;
+mod run;
 mod state;
 mod walk;
 
@@ -22,7 +26,7 @@ use act::Functions;
 use braid_ir::chain::{Chain, Control, Node};
 use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
 use braid_ir::graph::Graph;
-use braid_ir::model::Setting;
+use braid_ir::model::{Setting, Word};
 use braid_ir::residual::Extent;
 use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
@@ -30,6 +34,7 @@ use braid_packet::Packet;
 use braid_state::Store;
 use due::Waiting;
 use instance::Instance;
+use programs::Programs;
 use report::Tally;
 use state::Scratch;
 pub use walk::Reached;
@@ -51,6 +56,9 @@ pub struct Compiled {
     /// The number of the next held packet.
     ids: u64,
     tally: Tally,
+    programs: Programs,
+    /// Values of the running program.
+    words: Vec<Word>,
 }
 
 impl Compiled {
@@ -59,7 +67,7 @@ impl Compiled {
     /// # Errors
     /// When a model does not verify, a parameter's value is not of its type, a timer's period is
     /// 0, or links or priorities make no sense. (Chains from the language have none of these.)
-    pub fn new(chain: Chain, _extent: Extent, _options: Options) -> Result<Self, String> {
+    pub fn new(chain: Chain, extent: Extent, _options: Options) -> Result<Self, String> {
         for node in &chain.nodes {
             check(node).map_err(|why| format!("{}: {why}", node.name))?;
         }
@@ -69,6 +77,7 @@ impl Compiled {
         let count = u16::try_from(chain.nodes.len()).unwrap_or(u16::MAX);
         let instances = (0..count).map(|place| Instance::new(&chain, place, &store)).collect();
         let tally = Tally::new(&chain);
+        let programs = Programs::new(&chain, &graph, extent);
         let scratch = Scratch::default();
         let functions = Functions { chain, instances, store, scratch, now: 0 };
         Ok(Self {
@@ -80,6 +89,8 @@ impl Compiled {
             waiting: Waiting::default(),
             ids: 0,
             tally,
+            programs,
+            words: Vec::new(),
         })
     }
 

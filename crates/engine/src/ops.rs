@@ -118,7 +118,7 @@ impl Act<'_> {
             }
             (Op::Route { found, hop, param, addr }, _) => {
                 let width = values.width(*addr);
-                let next = self.route(*param, width, values.get(*addr));
+                let next = self.instance.route(*param, width, values.get(*addr));
                 values.set(*found, Word::from(next.is_some()));
                 values.set(*hop, Word::from(next.unwrap_or(0)));
             }
@@ -191,14 +191,6 @@ impl Act<'_> {
         match work.packet.tags.get_mut(name) {
             Some(old) => *old = value,
             None => drop(work.packet.tags.insert(name.into(), value)),
-        }
-    }
-
-    fn route(&self, param: ParamId, width: u16, addr: Word) -> Option<u32> {
-        let ParamValue::Routes(table) = &self.params[param.index()] else { return None };
-        match width {
-            32 => table.lookup4(u32::try_from(addr).ok()?),
-            _ => table.lookup6(addr),
         }
     }
 

@@ -7,7 +7,6 @@ use braid_ir::model::{
     Word,
 };
 use braid_ir::rules::RulePacket;
-use braid_ir::value::ParamValue;
 use braid_packet::{Field, FlowKey, Header, Layout, Packet};
 use std::sync::Arc;
 
@@ -66,12 +65,21 @@ struct Run<'a, 'b> {
 
 /// Runs a function's packet program.
 pub(crate) fn on_packet(act: &mut Act<'_>, packet: &mut Packet) -> Outcome {
+    on_resubmitted(act, packet, 0, Vec::new())
+}
+
+/// The same, for a packet that was resubmitted so often already, with what the function has sent.
+pub(crate) fn on_resubmitted(
+    act: &mut Act<'_>,
+    packet: &mut Packet,
+    mut submitted: u32,
+    emissions: Vec<Emission>,
+) -> Outcome {
     let model = act.model;
     let (entry, layout) = (packet.clone(), packet.parse());
-    let work = Work { packet, layout, emissions: Vec::new() };
+    let work = Work { packet, layout, emissions };
     let subject = Subject::Packet { work, entry, entry_layout: layout, writes: Vec::new() };
     let mut run = Run { act, subject };
-    let mut submitted = 0;
     let verdict = loop {
         run.act.start();
         match run.program(&model.packet) {
@@ -287,22 +295,17 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Whether the packet passes a rule set, and the number of the rule; counts the rule.
+    /// Whether the packet passes a rule set, and the number of the rule, which is counted.
     fn rules(&mut self, param: ParamId) -> (bool, u32) {
-        let ParamValue::Rules(set) = &self.act.params[param.index()] else { return (false, 0) };
         let packet = match &self.subject {
             Subject::Packet { work, .. } => rule_packet(work.packet, &work.layout),
             Subject::Nothing | Subject::Ended(..) => None,
         };
-        let Some(packet) = packet else {
-            return (false, u32::try_from(set.rules.len()).unwrap_or(u32::MAX));
-        };
-        let (pass, number) = set.decide(&packet);
-        let counts = self.act.instance.counters.rules.get_mut(&param.0);
-        if let Some(count) = counts.and_then(|counts| counts.get_mut(number as usize)) {
-            *count += 1;
+        let answer = self.act.instance.classify(param, packet.as_ref());
+        if packet.is_some() {
+            self.act.instance.count_rule(param, answer.1);
         }
-        (pass, number)
+        answer
     }
 
     /// The words of a key.

@@ -1,12 +1,14 @@
 //! What an engine says about itself: counters.
 
 use crate::Compiled;
+use crate::instance::Instance;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, NodeCounters};
 use braid_ir::model::RowId;
 use std::collections::BTreeMap;
 
 /// What is counted for the chain as a whole.
+#[derive(Clone)]
 pub(crate) struct Tally {
     pub(crate) packets_in: u64,
     pub(crate) created: u64,
@@ -31,9 +33,9 @@ impl Tally {
         }
     }
 
-    /// A packet leaves by an interface.
-    pub(crate) fn leave(&mut self, interface: u16) {
-        self.out[usize::from(interface)] += 1;
+    /// Packets leave by an interface.
+    pub(crate) fn leave(&mut self, interface: u16, count: u64) {
+        self.out[usize::from(interface)] += count;
     }
 
     /// A packet is lost for a reason.
@@ -41,31 +43,60 @@ impl Tally {
         *self.lost.entry(reason).or_default() += 1;
     }
 
-    /// A packet is dropped at a row of a function.
-    pub(crate) fn count_drop(&mut self, node: u16, row: RowId, reason: &str) {
-        *self.drops.entry((node, row.0, reason.to_owned())).or_default() += 1;
+    /// Packets are dropped at a row of a function.
+    pub(crate) fn count_drop(&mut self, node: u16, row: RowId, reason: &str, count: u64) {
+        *self.drops.entry((node, row.0, reason.to_owned())).or_default() += count;
     }
 }
 
 impl Compiled {
     pub(crate) fn report_counters(&self) -> Counters {
-        let instances = &self.functions.instances;
-        let nodes = (0..).zip(instances).map(|(node, instance)| {
-            let tables = self.functions.store.counters(node);
-            NodeCounters { tables, ..instance.counters.clone() }
-        });
+        let (nodes, tally) = self.totals();
         let some = |(number, count): (u16, &u64)| (*count > 0).then_some((number, *count));
-        let lost = self.tally.lost.iter();
+        let lost = tally.lost.iter();
+        let held = self.functions.instances.iter().flat_map(|instance| &instance.held);
+        let nodes = (0..).zip(nodes).zip(&self.functions.instances);
+        let nodes = nodes.map(|((node, counters), instance)| NodeCounters {
+            tables: self.functions.store.counters(node),
+            rules: rules(instance),
+            ..counters
+        });
         Counters {
-            packets_in: self.tally.packets_in,
-            created: self.tally.created,
-            copied: self.tally.copied,
-            out: (0..).zip(&self.tally.out).filter_map(some).collect(),
-            consumed: self.tally.consumed,
-            held: instances.iter().flat_map(|instance| &instance.held).sum(),
+            packets_in: tally.packets_in,
+            created: tally.created,
+            copied: tally.copied,
+            out: (0..).zip(&tally.out).filter_map(some).collect(),
+            consumed: tally.consumed,
+            held: held.sum(),
             lost: lost.map(|(reason, count)| ((*reason).to_owned(), *count)).collect(),
-            drops: self.tally.drops.clone(),
+            drops: tally.drops,
             nodes: nodes.collect(),
         }
     }
+
+    /// What was counted in all, with what programs count for several functions at once.
+    fn totals(&self) -> (Vec<NodeCounters>, Tally) {
+        let instances = self.functions.instances.iter();
+        let mut nodes: Vec<_> = instances.map(|instance| instance.counters.clone()).collect();
+        let mut tally = self.tally.clone();
+        for program in &self.programs.all {
+            program.add_to(&self.functions, &mut nodes, &mut tally);
+        }
+        (nodes, tally)
+    }
+
+    /// Values have changed that programs take for granted: they are made anew.
+    pub(crate) fn forget_programs(&mut self) {
+        let (nodes, tally) = self.totals();
+        for (instance, counters) in self.functions.instances.iter_mut().zip(nodes) {
+            instance.counters = counters;
+        }
+        self.tally = tally;
+        self.programs.clear();
+    }
+}
+
+fn rules(instance: &Instance) -> BTreeMap<u32, Vec<u64>> {
+    let rules = (0..).zip(&instance.rules);
+    rules.filter_map(|(param, rules)| Some((param, rules.as_ref()?.counts.clone()))).collect()
 }

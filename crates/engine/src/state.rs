@@ -1,10 +1,10 @@
 //! State as programs see it: entries found, assigned, created; what runs when entries end.
 
-use crate::act::{Act, Role};
+use crate::act::{Act, Role, Values};
 use crate::instance::setting;
 use crate::plain;
 use braid_ir::engine::Fault;
-use braid_ir::model::{StateId, Word};
+use braid_ir::model::{StateId, ValueId, Word};
 use braid_state::{Created, Ended, Handle, New, TableRef};
 
 /// Room for keys and slots while they are packed, and for entries that end.
@@ -12,6 +12,10 @@ use braid_state::{Created, Ended, Handle, New, TableRef};
 pub(crate) struct Scratch {
     key: Vec<u64>,
     slots: Vec<u64>,
+    /// Parts of a key, arguments of a jump.
+    pub(crate) parts: Vec<Word>,
+    /// Values of slots.
+    pub(crate) values: Vec<Word>,
     pub(crate) ended: Ended,
 }
 
@@ -50,6 +54,21 @@ impl Act<'_> {
             self.instance.touched[state.index()] = entry;
         }
         entry
+    }
+
+    /// Does something with the key that has these parts.
+    pub(crate) fn with_key<T>(
+        &mut self,
+        values: &Values<'_>,
+        parts: &[ValueId],
+        act: impl FnOnce(&mut Self, &[Word]) -> T,
+    ) -> T {
+        let mut key = std::mem::take(&mut self.scratch.parts);
+        key.clear();
+        key.extend(parts.iter().map(|part| values.get(*part)));
+        let done = act(self, &key);
+        self.scratch.parts = key;
+        done
     }
 
     /// The entry with this key, which is then found.

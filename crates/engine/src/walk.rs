@@ -7,11 +7,11 @@ use crate::due::Held;
 use crate::instance::count;
 use crate::plain::{self, Outcome, Verdict};
 use braid_ir::chain::{Malformed, Sink};
-use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs, malformed_loss, worker};
+use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs, worker};
 use braid_ir::graph::port;
 use braid_ir::model::{Dest, RIGHT};
 use braid_ir::residual::Point;
-use braid_packet::Packet;
+use braid_packet::{Layout, Packet};
 
 /// Where a packet is when its walk is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,22 +52,24 @@ impl Compiled {
         out: &mut dyn Outputs,
     ) -> Reached {
         let worker = worker(packet, self.workers);
-        let mut walk = Walk { hops: 0, worker, out };
+        let layout = packet.parse();
         if self.functions.chain.malformed == Malformed::Drop
-            && let Some(reason) = malformed_loss(packet, Malformed::Drop)
+            && let Some(reason) = layout.malformed()
         {
             self.tally.lose(reason);
             return Reached::Gone;
         }
-        let entry = self.graph.entry(ingress);
-        self.travel(At::Sink(entry), packet, &mut walk)
+        let mut walk = Walk { hops: 0, worker, out };
+        let entry = At::Sink(self.graph.entry(ingress));
+        self.travel(entry, packet, Some(layout), &mut walk)
     }
 
-    /// A packet goes on until it leaves or is gone.
+    /// A packet goes on until it leaves or is gone. `layout` is its layout, if that is known.
     pub(crate) fn travel(
         &mut self,
         mut at: At,
         packet: &mut Packet,
+        mut layout: Option<Layout>,
         walk: &mut Walk<'_>,
     ) -> Reached {
         loop {
@@ -78,21 +80,36 @@ impl Compiled {
                     GONE
                 }
                 At::Sink(Some(Sink::Interface(interface))) => {
-                    self.tally.leave(interface);
+                    self.tally.leave(interface, 1);
                     At::End(Reached::Interface(interface))
                 }
                 At::Sink(Some(Sink::Port(node, port))) => {
                     At::Point(Point { node, backward: port == RIGHT, held: false })
                 }
-                At::Point(point) => self.visit(point, packet, walk),
+                At::Point(point) => {
+                    let layout = layout.take().unwrap_or_else(|| packet.parse());
+                    self.visit(point, packet, layout, walk)
+                }
             }
         }
     }
 
     /// A packet enters a function, or several side by side.
-    fn visit(&mut self, point: Point, packet: &mut Packet, walk: &mut Walk<'_>) -> At {
+    fn visit(
+        &mut self,
+        point: Point,
+        packet: &mut Packet,
+        layout: Layout,
+        walk: &mut Walk<'_>,
+    ) -> At {
         packet.backward = point.backward;
         packet.held = point.held;
+        let chain = &self.functions.chain;
+        if let Some(number) = self.programs.find(point, layout.presence(), chain, &self.graph)
+            && fits(walk.hops, self.programs.all[number].residual.visits as usize)
+        {
+            return self.run_program(number, packet, layout, walk);
+        }
         match self.graph.group(point.node) {
             [node] => {
                 let node = *node;
@@ -166,7 +183,7 @@ impl Compiled {
         walk: &mut Walk<'_>,
     ) {
         let sink = self.graph.next(node, port(dest, backward));
-        if let Reached::Interface(interface) = self.travel(At::Sink(sink), packet, walk) {
+        if let Reached::Interface(interface) = self.travel(At::Sink(sink), packet, None, walk) {
             walk.out.packet(interface, std::mem::replace(packet, nothing()));
         }
     }
@@ -201,11 +218,11 @@ impl Compiled {
             Verdict::Drop(row, reason) => {
                 let reason =
                     &self.functions.instances[usize::from(node)].model.reasons[reason.index()];
-                self.tally.count_drop(node, row, reason);
+                self.tally.count_drop(node, row, reason, 1);
             }
             Verdict::Fault(fault) => {
                 let row = self.functions.instances[usize::from(node)].fault_row();
-                self.tally.count_drop(node, row, fault.reason());
+                self.tally.count_drop(node, row, fault.reason(), 1);
             }
             Verdict::Consume => self.tally.consumed += 1,
             Verdict::Hold { queue, until_ns } => {

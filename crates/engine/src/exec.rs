@@ -1,0 +1,176 @@
+//! Runs residual programs step by step.
+
+use crate::act::{Functions, Values, Work};
+use braid_ir::engine::{Fault, Outputs};
+use braid_ir::model::{Key, Op, Target, ValueId, Word};
+use braid_ir::residual::{End, Residual, RuleFields, Step, TallyId, What};
+use braid_ir::rules::RulePacket;
+use braid_jit::{Count, Ended};
+use braid_state::Handle;
+
+/// What a run of a program needs, beside the program.
+pub(crate) struct Exec<'a, 'b> {
+    pub(crate) functions: &'a mut Functions,
+    /// The worker to which the packet belongs.
+    pub(crate) worker: u16,
+    pub(crate) out: &'a mut dyn Outputs,
+    pub(crate) work: Work<'b>,
+    pub(crate) counts: &'a mut [Count],
+}
+
+impl Exec<'_, '_> {
+    /// Runs a program from its first block to an end, which it does not do.
+    pub(crate) fn run(&mut self, program: &Residual, words: &mut Vec<Word>) -> Ended {
+        if words.len() < program.values.len() {
+            words.resize(program.values.len(), 0);
+        }
+        let mut values = Values { words, types: &program.values };
+        let mut at = 0;
+        loop {
+            let block = &program.blocks[at];
+            for (number, step) in block.steps.iter().enumerate() {
+                if let Err(fault) = self.step(&mut values, step) {
+                    if let Some(tally) = step.fault {
+                        self.count(tally);
+                    }
+                    return Ended::Fault { block: at as u32, step: number as u32, fault };
+                }
+            }
+            let next = match &block.end {
+                End::Jump(target) => target,
+                End::Branch { cond, yes, no } => {
+                    if values.truth(*cond) {
+                        yes
+                    } else {
+                        no
+                    }
+                }
+                End::Exit(exit) => {
+                    self.count(exit.tally);
+                    return Ended::End(at as u32);
+                }
+                End::Hold { node, queue, delay, tally, full } => {
+                    if self.functions.queue_has_room(*node, *queue) {
+                        self.count(*tally);
+                        let delay = u64::try_from(values.get(*delay)).unwrap_or(u64::MAX);
+                        return Ended::Hold { block: at as u32, delay };
+                    }
+                    full
+                }
+            };
+            self.pass(program, &mut values, next);
+            at = next.block.index();
+        }
+    }
+
+    /// Gives a block its parameters.
+    fn pass(&mut self, program: &Residual, values: &mut Values<'_>, target: &Target) {
+        let params = &program.blocks[target.block.index()].params;
+        if let ([param], [arg]) = (&**params, &*target.args) {
+            return values.set(*param, values.get(*arg));
+        }
+        // All are read before any is written.
+        let parts = &mut self.functions.scratch.parts;
+        parts.clear();
+        parts.extend(target.args.iter().map(|arg| values.get(*arg)));
+        values.set_all(params, parts);
+    }
+
+    fn count(&mut self, tally: TallyId) {
+        let count = &mut self.counts[tally.0 as usize];
+        count.packets += 1;
+        count.bytes += u64::from(self.work.packet.wire_len);
+    }
+
+    /// Does one step.
+    pub(crate) fn step(&mut self, values: &mut Values<'_>, step: &Step) -> Result<(), Fault> {
+        let node = step.site.node;
+        match &step.what {
+            What::Op(op) => return self.op(node, values, op),
+            What::Tally(tally) => self.count(*tally),
+            What::Parse => self.work.parse(),
+            What::Write(fields) => {
+                for (field, value) in fields {
+                    let value = values.get(*value);
+                    if !self.work.packet.set(&self.work.layout, *field, value) {
+                        return Err(Fault::Truncated);
+                    }
+                }
+            }
+            What::Enter => self.functions.act_on(node, self.worker, self.out).start(),
+            What::Classify { pass, rule, param, packet } => {
+                let instance = &self.functions.instances[usize::from(node)];
+                let packet = packet.as_ref().map(|fields| rule_packet(values, fields));
+                let (passes, number) = instance.classify(*param, packet.as_ref());
+                values.set(*pass, Word::from(passes));
+                values.set(*rule, Word::from(number));
+            }
+            What::CountRule { param, rule } => {
+                let number = values.get(*rule);
+                self.functions.instances[usize::from(node)].count_rule(*param, number as u32);
+            }
+            What::Find { found, entry, state, key } => {
+                let mut act = self.functions.act_on(node, self.worker, self.out);
+                let handle = act.with_key(values, key, |act, key| act.find(*state, key));
+                values.set(*found, Word::from(handle.is_some()));
+                values.set(*entry, handle.map_or(0, Handle::to_bits).into());
+            }
+            What::Read { outs, state, entry } => {
+                let entry = Handle::from_bits(values.get(*entry) as u64);
+                let act = self.functions.act_on(node, self.worker, self.out);
+                act.read(*state, entry, &mut |slot, value| values.set(outs[slot], value));
+            }
+        }
+        Ok(())
+    }
+
+    fn op(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Result<(), Fault> {
+        let mut act = self.functions.act_on(node, self.worker, self.out);
+        match op {
+            Op::StateSet { ok, state, key, values: slots } => {
+                let done = act.with_key(values, parts(key), |act, key| {
+                    let mut words = std::mem::take(&mut act.scratch.values);
+                    words.clear();
+                    words.extend(slots.iter().map(|slot| values.get(*slot)));
+                    let done = act.assign(*state, key, &words);
+                    act.scratch.values = words;
+                    done
+                });
+                values.set(*ok, Word::from(done));
+            }
+            Op::StatePut { ok, state, key, slot, value } => {
+                let value = values.get(*value);
+                let done = act
+                    .with_key(values, parts(key), |act, key| act.put(*state, key, *slot, value))?;
+                values.set(*ok, Word::from(done));
+            }
+            Op::StateDelete { state, key } => {
+                act.with_key(values, parts(key), |act, key| act.delete(*state, key));
+            }
+            op => act.common(Some(&mut self.work), values, op)?,
+        }
+        Ok(())
+    }
+}
+
+/// The parts of a key: programs have no others than explicit ones.
+fn parts(key: &Key) -> &[ValueId] {
+    match key {
+        Key::Explicit(parts) => parts,
+        Key::Entry | Key::Quoted | Key::Reversed(_) => &[],
+    }
+}
+
+fn rule_packet(values: &Values<'_>, fields: &RuleFields) -> RulePacket {
+    let port = |id| values.get(id) as u16;
+    let byte = |id| values.get(id) as u8;
+    RulePacket {
+        version: fields.version,
+        src: values.get(fields.src),
+        dst: values.get(fields.dst),
+        proto: byte(fields.proto),
+        ports: fields.ports.map(|(sport, dport)| (port(sport), port(dport))),
+        tcp_flags: fields.tcp_flags.map(byte),
+        icmp: fields.icmp.map(|(kind, code)| (byte(kind), byte(code))),
+    }
+}

@@ -1,0 +1,178 @@
+//! A residual program with what an engine keeps for it: counts, and facts about its ends.
+
+use braid_ir::model::RowId;
+use braid_ir::residual::{Counter, End, Fate, Residual, TallyId, What};
+use braid_jit::Count;
+
+/// A residual program and its counts.
+pub(crate) struct Program {
+    pub(crate) residual: Residual,
+    /// By tally.
+    pub(crate) counts: Vec<Count>,
+    /// How often each block's end was reached.
+    pub(crate) ends: Vec<u64>,
+    /// Functions that a packet enters which is counted at a tally.
+    visits: Vec<u32>,
+    /// Least and most functions that packets have entered when they come to a block.
+    entered: Vec<(u32, u32)>,
+    /// Whether those are the same for all blocks.
+    even: bool,
+    /// Functions that packets have entered when they end in a block, if that is known.
+    ends_after: Vec<Option<u32>>,
+    /// The functions by whose ends a packet turns up going backward.
+    backward: Vec<bool>,
+}
+
+impl Program {
+    pub(crate) fn new(residual: Residual) -> Self {
+        let entered = |counter: Counter| matches!(counter, Counter::Forward | Counter::Backward);
+        let visits = residual.tallies.iter().map(|tally| {
+            let count = tally.iter().filter(|one| entered(one.counter)).count();
+            u32::try_from(count).unwrap_or(u32::MAX)
+        });
+        let visits: Vec<u32> = visits.collect();
+        let entered = entered_at(&residual, &visits);
+        let backward = residual.blocks.iter().map(|block| match &block.end {
+            End::Hold { node, tally, .. } => goes_backward(&residual, *node, *tally),
+            End::Exit(exit) => match exit.fate {
+                Fate::Output { node, .. }
+                | Fate::Drop { node, .. }
+                | Fate::Fault { node, .. }
+                | Fate::Consume { node }
+                | Fate::Resubmit { node } => goes_backward(&residual, node, exit.tally),
+                Fate::Leave { .. } | Fate::Go(_) => false,
+            },
+            End::Jump(_) | End::Branch { .. } => false,
+        });
+        let mut program = Self {
+            counts: vec![Count::default(); residual.tallies.len()],
+            ends: vec![0; residual.blocks.len()],
+            visits,
+            even: entered.iter().all(|(least, most)| least == most),
+            entered,
+            ends_after: Vec::new(),
+            backward: backward.collect(),
+            residual,
+        };
+        let blocks = 0..program.residual.blocks.len();
+        program.ends_after = blocks.map(|block| program.entered_by(block, None)).collect();
+        program
+    }
+
+    /// Whether the packet goes backward through the function that the end of a block is about.
+    pub(crate) fn ends_backward(&self, block: usize) -> bool {
+        self.backward[block]
+    }
+
+    /// The same for a fault of a function's step.
+    pub(crate) fn faults_backward(&self, node: u16, tally: Option<TallyId>) -> bool {
+        match tally {
+            Some(tally) => goes_backward(&self.residual, node, tally),
+            None => self.residual.point.backward,
+        }
+    }
+
+    /// Functions that a packet has entered when it ends in a block, or by a fault of a step of it;
+    /// `None` when that is not the same for all.
+    fn entered_by(&self, block: usize, step: Option<usize>) -> Option<u32> {
+        let (least, most) = self.entered[block];
+        let steps = &self.residual.blocks[block].steps;
+        let on_way = steps[..step.unwrap_or(steps.len())].iter().map(|step| match step.what {
+            What::Tally(tally) => self.visits[tally.0 as usize],
+            _ => 0,
+        });
+        let last = match (step, &self.residual.blocks[block].end) {
+            (Some(step), _) => steps[step].fault,
+            (None, End::Exit(exit)) => Some(exit.tally),
+            (None, End::Hold { tally, .. }) => Some(*tally),
+            (None, End::Jump(_) | End::Branch { .. }) => None,
+        };
+        let last = last.map_or(0, |tally| self.visits[tally.0 as usize]);
+        (least == most).then(|| least + on_way.sum::<u32>() + last)
+    }
+
+    /// Functions that a packet has entered, when its run ended like this and `before` was
+    /// [`Program::mark`] before it.
+    pub(crate) fn hops(&self, block: usize, step: Option<usize>, before: u64) -> u32 {
+        let entered = self
+            .entered_by(block, step)
+            .unwrap_or_else(|| u32::try_from(self.mark().wrapping_sub(before)).unwrap_or(u32::MAX));
+        // Coming from a queue counts as a visit, but not as entering.
+        entered + u32::from(self.residual.point.held)
+    }
+
+    /// What [`Program::hops`] needs to know from before a run.
+    pub(crate) fn mark(&self) -> u64 {
+        if self.even {
+            return 0;
+        }
+        let counts = self.counts.iter().zip(&self.visits);
+        counts.fold(0, |sum, (count, visits)| {
+            sum.wrapping_add(count.packets.wrapping_mul(u64::from(*visits)))
+        })
+    }
+
+    /// Counters of functions, as (function, counter, packets, bytes).
+    pub(crate) fn counters(&self) -> impl Iterator<Item = (u16, Counter, u64, u64)> + '_ {
+        let tallies = self.residual.tallies.iter().zip(&self.counts);
+        tallies.filter(|(_, count)| count.packets > 0).flat_map(|(tally, count)| {
+            tally.iter().map(|one| {
+                let more = i64::from(one.length).wrapping_mul(count.packets.cast_signed());
+                let bytes = count.bytes.wrapping_add_signed(more);
+                (one.node, one.counter, count.packets, bytes)
+            })
+        })
+    }
+
+    /// Ends that packets have reached, with how many.
+    pub(crate) fn reached(&self) -> impl Iterator<Item = (&Fate, u64)> {
+        let blocks = self.residual.blocks.iter().zip(&self.ends);
+        blocks.filter(|(_, count)| **count > 0).filter_map(|(block, count)| match &block.end {
+            End::Exit(exit) => Some((&exit.fate, *count)),
+            _ => None,
+        })
+    }
+}
+
+/// Least and most functions that packets have entered when they come to each block. Blocks to which
+/// no way leads have (0, 0).
+fn entered_at(residual: &Residual, visits: &[u32]) -> Vec<(u32, u32)> {
+    let mut at: Vec<Option<(u32, u32)>> = vec![None; residual.blocks.len()];
+    if let Some(entry) = at.first_mut() {
+        *entry = Some((0, 0));
+    }
+    for (number, block) in residual.blocks.iter().enumerate() {
+        let Some((least, most)) = at[number] else { continue };
+        let more: u32 = block
+            .steps
+            .iter()
+            .map(|step| match step.what {
+                What::Tally(tally) => visits[tally.0 as usize],
+                _ => 0,
+            })
+            .sum();
+        let (least, most) = (least + more, most + more);
+        block.end.visit_targets(&mut |target| {
+            let next = &mut at[target.block.index()];
+            let (low, high) = next.unwrap_or((least, most));
+            *next = Some((low.min(least), high.max(most)));
+        });
+    }
+    at.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+/// Whether packets that are counted at a tally go backward through a function. On its ways a program
+/// meets a function at most once; when a way's own tally does not say how, another's does.
+fn goes_backward(residual: &Residual, node: u16, tally: TallyId) -> bool {
+    let says = |tally: &[braid_ir::residual::Tallied]| {
+        tally.iter().filter(|one| one.node == node).find_map(|one| match one.counter {
+            Counter::Forward => Some(false),
+            Counter::Backward => Some(true),
+            Counter::Row(RowId(_)) => None,
+        })
+    };
+    let own = residual.tallies.get(tally.0 as usize).and_then(|own| says(own));
+    let here = (node == residual.point.node).then_some(residual.point.backward);
+    let any = || residual.tallies.iter().find_map(|tally| says(tally));
+    own.or(here).or_else(any).unwrap_or(false)
+}

@@ -1,0 +1,121 @@
+//! Residual programs by point and header shape, made when the first packet of a shape turns up.
+
+use crate::act::Functions;
+use crate::program::Program;
+use crate::report::Tally;
+use braid_compiler::synth;
+use braid_ir::chain::Chain;
+use braid_ir::engine::NodeCounters;
+use braid_ir::graph::Graph;
+use braid_ir::residual::{Counter, Extent, Fate, HeaderMask, Point};
+
+/// Most programs at a time. Packets of further shapes run by the plain executor: what is kept does
+/// not grow with what is sent.
+const MOST: usize = 4096;
+
+/// All programs.
+pub(crate) struct Programs {
+    extent: Extent,
+    pub(crate) all: Vec<Program>,
+    /// By [`place`].
+    points: Vec<Known>,
+}
+
+/// The programs of a point.
+#[derive(Default)]
+struct Known {
+    /// Its function is under `Priority` with others: no program runs it.
+    grouped: bool,
+    /// The one that ran last.
+    last: Option<(HeaderMask, usize)>,
+    shapes: Vec<(HeaderMask, usize)>,
+}
+
+/// Where a point's programs are.
+fn place(point: Point) -> usize {
+    usize::from(point.node) * 4 + usize::from(point.backward) * 2 + usize::from(point.held)
+}
+
+impl Programs {
+    pub(crate) fn new(chain: &Chain, graph: &Graph, extent: Extent) -> Self {
+        let nodes = (0..).zip(&chain.nodes);
+        let points = nodes.flat_map(|(node, _)| {
+            let grouped = graph.group(node).len() > 1;
+            (0..4).map(move |_| Known { grouped, ..Known::default() })
+        });
+        Self { extent, all: Vec::new(), points: points.collect() }
+    }
+
+    /// The program for packets with these headers at a point, made if need be.
+    pub(crate) fn find(
+        &mut self,
+        point: Point,
+        presence: u32,
+        chain: &Chain,
+        graph: &Graph,
+    ) -> Option<usize> {
+        let known = &mut self.points[place(point)];
+        if let Some((_, program)) = known.last.filter(|(shape, _)| shape.fits(presence)) {
+            return Some(program);
+        }
+        let found = known.shapes.iter().find(|(shape, _)| shape.fits(presence)).copied();
+        known.last = match found {
+            Some(found) => Some(found),
+            None if known.grouped || self.all.len() == MOST => return None,
+            None => {
+                let residual = synth::residual(chain, graph, point, presence, self.extent);
+                let shape = residual.shape;
+                let number = self.all.len();
+                self.all.push(Program::new(residual));
+                known.shapes.push((shape, number));
+                Some((shape, number))
+            }
+        };
+        known.last.map(|(_, program)| program)
+    }
+
+    /// Forgets all programs: they are made anew when they are needed.
+    pub(crate) fn clear(&mut self) {
+        self.all.clear();
+        for known in &mut self.points {
+            known.last = None;
+            known.shapes.clear();
+        }
+    }
+}
+
+impl Program {
+    /// Adds what was counted to the counters of functions and chain.
+    pub(crate) fn add_to(
+        &self,
+        functions: &Functions,
+        nodes: &mut [NodeCounters],
+        tally: &mut Tally,
+    ) {
+        for (node, counter, packets, bytes) in self.counters() {
+            let counters = &mut nodes[usize::from(node)];
+            let traffic = match counter {
+                Counter::Forward => &mut counters.forward,
+                Counter::Backward => &mut counters.backward,
+                Counter::Row(row) => &mut counters.rows[row.index()],
+            };
+            traffic.packets += packets;
+            traffic.bytes = traffic.bytes.wrapping_add(bytes);
+        }
+        let model = |node: u16| &functions.chain.nodes[usize::from(node)].model;
+        for (fate, count) in self.reached() {
+            match fate {
+                Fate::Leave { interface } => tally.leave(*interface, count),
+                Fate::Drop { node, row, reason } => {
+                    tally.count_drop(*node, *row, &model(*node).reasons[reason.index()], count);
+                }
+                Fate::Fault { node, fault } => {
+                    let row = functions.instances[usize::from(*node)].fault_row();
+                    tally.count_drop(*node, row, fault.reason(), count);
+                }
+                Fate::Consume { .. } => tally.consumed += count,
+                Fate::Go(_) | Fate::Output { .. } | Fate::Resubmit { .. } => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Runs of residual programs: what is done where they end.
+
+use crate::Compiled;
+use crate::act::{Emission, Work};
+use crate::exec::Exec;
+use crate::plain::{self, Verdict};
+use crate::walk::{At, GONE, Reached, Walk};
+use braid_ir::residual::{End, Exit, Fate};
+use braid_jit::Ended;
+use braid_packet::{Layout, Packet};
+
+impl Compiled {
+    /// A residual program runs on a packet.
+    pub(crate) fn run_program(
+        &mut self,
+        number: usize,
+        packet: &mut Packet,
+        layout: Layout,
+        walk: &mut Walk<'_>,
+    ) -> At {
+        let program = &mut self.programs.all[number];
+        let before = program.mark();
+        let mut exec = Exec {
+            functions: &mut self.functions,
+            worker: walk.worker,
+            out: walk.out,
+            work: Work { packet, layout, emissions: Vec::new() },
+            counts: &mut program.counts,
+        };
+        let ended = exec.run(&program.residual, &mut self.words);
+        let emissions = exec.work.emissions;
+        match ended {
+            Ended::End(block) => {
+                let block = block as usize;
+                program.ends[block] += 1;
+                let End::Exit(Exit { fate, .. }) = &program.residual.blocks[block].end else {
+                    return GONE;
+                };
+                // Of a packet that is gone, too: others of the same walk may still be on their way.
+                walk.hops += program.hops(block, None, before);
+                match fate {
+                    Fate::Leave { interface } => return At::End(Reached::Interface(*interface)),
+                    Fate::Drop { .. } | Fate::Fault { .. } | Fate::Consume { .. }
+                        if emissions.is_empty() =>
+                    {
+                        return GONE;
+                    }
+                    Fate::Go(point) => return At::Point(*point),
+                    _ => {}
+                }
+                packet.backward = program.ends_backward(block);
+                self.finish(number, block, packet, emissions, walk)
+            }
+            Ended::Hold { block, delay } => {
+                let block = block as usize;
+                walk.hops += program.hops(block, None, before);
+                packet.backward = program.ends_backward(block);
+                let End::Hold { node, queue, .. } = program.residual.blocks[block].end else {
+                    return GONE;
+                };
+                let until_ns = self.functions.now.saturating_add(delay);
+                self.send(node, emissions, packet.backward, walk);
+                self.settle(node, Verdict::Hold { queue, until_ns }, packet, walk)
+            }
+            Ended::Fault { block, step, fault } => {
+                let (block, at) = (block as usize, step as usize);
+                walk.hops += program.hops(block, Some(at), before);
+                let step = &program.residual.blocks[block].steps[at];
+                let node = step.site.node;
+                packet.backward = program.faults_backward(node, step.fault);
+                self.send(node, emissions, packet.backward, walk);
+                self.settle(node, Verdict::Fault(fault), packet, walk)
+            }
+        }
+    }
+
+    /// Does what the end of a program says where a function is done with a packet. What the end
+    /// counts is counted.
+    fn finish(
+        &mut self,
+        number: usize,
+        block: usize,
+        packet: &mut Packet,
+        emissions: Vec<Emission>,
+        walk: &mut Walk<'_>,
+    ) -> At {
+        let program = &self.programs.all[number].residual;
+        let End::Exit(Exit { fate, .. }) = &program.blocks[block].end else { return GONE };
+        match fate {
+            Fate::Output { node, ports } => {
+                let node = *node;
+                if let [port] = **ports {
+                    self.send(node, emissions, packet.backward, walk);
+                    return self.output(node, &[port], packet, walk);
+                }
+                let ports = ports.clone();
+                self.send(node, emissions, packet.backward, walk);
+                self.output(node, &ports, packet, walk)
+            }
+            Fate::Drop { node, .. } | Fate::Fault { node, .. } | Fate::Consume { node } => {
+                let node = *node;
+                self.send(node, emissions, packet.backward, walk);
+                GONE
+            }
+            Fate::Resubmit { node } => {
+                let node = *node;
+                packet.held = program.point.held && program.point.node == node;
+                let mut act = self.functions.act_on(node, walk.worker, walk.out);
+                let outcome = plain::on_resubmitted(&mut act, packet, 1, emissions);
+                self.send(node, outcome.emissions, packet.backward, walk);
+                self.settle(node, outcome.verdict, packet, walk)
+            }
+            Fate::Leave { .. } | Fate::Go(_) => GONE,
+        }
+    }
+}
