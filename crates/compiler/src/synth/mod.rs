@@ -16,7 +16,7 @@ mod headers;
 mod join;
 mod keys;
 mod packet;
-mod range;
+pub(crate) mod range;
 mod state;
 mod tables;
 mod terms;

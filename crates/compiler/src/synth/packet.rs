@@ -6,7 +6,7 @@ use super::cells::{self, Place};
 use super::exec::Flow;
 use super::headers::{BEHIND_ICMP, bit};
 use super::range::{intersect, one};
-use super::state::{Cell, Tag};
+use super::state::{Cell, State, Tag};
 use super::values::{Def, Pure, field_ty};
 use super::visit::Visit;
 use braid_ir::engine::Fault;
@@ -150,10 +150,8 @@ impl<'a> Synth<'a> {
 
     /// A cell's value now.
     pub(super) fn cell(&mut self, way: &mut Way, cell: Field) -> ValueId {
-        match way.state.cells.get(&cell) {
-            Some(Cell::Value(value, _)) => return *value,
-            None if self.was_present(cell) => return self.values.init(cell),
-            Some(Cell::Reload) | None => {}
+        if let Some(value) = self.bound(&way.state, cell) {
+            return value;
         }
         let checksum = matches!(cell, Field::IpChecksum | Field::L4Checksum);
         if checksum || way.state.stale || way.state.moved {
@@ -163,6 +161,15 @@ impl<'a> Synth<'a> {
         self.step(way.at, What::Op(Op::Load { out, field: cell }));
         way.state.cells.insert(cell, Cell::Value(out, false));
         out
+    }
+
+    /// A cell's value now, unless it has to be read from the packet as it is.
+    pub(super) fn bound(&mut self, state: &State, cell: Field) -> Option<ValueId> {
+        match state.cells.get(&cell) {
+            Some(Cell::Value(value, _)) => Some(*value),
+            None if self.was_present(cell) => Some(self.values.init(cell)),
+            Some(Cell::Reload) | None => None,
+        }
     }
 
     /// Assigns a field; false: its header is absent.

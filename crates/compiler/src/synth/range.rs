@@ -8,7 +8,7 @@ use braid_ir::value::IntervalSet;
 const MOST: usize = 64;
 
 /// All values of so many bits.
-pub(super) fn full(width: u16) -> IntervalSet {
+pub(crate) fn full(width: u16) -> IntervalSet {
     IntervalSet::new([(0, max_of(width))])
 }
 
@@ -36,7 +36,7 @@ pub(super) fn ends(set: &IntervalSet) -> Option<(Word, Word)> {
 }
 
 /// Members of both.
-pub(super) fn intersect(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
+pub(crate) fn intersect(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
     let (mut a, mut b) = (a.intervals().iter().peekable(), b.intervals().iter().peekable());
     let mut found = Vec::new();
     while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
@@ -56,7 +56,7 @@ pub(super) fn union(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
 }
 
 /// The values of so many bits that are not members.
-pub(super) fn complement(set: &IntervalSet, width: u16) -> IntervalSet {
+pub(crate) fn complement(set: &IntervalSet, width: u16) -> IntervalSet {
     let max = max_of(width);
     let mut found = Vec::new();
     let mut next = Some(0);

@@ -103,7 +103,7 @@ impl<'a> Synth<'a> {
 }
 
 /// Gives a block its parameters.
-fn pass(visit: &Visit<'_>, way: &mut Way, target: &Target) {
+pub(super) fn pass(visit: &Visit<'_>, way: &mut Way, target: &Target) {
     let args: Vec<ValueId> = target.args.iter().map(|arg| way.state.env[arg]).collect();
     let params = &visit.model.packet.blocks[target.block.index()].params;
     for (param, arg) in params.iter().zip(args) {

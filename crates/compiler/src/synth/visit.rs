@@ -2,11 +2,12 @@
 
 use super::Synth;
 use super::build::{Edge, Way, nowhere};
-use super::cells::needs;
+use super::cells::{Place, needs, place};
 use super::exec::Flow;
 use super::headers::{self, BEHIND_ICMP, bit};
+use super::terms::pass;
 use braid_ir::model::{
-    BlockId, Granularity, Key, Model, Op, ParamId, Program, Setting, StateId, ValueId, Word,
+    BlockId, Granularity, Key, Model, Op, ParamId, Program, Setting, StateId, Term, ValueId, Word,
 };
 use braid_ir::residual::{Counter, End, Fate, Point, Site, What};
 use braid_ir::value::ParamValue;
@@ -87,10 +88,12 @@ impl<'a> Synth<'a> {
             wanted |= consulted(&self.chain.nodes[usize::from(later.node)].model);
         }
         forget_unwanted(&mut ways, wanted);
-        for group in self.groups(ways) {
-            if let Some(way) = self.join(group, &BTreeSet::new()) {
-                self.function(number, way);
-            }
+        let mut alike: BTreeMap<(u32, u32), Vec<Edge>> = BTreeMap::new();
+        for edge in ways {
+            alike.entry(edge.state.headers.known()).or_default().push(edge);
+        }
+        for edges in alike.into_values() {
+            self.function(number, edges);
         }
     }
 
@@ -127,38 +130,32 @@ impl<'a> Synth<'a> {
         (self.blocks.open(yes), self.blocks.open(no))
     }
 
-    fn function(&mut self, number: usize, mut way: Way) {
+    /// A function, entered by ways that know the same about the packet's headers.
+    fn function(&mut self, number: usize, edges: Vec<Edge>) {
         let point = self.order[number];
         let node = &self.chain.nodes[usize::from(point.node)];
         let model: &'a Model = &node.model;
-        let state = &mut way.state;
-        state.visits += 1;
-        self.visits = self.visits.max(state.visits);
-        state.sent = false;
-        state.env.clear();
-        state.last.retain(|(node, _), _| *node != point.node);
-        if !point.held {
-            let counter = if point.backward { Counter::Backward } else { Counter::Forward };
-            state.count(point.node, counter);
-        }
-        if model.state.iter().any(|decl| decl.lives_with.is_some()) {
-            self.step(way.at, What::Enter);
-            way.state.forget_state(point.node);
-        }
+        let Some(first) = edges.first() else { return };
         let mut visit = Visit {
             point,
             number,
             model,
             params: &node.params,
-            entry: way.state.headers,
+            entry: first.state.headers,
             live: live(&model.packet),
             inbox: BTreeMap::new(),
         };
-        self.enter(&mut visit, &mut way);
-        visit.send(BlockId(0), way.edge());
+        for edge in edges {
+            let edge = self.enter(&mut visit, edge);
+            visit.send(BlockId(0), edge);
+        }
         while let Some((block, edges)) = visit.inbox.pop_first() {
+            let mut here = Vec::with_capacity(edges.len());
+            for edge in edges {
+                here.extend(self.thread(&mut visit, edge, block));
+            }
             let live = visit.live[block.index()].clone();
-            for group in self.groups(edges) {
+            for group in self.groups(here) {
                 if let Some(way) = self.join(group, &live) {
                     self.block(&mut visit, way, block);
                 }
@@ -167,20 +164,84 @@ impl<'a> Synth<'a> {
         self.asked |= visit.entry.asked;
     }
 
-    /// Notes the fields that the function reads as they were on entry.
-    fn enter(&mut self, visit: &mut Visit<'_>, way: &mut Way) {
-        way.state.entry.clear();
+    /// A way enters the function.
+    fn enter(&mut self, visit: &mut Visit<'a>, mut edge: Edge) -> Edge {
+        let node = visit.node();
+        let state = &mut edge.state;
+        visit.entry.asked |= state.headers.asked;
+        state.visits += 1;
+        self.visits = self.visits.max(state.visits);
+        state.sent = false;
+        state.env.clear();
+        state.entry.clear();
+        state.last.retain(|(other, _), _| *other != node);
+        if !visit.point.held {
+            let counter = if visit.point.backward { Counter::Backward } else { Counter::Forward };
+            state.count(node, counter);
+        }
+        let ties = visit.model.state.iter().any(|decl| decl.lives_with.is_some());
+        if ties {
+            let mut way = self.blocks.open(edge);
+            self.step(way.at, What::Enter);
+            way.state.forget_state(node);
+            edge = way.edge();
+        }
+        // The fields that the function reads as they were on entry.
         for field in entry_fields(visit.model) {
             if visit.entry.has(field.info().header) != Ok(true) {
                 continue;
             }
-            if let Ok(super::cells::Place::Cell(cell, _)) =
-                super::cells::place(field, &mut visit.entry)
-            {
-                let value = self.cell(way, cell);
-                way.state.entry.insert(cell, value);
+            if let Ok(Place::Cell(cell, _)) = place(field, &mut visit.entry) {
+                let value = match self.bound(&edge.state, cell) {
+                    Some(value) => value,
+                    None => {
+                        let mut way = self.blocks.open(edge);
+                        let value = self.cell(&mut way, cell);
+                        edge = way.edge();
+                        value
+                    }
+                };
+                edge.state.entry.insert(cell, value);
             }
         }
+        edge
+    }
+
+    /// Follows a way alone as long as nothing has to be done on it and all conditions are decided;
+    /// it meets others only behind that. `None`: it has gone on to a later block.
+    fn thread(&mut self, visit: &mut Visit<'a>, mut edge: Edge, from: BlockId) -> Option<Edge> {
+        let program = &visit.model.packet;
+        let mut block = from;
+        loop {
+            let code = &program.blocks[block.index()];
+            let scratch = self.blocks.add(Vec::new());
+            let mut way = Way { at: scratch, state: edge.state.clone() };
+            let free = code.ops.iter().enumerate().all(|(number, op)| {
+                self.values.site = site(visit.node(), block, number);
+                self.op(visit, &mut way, op) == Flow::Next
+                    && self.blocks.all.len() == scratch + 1
+                    && self.blocks.all[scratch].steps.is_empty()
+            });
+            self.blocks.all.truncate(scratch);
+            let next = match &code.term {
+                Term::Jump(target) if free => Some(target),
+                Term::Branch { cond, yes, no } if free => {
+                    let cond = way.state.env[cond];
+                    let truth = way.state.facts.only(&self.values, cond);
+                    truth.map(|word| if word == 0 { no } else { yes })
+                }
+                _ => None,
+            };
+            let Some(target) = next else { break };
+            pass(visit, &mut way, target);
+            edge.state = way.state;
+            block = target.block;
+        }
+        if block == from {
+            return Some(edge);
+        }
+        visit.send(block, edge);
+        None
     }
 
     fn block(&mut self, visit: &mut Visit<'a>, way: Way, block: BlockId) {
