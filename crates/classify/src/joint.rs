@@ -1,9 +1,22 @@
 //! Several tables over the same packet, looked up at once.
+//!
+//! What tables have in common is the search for an address: the intervals that all of them tell apart
+//! are numbered together, one search finds the number, and its row has what each table wants to know,
+//! the next hop of a route table or the rank of the address in a rule set. Ten route tables cost one
+//! search and one row. What is behind the ranks stays a structure for each rule set: its product with
+//! another's would grow with both.
+//!
+//! A change is made in the table itself. If that makes the row wrong (a route, or rules that were
+//! settled) the table is searched apart until [`Joint::settle`], and nothing else is slower.
 
+use crate::flat::{Query, Starts};
+use crate::packed::Ask;
+use crate::trie::{Key, Run, Trie};
 use crate::{Lpm, RuleTable};
 use braid_ir::routes::RouteTable;
 use braid_ir::rules::RulePacket;
 use braid_ir::value::{Rule, RuleSet};
+use std::collections::HashMap;
 
 /// Which address a route table is asked about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -36,29 +49,163 @@ pub enum Answer {
 #[derive(Clone, Debug)]
 pub struct Joint {
     members: Vec<One>,
+    v4: Pair<u32>,
+    v6: Pair<u128>,
+    /// The distinct hops of all route tables; first none.
+    hops: Vec<Option<u32>>,
+}
+
+/// A table, and where its columns are.
+#[derive(Clone, Debug)]
+struct One {
+    table: Table,
+    /// Columns of source and destination, for IPv4 and IPv6; `None` where it is searched apart.
+    columns: [Option<[usize; 2]>; 2],
 }
 
 #[derive(Clone, Debug)]
-enum One {
-    Rules(RuleTable),
-    Routes(Lpm, Side),
+enum Table {
+    Rules(Box<RuleTable>),
+    Routes(Box<Lpm>, Side),
 }
+
+/// Rows for the addresses of one family.
+#[derive(Clone, Debug)]
+struct Pair<K> {
+    src: Rows<K>,
+    dst: Rows<K>,
+}
+
+/// What the tables want to know about an address.
+#[derive(Clone, Debug)]
+struct Rows<K> {
+    trie: Trie<K>,
+    /// Values in a row.
+    width: usize,
+    values: Vec<u32>,
+}
+
+/// A table's values by the start of their intervals.
+type Column = Vec<Run>;
+
+/// Columns of sources and destinations.
+type Columns = [Vec<Column>; 2];
 
 impl Joint {
     /// These tables, numbered from 0.
     #[must_use]
     pub fn new(members: &[Member<'_>]) -> Self {
-        let one = |member: &Member<'_>| match *member {
-            Member::Rules(set) => One::Rules(RuleTable::new(set)),
-            Member::Routes(table, side) => One::Routes(Lpm::new(table), side),
+        let table = |member: &Member<'_>| match *member {
+            Member::Rules(set) => Table::Rules(Box::new(RuleTable::new(set))),
+            Member::Routes(table, side) => Table::Routes(Box::new(Lpm::new(table)), side),
         };
-        Self { members: members.iter().map(one).collect() }
+        let one = |member| One { table: table(member), columns: [None; 2] };
+        let mut joint = Self {
+            members: members.iter().map(one).collect(),
+            v4: Pair::new(&Columns::default()),
+            v6: Pair::new(&Columns::default()),
+            hops: Vec::new(),
+        };
+        joint.join();
+        joint
+    }
+
+    /// Makes the rows anew.
+    fn join(&mut self) {
+        let mut places = HashMap::new();
+        self.hops = vec![None];
+        let mut columns = [Columns::default(), Columns::default()];
+        for one in &mut self.members {
+            match &one.table {
+                Table::Rules(table) => {
+                    let starts = table.starts();
+                    for ((columns, starts), at) in
+                        columns.iter_mut().zip(starts).zip(&mut one.columns)
+                    {
+                        *at = starts.map(|starts| put_ranks(columns, starts));
+                    }
+                }
+                Table::Routes(table, side) => {
+                    let mut place = |hop: Option<u32>| {
+                        let Some(hop) = hop else { return 0 };
+                        *places.entry(hop).or_insert_with(|| {
+                            self.hops.push(Some(hop));
+                            u32::try_from(self.hops.len() - 1).unwrap_or(0)
+                        })
+                    };
+                    let side = usize::from(*side == Side::Dst);
+                    let ranges = [table.ranges4(), table.ranges6()];
+                    for ((columns, ranges), at) in
+                        columns.iter_mut().zip(ranges).zip(&mut one.columns)
+                    {
+                        let column = ranges.into_iter().map(|(start, hop)| (start, place(hop)));
+                        columns[side].push(column.collect());
+                        *at = Some([columns[side].len() - 1; 2]);
+                    }
+                }
+            }
+        }
+        let [four, six] = &columns;
+        (self.v4, self.v6) = (Pair::new(four), Pair::new(six));
     }
 
     /// The answer of each table, in order; as many as `answers` has places for.
+    #[inline]
     pub fn lookup(&self, packet: &RulePacket, answers: &mut [Answer]) {
-        for (member, answer) in self.members.iter().zip(answers) {
-            *answer = member.lookup(packet);
+        let (src, dst) = match packet.version {
+            4 => self.v4.rows(u32::cut(packet.src), u32::cut(packet.dst)),
+            6 => self.v6.rows(packet.src, packet.dst),
+            _ => (&[][..], &[][..]),
+        };
+        self.answer(packet, src, dst, answers);
+    }
+
+    /// As [`Self::lookup`] for each packet; `answers` has [`Self::members`] places for each, one packet
+    /// after the other.
+    pub fn lookup_batch(&self, packets: &[RulePacket], answers: &mut [Answer]) {
+        const LANES: usize = crate::side::LANES;
+        let members = self.members.len().max(1);
+        let mut out = answers.chunks_mut(members);
+        let (some, rest) = packets.as_chunks::<LANES>();
+        for packets in some {
+            if packets.iter().all(|packet| packet.version == 4) {
+                let src = packets.each_ref().map(|packet| u32::cut(packet.src));
+                let dst = packets.each_ref().map(|packet| u32::cut(packet.dst));
+                let (src, dst) = (self.v4.src.rows_each(&src), self.v4.dst.rows_each(&dst));
+                for (lane, answers) in (0..LANES).zip(&mut out) {
+                    self.answer(&packets[lane], src[lane], dst[lane], answers);
+                }
+            } else {
+                for (packet, answers) in packets.iter().zip(&mut out) {
+                    self.lookup(packet, answers);
+                }
+            }
+        }
+        for (packet, answers) in rest.iter().zip(out) {
+            self.lookup(packet, answers);
+        }
+    }
+
+    #[inline]
+    fn answer(&self, packet: &RulePacket, src: &[u32], dst: &[u32], answers: &mut [Answer]) {
+        let ask = Ask::new(packet);
+        for (one, answer) in self.members.iter().zip(answers) {
+            *answer = match (&one.table, one.columns[usize::from(packet.version != 4)]) {
+                (Table::Rules(table), Some([at_src, at_dst]))
+                    if packet.version == 4 || packet.version == 6 =>
+                {
+                    let query = Query { src: src[at_src], dst: dst[at_dst], ask };
+                    let (pass, rule) = table.lookup_ranked(packet, &query);
+                    Answer::Rule(pass, rule)
+                }
+                (Table::Routes(_, side), Some([at, _]))
+                    if packet.version == 4 || packet.version == 6 =>
+                {
+                    let row = if *side == Side::Src { src } else { dst };
+                    Answer::Hop(self.hops[row[at] as usize])
+                }
+                (table, _) => table.lookup(packet),
+            };
         }
     }
 
@@ -68,26 +215,98 @@ impl Joint {
         self.members.len()
     }
 
+    /// A table of rules; `None` if it is not one.
+    #[must_use]
+    pub fn rules(&self, member: usize) -> Option<&RuleTable> {
+        match &self.members.get(member)?.table {
+            Table::Rules(table) => Some(table),
+            Table::Routes(..) => None,
+        }
+    }
+
+    /// A table of routes; `None` if it is not one.
+    #[must_use]
+    pub fn routes(&self, member: usize) -> Option<&Lpm> {
+        match &self.members.get(member)?.table {
+            Table::Routes(table, _) => Some(table),
+            Table::Rules(_) => None,
+        }
+    }
+
+    /// Changes a table of rules; `None` if it is not one.
+    pub fn change_rules<R>(
+        &mut self,
+        member: usize,
+        change: impl FnOnce(&mut RuleTable) -> R,
+    ) -> Option<R> {
+        let one = self.members.get_mut(member)?;
+        let Table::Rules(table) = &mut one.table else { return None };
+        let generation = table.generation();
+        let result = change(table);
+        if table.generation() != generation {
+            one.columns = [None; 2];
+        }
+        Some(result)
+    }
+
+    /// Changes a table of routes; `None` if it is not one.
+    pub fn change_routes<R>(
+        &mut self,
+        member: usize,
+        change: impl FnOnce(&mut Lpm) -> R,
+    ) -> Option<R> {
+        let one = self.members.get_mut(member)?;
+        let Table::Routes(table, _) = &mut one.table else { return None };
+        one.columns = [None; 2];
+        Some(change(table))
+    }
+
     /// Adds a rule to a table of rules (see [`RuleTable::insert`]); does nothing to another.
     pub fn insert_rule(&mut self, member: usize, at: usize, rule: Rule) {
-        if let Some(One::Rules(table)) = self.members.get_mut(member) {
-            table.insert(at, rule);
-        }
+        self.change_rules(member, |table| table.insert(at, rule));
     }
 
     /// Removes a rule from a table of rules (see [`RuleTable::remove`]).
     pub fn remove_rule(&mut self, member: usize, at: usize) -> Option<Rule> {
-        match self.members.get_mut(member) {
-            Some(One::Rules(table)) => table.remove(at),
-            _ => None,
-        }
+        self.change_rules(member, |table| table.remove(at))?
     }
 
     /// Takes pending changes into the structure itself. Answers are the same before and after.
-    pub fn settle(&mut self) {}
+    pub fn settle(&mut self) {
+        for one in &mut self.members {
+            if let Table::Rules(table) = &mut one.table {
+                table.settle();
+            }
+        }
+        self.join();
+    }
+
+    /// Bytes of memory that lookups use.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let own = self.v4.src.memory()
+            + self.v4.dst.memory()
+            + self.v6.src.memory()
+            + self.v6.dst.memory();
+        let tables = self.members.iter().map(|one| match &one.table {
+            Table::Rules(table) => table.memory(),
+            Table::Routes(table, _) => table.memory(),
+        });
+        own + tables.sum::<usize>()
+    }
 }
 
-impl One {
+/// Adds the ranks of a rule set; in which columns.
+fn put_ranks(columns: &mut Columns, starts: &[Starts; 2]) -> [usize; 2] {
+    let mut at = [0; 2];
+    for ((columns, starts), at) in columns.iter_mut().zip(starts).zip(&mut at) {
+        *at = columns.len();
+        columns.push(starts.addresses().iter().copied().zip(0..).collect());
+    }
+    at
+}
+
+impl Table {
     fn lookup(&self, packet: &RulePacket) -> Answer {
         match self {
             Self::Rules(table) => {
@@ -95,16 +314,75 @@ impl One {
                 Answer::Rule(pass, rule)
             }
             Self::Routes(table, side) => {
-                let addr = match side {
-                    Side::Src => packet.src,
-                    Side::Dst => packet.dst,
-                };
-                Answer::Hop(if packet.version == 4 {
-                    u32::try_from(addr).ok().and_then(|addr| table.lookup4(addr))
-                } else {
-                    table.lookup6(addr)
+                let addr = if *side == Side::Src { packet.src } else { packet.dst };
+                Answer::Hop(match packet.version {
+                    4 => table.lookup4(u32::cut(addr)),
+                    6 => table.lookup6(addr),
+                    _ => None,
                 })
             }
         }
+    }
+}
+
+impl<K: Key> Pair<K> {
+    fn new([src, dst]: &Columns) -> Self {
+        Self { src: Rows::new(src), dst: Rows::new(dst) }
+    }
+
+    #[inline]
+    fn rows(&self, src: K, dst: K) -> (&[u32], &[u32]) {
+        (self.src.row(src), self.dst.row(dst))
+    }
+}
+
+impl<K: Key> Rows<K> {
+    fn new(columns: &[Column]) -> Self {
+        let mut starts: Vec<u128> = columns.iter().flatten().map(|run| run.0).chain([0]).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        let mut left: Vec<&[Run]> = columns.iter().map(Vec::as_slice).collect();
+        let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
+        let (mut runs, mut values): (Vec<Run>, Vec<u32>) = (Vec::new(), Vec::new());
+        for start in starts {
+            for left in &mut left {
+                while left.get(1).is_some_and(|next| next.0 <= start) {
+                    *left = &left[1..];
+                }
+            }
+            let row: Vec<u32> =
+                left.iter().map(|left| left.first().map_or(0, |run| run.1)).collect();
+            let next = u32::try_from(known.len()).unwrap_or(0);
+            let number = *known.entry(row).or_insert_with_key(|row| {
+                values.extend(row);
+                next
+            });
+            if runs.last().is_none_or(|last| last.1 != number) {
+                runs.push((start, number));
+            }
+        }
+        Self { trie: Trie::new(&runs), width: columns.len(), values }
+    }
+
+    #[inline]
+    fn row(&self, address: K) -> &[u32] {
+        if self.width == 0 { &[] } else { self.at(self.trie.get(address)) }
+    }
+
+    #[inline]
+    fn rows_each<const N: usize>(&self, addresses: &[K; N]) -> [&[u32]; N] {
+        if self.width == 0 {
+            return [&[]; N];
+        }
+        self.trie.get_each(addresses).map(|row| self.at(row))
+    }
+
+    #[inline]
+    fn at(&self, row: u32) -> &[u32] {
+        &self.values[row as usize * self.width..][..self.width]
+    }
+
+    fn memory(&self) -> usize {
+        self.trie.memory() + self.values.len() * 4
     }
 }

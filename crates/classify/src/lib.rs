@@ -1,5 +1,6 @@
 //! Decision structures: rule sets, route tables and sets made fast to look up.
 
+mod bits;
 mod flat;
 mod grid;
 mod joint;

@@ -74,6 +74,12 @@ impl Ask {
         };
         Self { bits, sport, dport }
     }
+
+    /// The protocol.
+    #[must_use]
+    pub fn proto(&self) -> u8 {
+        self.bits.to_le_bytes()[0]
+    }
 }
 
 impl Service {
@@ -123,6 +129,12 @@ impl Service {
     #[must_use]
     pub fn covers_bits(&self, other: &Self) -> bool {
         self.mask & !other.mask == 0 && (self.value ^ other.value) & self.mask == 0
+    }
+
+    /// Whether packets of a protocol may have it.
+    #[must_use]
+    pub fn has_proto(&self, proto: u8) -> bool {
+        (self.value ^ u64::from(proto)) & self.mask & 0xff == 0
     }
 
     /// Whether every packet has it.

@@ -1,5 +1,6 @@
 //! A rule set made fast to look up.
 
+use crate::flat::{Query, Starts};
 use crate::packed::{Ask, NONE, Packed};
 use crate::side::{Family, LANES, Side};
 use crate::trie::Key;
@@ -20,6 +21,8 @@ pub struct RuleTable {
     v4: Side<u32>,
     v6: Side<u128>,
     changes: Option<Box<Changes>>,
+    /// How often the structures have been made anew.
+    generation: u64,
 }
 
 /// What has changed since the structures were made. Those go on naming rules by the numbers that
@@ -42,7 +45,7 @@ impl RuleTable {
     #[must_use]
     pub fn new(set: &RuleSet) -> Self {
         let (v4, v6) = (Side::new(&set.rules), Side::new(&set.rules));
-        Self { set: set.clone(), v4, v6, changes: None }
+        Self { set: set.clone(), v4, v6, changes: None, generation: 0 }
     }
 
     /// A table of this kind of structure, for comparisons; `None` if it would take too much time or
@@ -51,7 +54,7 @@ impl RuleTable {
     pub fn of_family(set: &RuleSet, family: Family) -> Option<Self> {
         let v4 = Side::of_family(&set.rules, family)?;
         let v6 = Side::of_family(&set.rules, family)?;
-        Some(Self { set: set.clone(), v4, v6, changes: None })
+        Some(Self { set: set.clone(), v4, v6, changes: None, generation: 0 })
     }
 
     /// Whether an IP packet passes, and the number of the rule that decides.
@@ -94,6 +97,26 @@ impl RuleTable {
         for (packet, answer) in rest.iter().zip(out) {
             *answer = self.lookup(packet);
         }
+    }
+
+    /// As [`Self::lookup`] for a packet of version 4 or 6 whose ranks are known.
+    #[inline]
+    pub(crate) fn lookup_ranked(&self, packet: &RulePacket, query: &Query) -> (bool, u32) {
+        let found = match packet.version {
+            4 => self.v4.find_ranked(query),
+            _ => self.v6.find_ranked(query),
+        };
+        self.answer(packet, found)
+    }
+
+    /// Where ranks start that [`Self::lookup_ranked`] takes, for IPv4 and IPv6.
+    pub(crate) fn starts(&self) -> [Option<&[Starts; 2]>; 2] {
+        [self.v4.starts(), self.v6.starts()]
+    }
+
+    /// Changes when ranks do.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// What it means that the structure found this rule.
@@ -158,6 +181,7 @@ impl RuleTable {
     /// before and after.
     pub fn settle(&mut self) {
         if self.changes.take().is_some() {
+            self.generation += 1;
             (self.v4, self.v6) = (Side::new(&self.set.rules), Side::new(&self.set.rules));
         }
     }

@@ -74,8 +74,11 @@ impl Noise {
         u8::try_from(self.next() >> 56).unwrap_or(0)
     }
 
-    /// An address within a range.
+    /// A number within a range; its lower end if it is empty.
     fn within(&mut self, (lo, hi): (u128, u128)) -> u128 {
+        if lo > hi {
+            return lo;
+        }
         match hi.wrapping_sub(lo).wrapping_add(1) {
             0 => self.wide(),
             size => lo.wrapping_add(self.wide() % size),

@@ -1,6 +1,7 @@
 //! The rules that packets of one IP version can match, and the structure that finds the first.
 
-use crate::flat::{FlatSet, Query};
+use crate::bits::Bits;
+use crate::flat::{FlatSet, Query, Starts};
 use crate::grid::{Grid, Plan};
 use crate::packed::{Ask, NONE, Packed};
 use crate::tree::Tree;
@@ -23,6 +24,8 @@ pub enum Family {
     Split(u32),
     /// A tree of cuts.
     Tree,
+    /// A bit for each rule, a row of them for each part of a field.
+    Bits,
     /// Hash tables by prefix lengths.
     Tuples,
 }
@@ -38,13 +41,33 @@ pub struct Side<K> {
 #[derive(Clone, Debug)]
 enum Index<K> {
     Linear(Vec<(u32, Packed<K>)>),
-    Grid { src: Trie<K>, dst: Trie<K>, grid: Grid },
-    Tree { src: Trie<K>, dst: Trie<K>, tree: Tree },
     Tuples(Tuples<K>),
+    Ranked(Box<Ranked<K>>),
+}
+
+/// A structure over ranks, and how addresses get theirs.
+#[derive(Clone, Debug)]
+struct Ranked<K> {
+    src: Trie<K>,
+    dst: Trie<K>,
+    over: Over,
+    /// As `src` and `dst`, for those who search for ranks themselves.
+    starts: [Starts; 2],
+}
+
+/// A structure over ranks.
+#[derive(Clone, Debug)]
+enum Over {
+    Grid(Grid),
+    Tree(Tree),
+    Bits(Bits),
 }
 
 /// Sets with no more rules than this are tried rule by rule.
 const FEW: usize = 8;
+
+/// Rules that may be tried one after the other in a structure's list or leaf.
+const LONG: usize = 256;
 
 impl<K: Key + std::hash::Hash> Side<K> {
     /// The structure that fits these rules.
@@ -54,10 +77,9 @@ impl<K: Key + std::hash::Hash> Side<K> {
         if packed.iter().flatten().count() <= FEW {
             return Self::linear(&packed);
         }
-        [Family::Table, Family::Split(64), Family::Split(8)]
-            .into_iter()
-            .find_map(|family| Self::ranked(&packed, family))
-            .unwrap_or_else(|| Self::linear(&packed))
+        let (flat, src, dst) = FlatSet::new(&packed);
+        let (family, over) = Over::fitting(&flat);
+        Self { index: Index::ranked(src, dst, over), family }
     }
 
     /// A structure of this kind; `None` if it would take too much time or memory.
@@ -78,15 +100,8 @@ impl<K: Key + std::hash::Hash> Side<K> {
 
     fn ranked(packed: &[Option<Packed<K>>], family: Family) -> Option<Self> {
         let (flat, src, dst) = FlatSet::new(packed);
-        let (src, dst) = (src.trie(), dst.trie());
-        let index = match family {
-            Family::Tree => Index::Tree { src, dst, tree: Tree::new(&flat) },
-            Family::Split(widest) => {
-                Index::Grid { src, dst, grid: Grid::new(&flat, Plan::Split(widest))? }
-            }
-            _ => Index::Grid { src, dst, grid: Grid::new(&flat, Plan::Table)? },
-        };
-        Some(Self { index, family })
+        let over = Over::of_family(&flat, family)?;
+        Some(Self { index: Index::ranked(src, dst, over), family })
     }
 
     /// The number of the first rule that matches, or [`NONE`].
@@ -97,11 +112,9 @@ impl<K: Key + std::hash::Hash> Side<K> {
                 .iter()
                 .find(|(_, rule)| rule.matches(src, dst, ask))
                 .map_or(NONE, |(number, _)| *number),
-            Index::Grid { src: srcs, dst: dsts, grid } => {
-                grid.find(&Query { src: srcs.get(src), dst: dsts.get(dst), ask: *ask })
-            }
-            Index::Tree { src: srcs, dst: dsts, tree } => {
-                tree.find(&Query { src: srcs.get(src), dst: dsts.get(dst), ask: *ask })
+            Index::Ranked(ranked) => {
+                let (src, dst) = (ranked.src.get(src), ranked.dst.get(dst));
+                ranked.over.find(&Query { src, dst, ask: *ask })
             }
             Index::Tuples(tuples) => tuples.find(src, dst, ask),
         }
@@ -119,18 +132,33 @@ impl<K: Key + std::hash::Hash> Side<K> {
             Index::Linear(_) | Index::Tuples(_) => {
                 std::array::from_fn(|lane| self.find(src[lane], dst[lane], &ask[lane]))
             }
-            Index::Grid { src: srcs, dst: dsts, grid } => {
-                let (src, dst) = (srcs.get_each(src), dsts.get_each(dst));
-                std::array::from_fn(|lane| {
-                    grid.find(&Query { src: src[lane], dst: dst[lane], ask: ask[lane] })
-                })
+            Index::Ranked(ranked) => {
+                let (src, dst) = (ranked.src.get_each(src), ranked.dst.get_each(dst));
+                ranked.over.find_each(&std::array::from_fn(|lane| Query {
+                    src: src[lane],
+                    dst: dst[lane],
+                    ask: ask[lane],
+                }))
             }
-            Index::Tree { src: srcs, dst: dsts, tree } => {
-                let (src, dst) = (srcs.get_each(src), dsts.get_each(dst));
-                std::array::from_fn(|lane| {
-                    tree.find(&Query { src: src[lane], dst: dst[lane], ask: ask[lane] })
-                })
-            }
+        }
+    }
+
+    /// Where ranks start that [`Self::find_ranked`] takes, of sources and destinations; `None` if it
+    /// cannot be asked like this.
+    #[must_use]
+    pub fn starts(&self) -> Option<&[Starts; 2]> {
+        match &self.index {
+            Index::Ranked(ranked) => Some(&ranked.starts),
+            _ => None,
+        }
+    }
+
+    /// As [`Self::find`], by ranks.
+    #[inline]
+    pub fn find_ranked(&self, query: &Query) -> u32 {
+        match &self.index {
+            Index::Ranked(ranked) => ranked.over.find(query),
+            _ => NONE,
         }
     }
 
@@ -145,9 +173,75 @@ impl<K: Key + std::hash::Hash> Side<K> {
     pub fn memory(&self) -> usize {
         match &self.index {
             Index::Linear(rules) => size_of_val(rules.as_slice()),
-            Index::Grid { src, dst, grid } => src.memory() + dst.memory() + grid.memory(),
-            Index::Tree { src, dst, tree } => src.memory() + dst.memory() + tree.memory(),
             Index::Tuples(tuples) => tuples.memory(),
+            Index::Ranked(ranked) => {
+                ranked.src.memory() + ranked.dst.memory() + ranked.over.memory()
+            }
+        }
+    }
+}
+
+impl<K: Key> Index<K> {
+    fn ranked(src: Starts, dst: Starts, over: Over) -> Self {
+        let (srcs, dsts) = (src.trie(), dst.trie());
+        Self::Ranked(Box::new(Ranked { src: srcs, dst: dsts, over, starts: [src, dst] }))
+    }
+}
+
+impl Over {
+    /// The structure that fits these rules: the fastest that stays within limits.
+    fn fitting(flat: &FlatSet) -> (Family, Self) {
+        for family in [Family::Table, Family::Split(64), Family::Tree] {
+            if let Some(over) = Self::of_family(flat, family).filter(|over| over.longest() <= LONG)
+            {
+                return (family, over);
+            }
+        }
+        (Family::Bits, Self::Bits(Bits::new(flat)))
+    }
+
+    /// A structure of this kind; `None` if it would take too much.
+    fn of_family(flat: &FlatSet, family: Family) -> Option<Self> {
+        match family {
+            Family::Split(widest) => Grid::new(flat, Plan::Split(widest)).map(Self::Grid),
+            Family::Tree => Some(Self::Tree(Tree::new(flat))),
+            Family::Bits => Some(Self::Bits(Bits::new(flat))),
+            _ => Grid::new(flat, Plan::Table).map(Self::Grid),
+        }
+    }
+
+    #[inline]
+    fn find(&self, query: &Query) -> u32 {
+        match self {
+            Self::Grid(grid) => grid.find(query),
+            Self::Tree(tree) => tree.find(query),
+            Self::Bits(bits) => bits.find(query),
+        }
+    }
+
+    #[inline]
+    fn find_each(&self, queries: &[Query; LANES]) -> [u32; LANES] {
+        match self {
+            Self::Grid(grid) => queries.each_ref().map(|query| grid.find(query)),
+            Self::Tree(tree) => queries.each_ref().map(|query| tree.find(query)),
+            Self::Bits(bits) => queries.each_ref().map(|query| bits.find(query)),
+        }
+    }
+
+    /// Rules that are tried one after the other at worst.
+    fn longest(&self) -> usize {
+        match self {
+            Self::Grid(grid) => grid.longest(),
+            Self::Tree(tree) => tree.longest(),
+            Self::Bits(_) => 0,
+        }
+    }
+
+    fn memory(&self) -> usize {
+        match self {
+            Self::Grid(grid) => grid.memory(),
+            Self::Tree(tree) => tree.memory(),
+            Self::Bits(bits) => bits.memory(),
         }
     }
 }

@@ -33,6 +33,13 @@ struct Rows {
     rows: Vec<Vec<Cell>>,
 }
 
+/// Ranks by the set of ranges that they are in.
+struct Classes {
+    /// Ranks in order from which on a class applies.
+    runs: Vec<(u32, u32)>,
+    count: usize,
+}
+
 struct Builder<'a> {
     flat: &'a FlatSet,
     budget: Budget,
@@ -48,7 +55,7 @@ impl Grid {
     pub fn new(flat: &FlatSet, plan: Plan) -> Option<Self> {
         let count = flat.rules.len();
         let budget =
-            Budget { steps: 50_000_000 + 3_000 * count as u64, items: 4_000_000 + 200 * count };
+            Budget { steps: 4_000_000 + 400 * count as u64, items: 1_000_000 + 60 * count };
         let mut builder = Builder { flat, budget, lists: HashMap::new(), entries: Vec::new() };
         let groups = builder.groups(plan)?;
         Some(Self { services: flat.services.clone(), entries: builder.entries, groups })
@@ -60,6 +67,9 @@ impl Builder<'_> {
         let (src, dst): (Side, Side) = (|rule| rule.src, |rule| rule.dst);
         let mut groups = Vec::new();
         let mut rest: Vec<&Flat> = self.flat.rules.iter().collect();
+        if plan == Plan::Table && self.table_cells(&rest)? > TABLE_CELLS {
+            return None;
+        }
         if let Plan::Split(widest) = plan {
             for (by_src, first, second) in [(true, src, dst), (false, dst, src)] {
                 let narrow = |rule: &&Flat| first(rule).1 - first(rule).0 < widest;
@@ -74,13 +84,42 @@ impl Builder<'_> {
         }
         if !rest.is_empty() {
             let rows = self.rows(&rest, src, dst)?;
-            groups.push(match rows.in_table(self.flat) {
-                Some(table) => table,
-                None if plan == Plan::Table => return None,
-                None => rows.in_rows(true, self.flat.src_ranks),
+            groups.push(if self.table_cells(&rest)? <= TABLE_CELLS {
+                rows.in_table(&self.classes(&rest, dst)?, self.flat)
+            } else {
+                rows.in_rows(true, self.flat.src_ranks)
             });
         }
         Some(groups)
+    }
+
+    /// Cells of a table for these rules.
+    fn table_cells(&mut self, rules: &[&Flat]) -> Option<usize> {
+        let src = self.classes(rules, |rule| rule.src)?.count;
+        let dst = self.classes(rules, |rule| rule.dst)?.count;
+        Some((src + 1) * (dst + 1))
+    }
+
+    /// The sets of ranges that ranks are in.
+    fn classes(&mut self, rules: &[&Flat], side: Side) -> Option<Classes> {
+        let mut ranges: Vec<Range<u32>> = rules.iter().map(|rule| side(rule)).collect();
+        ranges.sort_unstable();
+        ranges.dedup();
+        let mut ends = Vec::with_capacity(ranges.len() * 2);
+        for (&(lo, hi), number) in ranges.iter().zip(0..) {
+            ends.extend([(lo, true, number), (hi + 1, false, number)]);
+        }
+        ends.sort_unstable();
+        let mut known: HashMap<Vec<usize>, u32> = HashMap::new();
+        let (mut open, mut runs) = (BTreeSet::new(), Vec::new());
+        for at in ends.chunk_by(|a, b| a.0 == b.0) {
+            apply(&mut open, at);
+            self.spend(open.len() as u64, 0)?;
+            let next = u32::try_from(known.len()).ok()?;
+            let class = *known.entry(open.iter().copied().collect()).or_insert(next);
+            runs.push((at[0].0, class));
+        }
+        Some(Classes { runs, count: known.len() })
     }
 
     /// A row for each set of rules that some rank on the first side has.
@@ -207,46 +246,40 @@ impl Rows {
                 Row { start, len: u32::try_from(row.len()).unwrap_or(0) }
             })
             .collect();
-        let rows = self.by_rank(ranks, Row::default(), |row| places[row]);
+        let rows = by_rank(&self.runs, ranks, Row::default(), |row| places[row]);
         Group::Rows { by_src, rows, cells }
     }
 
-    fn in_table(&self, flat: &FlatSet) -> Option<Group> {
-        let mut froms: Vec<u32> =
-            self.rows.iter().flatten().map(|cell| cell.from).chain([0]).collect();
-        froms.sort_unstable();
-        froms.dedup();
-        // One row more for ranks without rules.
-        let width = froms.len();
-        if width * (self.rows.len() + 1) > TABLE_CELLS {
-            return None;
-        }
+    /// The cells, with a row before the first and a column before the first for ranks without rules.
+    fn in_table(&self, classes: &Classes, flat: &FlatSet) -> Group {
+        let width = classes.count + 1;
         let mut lists = vec![NONE; width];
         for row in &self.rows {
-            let mut cells = row.iter().peekable();
-            let mut list = NONE;
-            lists.extend(froms.iter().map(|from| {
-                if let Some(cell) = cells.next_if(|cell| cell.from == *from) {
-                    list = cell.list;
-                }
-                list
-            }));
-        }
-        let at = |row: usize| u32::try_from(row * width).unwrap_or(0);
-        let rows = self.by_rank(flat.src_ranks, 0, |row| at(row + 1));
-        let column = |rank: u32| froms.partition_point(|from| *from <= rank) - 1;
-        let columns = (0..flat.dst_ranks).map(|rank| u32::try_from(column(rank)).unwrap_or(0));
-        Some(Group::Table { rows, columns: columns.collect(), lists })
-    }
-
-    fn by_rank<T: Copy>(&self, ranks: u32, none: T, row: impl Fn(usize) -> T) -> Vec<T> {
-        let mut all = vec![none; ranks as usize];
-        let ends = self.runs.iter().skip(1).map(|run| run.0).chain([ranks]);
-        for ((start, number), end) in self.runs.iter().zip(ends) {
-            if let Some(part) = all.get_mut(*start as usize..end as usize) {
-                part.fill(row(*number as usize));
+            let start = lists.len();
+            lists.resize(start + width, NONE);
+            for (rank, class) in &classes.runs {
+                let after = row.partition_point(|cell| cell.from <= *rank);
+                lists[start + 1 + *class as usize] =
+                    row[..after].last().map_or(NONE, |cell| cell.list);
             }
         }
-        all
+        let at = |row: usize| u32::try_from((row + 1) * width).unwrap_or(0);
+        let rows = by_rank(&self.runs, flat.src_ranks, 0, at);
+        let columns = by_rank(&classes.runs, flat.dst_ranks, 0, |class| {
+            u32::try_from(class + 1).unwrap_or(0)
+        });
+        Group::Table { rows, columns, lists }
     }
+}
+
+/// For each rank what its run says.
+fn by_rank<T: Copy>(runs: &[(u32, u32)], ranks: u32, none: T, row: impl Fn(usize) -> T) -> Vec<T> {
+    let mut all = vec![none; ranks as usize];
+    let ends = runs.iter().skip(1).map(|run| run.0).chain([ranks]);
+    for ((start, number), end) in runs.iter().zip(ends) {
+        if let Some(part) = all.get_mut(*start as usize..end as usize) {
+            part.fill(row(*number as usize));
+        }
+    }
+    all
 }
