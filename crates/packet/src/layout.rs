@@ -1,5 +1,7 @@
 //! Where the headers of a packet are: one total, allocation-free parse.
 
+mod fast;
+
 use crate::field::Header;
 use crate::malformed::Malformed;
 use crate::packet::Link;
@@ -154,6 +156,17 @@ impl Layout {
     /// be recognised is payload, what contradicts itself makes the packet [malformed](Self::malformed).
     #[must_use]
     pub fn parse(link: Link, data: &[u8], wire_len: u32) -> Layout {
+        let wire = usize::try_from(wire_len).unwrap_or(usize::MAX).max(data.len());
+        if link == Link::Ethernet
+            && let Some(layout) = fast::parse(data, wire)
+        {
+            return layout;
+        }
+        Self::parse_any(link, data, wire_len)
+    }
+
+    /// Parses any packet.
+    fn parse_any(link: Link, data: &[u8], wire_len: u32) -> Layout {
         let window = Window::new(data, usize::try_from(wire_len).unwrap_or(usize::MAX));
         let mut layout = Layout {
             present: 1 << Header::Pkt as u32,

@@ -9,3 +9,4 @@ mod fields;
 mod oracle;
 mod parse;
 mod samples;
+mod speed;
