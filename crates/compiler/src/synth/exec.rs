@@ -23,6 +23,9 @@ pub(super) enum Flow {
     Needs(Header),
 }
 
+/// Most rows of a list whose values are kept in mind.
+const FEW_ROWS: usize = 64;
+
 const BOOL: Ty = Ty { width: 1, kind: Kind::Bool };
 const WORD: Ty = Ty { width: 32, kind: Kind::Uint };
 
@@ -268,6 +271,11 @@ impl<'a> Synth<'a> {
                 let outs = self.once(visit, way, memo, &[ty], faults, make);
                 if let Some(set) = inside {
                     way.state.facts.learn(&self.values, index, &set);
+                }
+                if let Some(rows) = list.filter(|rows| rows.len() <= FEW_ROWS) {
+                    let column = column as usize;
+                    let set = IntervalSet::new(rows.iter().map(|row| (row[column], row[column])));
+                    way.state.facts.learn(&self.values, outs[0], &set);
                 }
                 self.bind(way, *out, outs[0]);
             }

@@ -1,6 +1,6 @@
 //! What is known about values on a way: the values that they may have.
 
-use super::fold::mirrored;
+use super::fold::{binary, mirrored};
 use super::range::{complement, ends, full, intersect, is_full, one, only, shifted, union};
 use super::values::{Def, Pure, Values};
 use braid_ir::model::{BinOp, CmpOp, ValueId, Word};
@@ -51,7 +51,10 @@ impl Facts {
                 Some(by) => shifted(&range(a), by.wrapping_neg(), width),
                 None => full(width),
             },
-            Pure::Bin(op, a, b) => bounds(*op, width, &range(a), &range(b)),
+            Pure::Bin(op, a, b) => {
+                let (a, b) = (range(a), range(b));
+                each(*op, width, &a, &b).unwrap_or_else(|| bounds(*op, width, &a, &b))
+            }
             Pure::Cmp(op, a, b) => truth(decided(*op, &range(a), &range(b))),
             Pure::Not(a) if width == 1 => truth(only(&range(a)).map(|word| word == 0)),
             Pure::Resize(a) if values.ty(*a).width <= width => range(a),
@@ -238,6 +241,17 @@ fn decided(op: CmpOp, a: &IntervalSet, b: &IntervalSet) -> Option<bool> {
         CmpOp::Gt => decided(CmpOp::Lt, b, a),
         CmpOp::Le => decided(CmpOp::Lt, b, a).map(|less| !less),
     }
+}
+
+/// Most values that are worked out one by one.
+const FEW: Word = 16;
+
+/// An operation's results on each of a few values and a constant.
+fn each(op: BinOp, width: u16, a: &IntervalSet, b: &IntervalSet) -> Option<IntervalSet> {
+    let by = only(b).filter(|_| a.len() <= FEW)?;
+    let results: Option<Vec<_>> =
+        a.iter().map(|value| binary(op, width, value, by).map(|word| (word, word))).collect();
+    Some(IntervalSet::new(results?))
 }
 
 /// Bounds of an operation's results, from those of its operands.

@@ -1,41 +1,38 @@
-//! From a finished graph of blocks to a residual program: what nobody needs is left out, and pure
-//! values are computed as late as they may be, in the last block that all their uses come after
-//! (Click, "Global Code Motion", PLDI 1995; there are no loops here).
+//! From a finished graph of blocks to a residual program: what nobody needs is left out, values are
+//! put in their places and numbered anew.
 
 use super::Synth;
+use super::place::{Places, Spot, place};
 use super::values::{Def, Pure, Values};
-use braid_ir::model::{Op, SetRef, Ty, ValueId};
-use braid_ir::residual::{Block, HeaderMask, Residual, Step, What};
-use braid_packet::Field;
+use braid_ir::model::{BlockId, Op, SetRef, Ty, ValueId};
+use braid_ir::residual::{Block, End, HeaderMask, Residual, Step, TallyId, What};
 use std::collections::HashMap;
 
-/// A place in a block: before the step with this number.
-type Spot = (usize, usize);
-
-struct Finish {
-    values: Values,
-    blocks: Vec<Block>,
+/// A finished graph.
+pub(super) struct Finish {
+    pub(super) values: Values,
+    pub(super) blocks: Vec<Block>,
     /// Jumps to each block, as (block, which of its targets).
     preds: Vec<Vec<(usize, usize)>>,
     live: Vec<bool>,
     /// The block that all ways to a block last have in common; of block 0 itself.
-    dominator: Vec<usize>,
-    depth: Vec<usize>,
+    pub(super) dominator: Vec<usize>,
+    pub(super) depth: Vec<usize>,
     /// Whether the packet's bytes may have changed before a block.
-    changed: Vec<bool>,
+    pub(super) changed: Vec<bool>,
     /// Of each block, the first step that changes bytes.
-    change: Vec<usize>,
+    pub(super) change: Vec<usize>,
 }
 
 /// The program that a synthesis has built.
 pub(super) fn finish(synth: Synth<'_>, shape: HeaderMask) -> Residual {
     let Synth { start, values, blocks, visits, .. } = synth;
     let tallies = blocks.tallies;
-    let mut finish = Finish::new(values, blocks.all);
+    let mut finish = Finish::new(values, shorten(blocks.all));
     finish.mark();
     finish.drop_dead();
-    let placed = finish.place();
-    let (blocks, values) = finish.emit(&placed);
+    let places = place(&finish);
+    let (blocks, values) = finish.emit(&places);
     let mut program = Residual { point: start, shape, visits, values, blocks, tallies };
     drop_unused_tallies(&mut program);
     program
@@ -136,90 +133,36 @@ impl Finish {
         }
     }
 
-    /// The spot of each pure value that is needed.
-    fn place(&self) -> Vec<Option<Spot>> {
-        let mut spots: Vec<Option<Spot>> = vec![None; self.values.len()];
-        for (at, block) in self.blocks.iter().enumerate() {
-            for (number, step) in block.steps.iter().enumerate() {
-                step.what.visit_uses(&mut |value| self.use_at(&mut spots, *value, (at, number)));
-            }
-            let end = (at, block.steps.len());
-            block.end.visit_uses(&mut |value| self.use_at(&mut spots, *value, end));
-            block.end.visit_targets(&mut |target| {
-                for value in &target.args {
-                    self.use_at(&mut spots, *value, end);
-                }
-            });
-        }
-        // Operands come before what is made of them, so users are placed first.
-        for number in (0..self.values.len()).rev() {
-            let value = ValueId(u32::try_from(number).unwrap_or(u32::MAX));
-            let Some(mut spot) = spots[number] else { continue };
-            match self.values.def(value) {
-                Def::Second(first) => self.use_at(&mut spots, *first, spot),
-                Def::Pure(pure) => {
-                    if matches!(pure, Pure::Init(_)) {
-                        spot = self.before_changes(spot);
-                        spots[number] = Some(spot);
-                    }
-                    operands(pure, &mut |value| self.use_at(&mut spots, value, spot));
-                }
-                Def::Param | Def::Step => {}
-            }
-        }
-        spots
-    }
-
-    fn use_at(&self, spots: &mut [Option<Spot>], value: ValueId, at: Spot) {
-        let spot = &mut spots[value.index()];
-        *spot = Some(match *spot {
-            None => at,
-            Some(other) if other.0 == at.0 => (at.0, at.1.min(other.1)),
-            Some(other) => {
-                let block = meet(&self.dominator, &self.depth, other.0, at.0);
-                if block == other.0 {
-                    other
-                } else if block == at.0 {
-                    at
-                } else {
-                    (block, self.blocks[block].steps.len())
-                }
-            }
-        });
-    }
-
-    /// The last spot no later than this one where the packet is still as it entered.
-    fn before_changes(&self, spot: Spot) -> Spot {
-        let (mut block, mut number) = spot;
-        while self.changed[block] {
-            block = self.dominator[block];
-            number = self.blocks[block].steps.len();
-        }
-        (block, number.min(self.change[block]))
-    }
-
     /// The program's blocks and its values' types.
-    fn emit(self, placed: &[Option<Spot>]) -> (Vec<Block>, Vec<Ty>) {
+    fn emit(self, places: &[Places]) -> (Vec<Block>, Vec<Ty>) {
         let mut at_spot: HashMap<Spot, Vec<ValueId>> = HashMap::new();
-        for (number, spot) in placed.iter().enumerate() {
+        for (number, places) in places.iter().enumerate() {
             let value = ValueId(u32::try_from(number).unwrap_or(u32::MAX));
-            if let (Some(spot), Def::Pure(_)) = (spot, self.values.def(value)) {
-                at_spot.entry(*spot).or_default().push(value);
+            if let Def::Pure(_) = self.values.def(value) {
+                let ends = places.ends.iter().map(|(block, number)| (*block, *number));
+                for spot in places.spot.into_iter().chain(ends) {
+                    at_spot.entry(spot).or_default().push(value);
+                }
             }
         }
-        let mut names = Names { of: HashMap::new(), types: Vec::new() };
+        let mut names = Names::default();
         let mut blocks = Vec::with_capacity(self.blocks.len());
         for (at, block) in self.blocks.iter().enumerate() {
+            names.here.clear();
+            names.ends = block.end.targets().is_empty();
             let params = block.params.iter();
             let params = params.map(|value| names.define(*value, self.values.ty(*value))).collect();
             let mut steps = Vec::new();
             for number in 0..=block.steps.len() {
                 for value in at_spot.get(&(at, number)).into_iter().flatten() {
-                    steps.push(self.pure_step(*value, &mut names));
+                    let step = self.pure_step(*value, &mut names, &mut steps);
+                    steps.push(step);
                 }
                 if let Some(step) = block.steps.get(number) {
                     let mut step = step.clone();
-                    step.what.visit_uses_mut(&mut |value| *value = names.of[value]);
+                    step.what.visit_uses_mut(&mut |value| {
+                        *value = self.name(*value, &mut names, &mut steps);
+                    });
                     step.what.visit_outs_mut(&mut |value| {
                         *value = names.define(*value, self.values.ty(*value));
                     });
@@ -227,84 +170,105 @@ impl Finish {
                 }
             }
             let mut end = block.end.clone();
-            end.visit_uses_mut(&mut |value| *value = names.of[value]);
+            end.visit_uses_mut(&mut |value| *value = self.name(*value, &mut names, &mut steps));
             end.visit_targets_mut(&mut |target| {
-                target.args.iter_mut().for_each(|value| *value = names.of[value]);
+                for value in &mut target.args {
+                    *value = self.name(*value, &mut names, &mut steps);
+                }
             });
             blocks.push(Block { params, steps, end });
         }
         (blocks, names.types)
     }
 
+    /// The new number of a value; constants come about in the block where they are used.
+    fn name(&self, value: ValueId, names: &mut Names, steps: &mut Vec<Step>) -> ValueId {
+        if let Some(name) = names.get(value) {
+            return name;
+        }
+        let word = self.values.known(value).unwrap_or(0);
+        let out = names.define_here(value, self.values.ty(value));
+        let what = What::Op(Op::Const { out, value: word });
+        steps.push(Step { site: self.values.site(value), what, fault: None });
+        out
+    }
+
     /// The step that computes a pure value.
-    fn pure_step(&self, value: ValueId, names: &mut Names) -> Step {
+    fn pure_step(&self, value: ValueId, names: &mut Names, steps: &mut Vec<Step>) -> Step {
         let Def::Pure(pure) = self.values.def(value) else {
             unreachable!("only pure values are placed")
         };
-        let of = |value: &ValueId, names: &Names| names.of[value];
-        let mut what = match pure {
-            Pure::Const(word) => What::Op(Op::Const { out: value, value: *word }),
-            Pure::Init(field) => What::Op(Op::Load { out: value, field: *field }),
-            Pure::Bin(op, a, b) => {
-                let (a, b) = (of(a, names), of(b, names));
-                What::Op(Op::Bin { out: value, op: *op, a, b })
-            }
-            Pure::Cmp(op, a, b) => {
-                let (a, b) = (of(a, names), of(b, names));
-                What::Op(Op::Cmp { out: value, op: *op, a, b })
-            }
-            Pure::Not(a) => What::Op(Op::Not { out: value, a: of(a, names) }),
-            Pure::Resize(a) | Pure::Retype(a, _) => {
-                What::Op(Op::Resize { out: value, a: of(a, names) })
-            }
-            Pure::Clamp(a) => What::Op(Op::Clamp { out: value, a: of(a, names) }),
-            Pure::Select(cond, a, b) => {
-                let (cond, a, b) = (of(cond, names), of(a, names), of(b, names));
-                What::Op(Op::Select { out: value, cond, a, b })
-            }
+        let mut what = match pure.clone() {
+            Pure::Const(word) => What::Op(Op::Const { out: value, value: word }),
+            Pure::Init(field) => What::Op(Op::Load { out: value, field }),
+            Pure::Bin(op, a, b) => What::Op(Op::Bin { out: value, op, a, b }),
+            Pure::Cmp(op, a, b) => What::Op(Op::Cmp { out: value, op, a, b }),
+            Pure::Not(a) => What::Op(Op::Not { out: value, a }),
+            Pure::Resize(a) | Pure::Retype(a, _) => What::Op(Op::Resize { out: value, a }),
+            Pure::Clamp(a) => What::Op(Op::Clamp { out: value, a }),
+            Pure::Select(cond, a, b) => What::Op(Op::Select { out: value, cond, a, b }),
             Pure::InSet(a, set) => {
-                let set = SetRef::Const(self.values.set(*set).clone());
-                What::Op(Op::InSet { out: value, a: of(a, names), set })
+                let set = SetRef::Const(self.values.set(set).clone());
+                What::Op(Op::InSet { out: value, a, set })
             }
             Pure::InColumn(a, _, param, column) => {
-                let set = SetRef::List(*param, *column);
-                What::Op(Op::InSet { out: value, a: of(a, names), set })
+                What::Op(Op::InSet { out: value, a, set: SetRef::List(param, column) })
             }
-            Pure::Len(_, param) => What::Op(Op::ListLen { out: value, param: *param }),
+            Pure::Len(_, param) => What::Op(Op::ListLen { out: value, param }),
             Pure::Route(_, param, addr) => {
-                let (hop, addr) = (ValueId(value.0 + 1), of(addr, names));
-                What::Op(Op::Route { found: value, hop, param: *param, addr })
+                let hop = ValueId(value.0 + 1);
+                What::Op(Op::Route { found: value, hop, param, addr })
             }
             Pure::Classify(_, param, packet) => {
-                let mut packet = packet.clone();
-                if let Some(packet) = &mut packet {
-                    packet.visit_values_mut(&mut |value| *value = names.of[value]);
-                }
-                What::Classify { pass: value, rule: ValueId(value.0 + 1), param: *param, packet }
+                What::Classify { pass: value, rule: ValueId(value.0 + 1), param, packet }
             }
         };
+        what.visit_uses_mut(&mut |used| *used = self.name(*used, names, steps));
         what.visit_outs_mut(&mut |out| *out = names.define(*out, self.values.ty(*out)));
         Step { site: self.values.site(value), what, fault: None }
     }
 }
 
 /// New numbers of values.
+#[derive(Default)]
 struct Names {
     of: HashMap<ValueId, ValueId>,
+    /// Those that are only good in this block.
+    here: HashMap<ValueId, ValueId>,
+    /// Whether the block ends the program, so that nothing in it is good elsewhere.
+    ends: bool,
     types: Vec<Ty>,
 }
 
 impl Names {
+    fn get(&self, value: ValueId) -> Option<ValueId> {
+        self.here.get(&value).or_else(|| self.of.get(&value)).copied()
+    }
+
     fn define(&mut self, value: ValueId, ty: Ty) -> ValueId {
+        if self.ends {
+            return self.define_here(value, ty);
+        }
+        let name = self.fresh(ty);
+        self.of.insert(value, name);
+        name
+    }
+
+    fn define_here(&mut self, value: ValueId, ty: Ty) -> ValueId {
+        let name = self.fresh(ty);
+        self.here.insert(value, name);
+        name
+    }
+
+    fn fresh(&mut self, ty: Ty) -> ValueId {
         let name = ValueId(u32::try_from(self.types.len()).unwrap_or(u32::MAX));
         self.types.push(ty);
-        self.of.insert(value, name);
         name
     }
 }
 
 /// The last block that ways to both have in common.
-fn meet(dominator: &[usize], depth: &[usize], mut a: usize, mut b: usize) -> usize {
+pub(super) fn meet(dominator: &[usize], depth: &[usize], mut a: usize, mut b: usize) -> usize {
     while a != b {
         if depth[a] >= depth[b] {
             a = dominator[a];
@@ -316,9 +280,9 @@ fn meet(dominator: &[usize], depth: &[usize], mut a: usize, mut b: usize) -> usi
 }
 
 /// Visits what a pure value is made of.
-fn operands(pure: &Pure, each: &mut dyn FnMut(ValueId)) {
+pub(super) fn operands(pure: &Pure, each: &mut dyn FnMut(ValueId)) {
     match pure {
-        Pure::Const(_) | Pure::Init(Field::PktLen) | Pure::Init(_) | Pure::Len(..) => {}
+        Pure::Const(_) | Pure::Init(_) | Pure::Len(..) => {}
         Pure::Bin(_, a, b) | Pure::Cmp(_, a, b) => {
             each(*a);
             each(*b);
@@ -367,16 +331,55 @@ fn changes(what: &What) -> bool {
     matches!(what, What::Write(_) | What::Parse | What::Op(Op::PushVlan { .. } | Op::PopVlan))
 }
 
+/// Leads jumps past blocks that only jump, and leaves out blocks that nothing leads to.
+fn shorten(mut blocks: Vec<Block>) -> Vec<Block> {
+    for at in (0..blocks.len()).rev() {
+        let mut end = blocks[at].end.clone();
+        end.visit_targets_mut(&mut |target| {
+            let there = &blocks[target.block.index()];
+            if there.params.is_empty()
+                && there.steps.is_empty()
+                && let End::Jump(on) = &there.end
+            {
+                *target = on.clone();
+            }
+        });
+        if let End::Branch { yes, no, .. } = &end
+            && yes == no
+        {
+            end = End::Jump(yes.clone());
+        }
+        blocks[at].end = end;
+    }
+    let mut reached = vec![false; blocks.len()];
+    let mut new = Vec::with_capacity(blocks.len());
+    reached[0] = true;
+    let mut count = 0;
+    for (at, block) in blocks.iter().enumerate() {
+        new.push(BlockId(count));
+        if reached[at] {
+            count += 1;
+            block.end.visit_targets(&mut |target| reached[target.block.index()] = true);
+        }
+    }
+    let mut kept = reached.iter();
+    blocks.retain(|_| kept.next() == Some(&true));
+    for block in &mut blocks {
+        block.end.visit_targets_mut(&mut |target| target.block = new[target.block.index()]);
+    }
+    blocks
+}
+
 /// Leaves out tallies that nothing counts.
 fn drop_unused_tallies(program: &mut Residual) {
     let mut new = HashMap::new();
     let mut tallies = Vec::new();
     let old = std::mem::take(&mut program.tallies);
-    let mut keep = |id: &mut braid_ir::residual::TallyId| {
+    let mut keep = |id: &mut TallyId| {
         *id = *new.entry(*id).or_insert_with(|| {
             let at = usize::try_from(id.0).unwrap_or(usize::MAX);
             tallies.push(old[at].clone());
-            braid_ir::residual::TallyId(u32::try_from(tallies.len() - 1).unwrap_or(u32::MAX))
+            TallyId(u32::try_from(tallies.len() - 1).unwrap_or(u32::MAX))
         });
     };
     for block in &mut program.blocks {
@@ -389,8 +392,8 @@ fn drop_unused_tallies(program: &mut Residual) {
             }
         }
         match &mut block.end {
-            braid_ir::residual::End::Exit(exit) => keep(&mut exit.tally),
-            braid_ir::residual::End::Hold { tally, .. } => keep(tally),
+            End::Exit(exit) => keep(&mut exit.tally),
+            End::Hold { tally, .. } => keep(tally),
             _ => {}
         }
     }

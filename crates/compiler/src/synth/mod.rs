@@ -4,7 +4,7 @@
 //! Functions are followed in topological order, and in each its blocks; where ways meet, what they
 //! know is joined ([`join`]), so the program is a graph about as large as the functions together.
 //! Fields are values while the program runs ([`cells`]); what is known about values ([`facts`])
-//! decides conditions. Pure values are placed at the end, where they are needed ([`finish`]).
+//! decides conditions. Pure values are placed at the end, where they are needed ([`place`]).
 
 mod build;
 mod cells;
@@ -16,6 +16,7 @@ mod headers;
 mod join;
 mod keys;
 mod packet;
+mod place;
 pub(crate) mod range;
 mod state;
 mod tables;
