@@ -220,6 +220,19 @@ impl Terms {
         self.make(Node::Less(a, b), Sort::Bool)
     }
 
+    /// The largest value that a term can have, as far as its form says.
+    pub(crate) fn most(&self, a: Term) -> u128 {
+        match *self.node(a) {
+            Node::Bits(_, value) => value,
+            Node::Widen(_, inner) => self.most(inner),
+            Node::Ite(_, x, y) => match (self.node(x), self.node(y)) {
+                (Node::Ite(..), _) | (_, Node::Ite(..)) => mask(self.width(a)),
+                _ => self.most(x).max(self.most(y)),
+            },
+            _ => mask(self.width(a)),
+        }
+    }
+
     /// Whether `a` is at most `b`.
     pub fn at_most(&mut self, a: Term, b: Term) -> Term {
         let greater = self.less(b, a);
@@ -233,14 +246,15 @@ impl Terms {
         if let (Some(x), Some(y)) = (known_a, known_b) {
             return self.bits(width, fold(op, width, x, y));
         }
-        let commutes = matches!(op, BitOp::Add | BitOp::And | BitOp::Or | BitOp::Xor);
+        let commutes = matches!(op, BitOp::Add | BitOp::And | BitOp::Or | BitOp::Xor | BitOp::Mul);
         if commutes && known_a.is_some() {
             return self.op(op, b, a);
         }
         let zero = matches!(known_b, Some(0));
         let full = known_b == Some(mask(width));
         match op {
-            BitOp::And if zero => return b,
+            BitOp::And | BitOp::Mul if zero => return b,
+            BitOp::Mul if known_b == Some(1) => return a,
             BitOp::And if full || a == b => return a,
             BitOp::Or if full => return b,
             BitOp::Or if a == b => return a,
@@ -415,6 +429,7 @@ fn fold(op: BitOp, width: u16, a: u128, b: u128) -> u128 {
         BitOp::Shl if inside => a << shift,
         BitOp::Shr if inside => a >> shift,
         BitOp::Shl | BitOp::Shr => 0,
+        BitOp::Mul => a.wrapping_mul(b),
     }
 }
 

@@ -102,7 +102,7 @@ fn verdict(
     let questions = questions(&mut terms, chain, &program, &touches, &stops);
     found.terms = terms.len();
     let mut session = solver.session()?;
-    for fact in &kind.facts {
+    for fact in kind.facts.iter().chain(&terms.facts) {
         session.assume(&terms, *fact)?;
     }
     let shown = shown(&mut terms, &kind);

@@ -17,6 +17,8 @@ use crate::term::{BitOp, Sort, Term, Terms};
 const MAX_TAGS: usize = 8;
 /// VLAN tags of a packet that are kept in mind.
 const TAGS: usize = MAX_TAGS + 4;
+/// The variable that says whether what would be a VXLAN header is one.
+const VXLAN_IS_WHOLE: &str = "vxlan is whole";
 /// UDP's port of VXLAN.
 const VXLAN_PORT: u128 = 4789;
 /// Types of ICMP and ICMPv6 messages that are echoes.
@@ -94,6 +96,7 @@ impl Kind {
         let rules = headers::rules(terms, &|terms, header| arriving(terms, shape, header));
         kind.facts.extend(rules);
         kind.link_types(terms);
+        kind.link_lengths(terms);
         kind.link_protocols(terms);
         kind.link_tags(terms);
         kind
@@ -117,6 +120,18 @@ impl Kind {
             let same = terms.eq(there, means);
             self.facts.push(same);
         }
+    }
+
+    /// A payload is no longer than the packet, and one with a VXLAN header not shorter than that.
+    fn link_lengths(&mut self, terms: &mut Terms) {
+        let packet = Packet::arriving(terms, self.shape);
+        let length = packet.cell(terms, Field::PktLen);
+        let payload = packet.cell(terms, Field::PktPayloadLen);
+        self.facts.push(terms.at_most(payload, length));
+        let whole = terms.var(VXLAN_IS_WHOLE, Sort::Bool);
+        let (not_whole, header) = (terms.not(whole), terms.bits(32, 8));
+        let long = terms.at_most(header, payload);
+        self.facts.push(terms.or(&[not_whole, long]));
     }
 
     /// Protocols and fragments agree with the headers that were found.
@@ -230,7 +245,7 @@ impl Kind {
                 let (udp, port) = (base(terms, Header::Udp), packet.cell(terms, Field::L4Dport));
                 let number = terms.bits(16, VXLAN_PORT);
                 let is = terms.eq(port, number);
-                let whole = terms.var("vxlan is whole", Sort::Bool);
+                let whole = terms.var(VXLAN_IS_WHOLE, Sort::Bool);
                 terms.and(&[udp, is, whole])
             }
             other => base(terms, other),

@@ -114,5 +114,6 @@ fn operator(op: BitOp) -> &'static str {
         BitOp::Xor => "bvxor",
         BitOp::Shl => "bvshl",
         BitOp::Shr => "bvlshr",
+        BitOp::Mul => "bvmul",
     }
 }

@@ -35,6 +35,8 @@ pub enum BitOp {
     Shl,
     /// Shift right; by the width or more: 0.
     Shr,
+    /// Product modulo 2^width.
+    Mul,
 }
 
 /// How a term is made.
@@ -79,6 +81,8 @@ pub struct Terms {
     functions: Vec<Function>,
     function_of: HashMap<Function, u32>,
     pub(crate) truths: HashMap<Term, Term>,
+    /// What holds of the functions that terms use.
+    pub(crate) facts: Vec<Term>,
 }
 
 /// The largest number of so many bits.

@@ -227,27 +227,59 @@ fn binary(terms: &mut Terms, op: BinOp, a: Term, b: Term) -> Term {
     }
 }
 
-/// Operators that are functions that nothing is known of but their values at constants: solvers
+/// Products and quotients. Those of two unknowns are functions of which little is known: solvers
 /// are slow at them.
 fn far(terms: &mut Terms, op: BinOp, a: Term, b: Term) -> Term {
     let width = terms.width(a);
-    if let (Some(x), Some(y)) = (terms.constant(a), terms.constant(b)) {
-        let value = match op {
-            BinOp::MulSat => x.saturating_mul(y).min(mask(width)),
-            BinOp::MulWrap => x.wrapping_mul(y),
-            BinOp::Div => x.checked_div(y).unwrap_or(0),
-            _ => x.checked_rem(y).unwrap_or(0),
-        };
-        return terms.bits(width, value);
+    if matches!(op, BinOp::MulSat | BinOp::MulWrap) {
+        let product = product(terms, a, b);
+        if op == BinOp::MulWrap {
+            return product;
+        }
+        let (over, most) = (overflows(terms, a, b), terms.bits(width, mask(width)));
+        return terms.ite(over, most, product);
     }
-    let commutes = matches!(op, BinOp::MulSat | BinOp::MulWrap);
-    let (a, b) = if commutes { (a.min(b), a.max(b)) } else { (a, b) };
-    for (one, other) in [(a, b), (b, a)] {
-        match (terms.constant(one), commutes || one == b) {
-            (Some(1), true) if op != BinOp::Rem => return other,
-            (Some(0), true) if commutes => return one,
-            _ => {}
+    if let (Some(x), Some(y)) = (terms.constant(a), terms.constant(b)) {
+        let value = if op == BinOp::Div { x.checked_div(y) } else { x.checked_rem(y) };
+        return terms.bits(width, value.unwrap_or(0));
+    }
+    if op == BinOp::Div && terms.constant(b) == Some(1) {
+        return a;
+    }
+    let result = terms.apply(format!("{op:?} {width}"), &[a, b], Sort::Bits(width));
+    let zero = terms.bits(width, 0);
+    let (by_zero, no_more) = (terms.eq(b, zero), terms.at_most(result, a));
+    let mut facts = vec![no_more];
+    if op == BinOp::Rem {
+        facts.push(terms.less(result, b));
+    }
+    for fact in facts {
+        let fact = terms.or(&[by_zero, fact]);
+        terms.facts.push(fact);
+    }
+    result
+}
+
+fn product(terms: &mut Terms, a: Term, b: Term) -> Term {
+    if terms.constant(a).is_some() || terms.constant(b).is_some() {
+        return terms.op(BitOp::Mul, a, b);
+    }
+    let width = terms.width(a);
+    terms.apply(format!("product {width}"), &[a.min(b), a.max(b)], Sort::Bits(width))
+}
+
+/// Whether a product does not fit the width.
+fn overflows(terms: &mut Terms, a: Term, b: Term) -> Term {
+    let width = terms.width(a);
+    let fits = terms.most(a).checked_mul(terms.most(b)).is_some_and(|most| most <= mask(width));
+    if fits {
+        return terms.bool(false);
+    }
+    for (constant, other) in [(a, b), (b, a)] {
+        if let Some(value) = terms.constant(constant) {
+            let last = terms.bits(width, mask(width).checked_div(value).unwrap_or(mask(width)));
+            return terms.less(last, other);
         }
     }
-    terms.apply(format!("{op:?} {width}"), &[a, b], Sort::Bits(width))
+    terms.apply(format!("product is over {width}"), &[a.min(b), a.max(b)], Sort::Bool)
 }
