@@ -293,7 +293,6 @@ mod tests {
         (addr, len, prop::option::weighted(0.7, 0_u32..5))
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "IPv4 addresses are drawn from IPv6 ones")]
     fn agree(fast: &Lpm, changes: &[Change]) {
         // The last change of a prefix counts.
         let mut naive = RouteTable::default();

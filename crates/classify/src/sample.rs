@@ -50,7 +50,7 @@ impl Noise {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -59,19 +59,19 @@ impl Noise {
 
     /// A number below a bound other than 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
+        self.draw() % bound.max(1)
     }
 
     fn wide(&mut self) -> u128 {
-        u128::from(self.next()) << 64 | u128::from(self.next())
+        u128::from(self.draw()) << 64 | u128::from(self.draw())
     }
 
     fn half(&mut self) -> u16 {
-        u16::try_from(self.next() >> 48).unwrap_or(0)
+        u16::try_from(self.draw() >> 48).unwrap_or(0)
     }
 
     fn byte(&mut self) -> u8 {
-        u8::try_from(self.next() >> 56).unwrap_or(0)
+        u8::try_from(self.draw() >> 56).unwrap_or(0)
     }
 
     /// A number within a range; its lower end if it is empty.
@@ -107,7 +107,7 @@ fn one(kind: Kind, number: u64, count: u64, pool: &[u128], noise: &mut Noise) ->
         Rule { proto: (if noise.below(3) == 0 { 17 } else { 6 }, 0xff), ..Rule::any(pass) };
     let lens: [&[u8]; 2] = match kind {
         Kind::Access => [&[32, 32, 28, 24, 20], &[32, 32, 32, 24, 16]],
-        Kind::Firewall if number % 2 == 0 => [&[0, 0, 8], &[32, 29, 27, 24]],
+        Kind::Firewall if number.is_multiple_of(2) => [&[0, 0, 8], &[32, 29, 27, 24]],
         Kind::Firewall => [&[32, 29, 28, 24], &[0, 0, 0, 12]],
         Kind::Chain => [&[32, 32, 24, 16, 8, 0], &[32, 32, 24, 22, 16]],
         Kind::Six => [&[128, 64, 48, 0], &[128, 128, 64, 56, 32]],
@@ -118,7 +118,7 @@ fn one(kind: Kind, number: u64, count: u64, pool: &[u128], noise: &mut Noise) ->
     let [src, dst] = lens.map(|lens| {
         let len = lens[usize::try_from(noise.below(lens.len() as u64)).unwrap_or(0)];
         let at = usize::try_from(noise.below(pool.len() as u64)).unwrap_or(0);
-        (pool[at] ^ noise.below(4) as u128, len)
+        (pool[at] ^ u128::from(noise.below(4)), len)
     });
     rule.addrs = Some(if kind == Kind::Six {
         RuleAddrs::V6 { src: prefix(src.0, src.1, 128), dst: prefix(dst.0, dst.1, 128) }
@@ -162,7 +162,7 @@ fn hostile(kind: Kind, count: u64, mut rule: Rule, noise: &mut Noise) -> Rule {
             rule.sport = rule.dport;
         }
         Kind::Tangled => {
-            let mut range = || ordered(noise.next(), noise.next(), 32);
+            let mut range = || ordered(noise.draw(), noise.draw(), 32);
             rule.addrs = Some(RuleAddrs::V4 { src: range(), dst: range() });
             (rule.sport, rule.dport) = (ports(noise), ports(noise));
         }

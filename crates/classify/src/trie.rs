@@ -29,7 +29,6 @@ pub trait Key: Copy + Ord + Debug + Default + Into<u128> {
     fn cut(value: u128) -> Self;
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "masked, or meant to cut")]
 impl Key for u32 {
     const BITS: u32 = 32;
     fn byte(self, rest: u32) -> usize {
@@ -43,7 +42,6 @@ impl Key for u32 {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "masked, or meant to cut")]
 impl Key for u128 {
     const BITS: u32 = 128;
     fn byte(self, rest: u32) -> usize {

@@ -8,6 +8,9 @@ use crate::packed::{Ask, NONE, Packed};
 use crate::trie::Key;
 use rustc_hash::FxHashMap;
 
+/// Rules in order, with their numbers.
+type Place<K> = Vec<(u32, Packed<K>)>;
+
 /// The structure.
 #[derive(Clone, Debug)]
 pub struct Tuples<K> {
@@ -20,7 +23,7 @@ struct Table<K> {
     lens: (u32, u32),
     /// The number of its first rule.
     best: u32,
-    places: FxHashMap<(K, K), Vec<(u32, Packed<K>)>>,
+    places: FxHashMap<(K, K), Place<K>>,
 }
 
 impl<K: Key + std::hash::Hash> Tuples<K> {
@@ -68,7 +71,7 @@ impl<K: Key + std::hash::Hash> Tuples<K> {
     #[must_use]
     pub fn memory(&self) -> usize {
         let places = |table: &Table<K>| {
-            let slot = size_of::<((K, K), Vec<(u32, Packed<K>)>)>() + 1;
+            let slot = size_of::<((K, K), Place<K>)>() + 1;
             let rules: usize = table.places.values().map(Vec::capacity).sum();
             table.places.capacity() * slot + rules * size_of::<(u32, Packed<K>)>()
         };

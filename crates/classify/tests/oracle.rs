@@ -107,7 +107,7 @@ fn packets(rules: &[Rule], count: usize, seed: u64) -> Vec<RulePacket> {
                 packet.ports = None;
             }
             packet.tcp_flags =
-                [None, Some(c.tcp_flags.0), Some(noise.next() as u8)][noise.below(3) as usize];
+                [None, Some(c.tcp_flags.0), Some(noise.draw() as u8)][noise.below(3) as usize];
             packet.icmp = [
                 None,
                 Some((8, 0)),
