@@ -1,5 +1,6 @@
 //! Analyses of models and chains: action profiles, and residual programs.
 #![forbid(unsafe_code)]
 
+pub mod parallel;
 pub mod profile;
 pub mod synth;

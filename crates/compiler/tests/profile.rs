@@ -1,6 +1,6 @@
 //! Action profiles of models in the IR's text form.
 
-use braid_compiler::profile::{Profile, Use, derive, details, table};
+use braid_compiler::profile::{Profile, Use, derive, derive_direction, details, table};
 use braid_ir::text;
 use braid_packet::{Field, Header};
 
@@ -66,7 +66,7 @@ fn drops_by_rows_and_by_faults_are_apart() {
     let p = packet(
         "reason \"denied\"",
         "b0: v0:u16 = const 7
-             v1:u16 = const 3
+             v1:u16 = load pkt.ingress
              v2:u16 = div v0, v1
              v3:bool = eq v2, v0
              branch v3, b1, b2
@@ -75,6 +75,41 @@ fn drops_by_rows_and_by_faults_are_apart() {
     );
     assert_eq!(p.drops, ["denied".to_owned()].into());
     assert_eq!(p.faults, ["division"].into());
+}
+
+#[test]
+fn division_by_a_constant_cannot_fault() {
+    let divide = |by: u16| {
+        let blocks = format!(
+            "b0: v0:u16 = load pkt.ingress
+                 v1:u16 = const {by}
+                 v2:u16 = rem v0, v1
+                 output onward at row0"
+        );
+        packet("", &blocks).faults
+    };
+    assert!(divide(3).is_empty());
+    assert_eq!(divide(0), ["division"].into());
+}
+
+#[test]
+fn direction_leaves_out_the_rows_of_the_other() {
+    let text = "model m { row \"body\" row \"fault\" reason \"in\" packet {
+        b0: v0:bool = load pkt.backward
+            v1:bool = not v0
+            branch v1, b1, b2
+        b1: v2:size = load pkt.len
+            output onward at row0
+        b2: drop \"in\" at row0
+    } }";
+    let model = text::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let (forward, backward) = (derive_direction(&model, false), derive_direction(&model, true));
+    assert_eq!(names(&forward.reads), ["pkt.len", "pkt.backward"]);
+    assert!(forward.drops.is_empty() && forward.outputs.len() == 1);
+    assert_eq!(names(&backward.reads), ["pkt.backward"]);
+    assert!(backward.drops.len() == 1 && backward.outputs.is_empty());
+    let both = derive(&model);
+    assert_eq!((both.drops.len(), both.outputs.len(), both.reads.len()), (1, 1, 2));
 }
 
 #[test]
@@ -143,6 +178,55 @@ fn reading_an_entry_without_default_may_fault() {
     assert_eq!(p.faults, ["no_entry"].into());
     assert_eq!(p.state[0].per, "(u8)");
     assert!(p.reads.is_empty(), "an explicit key reads what its values read");
+}
+
+/// The faults of a program over a table without default, under a policy for when it is full.
+fn faults_of(full: &str, blocks: &str) -> Vec<&'static str> {
+    let table = format!("state by: u8 per [u8] capacity 9 full {full} tick 1");
+    packet(&table, blocks).faults.into_iter().collect()
+}
+
+#[test]
+fn entries_that_were_found_or_assigned_can_be_read_without_fault() {
+    let found = "b0: v0:u8 = const 1
+                     v1:bool = exists by[v0]
+                     branch v1, b1, b2
+                 b1: v2:u8 = get by[v0]
+                     v3:bool = put by[v0], 0, v2
+                     output onward at row0
+                 b2: v4:bool = set by[v0], (v0)
+                     branch v4, b3, b4
+                 b3: v5:u8 = get by[v0]
+                     output onward at row0
+                 b4: output onward at row0";
+    assert!(faults_of("refuse", found).is_empty());
+    assert!(faults_of("evict_oldest", found).is_empty());
+}
+
+#[test]
+fn entries_that_may_have_gone_since_may_fault() {
+    let gone = |between: &str| {
+        format!(
+            "b0: v0:u8 = const 1
+                 v1:bool = exists by[v0]
+                 branch v1, b1, b2
+             b1: v2:u8 = const 2
+                 {between}
+                 v3:u8 = get by[v0]
+                 output onward at row0
+             b2: output onward at row0"
+        )
+    };
+    assert_eq!(faults_of("refuse", &gone("delete by[v2]")), ["no_entry"]);
+    assert_eq!(faults_of("evict_oldest", &gone("v4:bool = set by[v2], (v2)")), ["no_entry"]);
+    assert!(faults_of("refuse", &gone("v4:bool = set by[v2], (v2)")).is_empty());
+    let on_one_way_only = "b0: v0:u8 = const 1
+             v1:bool = exists by[v0]
+             branch v1, b1, b2
+         b1: jump b2
+         b2: v2:u8 = get by[v0]
+             output onward at row0";
+    assert_eq!(faults_of("refuse", on_one_way_only), ["no_entry"]);
 }
 
 #[test]

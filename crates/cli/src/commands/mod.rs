@@ -6,6 +6,7 @@ mod diff;
 mod explain;
 mod fmt;
 mod r#gen;
+mod graph;
 mod ir;
 mod nfs;
 mod run;
@@ -26,6 +27,7 @@ pub enum Command {
     Diff(diff::Args),
     Gen(r#gen::Args),
     Actions(actions::Args),
+    Graph(graph::Args),
     Nfs(nfs::Args),
     Explain(explain::Args),
     Ir(ir::Args),
@@ -42,6 +44,7 @@ impl Command {
             Command::Diff(args) => diff::run(&args, output),
             Command::Gen(args) => r#gen::run(&args, output),
             Command::Actions(args) => actions::run(&args, output),
+            Command::Graph(args) => graph::run(&args, output),
             Command::Nfs(args) => nfs::run(&args, output),
             Command::Explain(args) => explain::run(&args, output),
             Command::Ir(args) => ir::run(&args, output),

@@ -1,10 +1,12 @@
 //! Derives a profile: one pass over the operations that each program can reach.
 
+use super::faults::{self, Sound};
+use super::runs::Runs;
 use super::{Profile, StateUse};
 use braid_externs::signature::Touch;
 use braid_ir::model::{
-    BinOp, Block, Dest, Granularity, Key, Model, NewPacket, NewPayload, Op, ParamId, Program,
-    Shape, StateId, TagId, Term,
+    BinOp, Dest, Granularity, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, Shape,
+    StateId, TagId, Term,
 };
 use braid_packet::{Field, Header};
 
@@ -28,6 +30,19 @@ const QUOTED_FLOW: &[Field] = &[
     Field::QuotedInetDport,
 ];
 
+/// What a packet that is built takes over from the link header.
+const LINK: &[Field] = &[
+    Field::EthSrc,
+    Field::EthDst,
+    Field::VlanId,
+    Field::VlanPcp,
+    Field::VlanDei,
+    Field::VlanTpid,
+    Field::Vlan2Id,
+    Field::Vlan2Pcp,
+    Field::Vlan2Dei,
+];
+
 /// What any rule set may look at.
 const RULES: &[Field] = &[
     Field::InetVersion,
@@ -46,7 +61,18 @@ const RULES: &[Field] = &[
 /// The action profile of a model.
 #[must_use]
 pub fn derive(model: &Model) -> Profile {
-    let mut walk = Walk { model, profile: Profile::default(), on_time: false };
+    profile(model, None)
+}
+
+/// The action profile of a model for packets of one direction only.
+#[must_use]
+pub fn derive_direction(model: &Model, backward: bool) -> Profile {
+    profile(model, Some(backward))
+}
+
+fn profile(model: &Model, backward: Option<bool>) -> Profile {
+    let profile = Profile::default();
+    let mut walk = Walk { model, profile, on_time: false, backward, sound: Sound::default() };
     walk.profile.function.clone_from(&model.name);
     walk.profile.state = model.state.iter().map(state_use).collect();
     walk.program(&model.packet);
@@ -99,19 +125,25 @@ struct Walk<'m> {
     profile: Profile,
     /// In a timer or a handler of expiries.
     on_time: bool,
+    /// The direction that packets are known to have.
+    backward: Option<bool>,
+    /// What cannot fault in the current program.
+    sound: Sound,
 }
 
 impl Walk<'_> {
     fn program(&mut self, program: &Program) {
-        for block in reachable(program) {
-            for op in &block.ops {
-                self.op(op);
+        let runs = Runs::of(program, self.backward.filter(|_| !self.on_time));
+        self.sound = faults::sound(self.model, program, &runs);
+        for (number, block) in runs.blocks(program) {
+            for (at, op) in block.ops.iter().enumerate() {
+                self.op(op, (number, at));
             }
             self.term(&block.term);
         }
     }
 
-    fn op(&mut self, op: &Op) {
+    fn op(&mut self, op: &Op, place: (usize, usize)) {
         match op {
             Op::Load { field, .. } | Op::LoadEntry { field, .. } => self.read(&[*field]),
             Op::Store { field, .. } => {
@@ -144,7 +176,9 @@ impl Walk<'_> {
                 self.profile.faults.insert("index");
             }
             Op::Bin { op: BinOp::Div | BinOp::Rem, .. } => {
-                self.profile.faults.insert("division");
+                if !self.sound.contains(&place) {
+                    self.profile.faults.insert("division");
+                }
             }
             Op::Take { pool, .. } | Op::TakeThis { pool, .. } | Op::Release { pool, .. } => {
                 let name = self.param(*pool);
@@ -156,28 +190,29 @@ impl Walk<'_> {
             }
             Op::Mirror { port } => {
                 self.profile.copies = true;
+                self.profile.copies_bytes = true;
                 self.output(*port);
             }
             Op::Create { new, port } => {
                 self.create(new);
                 self.output(*port);
             }
-            _ => self.state_op(op),
+            _ => self.state_op(op, place),
         }
     }
 
-    fn state_op(&mut self, op: &Op) {
+    fn state_op(&mut self, op: &Op, place: (usize, usize)) {
         match op {
             Op::StateExists { state, key, .. } => self.state(*state, Some(key), Access::Find),
             Op::StateGet { state, key, .. } => {
-                self.may_miss(*state);
+                self.may_miss(*state, place);
                 self.state(*state, Some(key), Access::Find);
             }
             Op::StateSet { state, key, .. } | Op::StateDelete { state, key } => {
                 self.state(*state, Some(key), Access::Write);
             }
             Op::StatePut { state, key, .. } => {
-                self.may_miss(*state);
+                self.may_miss(*state, place);
                 self.state(*state, Some(key), Access::Write);
             }
             Op::StateLen { state, .. } => self.state(*state, None, Access::Count),
@@ -186,9 +221,10 @@ impl Walk<'_> {
     }
 
     /// Reading an entry that does not exist is a fault where there is no default.
-    fn may_miss(&mut self, state: StateId) {
+    fn may_miss(&mut self, state: StateId, place: (usize, usize)) {
         let decl = self.model.state.get(state.index());
-        if decl.is_some_and(|decl| decl.default.is_none()) {
+        let needed = decl.is_some_and(|decl| decl.default.is_none());
+        if needed && !self.sound.contains(&place) {
             self.profile.faults.insert("no_entry");
         }
     }
@@ -219,7 +255,7 @@ impl Walk<'_> {
 
     fn create(&mut self, new: &NewPacket) {
         self.profile.creates.insert(shape_name(new.shape));
-        self.read(&[Field::EthSrc, Field::EthDst]);
+        self.read(LINK);
         match new.shape {
             Shape::Icmp | Shape::Tcp4 | Shape::Udp4 => self.read(&[Field::IpSrc, Field::IpDst]),
             Shape::Icmp6 | Shape::Tcp6 | Shape::Udp6 => self.read(&[Field::Ip6Src, Field::Ip6Dst]),
@@ -231,6 +267,7 @@ impl Walk<'_> {
             // All bytes from the IP header on may end up in the new packet.
             NewPayload::Quote(_) => {
                 self.profile.reads_payload = true;
+                self.profile.copies_bytes = true;
                 self.read(RULES);
             }
         }
@@ -240,6 +277,7 @@ impl Walk<'_> {
         match term {
             Term::Output { ports, .. } => {
                 self.profile.copies |= ports.len() > 1;
+                self.profile.copies_bytes |= ports.len() > 1;
                 for port in ports {
                     self.output(*port);
                 }
@@ -309,23 +347,4 @@ fn shape_name(shape: Shape) -> &'static str {
         Shape::Udp6 => "udp6",
         Shape::Arp => "arp",
     }
-}
-
-/// Blocks that can run. Jumps go to later blocks only, so that one pass in order suffices.
-fn reachable(program: &Program) -> impl Iterator<Item = &Block> {
-    let mut runs = vec![false; program.blocks.len()];
-    if let Some(entry) = runs.first_mut() {
-        *entry = true;
-    }
-    for (at, block) in program.blocks.iter().enumerate() {
-        if !runs[at] {
-            continue;
-        }
-        for next in block.term.targets() {
-            if let Some(next) = runs.get_mut(next.block.index()) {
-                *next = true;
-            }
-        }
-    }
-    program.blocks.iter().zip(runs).filter(|(_, runs)| *runs).map(|(block, _)| block)
 }

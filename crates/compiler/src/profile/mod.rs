@@ -4,9 +4,11 @@
 //! A profile over-approximates: whatever some packet can make the function do is in it.
 
 mod derive;
+mod faults;
+mod runs;
 mod table;
 
-pub use derive::derive;
+pub use derive::{derive, derive_direction};
 pub use table::{details, table};
 
 use braid_packet::{Field, Header};
@@ -51,6 +53,9 @@ pub struct Profile {
     pub creates: BTreeSet<&'static str>,
     /// Whether it makes copies: mirrors, or several outputs.
     pub copies: bool,
+    /// Whether bytes of the packet go into other packets as they are, whatever they are: mirrors,
+    /// several outputs, quotes.
+    pub copies_bytes: bool,
     /// Whether it absorbs packets.
     pub consumes: bool,
     /// Queues in which it holds packets back.

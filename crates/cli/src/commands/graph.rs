@@ -1,0 +1,162 @@
+//! `braid graph`: which functions of a chain can work at the same time (NFP).
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use braid_compiler::parallel::action::Kind;
+use braid_compiler::parallel::chain::{Way, ways};
+use braid_compiler::parallel::depend::{Conflict, Parallel};
+use braid_compiler::parallel::dot::dot;
+use braid_compiler::parallel::policy::Pair;
+use braid_compiler::parallel::svg::svg;
+use braid_compiler::parallel::versions::{Extent, Merge, Operation, Verdict};
+use serde_json::json;
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::load::{self, Choice};
+use crate::output::Output;
+
+/// Show which functions of a chain can work on a packet at the same time, and the service graph
+/// that follows (NFP)
+#[derive(clap::Args)]
+pub struct Args {
+    /// The file
+    file: PathBuf,
+    /// Which chain of the file; needed where there are several
+    #[arg(long, value_name = "NAME")]
+    chain: Option<String>,
+    /// How to show it
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+}
+
+/// How to show a graph.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    /// Text
+    Text,
+    /// All that was found, the tables included
+    Json,
+    /// For Graphviz
+    Dot,
+    /// A picture
+    Svg,
+}
+
+/// Most reasons that are shown for a pair.
+const MAX_REASONS: usize = 3;
+
+pub fn run(args: &Args, output: &Output) -> Outcome {
+    let choice = Choice { chain: args.chain.clone(), ..Choice::default() };
+    let chain = load::program(&args.file)?.chain(&choice)?;
+    let found =
+        ways(&chain).map_err(|why| Failure::input(format!("{}: {why}", args.file.display())))?;
+    match args.format {
+        _ if output.json => output.value(&json!({ "chain": chain.name, "ways": found })),
+        Format::Json => output.value(&json!({ "chain": chain.name, "ways": found })),
+        Format::Dot => output.text(dot(&chain.name, &found)),
+        Format::Svg => output.text(svg(&chain.name, &found)),
+        Format::Text => output.text(text(&chain.name, &found)),
+    }
+    Ok(Answer::Yes)
+}
+
+fn text(chain: &str, ways: &[Way]) -> String {
+    let mut text = format!("chain {chain}\n");
+    for way in ways {
+        way_text(way, &mut text);
+    }
+    text
+}
+
+fn name(way: &Way, function: usize) -> &str {
+    way.functions.get(function).map_or("", String::as_str)
+}
+
+fn names(way: &Way, functions: &[usize]) -> String {
+    functions.iter().map(|function| name(way, *function)).collect::<Vec<_>>().join(", ")
+}
+
+fn way_text(way: &Way, text: &mut String) {
+    let graph = &way.graph;
+    let _ = writeln!(text, "\n{}", way.title());
+    let _ = writeln!(text, "  chain   {}", way.functions.join(" -> "));
+    let _ = writeln!(text, "  graph   {}", graph.root.text(&|f| name(way, f).to_owned()));
+    let _ = writeln!(text, "          {}", way.summary());
+    for copy in &graph.copies {
+        let extent = match copy.extent {
+            Extent::Headers => "the headers of",
+            Extent::Full => "all of",
+        };
+        let _ = writeln!(text, "  copy    v{} is {extent} v{}", copy.to, copy.from);
+    }
+    for merging in &graph.tables.merging {
+        merge_text(way, &merging.merge, text);
+    }
+    if way.whole_payload {
+        text.push_str("  packets whose payload the capture has cut take the chain\n");
+    }
+    for pair in &graph.representation.pairs {
+        pair_text(way, pair, text);
+    }
+}
+
+fn merge_text(way: &Way, merge: &Merge, text: &mut String) {
+    let verdict = match &merge.verdict {
+        Verdict::AnyDrops(function) => {
+            format!("dropped if any drops it, else as {} says", name(way, *function))
+        }
+        Verdict::FirstThatMayDrop(functions) => {
+            format!("the verdict is that of the first that may drop of {}", names(way, functions))
+        }
+    };
+    let (into, expects) = (merge.into, merge.expects);
+    let _ = writeln!(text, "  merge   {expects} into v{into}; {verdict}");
+    for operation in &merge.operations {
+        let (what, unless) = match operation {
+            Operation::Modify { part, from, by, unless } => {
+                (format!("modify(v{into}, v{from}: {part}) if {} wrote it", name(way, *by)), unless)
+            }
+            Operation::Add { header, from, by, unless } => {
+                (format!("add(v{from}: {header}) if {} added it", name(way, *by)), unless)
+            }
+            Operation::Remove { header, by, unless } => {
+                (format!("remove(v{into}: {header}) if {} removed it", name(way, *by)), unless)
+            }
+        };
+        let but = match unless.as_slice() {
+            [] => String::new(),
+            some => format!(", unless {} did", names(way, some)),
+        };
+        let _ = writeln!(text, "          {what}{but}");
+    }
+}
+
+/// Whether a conflict says more than others of the pair. What follows a function that may end a
+/// packet's way waits whatever it does: one reason is enough.
+fn tells(conflict: &Conflict) -> bool {
+    match conflict.first.kind() {
+        Kind::Drop | Kind::Steer | Kind::Emit | Kind::Hold => conflict.second.kind() == Kind::Count,
+        _ => true,
+    }
+}
+
+fn pair_text(way: &Way, pair: &Pair, text: &mut String) {
+    let (first, second) = (name(way, pair.first), name(way, pair.second));
+    let by = match (&pair.rule, pair.priority) {
+        (Some(rule), true) => format!(" by {rule}"),
+        _ => String::new(),
+    };
+    let _ = writeln!(text, "  {first}, {second}: {}{by}", pair.finding.parallel);
+    let reasons: Vec<&Conflict> =
+        pair.finding.conflicts.iter().filter(|conflict| tells(conflict)).collect();
+    for reason in reasons.iter().take(MAX_REASONS) {
+        let _ = writeln!(text, "          {}", reason.text(first, second));
+    }
+    if reasons.len() > MAX_REASONS {
+        let _ = writeln!(text, "          and {} more", reasons.len() - MAX_REASONS);
+    }
+    if pair.finding.parallel == Parallel::WithoutCopy && reasons.is_empty() {
+        text.push_str("          nothing that one changes matters to the other\n");
+    }
+}

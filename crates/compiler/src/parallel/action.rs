@@ -1,0 +1,147 @@
+//! Actions: an action profile as the list that NFP's algorithm goes over (the paper's action
+//! table, §4.3), with the kinds that the paper does not have.
+
+use super::part::Part;
+use crate::profile::Profile;
+use braid_packet::Header;
+use serde::Serialize;
+use std::fmt;
+
+/// The kinds of actions: rows and columns of the dependency table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Reads a part of the packet.
+    Read,
+    /// Writes a part of the packet.
+    Write,
+    /// Adds or removes a header.
+    AddRemove,
+    /// May end the packet's way: drops it, by a row or a fault, or absorbs it.
+    Drop,
+    /// May send the packet elsewhere than onward.
+    Steer,
+    /// May send further packets: mirrors, created ones, copies for several ports.
+    Emit,
+    /// May hold the packet back.
+    Hold,
+    /// Keeps account of the packets that it sees, in counters and in state. Every function of Braid
+    /// does.
+    Count,
+}
+
+/// All kinds, the paper's four first.
+pub const KINDS: [Kind; 8] = [
+    Kind::Read,
+    Kind::Write,
+    Kind::AddRemove,
+    Kind::Drop,
+    Kind::Steer,
+    Kind::Emit,
+    Kind::Hold,
+    Kind::Count,
+];
+
+/// Something that a function may do to a packet.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Reads a part.
+    Read(Part),
+    /// Writes a part.
+    Write(Part),
+    /// Adds a header.
+    Add(#[serde(serialize_with = "name")] Header),
+    /// Removes a header.
+    Remove(#[serde(serialize_with = "name")] Header),
+    /// Ends the packet's way.
+    Drop,
+    /// Sends it elsewhere than onward.
+    Steer,
+    /// Sends further packets.
+    Emit,
+    /// Holds it back.
+    Hold,
+    /// Keeps account of it.
+    Count,
+}
+
+fn name<S: serde::Serializer>(header: &Header, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(header.name())
+}
+
+impl Action {
+    /// Its row and column in the dependency table.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Action::Read(_) => Kind::Read,
+            Action::Write(_) => Kind::Write,
+            Action::Add(_) | Action::Remove(_) => Kind::AddRemove,
+            Action::Drop => Kind::Drop,
+            Action::Steer => Kind::Steer,
+            Action::Emit => Kind::Emit,
+            Action::Hold => Kind::Hold,
+            Action::Count => Kind::Count,
+        }
+    }
+
+    /// The part that it reads or writes.
+    #[must_use]
+    pub fn part(&self) -> Option<&Part> {
+        match self {
+            Action::Read(part) | Action::Write(part) => Some(part),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Read(part) => write!(f, "reads {part}"),
+            Action::Write(part) => write!(f, "writes {part}"),
+            Action::Add(header) => write!(f, "adds {}", header.name()),
+            Action::Remove(header) => write!(f, "removes {}", header.name()),
+            Action::Drop => f.write_str("may drop packets"),
+            Action::Steer => f.write_str("may send packets elsewhere than onward"),
+            Action::Emit => f.write_str("may send further packets"),
+            Action::Hold => f.write_str("may hold packets back"),
+            Action::Count => f.write_str("keeps account of the packets that it sees"),
+        }
+    }
+}
+
+/// The actions of a profile; `steers` says whether packets may leave elsewhere than onward, which
+/// depends on the direction. The fault `truncated` is left out: see [`needs_whole_payload`].
+#[must_use]
+pub fn actions(profile: &Profile, steers: bool) -> Vec<Action> {
+    let mut found: Vec<Action> = Vec::new();
+    found.extend(profile.reads.iter().map(|field| Action::Read(Part::Field(*field))));
+    found.extend(profile.tests.iter().map(|header| Action::Read(Part::Presence(*header))));
+    found.extend(profile.reads_tags.iter().map(|tag| Action::Read(Part::Tag(tag.clone()))));
+    let reads_more = [(profile.reads_payload, Part::Payload), (profile.copies_bytes, Part::Whole)];
+    found.extend(reads_more.into_iter().filter(|(holds, _)| *holds).map(|(_, p)| Action::Read(p)));
+    found.extend(profile.writes.iter().map(|field| Action::Write(Part::Field(*field))));
+    found.extend(profile.writes_tags.iter().map(|tag| Action::Write(Part::Tag(tag.clone()))));
+    found.extend(profile.writes_payload.then_some(Action::Write(Part::Payload)));
+    found.extend(profile.adds.iter().map(|header| Action::Add(*header)));
+    found.extend(profile.removes.iter().map(|header| Action::Remove(*header)));
+    let faults = profile.faults.iter().any(|fault| *fault != "truncated");
+    let drops = faults || !profile.drops.is_empty() || profile.consumes;
+    found.extend(drops.then_some(Action::Drop));
+    found.extend(steers.then_some(Action::Steer));
+    let emits = profile.copies || !profile.creates.is_empty();
+    found.extend(emits.then_some(Action::Emit));
+    found.extend((!profile.holds.is_empty()).then_some(Action::Hold));
+    found.push(Action::Count);
+    found
+}
+
+/// Whether packets whose payload was cut by the capture fault in the function. That is known when
+/// a packet arrives, so such packets take the chain in sequence, and the graph need not reckon with
+/// the fault.
+#[must_use]
+pub fn needs_whole_payload(profile: &Profile) -> bool {
+    profile.faults.contains("truncated")
+}

@@ -1,0 +1,327 @@
+//! Chains: a graph for each place where packets begin a way, in the direction that they have.
+//!
+//! A way goes on by the ports that lead onward. Packets that a function sends elsewhere (back, to a
+//! declared port) or sends besides (mirrors, created ones) begin ways of their own. Each way is a
+//! row of orders; the rules of the chain's policy about its functions join them.
+
+use super::action::{actions, needs_whole_payload};
+use super::policy::{Function, Origin, Problem, Rule};
+use super::{ServiceGraph, service_graph};
+use crate::profile::{Profile, derive_direction};
+use braid_ir::chain::{Chain, PolicyRule, Sink, Source};
+use braid_ir::graph::{Graph, port};
+use braid_ir::model::{Dest, LEFT, PortId, RIGHT};
+use serde::Serialize;
+use std::collections::VecDeque;
+
+/// Where a way begins.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Entry {
+    /// At an interface.
+    Interface(String),
+    /// Behind a function, where packets leave by this port.
+    Port {
+        /// The function's name.
+        function: String,
+        /// The port's name.
+        port: String,
+    },
+}
+
+/// A way and its graph.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Way {
+    /// Its number, from 1 (the paper's match identifier).
+    pub number: usize,
+    /// Where packets begin it: what the classifier looks at.
+    pub entries: Vec<Entry>,
+    /// Whether packets go backward through the functions.
+    pub backward: bool,
+    /// The interface where it ends, if it leads to one.
+    pub exit: Option<String>,
+    /// Names of the functions in the order of the chain; numbers in the graph count from 0 here.
+    pub functions: Vec<String>,
+    /// Whether only packets with their whole payload take the graph; those that the capture has cut
+    /// take the functions one after the other, as a function may fault on them.
+    pub whole_payload: bool,
+    /// The graph.
+    pub graph: ServiceGraph,
+}
+
+/// Why a chain has no graph.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Unfit {
+    /// Its links or priorities make no sense.
+    Links(String),
+    /// The policy on a way, named by its first entry.
+    Policy(String, Problem),
+}
+
+impl std::fmt::Display for Unfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unfit::Links(why) => f.write_str(why),
+            Unfit::Policy(way, problem) => write!(f, "on the way {way}: {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for Unfit {}
+
+impl std::fmt::Display for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Entry::Interface(name) => write!(f, "from {name}"),
+            Entry::Port { function, port } => write!(f, "from {function}.{port}"),
+        }
+    }
+}
+
+impl Way {
+    /// Where it leads: `from lan to wan, forward`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let entries: Vec<String> = self.entries.iter().map(ToString::to_string).collect();
+        let exit = self.exit.as_ref().map(|exit| format!(" to {exit}")).unwrap_or_default();
+        let direction = if self.backward { "backward" } else { "forward" };
+        format!("{}{exit}, {direction}", entries.join(", "))
+    }
+
+    /// What is gained, and what it costs.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let copies = match self.graph.copies.len() {
+            0 => "no copies".to_owned(),
+            1 => "1 copy".to_owned(),
+            many => format!("{many} copies"),
+        };
+        let (length, all) = (self.graph.equivalent_length, self.functions.len());
+        format!("equivalent length {length} of {all}, {copies}")
+    }
+}
+
+/// The ways of a chain with their graphs: those of interfaces first, in their order.
+///
+/// # Errors
+/// Rules and links that contradict each other.
+pub fn ways(chain: &Chain) -> Result<Vec<Way>, Unfit> {
+    let graph = Graph::new(chain).map_err(Unfit::Links)?;
+    let mut walk = Walk { chain, graph: &graph, begun: Vec::new(), open: VecDeque::new() };
+    for (number, interface) in chain.interfaces.iter().enumerate() {
+        let number = u16::try_from(number).unwrap_or(u16::MAX);
+        walk.begin(graph.entry(number), Entry::Interface(interface.name.clone()));
+    }
+    let mut rows = Vec::new();
+    while let Some(start) = walk.open.pop_front() {
+        rows.push(walk.follow(start));
+    }
+    let begun = walk.begun;
+    let with_entries = rows.into_iter().zip(begun);
+    with_entries
+        .enumerate()
+        .map(|(at, (row, begun))| row.way(chain, at + 1, begun.entries))
+        .collect()
+}
+
+/// A function and the direction in which packets go through it.
+type Visit = (u16, bool);
+
+/// A way that was found.
+struct Begun {
+    at: Visit,
+    entries: Vec<Entry>,
+}
+
+struct Walk<'c> {
+    chain: &'c Chain,
+    graph: &'c Graph,
+    begun: Vec<Begun>,
+    open: VecDeque<Visit>,
+}
+
+/// The functions of a way.
+struct Row {
+    backward: bool,
+    nodes: Vec<u16>,
+    profiles: Vec<Profile>,
+    functions: Vec<Function>,
+    exit: Option<u16>,
+}
+
+impl Walk<'_> {
+    /// Begins a way where a link leads, unless there is one.
+    fn begin(&mut self, sink: Option<Sink>, entry: Entry) {
+        let Some(Sink::Port(node, port)) = sink else { return };
+        // In a group the way begins with whichever member the rules put first.
+        let at = (node, port == RIGHT);
+        match self.begun.iter_mut().find(|begun| begun.at == at) {
+            Some(known) if known.entries.contains(&entry) => {}
+            Some(known) => known.entries.push(entry),
+            None => {
+                self.begun.push(Begun { at, entries: vec![entry] });
+                self.open.push_back(at);
+            }
+        }
+    }
+
+    fn follow(&mut self, start: Visit) -> Row {
+        let backward = start.1;
+        let mut row =
+            Row { backward, nodes: vec![], profiles: vec![], functions: vec![], exit: None };
+        let mut next = Some(start);
+        while let Some((node, backward)) = next {
+            // The direction turns where a link leads to the other side; that begins another way.
+            if backward != row.backward || row.nodes.contains(&node) {
+                self.begin(
+                    Some(Sink::Port(node, if backward { RIGHT } else { LEFT })),
+                    row.last(self.chain),
+                );
+                break;
+            }
+            for member in self.members(node, backward) {
+                self.visit(member, &mut row);
+            }
+            let onward = self.graph.next(node, port(Dest::Onward, row.backward));
+            next = match onward {
+                Some(Sink::Port(node, port)) => Some((node, port == RIGHT)),
+                Some(Sink::Interface(number)) => {
+                    row.exit = Some(number);
+                    None
+                }
+                None => None,
+            };
+        }
+        row
+    }
+
+    /// The functions that see a packet at once when it comes to one of them, in the order of the
+    /// path.
+    fn members(&self, node: u16, backward: bool) -> Vec<u16> {
+        let mut members = self.graph.group(node).to_vec();
+        members.sort_unstable();
+        // From the first one on the path, each leads to the next.
+        let ahead = port(Dest::Onward, backward);
+        let leads = |from: u16, to: u16| {
+            self.chain.links.iter().any(|(source, sink)| {
+                *source == Source::Port(from, ahead) && matches!(sink, Sink::Port(n, _) if *n == to)
+            })
+        };
+        let mut sorted: Vec<u16> = Vec::with_capacity(members.len());
+        while let Some(at) = members
+            .iter()
+            .position(|m| !members.iter().any(|other| other != m && leads(*other, *m)))
+        {
+            sorted.push(members.remove(at));
+        }
+        sorted.extend(members);
+        sorted
+    }
+
+    fn visit(&mut self, node: u16, row: &mut Row) {
+        let at = &self.chain.nodes[usize::from(node)];
+        let profile = derive_direction(&at.model, row.backward);
+        let onward = port(Dest::Onward, row.backward);
+        let ports: Vec<PortId> = profile
+            .outputs
+            .iter()
+            .filter_map(|name| output(name, &at.model.ports, row.backward))
+            .collect();
+        let steers = ports.iter().any(|port| *port != onward);
+        let emits = profile.copies || !profile.creates.is_empty();
+        for out in ports {
+            if out != onward || emits {
+                let name = at.model.ports.get(out.index()).cloned().unwrap_or_default();
+                let entry = Entry::Port { function: at.name.clone(), port: name };
+                self.begin(self.graph.next(node, out), entry);
+            }
+        }
+        row.nodes.push(node);
+        row.functions.push(Function { name: at.name.clone(), actions: actions(&profile, steers) });
+        row.profiles.push(profile);
+    }
+}
+
+/// The port that an output of a profile means.
+fn output(name: &str, ports: &[String], backward: bool) -> Option<PortId> {
+    match name {
+        "onward" => Some(port(Dest::Onward, backward)),
+        "back" => Some(port(Dest::Back, backward)),
+        _ => {
+            let at = ports.iter().position(|port| port == name)?;
+            u32::try_from(at).ok().map(PortId)
+        }
+    }
+}
+
+impl Row {
+    fn last(&self, chain: &Chain) -> Entry {
+        let node = self.nodes.last().and_then(|node| chain.nodes.get(usize::from(*node)));
+        let ahead = port(Dest::Onward, self.backward);
+        Entry::Port {
+            function: node.map(|node| node.name.clone()).unwrap_or_default(),
+            port: node
+                .and_then(|node| node.model.ports.get(ahead.index()).cloned())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The rules of the policy about functions of this way, and the way as a row of orders.
+    fn rules(&self, chain: &Chain) -> Vec<Rule> {
+        let at = |node: u16| {
+            self.nodes.iter().position(|n| *n == node).and_then(|at| u16::try_from(at).ok())
+        };
+        let here = |rule: &PolicyRule| {
+            let rule = match *rule {
+                // Rules speak of the forward direction, in which the chain is written.
+                PolicyRule::Order(a, b) if self.backward => PolicyRule::Order(at(b)?, at(a)?),
+                PolicyRule::First(a) if self.backward => PolicyRule::Last(at(a)?),
+                PolicyRule::Last(a) if self.backward => PolicyRule::First(at(a)?),
+                PolicyRule::Order(a, b) => PolicyRule::Order(at(a)?, at(b)?),
+                PolicyRule::First(a) => PolicyRule::First(at(a)?),
+                PolicyRule::Last(a) => PolicyRule::Last(at(a)?),
+                PolicyRule::Priority(a, b) => PolicyRule::Priority(at(a)?, at(b)?),
+            };
+            Some(Rule { rule, origin: Origin::Policy })
+        };
+        let mut rules: Vec<Rule> = chain.policy.iter().filter_map(here).collect();
+        let mut group: Vec<usize> = (0..self.nodes.len()).collect();
+        for rule in &rules {
+            if let PolicyRule::Priority(a, b) = rule.rule {
+                let (kept, gone) = (group[usize::from(a)], group[usize::from(b)]);
+                group.iter_mut().filter(|g| **g == gone).for_each(|g| *g = kept);
+            }
+        }
+        for b in 1..self.nodes.len() {
+            // Its last predecessor that does not run side by side with it.
+            let before = (0..b).rev().find(|a| group[*a] != group[b]);
+            let ends = before.map(|a| (u16::try_from(a), u16::try_from(b)));
+            let Some((Ok(a), Ok(b))) = ends else { continue };
+            let rule = PolicyRule::Order(a, b);
+            if !rules.iter().any(|known| known.rule == rule) {
+                rules.push(Rule { rule, origin: Origin::Path });
+            }
+        }
+        rules
+    }
+
+    fn way(self, chain: &Chain, number: usize, entries: Vec<Entry>) -> Result<Way, Unfit> {
+        let rules = self.rules(chain);
+        let graph = service_graph(number, &self.functions, &rules).map_err(|problem| {
+            let from = entries.first().map(ToString::to_string).unwrap_or_default();
+            Unfit::Policy(from, problem)
+        })?;
+        let exit = self.exit.and_then(|number| chain.interfaces.get(usize::from(number)));
+        // Only where functions do not wait for each other does it matter.
+        let sequential = graph.equivalent_length == self.functions.len();
+        Ok(Way {
+            number,
+            entries,
+            backward: self.backward,
+            exit: exit.map(|interface| interface.name.clone()),
+            functions: self.functions.iter().map(|f| f.name.clone()).collect(),
+            whole_payload: !sequential && self.profiles.iter().any(needs_whole_payload),
+            graph,
+        })
+    }
+}

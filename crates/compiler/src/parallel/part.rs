@@ -1,0 +1,242 @@
+//! What actions touch. The paper's packet fields are apart from each other; ours are not: `l4.sport`
+//! is `tcp.sport` or `udp.sport`, `ip.tos` holds `ip.dscp`, writing `icmp.type` decides whether
+//! there is an identifier, and every write drags a checksum along.
+
+use braid_packet::{Field, Header};
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// A part of a packet (with what travels with it) that actions touch.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum Part {
+    /// A header field or an attribute.
+    Field(Field),
+    /// Whether a header is there.
+    Presence(Header),
+    /// A tag, by name.
+    Tag(String),
+    /// The bytes behind the headers.
+    Payload,
+    /// All bytes and tags: what a copy for another port takes with it.
+    Whole,
+}
+
+/// How two parts relate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Overlap {
+    /// They have nothing in common.
+    None,
+    /// Writing both changes the same bytes besides them: a checksum that covers both, or a byte
+    /// that holds bits of both. Two writers of one copy would undo each other's change.
+    Beside(&'static str),
+    /// One decides something about the other, or they are the same.
+    Same,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Part::Field(field) => f.write_str(field.info().name),
+            Part::Presence(header) => write!(f, "whether there is {}", header.name()),
+            Part::Tag(name) => write!(f, "tag {name}"),
+            Part::Payload => f.write_str("the payload"),
+            Part::Whole => f.write_str("the whole packet"),
+        }
+    }
+}
+
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Part {
+    /// Whether writing this part changes what reading the other one gives.
+    #[must_use]
+    pub fn changes(&self, read: &Part) -> bool {
+        match (self, read) {
+            (Part::Whole, _) | (_, Part::Whole) => true,
+            (Part::Tag(a), Part::Tag(b)) => a == b,
+            (Part::Payload, Part::Payload) => true,
+            (Part::Field(written), Part::Field(read)) => {
+                let mut of_read = places(*read).iter().chain(deciders(read.info().header));
+                of_read.any(|place| places(*written).contains(place))
+                    || self.drags(*read)
+                    // The lengths say where the last header that is recognised ends.
+                    || *read == Field::PktPayloadLen && decides(*written)
+            }
+            (Part::Field(written), Part::Presence(header)) => {
+                deciders(*header).iter().any(|field| places(*written).contains(field))
+            }
+            // Where the payload begins.
+            (Part::Field(written), Part::Payload) => decides(*written),
+            (Part::Payload, Part::Field(read)) => self.drags(*read),
+            _ => false,
+        }
+    }
+
+    /// Whether writing this part changes a checksum that can be read as this field.
+    fn drags(&self, checksum: Field) -> bool {
+        self.follow().iter().any(|sum| sum.field() == Some(checksum))
+    }
+
+    /// What follows a write of this part.
+    fn follow(&self) -> &'static [Sum] {
+        match self {
+            Part::Field(field) => sums(*field),
+            Part::Payload => &[Sum::L4, Sum::Icmp, Sum::Icmp6],
+            Part::Presence(_) | Part::Tag(_) | Part::Whole => &[],
+        }
+    }
+
+    /// How two written parts relate.
+    #[must_use]
+    pub fn overlap(&self, other: &Part) -> Overlap {
+        if self.changes(other) || other.changes(self) {
+            return Overlap::Same;
+        }
+        let common = self.follow().iter().find(|sum| other.follow().contains(sum));
+        common.map_or(Overlap::None, |sum| Overlap::Beside(sum.name()))
+    }
+
+    /// Whether it is in a packet's headers, which a copy of the headers has.
+    #[must_use]
+    pub fn is_in_headers(&self) -> bool {
+        match self {
+            // A copy of the headers only is a packet that was cut short.
+            Part::Field(field) => *field != Field::PktTruncated,
+            Part::Presence(_) | Part::Tag(_) => true,
+            Part::Payload | Part::Whole => false,
+        }
+    }
+}
+
+/// Bytes that follow writes of several fields.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sum {
+    Ip4,
+    L4,
+    Icmp,
+    Icmp6,
+    VlanTag,
+    Vlan2Tag,
+    MplsEntry,
+    Ip6Word,
+}
+
+impl Sum {
+    fn name(self) -> &'static str {
+        match self {
+            Sum::Ip4 => "ip.checksum",
+            Sum::L4 => "l4.checksum",
+            Sum::Icmp => "the ICMP checksum",
+            Sum::Icmp6 => "the ICMPv6 checksum",
+            Sum::VlanTag => "a byte of the VLAN tag",
+            Sum::Vlan2Tag => "a byte of the second VLAN tag",
+            Sum::MplsEntry => "a byte of the MPLS entry",
+            Sum::Ip6Word => "a byte of the IPv6 header",
+        }
+    }
+
+    /// The field by which it can be read.
+    fn field(self) -> Option<Field> {
+        match self {
+            Sum::Ip4 => Some(Field::IpChecksum),
+            Sum::L4 => Some(Field::L4Checksum),
+            _ => None,
+        }
+    }
+}
+
+/// The plain fields that a field stands for.
+fn places(field: Field) -> &'static [Field] {
+    use Field::*;
+    match field {
+        InetVersion => &[InetVersion],
+        InetSrc => &[IpSrc, Ip6Src],
+        InetDst => &[IpDst, Ip6Dst],
+        InetProto => &[IpProto, Ip6Proto],
+        InetTtl => &[IpTtl, Ip6Ttl],
+        InetSport => &[TcpSport, UdpSport, IcmpId, Icmp6Id, IcmpType, Icmp6Type],
+        InetDport => &[TcpDport, UdpDport, IcmpId, Icmp6Id, IcmpType, Icmp6Type],
+        L4Sport => &[TcpSport, UdpSport],
+        L4Dport => &[TcpDport, UdpDport],
+        IpTos => &[IpDscp, IpEcn],
+        IcmpRest => &[IcmpRest, IcmpId, IcmpSeq],
+        Icmp6Rest => &[Icmp6Rest, Icmp6Id, Icmp6Seq],
+        QuotedInetSrc => &[QuotedIpSrc, QuotedIp6Src],
+        QuotedInetDst => &[QuotedIpDst, QuotedIp6Dst],
+        QuotedInetSport => &[QuotedSport, QuotedId],
+        QuotedInetDport => &[QuotedDport, QuotedId],
+        _ => {
+            let at = field as usize;
+            SINGLE.get(at..=at).unwrap_or_default()
+        }
+    }
+}
+
+/// Each field alone.
+const SINGLE: &[Field] = &{
+    let mut all = [Field::PktLen; braid_packet::FIELDS.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = braid_packet::FIELDS[at].field;
+        at += 1;
+    }
+    all
+};
+
+/// Fields that can be assigned and decide whether a header is recognised.
+fn deciders(header: Header) -> &'static [Field] {
+    match header {
+        Header::IcmpEcho => &[Field::IcmpType],
+        Header::Icmp6Echo => &[Field::Icmp6Type],
+        Header::Quoted
+        | Header::Quoted4
+        | Header::Quoted6
+        | Header::QuotedL4
+        | Header::QuotedEcho => &[Field::IcmpType, Field::Icmp6Type],
+        Header::Vxlan => &[Field::UdpDport],
+        _ => &[],
+    }
+}
+
+/// Whether a write of the field decides where headers end.
+fn decides(field: Field) -> bool {
+    let all = [Field::IcmpType, Field::Icmp6Type, Field::UdpDport];
+    all.iter().any(|decider| places(field).contains(decider))
+}
+
+/// What follows a write of the field.
+fn sums(field: Field) -> &'static [Sum] {
+    use Field::*;
+    match field {
+        IpSrc | IpDst => &[Sum::Ip4, Sum::L4],
+        Ip6Src | Ip6Dst => &[Sum::L4, Sum::Icmp6],
+        VlanId | VlanPcp | VlanDei => &[Sum::VlanTag],
+        Vlan2Id | Vlan2Pcp | Vlan2Dei => &[Sum::Vlan2Tag],
+        MplsLabel | MplsTc | MplsTtl => &[Sum::MplsEntry],
+        Ip6Tc | Ip6Flow => &[Sum::Ip6Word],
+        // Either version.
+        InetTtl => &[Sum::Ip4],
+        _ => match field.info().header {
+            Header::Ip4 => &[Sum::Ip4],
+            Header::Tcp
+            | Header::TcpMss
+            | Header::TcpWscale
+            | Header::TcpTs
+            | Header::Udp
+            | Header::L4
+            | Header::Vxlan => &[Sum::L4],
+            Header::Icmp | Header::IcmpEcho => &[Sum::Icmp],
+            Header::Icmp6 | Header::Icmp6Echo => &[Sum::Icmp6],
+            Header::Quoted4
+            | Header::Quoted6
+            | Header::Quoted
+            | Header::QuotedL4
+            | Header::QuotedEcho => &[Sum::Icmp, Sum::Icmp6],
+            _ => &[],
+        },
+    }
+}

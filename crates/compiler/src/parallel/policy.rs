@@ -1,0 +1,407 @@
+//! Policies (NFP §3) and their intermediate representation (§4.4.1): positions of single functions,
+//! and for each pair of functions that a rule puts in relation, what Algorithm 1 finds.
+
+use super::action::Action;
+use super::depend::{Finding, Parallel, Reading, identify, identify_priority};
+use braid_ir::chain::PolicyRule;
+use serde::Serialize;
+use std::fmt;
+
+/// Most functions of one policy: every pair of them is looked at.
+pub const MAX_FUNCTIONS: usize = 256;
+
+/// A function as NFP sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Function {
+    /// Its name in the policy.
+    pub name: String,
+    /// What it may do.
+    pub actions: Vec<Action>,
+}
+
+/// Who says so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// A rule of the policy.
+    Policy,
+    /// A path, which is a row of orders.
+    Path,
+}
+
+/// A rule over functions by number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rule {
+    /// What it says.
+    pub rule: PolicyRule,
+    /// Who says so.
+    pub origin: Origin,
+}
+
+/// Why there is no graph for a policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Problem {
+    /// More functions than [`MAX_FUNCTIONS`].
+    TooMany(usize),
+    /// A rule names a function that there is not.
+    Unknown(String),
+    /// Two rules contradict each other.
+    Conflict(String, String),
+    /// Rules that go round in a circle.
+    Cycle(Vec<String>),
+    /// No rule says which of two functions comes first, and the result depends on it.
+    Undecided(String, String, String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::TooMany(count) => {
+                write!(f, "{count} functions in a row, but at most {MAX_FUNCTIONS} are analysed")
+            }
+            Problem::Unknown(rule) => write!(f, "{rule} names a function that is not there"),
+            Problem::Conflict(a, b) => write!(f, "{a} contradicts {b}"),
+            Problem::Cycle(rules) => write!(f, "rules go round in a circle: {}", rules.join(", ")),
+            Problem::Undecided(a, b, why) => write!(
+                f,
+                "no rule says which of {a} and {b} comes first, but the result depends on it: {why}; \
+                 add Order({a}, before, {b}), Order({b}, before, {a}) or a Priority"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// Two functions in relation: the right half of the intermediate representation.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Pair {
+    /// The one that comes first; under `Priority`, the one whose result yields.
+    pub first: usize,
+    /// The other one. Where they are parallel, its result has the higher priority.
+    pub second: usize,
+    /// The rule as written; none where the order follows from other rules.
+    pub rule: Option<String>,
+    /// Whether the rule is a `Priority`.
+    pub priority: bool,
+    /// What Algorithm 1 finds.
+    pub finding: Finding,
+}
+
+/// The intermediate representation of a policy.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Representation {
+    /// The function that comes first of all.
+    pub first: Option<usize>,
+    /// The function that comes last of all.
+    pub last: Option<usize>,
+    /// Functions that no rule names.
+    pub free: Vec<usize>,
+    /// Pairs in relation, positions left out.
+    pub pairs: Vec<Pair>,
+    /// Functions that `Priority` joins, those that yield first; all others alone. In an order in
+    /// which they could run one after the other.
+    #[serde(skip)]
+    pub(super) units: Vec<Vec<usize>>,
+}
+
+/// The policy with everything that is looked up.
+struct Policy<'p> {
+    functions: &'p [Function],
+    rules: &'p [Rule],
+    /// For each function its unit.
+    unit_of: Vec<usize>,
+    units: Vec<Vec<usize>>,
+}
+
+/// Transforms a policy into its intermediate representation.
+///
+/// # Errors
+/// Rules that contradict each other, and pairs that need one and have none.
+pub fn represent(functions: &[Function], rules: &[Rule]) -> Result<Representation, Problem> {
+    if functions.len() > MAX_FUNCTIONS {
+        return Err(Problem::TooMany(functions.len()));
+    }
+    let mut policy =
+        Policy { functions, rules, unit_of: (0..functions.len()).collect(), units: Vec::new() };
+    policy.names()?;
+    policy.positions()?;
+    policy.join()?;
+    policy.rank()?;
+    policy.representation()
+}
+
+/// Both functions of a rule over two.
+fn both(rule: PolicyRule) -> Option<(usize, usize)> {
+    match rule {
+        PolicyRule::Order(a, b) | PolicyRule::Priority(a, b) => Some((a.into(), b.into())),
+        PolicyRule::First(_) | PolicyRule::Last(_) => None,
+    }
+}
+
+fn order(rule: PolicyRule) -> Option<(usize, usize)> {
+    both(rule).filter(|_| matches!(rule, PolicyRule::Order(..)))
+}
+
+fn priority(rule: PolicyRule) -> Option<(usize, usize)> {
+    both(rule).filter(|_| matches!(rule, PolicyRule::Priority(..)))
+}
+
+impl Policy<'_> {
+    fn text(&self, rule: &Rule) -> String {
+        let name = |at: u16| {
+            self.functions.get(usize::from(at)).map_or_else(|| at.to_string(), |f| f.name.clone())
+        };
+        match (rule.rule, rule.origin) {
+            (PolicyRule::Order(a, b), Origin::Path) => {
+                format!("the path, where {} comes before {}", name(a), name(b))
+            }
+            (PolicyRule::Order(a, b), Origin::Policy) => {
+                format!("Order({}, before, {})", name(a), name(b))
+            }
+            (PolicyRule::Priority(a, b), _) => format!("Priority({} > {})", name(a), name(b)),
+            (PolicyRule::First(a), _) => format!("Position({}, first)", name(a)),
+            (PolicyRule::Last(a), _) => format!("Position({}, last)", name(a)),
+        }
+    }
+
+    fn names(&self) -> Result<(), Problem> {
+        let unknown = self.rules.iter().find(|rule| {
+            let (a, b) = match rule.rule {
+                PolicyRule::Order(a, b) | PolicyRule::Priority(a, b) => (a, b),
+                PolicyRule::First(a) | PolicyRule::Last(a) => (a, a),
+            };
+            usize::from(a.max(b)) >= self.functions.len()
+        });
+        unknown.map_or(Ok(()), |rule| Err(Problem::Unknown(self.text(rule))))
+    }
+
+    /// Rules about positions that contradict other rules.
+    fn positions(&self) -> Result<(), Problem> {
+        use PolicyRule::{First, Last, Order, Priority};
+        let contradict = |a: PolicyRule, b: PolicyRule| match (a, b) {
+            (First(x), First(y)) | (Last(x), Last(y)) => x != y,
+            (First(x), Last(y)) => x == y,
+            (First(x), Order(_, y)) | (Last(x), Order(y, _)) => x == y,
+            (First(x) | Last(x), Priority(y, z)) => x == y || x == z,
+            _ => false,
+        };
+        for (at, a) in self.rules.iter().enumerate() {
+            for b in &self.rules[at + 1..] {
+                if contradict(a.rule, b.rule) || contradict(b.rule, a.rule) {
+                    return Err(Problem::Conflict(self.text(a), self.text(b)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one unit of functions that `Priority` joins, those that yield first.
+    fn join(&mut self) -> Result<(), Problem> {
+        let priorities: Vec<(usize, usize, usize)> = self
+            .rules
+            .iter()
+            .enumerate()
+            .filter_map(|(at, rule)| priority(rule.rule).map(|(a, b)| (a, b, at)))
+            .collect();
+        for (a, b, _) in &priorities {
+            let (kept, joined) = (self.unit_of[*a], self.unit_of[*b]);
+            self.unit_of.iter_mut().filter(|u| **u == joined).for_each(|unit| *unit = kept);
+        }
+        let sorted = self.sort(&(0..self.functions.len()).collect::<Vec<_>>(), &priorities)?;
+        let mut units: Vec<Vec<usize>> = vec![Vec::new(); self.functions.len()];
+        // Of two that no rule compares, the one in front wins, as in the engines.
+        for function in sorted.into_iter().rev() {
+            units[self.unit_of[function]].push(function);
+        }
+        self.units = units;
+        // An order of two functions that run side by side.
+        for rule in self.rules {
+            let Some((a, b)) = order(rule.rule) else { continue };
+            if self.unit_of[a] == self.unit_of[b] {
+                let between = |r: &&Rule| {
+                    priority(r.rule).is_some_and(|(x, _)| self.unit_of[x] == self.unit_of[a])
+                };
+                let joining = self.rules.iter().find(between).map(|r| self.text(r));
+                return Err(match joining {
+                    Some(joining) => Problem::Conflict(self.text(rule), joining),
+                    None => Problem::Cycle(vec![self.text(rule)]),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Numbers the units in an order that the rules allow, by position where they leave it open.
+    fn rank(&mut self) -> Result<(), Problem> {
+        let orders: Vec<(usize, usize, usize)> = self
+            .rules
+            .iter()
+            .enumerate()
+            .filter_map(|(at, rule)| order(rule.rule).map(|(a, b)| (a, b, at)))
+            .map(|(a, b, at)| (self.unit_of[a], self.unit_of[b], at))
+            .collect();
+        let used: Vec<usize> =
+            (0..self.units.len()).filter(|u| !self.units[*u].is_empty()).collect();
+        let sorted = self.sort(&used, &orders)?;
+        let mut number = vec![0; self.units.len()];
+        for (rank, unit) in sorted.iter().enumerate() {
+            number[*unit] = rank;
+        }
+        self.units = sorted.iter().map(|unit| std::mem::take(&mut self.units[*unit])).collect();
+        self.unit_of.iter_mut().for_each(|unit| *unit = number[*unit]);
+        Ok(())
+    }
+
+    /// Sorts things so that the edges (from, to, rule) point onward.
+    fn sort(
+        &self,
+        things: &[usize],
+        edges: &[(usize, usize, usize)],
+    ) -> Result<Vec<usize>, Problem> {
+        let (mut rest, mut sorted) = (things.to_vec(), Vec::with_capacity(things.len()));
+        while !rest.is_empty() {
+            let is_free = |thing: usize| {
+                !edges.iter().any(|(from, to, _)| *to == thing && rest.contains(from))
+            };
+            let Some(at) = rest.iter().position(|thing| is_free(*thing)) else {
+                return Err(self.circle(&rest, edges));
+            };
+            sorted.push(rest.remove(at));
+        }
+        Ok(sorted)
+    }
+
+    /// The rules of a circle; each of the things has an edge to it from another one.
+    fn circle(&self, things: &[usize], edges: &[(usize, usize, usize)]) -> Problem {
+        let mut at = things.first().copied().unwrap_or_default();
+        let (mut seen, mut rules): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+        while !seen.contains(&at) {
+            seen.push(at);
+            let into = edges.iter().find(|(from, to, _)| *to == at && things.contains(from));
+            let Some((from, _, rule)) = into else { break };
+            rules.push(*rule);
+            at = *from;
+        }
+        let start = seen.iter().position(|thing| *thing == at).unwrap_or_default();
+        let circle = rules[start..].iter().rev().map(|rule| self.text(&self.rules[*rule]));
+        Problem::Cycle(circle.collect())
+    }
+
+    fn representation(self) -> Result<Representation, Problem> {
+        let position = |wanted: fn(PolicyRule) -> Option<u16>| {
+            self.rules.iter().find_map(|rule| wanted(rule.rule)).map(usize::from)
+        };
+        let first = position(|rule| matches!(rule, PolicyRule::First(_)).then(|| of(rule)));
+        let last = position(|rule| matches!(rule, PolicyRule::Last(_)).then(|| of(rule)));
+        let named = |function: usize| {
+            Some(function) == first
+                || Some(function) == last
+                || self
+                    .rules
+                    .iter()
+                    .filter_map(|rule| both(rule.rule))
+                    .any(|(a, b)| a == function || b == function)
+        };
+        let free = (0..self.functions.len()).filter(|function| !named(*function)).collect();
+        let pairs = self.pairs(first, last)?;
+        Ok(Representation { first, last, free, pairs, units: self.units })
+    }
+
+    /// All pairs but those with a function that has a position.
+    fn pairs(&self, first: Option<usize>, last: Option<usize>) -> Result<Vec<Pair>, Problem> {
+        let follows = self.follows();
+        let alone = |unit: &[usize]| unit.iter().any(|f| Some(*f) == first || Some(*f) == last);
+        let mut pairs = Vec::new();
+        for (a, unit_a) in self.units.iter().enumerate() {
+            if alone(unit_a) {
+                continue;
+            }
+            for (at, yields) in unit_a.iter().enumerate() {
+                pairs.extend(unit_a[at + 1..].iter().map(|wins| self.joined(*yields, *wins)));
+            }
+            for (b, unit_b) in self.units.iter().enumerate().skip(a + 1) {
+                if alone(unit_b) {
+                    continue;
+                }
+                for (x, y) in unit_a.iter().flat_map(|x| unit_b.iter().map(move |y| (*x, *y))) {
+                    pairs.push(if follows[a][b] {
+                        self.ordered(x, y)
+                    } else {
+                        self.unordered(x, y)?
+                    });
+                }
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// For each unit those that come after it, by orders one after the other.
+    fn follows(&self) -> Vec<Vec<bool>> {
+        let count = self.units.len();
+        let mut follows = vec![vec![false; count]; count];
+        for (a, b) in self.rules.iter().filter_map(|rule| order(rule.rule)) {
+            follows[self.unit_of[a]][self.unit_of[b]] = true;
+        }
+        // Units are numbered so that orders point to higher numbers.
+        for a in (0..count).rev() {
+            for b in a + 1..count {
+                if follows[a][b] {
+                    let after = follows[b].clone();
+                    follows[a].iter_mut().zip(after).for_each(|(known, more)| *known |= more);
+                }
+            }
+        }
+        follows
+    }
+
+    fn rule_of(&self, wanted: PolicyRule) -> Option<String> {
+        self.rules.iter().find(|rule| rule.rule == wanted).map(|rule| self.text(rule))
+    }
+
+    fn ordered(&self, first: usize, second: usize) -> Pair {
+        let (a, b) = (&self.functions[first].actions, &self.functions[second].actions);
+        let rule = self.rule_of(PolicyRule::Order(number(first), number(second)));
+        let finding = identify(a, b, Reading::default());
+        Pair { first, second, rule, priority: false, finding }
+    }
+
+    fn joined(&self, yields: usize, wins: usize) -> Pair {
+        let (a, b) = (&self.functions[yields].actions, &self.functions[wins].actions);
+        let rule = self.rule_of(PolicyRule::Priority(number(wins), number(yields)));
+        let finding = identify_priority(a, b);
+        Pair { first: yields, second: wins, rule, priority: true, finding }
+    }
+
+    /// Two functions in no relation: nothing may depend on which of them comes first.
+    fn unordered(&self, a: usize, b: usize) -> Result<Pair, Problem> {
+        let pair = self.ordered(a, b);
+        let (of_a, of_b) = (&self.functions[a].actions, &self.functions[b].actions);
+        let reverse = identify(of_b, of_a, Reading::default());
+        let names = (&self.functions[a].name, &self.functions[b].name);
+        let in_the_way = [(&pair.finding, names.0, names.1), (&reverse, names.1, names.0)];
+        for (finding, first, second) in in_the_way {
+            if let (true, Some(why)) =
+                (finding.parallel != Parallel::WithoutCopy, finding.conflicts.first())
+            {
+                let why = why.text(first, second);
+                return Err(Problem::Undecided(names.0.clone(), names.1.clone(), why));
+            }
+        }
+        Ok(pair)
+    }
+}
+
+fn of(rule: PolicyRule) -> u16 {
+    match rule {
+        PolicyRule::Order(a, _)
+        | PolicyRule::Priority(a, _)
+        | PolicyRule::First(a)
+        | PolicyRule::Last(a) => a,
+    }
+}
+
+/// Functions are at most [`MAX_FUNCTIONS`].
+fn number(function: usize) -> u16 {
+    u16::try_from(function).unwrap_or(u16::MAX)
+}
