@@ -1,0 +1,176 @@
+//! No engine may be fast by being wrong: before anything is measured, each runs the first packets, and
+//! what came out is compared with what came out of `reference`.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use braid_ir::engine::{Counters, Event, Outputs, StateEntry};
+use braid_packet::{Link, Packet};
+
+use crate::floor::BATCH;
+use crate::frames::Cursor;
+use crate::subject::Subject;
+
+/// What came out: how many packets by interface, and a digest of all that does not depend on their order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Seen {
+    /// Packets by interface.
+    pub packets: BTreeMap<u16, u64>,
+    /// Sum of hashes of (interface, length on the wire, bytes).
+    pub digest: u64,
+    /// Events.
+    pub events: u64,
+}
+
+impl Seen {
+    /// A packet left by an interface.
+    pub fn leaves(&mut self, interface: u16, packet: &Packet) {
+        let mut hasher = DefaultHasher::new();
+        (interface, packet.wire_len, packet.data()).hash(&mut hasher);
+        self.digest = self.digest.wrapping_add(hasher.finish());
+        *self.packets.entry(interface).or_default() += 1;
+    }
+}
+
+impl Outputs for Seen {
+    fn packet(&mut self, interface: u16, packet: Packet) {
+        self.leaves(interface, &packet);
+    }
+
+    fn event(&mut self, _: Event) {
+        self.events += 1;
+    }
+}
+
+/// All that an engine did with some packets.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Outcome {
+    seen: Seen,
+    counters: Option<Counters>,
+    state: Vec<StateEntry>,
+}
+
+/// Runs the next `packets` packets.
+#[must_use]
+pub fn observe(subject: &mut dyn Subject, cursor: &mut Cursor, packets: u64) -> Outcome {
+    let mut slots = slots();
+    let mut seen = Seen::default();
+    let mut left = packets;
+    while left > 0 {
+        let count = left.min(BATCH as u64) as usize;
+        slots[..count].iter_mut().for_each(|slot| cursor.fill(slot));
+        subject.observed(&mut slots[..count], &mut seen);
+        left -= count as u64;
+    }
+    Outcome { seen, counters: subject.counters(), state: subject.state() }
+}
+
+/// A batch of packets to be filled.
+#[must_use]
+pub fn slots() -> Vec<Packet> {
+    vec![Packet::new(Link::Ethernet, 0, Vec::new()); BATCH]
+}
+
+impl Outcome {
+    /// How it differs from what `reference` did, if it does.
+    #[must_use]
+    pub fn difference(&self, reference: &Outcome) -> Option<String> {
+        let (seen, expected) = (&self.seen, &reference.seen);
+        if seen.packets != expected.packets {
+            return Some(format!(
+                "packets out by interface {:?} instead of {:?}",
+                seen.packets, expected.packets
+            ));
+        }
+        if seen.digest != expected.digest {
+            return Some("as many packets, but other bytes".to_owned());
+        }
+        if seen.events != expected.events {
+            return Some(format!("{} events instead of {}", seen.events, expected.events));
+        }
+        if self.counters != reference.counters {
+            return Some(different_counters(&self.counters, &reference.counters));
+        }
+        if self.state.len() != reference.state.len() {
+            let (here, there) = (self.state.len(), reference.state.len());
+            return Some(format!("{here} state entries instead of {there}"));
+        }
+        let pairs = self.state.iter().zip(&reference.state);
+        let entry = pairs.enumerate().find(|(_, (a, b))| a != b);
+        entry.map(|(at, (here, there))| format!("state entry {at}: {here:?} instead of {there:?}"))
+    }
+
+    /// Share of the packets that entered and left by an interface, from 0 to 1.
+    #[must_use]
+    pub fn forwarded(&self) -> f64 {
+        let entered = self.counters.as_ref().map_or(0, |counters| counters.packets_in);
+        let left: u64 = self.seen.packets.values().sum();
+        if entered == 0 { 0.0 } else { left as f64 / entered as f64 }
+    }
+}
+
+fn different_counters(here: &Option<Counters>, there: &Option<Counters>) -> String {
+    let (Some(here), Some(there)) = (here, there) else {
+        return "no counters".to_owned();
+    };
+    let nodes = here.nodes.iter().zip(&there.nodes).enumerate();
+    for (node, (a, b)) in nodes {
+        if a != b {
+            return format!("counters of function {node}: {a:?} instead of {b:?}");
+        }
+    }
+    let drops = if here.drops == there.drops { "" } else { ", drops" };
+    format!("counters{drops}: {:?} instead of {:?}", here.drops, there.drops)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(bytes: &[&[u8]]) -> Outcome {
+        let mut seen = Seen::default();
+        for data in bytes {
+            seen.leaves(1, &Packet::new(Link::Ethernet, 0, data.to_vec()));
+        }
+        let counters = Counters { packets_in: 4, ..Counters::default() };
+        Outcome { seen, counters: Some(counters), state: Vec::new() }
+    }
+
+    #[test]
+    fn order_does_not_matter_but_each_byte_does() {
+        let expected = outcome(&[b"abc", b"def"]);
+        assert_eq!(outcome(&[b"def", b"abc"]).difference(&expected), None);
+        let bytes = outcome(&[b"abc", b"deg"]).difference(&expected).unwrap();
+        assert_eq!(bytes, "as many packets, but other bytes");
+        let fewer = outcome(&[b"abc"]).difference(&expected).unwrap();
+        assert_eq!(fewer, "packets out by interface {1: 1} instead of {1: 2}");
+    }
+
+    #[test]
+    fn counters_events_and_state_matter() {
+        let expected = outcome(&[b"abc"]);
+        let mut other = expected.clone();
+        other.counters.as_mut().unwrap().drops.insert((0, 1, "denied".to_owned()), 1);
+        assert!(other.difference(&expected).unwrap().contains("denied"));
+        let mut other = expected.clone();
+        other.seen.events = 1;
+        assert_eq!(other.difference(&expected).unwrap(), "1 events instead of 0");
+        let mut other = expected.clone();
+        other.state.push(StateEntry {
+            node: 0,
+            table: "t".to_owned(),
+            shard: 0,
+            key: Vec::new(),
+            slots: Vec::new(),
+            created_ns: 0,
+            last_seen_ns: 0,
+            expires_ns: None,
+        });
+        assert_eq!(other.difference(&expected).unwrap(), "1 state entries instead of 0");
+    }
+
+    #[test]
+    fn forwarded_is_a_share_of_what_entered() {
+        assert_eq!(outcome(&[b"a", b"b"]).forwarded(), 0.5);
+    }
+}

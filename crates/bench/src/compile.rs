@@ -1,0 +1,45 @@
+//! What compiling costs: time until the first packets are through, and the most memory meanwhile.
+
+use std::time::Instant;
+
+use crate::check::slots;
+use crate::definition::{Case, Definition};
+use crate::floor::BATCH;
+use crate::report::Row;
+use crate::setup::{Compile, Given};
+use crate::subject::Kind;
+use crate::{Error, machine};
+
+/// Packets after which all programs that a case needs have been compiled.
+const FIRST_PACKETS: u64 = 4_096;
+
+/// Compiles a case for one engine. The memory is that of the whole process since it began, so a
+/// process should do this once.
+///
+/// # Errors
+/// When the chain is wrong or the engine refuses it.
+pub fn measure(
+    definition: &Definition,
+    case: &Case,
+    given: &Given,
+    compile: &Compile,
+    kind: Kind,
+) -> Result<Row, Error> {
+    let setup = definition.set_up(case, given, compile)?;
+    let start = Instant::now();
+    let refused = |why| Error::Chain { name: definition.name.clone(), why };
+    let mut engine = kind.make(&setup.chain, case.flows).map_err(refused)?;
+    let mut cursor = setup.ring.cursor(u64::MAX);
+    let mut slots = slots();
+    for _ in 0..FIRST_PACKETS / BATCH as u64 {
+        slots.iter_mut().for_each(|slot| cursor.fill(slot));
+        engine.batch(&mut slots);
+    }
+    let compile_seconds = start.elapsed().as_secs_f64();
+    let mut row = Row::of(definition, case, &setup);
+    row.engine = kind.name().to_owned();
+    row.load_ms = Some(setup.load_seconds * 1e3);
+    row.compile_ms = Some(compile_seconds * 1e3);
+    row.resident_bytes = machine::peak_bytes();
+    Ok(row)
+}

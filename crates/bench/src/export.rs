@@ -1,0 +1,53 @@
+//! Writes a case's chain, rules, routes and packets to files, so that other programs can be measured
+//! with the same.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use braid_io::{CaptureWriter, Format, PacketSink, Precision};
+use braid_packet::{Link, Packet};
+
+use crate::Error;
+use crate::definition::{Case, Definition};
+use crate::setup::Setup;
+
+/// Most packets that are written; they fit into a capture of about 100 MiB.
+const MAX_PACKETS: u64 = 1 << 20;
+
+/// Writes `chain.braid`, its files and `packets.pcap` (in the order in which they are sent, each flow's
+/// train once) to a folder of the case's own below `folder`, which it returns.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn export(
+    definition: &Definition,
+    case: &Case,
+    setup: &Setup,
+    folder: &Path,
+) -> Result<PathBuf, Error> {
+    let folder = folder.join(format!("{}-{}", definition.name, case.label()));
+    let wrong = |path: &Path, why: String| Error::File { path: path.display().to_string(), why };
+    fs::create_dir_all(&folder).map_err(|why| wrong(&folder, why.to_string()))?;
+    let chain = ("chain.braid".to_owned(), setup.source.text.clone());
+    for (name, text) in setup.source.files.clone().into_iter().chain([chain]) {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|why| wrong(&path, why.to_string()))?;
+    }
+    let path = folder.join("packets.pcap");
+    packets(setup, case, &path).map_err(|why| wrong(&path, why))?;
+    Ok(folder)
+}
+
+fn packets(setup: &Setup, case: &Case, path: &Path) -> Result<(), String> {
+    let file = File::create(path).map_err(|why| why.to_string())?;
+    let mut writer = CaptureWriter::new(file, Format::Pcap(Precision::Nano), false);
+    let mut cursor = setup.ring.cursor(u64::MAX);
+    for number in 0..setup.ring.packets().min(MAX_PACKETS * case.train) {
+        let (frame, time_ns) = cursor.next_frame();
+        if number % case.train == 0 {
+            let packet = Packet::new(Link::Ethernet, time_ns, frame.to_vec());
+            writer.write_packet(&packet).map_err(|why| why.to_string())?;
+        }
+    }
+    writer.finish().map_err(|why| why.to_string())
+}

@@ -1,0 +1,277 @@
+//! The least that can be done to a packet: parse, touch, forward; and on top of it one flow lookup
+//! with one header blend and its checksums. No engine that looks at a packet at all can cost less than
+//! the first, none that translates flows less than the second.
+
+use braid_packet::Packet;
+
+/// Packets that are worked on together.
+pub const BATCH: usize = 32;
+
+/// Where IPv4 starts in Ethernet without tags.
+const IP: usize = 14;
+/// First byte of the header that is blended: TTL, protocol, checksum, addresses, ports.
+const BLEND: usize = IP + 8;
+
+/// What a parse finds in a frame that is TCP or UDP over IPv4 without options.
+#[derive(Clone, Copy)]
+struct Parsed {
+    key: u128,
+    /// Offset of the transport checksum.
+    sum: usize,
+}
+
+/// Ethernet, IPv4 without options, TCP or UDP; anything else is nobody's flow.
+#[inline]
+fn parse(bytes: &[u8]) -> Option<Parsed> {
+    let header: &[u8; 42] = bytes.first_chunk()?;
+    let fragment = u16::from_be_bytes([header[20], header[21]]) & 0x3fff;
+    if header[12..14] != [8, 0] || header[IP] != 0x45 || fragment != 0 {
+        return None;
+    }
+    let sum = match header[IP + 9] {
+        6 => IP + 20 + 16,
+        17 => IP + 20 + 6,
+        _ => return None,
+    };
+    if bytes.len() < sum + 2 {
+        return None;
+    }
+    let mut key = [0; 16];
+    key[..12].copy_from_slice(&header[26..38]);
+    key[12] = header[IP + 9];
+    Some(Parsed { key: u128::from_le_bytes(key), sum })
+}
+
+/// Parses, writes the link addresses and says that the packet leaves by interface 1.
+#[derive(Default)]
+pub struct Touch {
+    /// Where packets went: 1, or 0 for those that no flow has.
+    pub reached: Vec<u16>,
+}
+
+impl Touch {
+    /// Processes packets where they are.
+    pub fn batch(&mut self, packets: &mut [Packet]) {
+        self.reached.clear();
+        for packet in packets {
+            let bytes = packet.data_mut();
+            let known = parse(bytes).is_some();
+            if let Some(link) = bytes.first_chunk_mut::<12>() {
+                *link = LINK;
+            }
+            self.reached.push(u16::from(known));
+        }
+    }
+}
+
+/// Link addresses of what leaves.
+const LINK: [u8; 12] = [2, 0, 0, 0, 2, 1, 2, 0, 0, 0, 1, 1];
+
+/// An entry: what its flow's packets look like when they leave.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Entry {
+    key: u128,
+    /// New bytes from [`BLEND`] on, under the mask.
+    value: u128,
+    mask: u128,
+    /// What the checksums of IP and of the transport grow by (ones' complement).
+    ip_delta: u16,
+    l4_delta: u16,
+    used: bool,
+    packets: u32,
+}
+
+const FREE: Entry =
+    Entry { key: 0, value: 0, mask: 0, ip_delta: 0, l4_delta: 0, used: false, packets: 0 };
+
+/// Looks each packet's flow up in a hash table and blends what the entry holds into the header: a
+/// translation of source address and port.
+pub struct Flow {
+    table: Vec<Entry>,
+    flows: usize,
+    keys: [(u128, usize); BATCH],
+    /// Where packets went: 1, or 0 for those that no flow has.
+    pub reached: Vec<u16>,
+}
+
+impl Flow {
+    /// A table with room for so many flows.
+    #[must_use]
+    pub fn new(flows: u64) -> Self {
+        let slots = (flows.max(8) * 2).next_power_of_two() as usize;
+        Self { table: vec![FREE; slots], flows: 0, keys: [(0, 0); BATCH], reached: Vec::new() }
+    }
+
+    /// Processes packets where they are, [`BATCH`] at a time.
+    pub fn batch(&mut self, packets: &mut [Packet]) {
+        self.reached.clear();
+        for packets in packets.chunks_mut(BATCH) {
+            self.probe(packets);
+            for (at, packet) in packets.iter_mut().enumerate() {
+                let known = self.one(at, packet);
+                self.reached.push(u16::from(known));
+            }
+        }
+    }
+
+    /// Parses all, and reads the word of the table that each will need: the loads do not wait for
+    /// each other.
+    fn probe(&mut self, packets: &[Packet]) {
+        let mut touched = 0;
+        for (packet, place) in packets.iter().zip(&mut self.keys) {
+            *place = (0, 0);
+            if let Some(parsed) = parse(packet.data()) {
+                let slot = slot_of(parsed.key, self.table.len());
+                touched ^= self.table[slot].packets;
+                *place = (parsed.key, parsed.sum << 40 | slot);
+            }
+        }
+        std::hint::black_box(touched);
+    }
+
+    fn one(&mut self, at: usize, packet: &mut Packet) -> bool {
+        let (key, place) = self.keys[at];
+        let (sum, mut slot) = (place >> 40, place & ((1 << 40) - 1));
+        if sum == 0 {
+            return false;
+        }
+        while self.table[slot].used && self.table[slot].key != key {
+            slot = (slot + 1) % self.table.len();
+        }
+        if !self.table[slot].used {
+            // Half of the table stays free, so that searches end.
+            if self.flows * 2 >= self.table.len() {
+                return false;
+            }
+            self.flows += 1;
+            self.table[slot] = Entry::translating(key, self.flows as u32);
+        }
+        let entry = &mut self.table[slot];
+        entry.packets = entry.packets.wrapping_add(1);
+        entry.apply(packet.data_mut(), sum);
+        true
+    }
+}
+
+/// The slot where the search for a key begins.
+#[inline]
+fn slot_of(key: u128, slots: usize) -> usize {
+    const SECRET: u64 = 0x9e6c_63d0_876a_3f35;
+    let halves = (key as u64 ^ SECRET, (key >> 64) as u64 ^ 0xa076_1d64_78bd_642f);
+    let folded = u128::from(halves.0) * u128::from(halves.1);
+    let mixed = (folded as u64 ^ (folded >> 64) as u64).wrapping_mul(SECRET);
+    (mixed >> 20) as usize & (slots - 1)
+}
+
+impl Entry {
+    /// An entry that gives its flow another source address and port.
+    fn translating(key: u128, number: u32) -> Self {
+        let old: [u8; 16] = key.to_le_bytes();
+        let address = 0xcb00_7101_u32.to_be_bytes();
+        let port = (1024 + (number % 60_000) as u16).to_be_bytes();
+        let (mut value, mut mask) = ([0; 16], [0; 16]);
+        // From BLEND on: TTL, protocol, checksum (4), source (4), destination (4), ports (4).
+        value[4..8].copy_from_slice(&address);
+        value[12..14].copy_from_slice(&port);
+        mask[4..8].fill(0xff);
+        mask[12..14].fill(0xff);
+        let words = |bytes: &[u8; 4]| {
+            u32::from(u16::from_be_bytes([bytes[0], bytes[1]]))
+                + u32::from(u16::from_be_bytes([bytes[2], bytes[3]]))
+        };
+        let was = !folded(words(&[old[0], old[1], old[2], old[3]]));
+        let ip_delta = folded(words(&address) + u32::from(was));
+        let port_was = !u16::from_be_bytes([old[8], old[9]]);
+        let port_is = u16::from_be_bytes(port);
+        let l4_delta = folded(u32::from(ip_delta) + u32::from(port_was) + u32::from(port_is));
+        let (value, mask) = (u128::from_le_bytes(value), u128::from_le_bytes(mask));
+        Self { key, value, mask, ip_delta, l4_delta, used: true, packets: 0 }
+    }
+
+    #[inline]
+    fn apply(&self, bytes: &mut [u8], sum: usize) {
+        if let Some(header) = bytes.get_mut(BLEND..).and_then(<[u8]>::first_chunk_mut::<16>) {
+            let old = u128::from_le_bytes(*header);
+            *header = (old & !self.mask | self.value).to_le_bytes();
+        }
+        fix(bytes, IP + 10, self.ip_delta);
+        fix(bytes, sum, self.l4_delta);
+    }
+}
+
+/// Moves a checksum by what its data grew by (RFC 1624).
+#[inline]
+fn fix(bytes: &mut [u8], at: usize, delta: u16) {
+    if let Some(field) = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<2>) {
+        let sum = u32::from(!u16::from_be_bytes(*field)) + u32::from(delta);
+        *field = (!folded(sum)).to_be_bytes();
+    }
+}
+
+/// A ones' complement sum of few words in 16 bits.
+#[inline]
+fn folded(sum: u32) -> u16 {
+    let sum = (sum & 0xffff) + (sum >> 16);
+    ((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frames::Headers;
+    use braid_packet::{Link, checksum};
+
+    fn packet(proto: u8, sport: u16) -> Packet {
+        let headers = Headers {
+            src: 0x0a00_0001,
+            dst: 0xc612_0102,
+            proto,
+            sport,
+            dport: 443,
+            flags: 0x10,
+            icmp: (8, 0),
+        };
+        Packet::new(Link::Ethernet, 0, headers.frame(60))
+    }
+
+    #[test]
+    fn translated_packets_have_right_checksums_and_only_their_source_changed() {
+        let mut flow = Flow::new(200);
+        for sport in 1..=100 {
+            for proto in [6, 17] {
+                let before = packet(proto, sport);
+                let mut after = [before.clone()];
+                flow.batch(&mut after);
+                assert_eq!(flow.reached, [1]);
+                let layout = after[0].parse();
+                assert!(checksum::verify(&after[0], &layout).all_right(), "{proto} {sport}");
+                let (old, new) = (before.data(), after[0].data());
+                assert_eq!(new[26..30], [0xcb, 0, 0x71, 1]);
+                assert_eq!((&new[..24], &new[30..34]), (&old[..24], &old[30..34]));
+                assert_eq!(new[36..38], old[36..38]);
+            }
+        }
+    }
+
+    #[test]
+    fn flow_keeps_its_translation_and_others_have_another() {
+        let mut flow = Flow::new(8);
+        let mut packets = [packet(17, 1), packet(17, 2), packet(17, 1)];
+        flow.batch(&mut packets);
+        assert_eq!(packets[0], packets[2]);
+        assert_ne!(packets[0].data()[34..36], packets[1].data()[34..36]);
+    }
+
+    #[test]
+    fn full_table_and_what_is_no_flow_are_not_forwarded() {
+        let mut flow = Flow::new(8);
+        let mut packets: Vec<Packet> = (1..=9).map(|sport| packet(17, sport)).collect();
+        packets.push(packet(1, 1));
+        flow.batch(&mut packets);
+        assert_eq!(flow.reached, [1, 1, 1, 1, 1, 1, 1, 1, 0, 0]);
+        let mut touch = Touch::default();
+        touch.batch(&mut [packet(6, 1), packet(1, 1), Packet::new(Link::Ethernet, 0, vec![0; 5])]);
+        assert_eq!(touch.reached, [1, 0, 0]);
+    }
+}

@@ -1,0 +1,236 @@
+//! Frames in memory: what lies there, and the order in which it is sent.
+
+use braid_packet::{Link, Packet, checksum};
+
+/// Bytes from the start of a frame to the start of the next are a multiple of this.
+const LINE: usize = 64;
+/// Fewer frames than this are repeated, in another order each time.
+pub const MIN_FRAMES: u64 = 1024;
+/// Time from one packet to the next: ten million packets a second.
+pub const STEP_NS: u64 = 100;
+/// Time of the first packet: 2025-01-01T00:00:00Z.
+pub const START_NS: u64 = braid_traffic::START_NS;
+
+/// What a frame's headers say.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Headers {
+    /// IPv4 source address.
+    pub src: u32,
+    /// IPv4 destination address.
+    pub dst: u32,
+    /// Protocol.
+    pub proto: u8,
+    /// Source port of TCP or UDP; identifier of ICMP echo.
+    pub sport: u16,
+    /// Destination port of TCP or UDP.
+    pub dport: u16,
+    /// TCP flags.
+    pub flags: u8,
+    /// ICMP type and code.
+    pub icmp: (u8, u8),
+}
+
+impl Headers {
+    /// An Ethernet frame of this length (without FCS) with right checksums; as long as the headers
+    /// need, if that is longer.
+    #[must_use]
+    pub fn frame(&self, length: usize) -> Vec<u8> {
+        let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+        let l4 = self.l4();
+        let total = length.saturating_sub(14).max(20 + l4.len());
+        let payload = total - 20 - l4.len();
+        bytes.extend([0x45, 0]);
+        bytes.extend(size(total));
+        bytes.extend([0, 0, 0x40, 0, 64, self.proto, 0, 0]);
+        bytes.extend(self.src.to_be_bytes());
+        bytes.extend(self.dst.to_be_bytes());
+        bytes.extend(l4);
+        if self.proto == 17 {
+            bytes[38..40].copy_from_slice(&size(total - 20));
+        }
+        bytes.resize(bytes.len() + payload, 0);
+        let mut packet = Packet::new(Link::Ethernet, 0, bytes);
+        checksum::fill(&mut packet);
+        packet.into_data()
+    }
+
+    fn l4(&self) -> Vec<u8> {
+        let ports = [self.sport.to_be_bytes(), self.dport.to_be_bytes()].concat();
+        match self.proto {
+            6 => [&ports, &[0, 0, 0, 1, 0, 0, 0, 1, 0x50, self.flags, 0xff, 0xff, 0, 0, 0, 0][..]]
+                .concat(),
+            17 => [&ports, &[0; 4][..]].concat(),
+            1 => {
+                let id = self.sport.to_be_bytes();
+                vec![self.icmp.0, self.icmp.1, 0, 0, id[0], id[1], 0, 1]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn size(bytes: usize) -> [u8; 2] {
+    u16::try_from(bytes).unwrap_or(u16::MAX).to_be_bytes()
+}
+
+/// Frames of one length in the order in which they are sent, each `train` times in a row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ring {
+    bytes: Vec<u8>,
+    length: usize,
+    stride: usize,
+    frames: usize,
+    train: u64,
+}
+
+impl Ring {
+    /// Frames of these headers in this order.
+    #[must_use]
+    pub fn new(headers: &[Headers], frame_bytes: usize, train: u64) -> Self {
+        let frames: Vec<Vec<u8>> = headers.iter().map(|one| one.frame(frame_bytes)).collect();
+        let length = frames.iter().map(Vec::len).max().unwrap_or(0);
+        let stride = length.next_multiple_of(LINE);
+        let mut bytes = vec![0; stride * frames.len()];
+        for (place, frame) in bytes.chunks_exact_mut(stride.max(1)).zip(&frames) {
+            place[..frame.len()].copy_from_slice(frame);
+        }
+        Self { bytes, length, stride, frames: frames.len(), train: train.max(1) }
+    }
+
+    /// Packets until the same order begins anew.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.frames as u64 * self.train
+    }
+
+    /// Length of each frame.
+    #[must_use]
+    pub fn frame_bytes(&self) -> usize {
+        self.length
+    }
+
+    /// All packets from the first one on; only the first `packets` of them, over and over, if that is
+    /// not all.
+    #[must_use]
+    pub fn cursor(&self, packets: u64) -> Cursor<'_> {
+        let frames = packets.div_ceil(self.train).clamp(1, self.frames.max(1) as u64) as usize;
+        Cursor { ring: self, frames, at: 0, sent: 0, time_ns: START_NS }
+    }
+}
+
+/// A place in a [`Ring`], and the time there.
+#[derive(Clone, Debug)]
+pub struct Cursor<'a> {
+    ring: &'a Ring,
+    frames: usize,
+    at: usize,
+    sent: u64,
+    time_ns: u64,
+}
+
+impl Cursor<'_> {
+    /// The next frame and its time.
+    #[inline]
+    pub fn next_frame(&mut self) -> (&[u8], u64) {
+        let start = self.at * self.ring.stride;
+        self.sent += 1;
+        if self.sent == self.ring.train {
+            self.sent = 0;
+            self.at += 1;
+            if self.at == self.frames {
+                self.at = 0;
+            }
+        }
+        self.time_ns += STEP_NS;
+        (&self.ring.bytes[start..start + self.ring.length], self.time_ns)
+    }
+
+    /// Copies the next frame into a packet, which then looks as if it had just come in.
+    #[inline]
+    pub fn fill(&mut self, packet: &mut Packet) {
+        let (frame, time_ns) = self.next_frame();
+        if packet.data().len() == frame.len() && packet.link == Link::Ethernet {
+            packet.data_mut().copy_from_slice(frame);
+        } else {
+            *packet = Packet::new(Link::Ethernet, time_ns, frame.to_vec());
+        }
+        packet.time_ns = time_ns;
+        packet.wire_len = frame.len() as u32;
+        packet.ingress = 0;
+        packet.backward = false;
+        packet.held = false;
+        if !packet.tags.is_empty() {
+            packet.tags.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_packet::Header;
+
+    fn udp(sport: u16) -> Headers {
+        Headers {
+            src: 0x0a00_0001,
+            dst: 0xc612_0001,
+            proto: 17,
+            sport,
+            dport: 53,
+            flags: 0,
+            icmp: (0, 0),
+        }
+    }
+
+    #[test]
+    fn frames_are_well_formed_with_right_checksums() {
+        let tcp = Headers { proto: 6, flags: 0x10, ..udp(1) };
+        let echo = Headers { proto: 1, icmp: (8, 0), ..udp(2) };
+        let other = Headers { proto: 47, ..udp(3) };
+        for (headers, header) in [
+            (udp(7), Header::Udp),
+            (tcp, Header::Tcp),
+            (echo, Header::IcmpEcho),
+            (other, Header::Ip4),
+        ] {
+            for length in [60, 61, 1500] {
+                let packet = Packet::new(Link::Ethernet, 0, headers.frame(length));
+                let layout = packet.parse();
+                assert_eq!(packet.data().len(), length);
+                assert!(layout.has(header), "{headers:?}");
+                assert_eq!(layout.malformed(), None);
+                assert!(checksum::verify(&packet, &layout).all_right(), "{headers:?} {length}");
+            }
+        }
+        assert_eq!(tcp.frame(10).len(), 54);
+    }
+
+    #[test]
+    fn cursor_goes_round_in_trains_with_time_going_on() {
+        let ring = Ring::new(&[udp(1), udp(2), udp(3)], 60, 2);
+        assert_eq!(ring.packets(), 6);
+        let mut cursor = ring.cursor(u64::MAX);
+        let ports: Vec<u8> = (0..8).map(|_| cursor.next_frame().0[35]).collect();
+        assert_eq!(ports, [1, 1, 2, 2, 3, 3, 1, 1]);
+        assert_eq!(cursor.next_frame().1, START_NS + 9 * STEP_NS);
+        let mut short = ring.cursor(3);
+        let ports: Vec<u8> = (0..5).map(|_| short.next_frame().0[35]).collect();
+        assert_eq!(ports, [1, 1, 2, 2, 1]);
+    }
+
+    #[test]
+    fn filled_packet_is_as_new_whatever_it_was() {
+        let ring = Ring::new(&[udp(1)], 60, 1);
+        let mut cursor = ring.cursor(1);
+        let mut packet = Packet::new(Link::RawIp, 7, vec![1; 4]);
+        cursor.fill(&mut packet);
+        let mut fresh = Packet::new(Link::Ethernet, START_NS + STEP_NS, udp(1).frame(60));
+        assert_eq!(packet, fresh);
+        packet.data_mut()[30] ^= 1;
+        packet.tags.insert("t".into(), 1);
+        (packet.held, packet.backward, packet.ingress) = (true, true, 3);
+        cursor.fill(&mut packet);
+        fresh.time_ns = START_NS + 2 * STEP_NS;
+        assert_eq!(packet, fresh);
+    }
+}

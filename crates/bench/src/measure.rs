@@ -1,0 +1,293 @@
+//! Measures a case: engines and floors take turns, each for a segment of packets at a time.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::check::{self, Outcome};
+use crate::definition::{Case, Definition, FloorKind};
+use crate::floor::BATCH;
+use crate::frames::Cursor;
+use crate::perf::Counters;
+use crate::report::{Row, Spread};
+use crate::setup::Setup;
+use crate::subject::{Kind, Source, Subject};
+use crate::{Error, machine};
+
+/// How to measure.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    /// What to measure.
+    pub kinds: Vec<Kind>,
+    /// Segments of each.
+    pub runs: usize,
+    /// About how long a segment takes.
+    pub segment: Duration,
+    /// Most packets of a segment.
+    pub packets: u64,
+    /// Packets on which engines are compared with `reference` first.
+    pub check: u64,
+    /// Packets that an engine has processed at least before it is measured.
+    pub warm: u64,
+}
+
+impl Plan {
+    /// All floors and engines, for results to be reported.
+    #[must_use]
+    pub fn full() -> Self {
+        Self {
+            kinds: Kind::ALL.to_vec(),
+            runs: 21,
+            segment: Duration::from_millis(8),
+            packets: u64::MAX,
+            check: 20_000,
+            warm: 200_000,
+        }
+    }
+
+    /// A fast look.
+    #[must_use]
+    pub fn quick() -> Self {
+        let segment = Duration::from_millis(2);
+        Self { runs: 5, segment, check: 4_000, warm: 50_000, ..Self::full() }
+    }
+}
+
+/// Packets that `reference` is measured with; they are sent over and over.
+const REFERENCE_PACKETS: u64 = 2_000;
+/// Packets for which speed is estimated before segments are cut.
+const ESTIMATE: u64 = 2_048;
+
+/// Keeps this thread on one core: on this one, else on the last one that it may run on.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn pin(core: Option<usize>) -> Result<usize, Error> {
+    let refused = |what: &str, why| Error::Machine(format!("{what}: {why}"));
+    let allowed = sched_getaffinity(None).map_err(|why| refused("sched_getaffinity", why))?;
+    let last = (0..CpuSet::MAX_CPU).rev().find(|core| allowed.is_set(*core));
+    let core = core.or(last).unwrap_or(0);
+    if core >= CpuSet::MAX_CPU || !allowed.is_set(core) {
+        return Err(Error::Machine(format!("this process may not run on core {core}")));
+    }
+    let mut one = CpuSet::new();
+    one.set(core);
+    sched_setaffinity(None, &one).map_err(|why| refused("sched_setaffinity", why))?;
+    Ok(core)
+}
+
+/// One of those that take turns.
+struct Player<'a> {
+    kind: Option<Kind>,
+    subject: Box<dyn Subject>,
+    cursor: Cursor<'a>,
+    packets: u64,
+    samples: Vec<Sample>,
+}
+
+/// One segment, per packet.
+#[derive(Clone, Copy)]
+struct Sample {
+    ns: f64,
+    cycles: Option<f64>,
+    instructions: Option<f64>,
+}
+
+/// What was measured.
+pub struct Measured {
+    /// A row for each engine and floor.
+    pub rows: Vec<Row>,
+    /// Engines that do something else than `reference`; they were not measured.
+    pub wrong: Vec<Error>,
+}
+
+/// Measures a case.
+///
+/// # Errors
+/// When an engine refuses the chain.
+pub fn measure(
+    definition: &Definition,
+    case: &Case,
+    setup: &Setup,
+    plan: &Plan,
+) -> Result<Measured, Error> {
+    let name = format!("{} {}", definition.name, case.label());
+    let refused = |why| Error::Chain { name: name.clone(), why };
+    let mut wrong = Vec::new();
+    let mut counters = Counters::open();
+    let mut players = vec![Player::new(None, Box::new(Source), setup.ring.cursor(u64::MAX))];
+    let expected = expected(setup, case, plan).map_err(refused)?;
+    for kind in &plan.kinds {
+        let subject = kind.make(&setup.chain, case.flows).map_err(refused)?;
+        let window = if *kind == Kind::Reference { REFERENCE_PACKETS } else { u64::MAX };
+        let mut player = Player::new(Some(*kind), subject, setup.ring.cursor(window));
+        if kind.is_engine() && *kind != Kind::Reference {
+            let outcome = player.observe(plan.check.min(setup.ring.packets()));
+            if let Some(why) = outcome.difference(&expected) {
+                let engine = kind.name().to_owned();
+                wrong.push(Error::Differs { name: name.clone(), engine, why });
+                continue;
+            }
+        }
+        players.push(player);
+    }
+    for player in &mut players {
+        player.prepare(setup, plan);
+    }
+    for round in 0..plan.runs {
+        let count = players.len();
+        // Another one begins each time, so that none always follows the same one.
+        for turn in 0..count {
+            players[(round + turn) % count].segment(counters.as_mut());
+        }
+    }
+    let rows = rows(definition, case, setup, &players, expected.forwarded());
+    Ok(Measured { rows, wrong })
+}
+
+/// What `reference` does with the first packets.
+fn expected(setup: &Setup, case: &Case, plan: &Plan) -> Result<Outcome, String> {
+    let mut reference = Kind::Reference.make(&setup.chain, case.flows)?;
+    let packets = plan.check.min(setup.ring.packets());
+    Ok(check::observe(reference.as_mut(), &mut setup.ring.cursor(u64::MAX), packets))
+}
+
+impl<'a> Player<'a> {
+    fn new(kind: Option<Kind>, subject: Box<dyn Subject>, cursor: Cursor<'a>) -> Self {
+        Self { kind, subject, cursor, packets: 0, samples: Vec::new() }
+    }
+
+    fn observe(&mut self, packets: u64) -> Outcome {
+        check::observe(self.subject.as_mut(), &mut self.cursor, packets)
+    }
+
+    /// Lets all flows come by and code become hot, then decides how long its segments are.
+    fn prepare(&mut self, setup: &Setup, plan: &Plan) {
+        let few = self.kind == Some(Kind::Reference);
+        let all = setup.ring.packets().max(plan.warm);
+        self.run(if few { REFERENCE_PACKETS } else { all });
+        let packets = if few { ESTIMATE / 4 } else { ESTIMATE };
+        let start = Instant::now();
+        self.run(packets);
+        let each = start.elapsed().as_nanos().max(1) as f64 / packets as f64;
+        let wanted = (plan.segment.as_nanos() as f64 / each) as u64;
+        let batch = BATCH as u64;
+        self.packets = wanted.min(plan.packets).max(batch).next_multiple_of(batch);
+    }
+
+    fn run(&mut self, packets: u64) {
+        let mut slots = check::slots();
+        for _ in 0..packets.div_ceil(BATCH as u64) {
+            for slot in &mut slots {
+                self.cursor.fill(slot);
+            }
+            self.subject.batch(black_box(&mut slots));
+        }
+    }
+
+    /// A segment; before it a part of one that does not count, so that caches hold what is this one's.
+    fn segment(&mut self, counters: Option<&mut Counters>) {
+        self.run(self.packets / 4);
+        let packets = self.packets;
+        let mut timed = || {
+            let start = Instant::now();
+            self.run(packets);
+            start.elapsed()
+        };
+        let (elapsed, counts) = match counters {
+            Some(counters) => counters.count(timed),
+            None => (timed(), None),
+        };
+        let each = |total: f64| total / packets as f64;
+        self.samples.push(Sample {
+            ns: each(elapsed.as_nanos() as f64),
+            cycles: counts.map(|counts| each(counts.cycles as f64)),
+            instructions: counts.map(|counts| each(counts.instructions as f64)),
+        });
+    }
+
+    fn spread(&self, value: impl Fn(&Sample) -> Option<f64>) -> Option<Spread> {
+        let values: Option<Vec<f64>> = self.samples.iter().map(value).collect();
+        Spread::of(values?)
+    }
+}
+
+fn rows(
+    definition: &Definition,
+    case: &Case,
+    setup: &Setup,
+    players: &[Player],
+    forwarded: f64,
+) -> Vec<Row> {
+    let Some((source, measured)) = players.split_first() else { return Vec::new() };
+    let ns = |sample: &Sample| Some(sample.ns);
+    let median = |player: &Player, value: fn(&Sample) -> Option<f64>| {
+        player.spread(value).map(|spread| spread.median)
+    };
+    let source_ns = median(source, |sample| Some(sample.ns)).unwrap_or(0.0);
+    let less = |value: fn(&Sample) -> Option<f64>, player: &Player| {
+        Some(median(player, value)? - median(source, value)?)
+    };
+    let of = |wanted: Kind| {
+        let found = measured.iter().find(|player| player.kind == Some(wanted))?;
+        Some(median(found, |sample| Some(sample.ns))? - source_ns)
+    };
+    let floor_ns = of(match definition.floor {
+        FloorKind::Touch => Kind::FloorTouch,
+        FloorKind::Flow => Kind::FloorFlow,
+    });
+    let sequential_ns = of(Kind::Sequential);
+    let mut rows = Vec::new();
+    for player in measured {
+        let (Some(kind), Some(spread)) = (player.kind, player.spread(ns)) else { continue };
+        let mut row = Row::of(definition, case, setup);
+        let spread = spread.less(source_ns);
+        row.engine = kind.name().to_owned();
+        row.runs = Some(player.samples.len());
+        row.packets_per_run = Some(player.packets);
+        row.ns_per_packet_median = Some(spread.median);
+        row.ns_per_packet_min = Some(spread.min);
+        row.ns_per_packet_max = Some(spread.max);
+        row.cycles_per_packet = less(|sample| sample.cycles, player);
+        row.instructions_per_packet = less(|sample| sample.instructions, player);
+        row.source_ns = Some(source_ns);
+        row.floor_ns = floor_ns;
+        row.ratio_to_floor = ratio(spread.median, floor_ns);
+        row.ratio_to_sequential =
+            if kind.is_engine() { ratio(spread.median, sequential_ns) } else { None };
+        row.forwarded = Some(forwarded);
+        row.resident_bytes = machine::resident_bytes();
+        rows.push(row);
+    }
+    rows
+}
+
+/// How many times as much; nothing where the other one is too small to be told from noise.
+fn ratio(value: f64, other: Option<f64>) -> Option<f64> {
+    other.filter(|other| *other >= 0.1).map(|other| value / other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_need_something_to_compare_with() {
+        assert_eq!(ratio(6.0, Some(3.0)), Some(2.0));
+        assert_eq!(ratio(6.0, Some(0.01)), None);
+        assert_eq!(ratio(6.0, None), None);
+    }
+
+    #[test]
+    fn thread_is_pinned_to_a_core_that_it_may_use() {
+        std::thread::spawn(|| {
+            let core = pin(None).unwrap();
+            let now = sched_getaffinity(None).unwrap();
+            assert_eq!((now.count(), now.is_set(core)), (1, true));
+            assert!(pin(Some(CpuSet::MAX_CPU - 1)).is_err());
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -1,0 +1,211 @@
+//! What is measured: engines and floors behind one face.
+
+use std::hint::black_box;
+
+use braid_engine::{Compiled, Options, Reached};
+use braid_ir::chain::Chain;
+use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
+use braid_ir::interp::Reference;
+use braid_ir::residual::Extent;
+use braid_packet::{Link, Packet};
+
+use crate::check::Seen;
+use crate::floor;
+
+/// What can be measured.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// Parse, touch, forward.
+    FloorTouch,
+    /// The same with one flow lookup and one header blend.
+    FloorFlow,
+    /// The engine that defines the meaning; it gets few packets.
+    Reference,
+    /// Each function compiled by itself.
+    Sequential,
+    /// The chain compiled as one program.
+    Synth,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 5] =
+        [Kind::FloorTouch, Kind::FloorFlow, Kind::Reference, Kind::Sequential, Kind::Synth];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::FloorTouch => "floor_touch",
+            Kind::FloorFlow => "floor_flow",
+            Kind::Reference => "reference",
+            Kind::Sequential => "sequential",
+            Kind::Synth => "synth",
+        }
+    }
+
+    /// Whether it runs the chain.
+    #[must_use]
+    pub fn is_engine(self) -> bool {
+        !matches!(self, Kind::FloorTouch | Kind::FloorFlow)
+    }
+
+    /// Makes one for a chain and so many flows.
+    ///
+    /// # Errors
+    /// When the engine refuses the chain.
+    pub fn make(self, chain: &Chain, flows: u64) -> Result<Box<dyn Subject>, String> {
+        let compiled = |extent| Compiled::new(chain.clone(), extent, Options::default()).map(boxed);
+        match self {
+            Kind::FloorTouch => Ok(Box::new(floor::Touch::default())),
+            Kind::FloorFlow => Ok(Box::new(floor::Flow::new(flows))),
+            Kind::Reference => Ok(Box::new(ByValue(Reference::new(chain.clone())?))),
+            Kind::Sequential => compiled(Extent::Function),
+            Kind::Synth => compiled(Extent::Chain),
+        }
+    }
+}
+
+fn boxed(engine: Compiled) -> Box<dyn Subject> {
+    Box::new(InPlace { engine, reached: Vec::new() })
+}
+
+impl std::str::FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = || Kind::ALL.map(Kind::name).join(", ");
+        let found = Kind::ALL.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| format!("expected one of {}", names()))
+    }
+}
+
+/// Something that processes batches of packets that entered at interface 0.
+pub trait Subject {
+    /// Processes packets; whatever is left in their places is never looked at.
+    fn batch(&mut self, packets: &mut [Packet]);
+
+    /// The same, and tells what came out.
+    fn observed(&mut self, packets: &mut [Packet], seen: &mut Seen);
+
+    /// Counters of an engine.
+    fn counters(&self) -> Option<Counters> {
+        None
+    }
+
+    /// State entries of an engine.
+    fn state(&self) -> Vec<StateEntry> {
+        Vec::new()
+    }
+}
+
+/// Copying frames into packets, which all others do as well: what is subtracted from them.
+pub struct Source;
+
+impl Subject for Source {
+    fn batch(&mut self, packets: &mut [Packet]) {
+        black_box(packets);
+    }
+
+    fn observed(&mut self, packets: &mut [Packet], _: &mut Seen) {
+        self.batch(packets);
+    }
+}
+
+impl Subject for floor::Touch {
+    fn batch(&mut self, packets: &mut [Packet]) {
+        floor::Touch::batch(self, packets);
+        black_box(&self.reached);
+        black_box(packets);
+    }
+
+    fn observed(&mut self, packets: &mut [Packet], _: &mut Seen) {
+        Subject::batch(self, packets);
+    }
+}
+
+impl Subject for floor::Flow {
+    fn batch(&mut self, packets: &mut [Packet]) {
+        floor::Flow::batch(self, packets);
+        black_box(&self.reached);
+        black_box(packets);
+    }
+
+    fn observed(&mut self, packets: &mut [Packet], _: &mut Seen) {
+        Subject::batch(self, packets);
+    }
+}
+
+/// An engine that takes packets one by one.
+struct ByValue<E>(E);
+
+impl<E: Engine> ByValue<E> {
+    fn run(&mut self, packets: &mut [Packet], out: &mut dyn Outputs) {
+        for packet in packets {
+            let nothing = Packet::new(Link::Ethernet, 0, Vec::new());
+            self.0.packet(0, std::mem::replace(packet, nothing), out);
+        }
+    }
+}
+
+impl<E: Engine> Subject for ByValue<E> {
+    fn batch(&mut self, packets: &mut [Packet]) {
+        self.run(packets, &mut Nowhere);
+    }
+
+    fn observed(&mut self, packets: &mut [Packet], seen: &mut Seen) {
+        self.run(packets, seen);
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.0.counters())
+    }
+
+    fn state(&self) -> Vec<StateEntry> {
+        self.0.state()
+    }
+}
+
+/// A compiled engine, which works on packets where they are.
+struct InPlace {
+    engine: Compiled,
+    reached: Vec<Reached>,
+}
+
+impl Subject for InPlace {
+    fn batch(&mut self, packets: &mut [Packet]) {
+        self.engine.batch(0, packets, &mut self.reached, &mut Nowhere);
+        black_box(&self.reached);
+        black_box(packets);
+    }
+
+    fn observed(&mut self, packets: &mut [Packet], seen: &mut Seen) {
+        self.engine.batch(0, packets, &mut self.reached, seen);
+        for (packet, reached) in packets.iter().zip(&self.reached) {
+            if let Reached::Interface(interface) = reached {
+                seen.leaves(*interface, packet);
+            }
+        }
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(self.engine.counters())
+    }
+
+    fn state(&self) -> Vec<StateEntry> {
+        self.engine.state()
+    }
+}
+
+/// Where measured packets go.
+struct Nowhere;
+
+impl Outputs for Nowhere {
+    fn packet(&mut self, interface: u16, packet: Packet) {
+        black_box((interface, packet));
+    }
+
+    fn event(&mut self, event: Event) {
+        black_box(event);
+    }
+}

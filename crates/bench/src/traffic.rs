@@ -1,0 +1,301 @@
+//! Which flows packets belong to: from a definition's kinds of flows, or from the chain's own rules.
+
+use std::net::Ipv4Addr;
+
+use braid_ir::chain::Chain;
+use braid_ir::rules::{ANY_PORT, RulePacket};
+use braid_ir::value::{ParamValue, Rule, RuleAddrs, RuleSet};
+use braid_traffic::random::Random;
+
+use crate::definition::{Case, Definition, Proto, Traffic};
+use crate::frames::{Headers, MIN_FRAMES};
+use crate::inputs::{SEED, is_martian};
+
+/// Draws of a packet that a rule decides before one that an earlier rule decides is taken.
+const TRIES: u32 = 8;
+
+/// The first packets' flows, in an order in which none comes again before all others came.
+///
+/// # Errors
+/// What the definition asks for and the chain does not have.
+pub fn flows(definition: &Definition, case: &Case, chain: &Chain) -> Result<Vec<Headers>, String> {
+    let mut random = Random::new(SEED, 3);
+    let mut kinds = Vec::new();
+    for traffic in &definition.traffic {
+        let kind = Kind::new(traffic, case, chain)?;
+        kinds.extend((0..traffic.share).map(|_| kind.clone()));
+    }
+    let mut made = vec![0; kinds.len()];
+    let mut flows = Vec::new();
+    for number in 0..case.flows {
+        let at = (number % kinds.len() as u64) as usize;
+        flows.push(kinds[at].flow(number, made[at], &mut random));
+        made[at] += 1;
+    }
+    Ok(in_order(&flows, &mut random))
+}
+
+/// Flows in random order; few ones several times, in another order each time.
+fn in_order(flows: &[Headers], random: &mut Random) -> Vec<Headers> {
+    let mut order = Vec::new();
+    let rounds = MIN_FRAMES.div_ceil((flows.len() as u64).max(1));
+    for _ in 0..rounds {
+        let mut round = flows.to_vec();
+        for at in (1..round.len()).rev() {
+            round.swap(at, random.below(at as u64 + 1) as usize);
+        }
+        order.extend(round);
+    }
+    order
+}
+
+/// Where flows come from.
+#[derive(Clone)]
+enum Kind<'a> {
+    Endpoints { proto: Proto, hosts: Hosts, to: To, ports: &'a [u16] },
+    Rules(&'a RuleSet),
+}
+
+/// Sources: addresses spread over a prefix, each with some ports.
+#[derive(Clone, Copy)]
+struct Hosts {
+    base: u32,
+    apart: u64,
+    count: u64,
+}
+
+#[derive(Clone)]
+enum To {
+    Prefix(u32, u32),
+    Routes(Vec<(u32, u32)>),
+}
+
+impl<'a> Kind<'a> {
+    fn new(traffic: &'a Traffic, case: &Case, chain: &'a Chain) -> Result<Self, String> {
+        if let Some(path) = &traffic.rules {
+            return rule_set(chain, path).map(Kind::Rules);
+        }
+        if traffic.dport.is_empty() {
+            return Err("dport: an empty list makes no flow".to_owned());
+        }
+        let (base, length) = prefix(&traffic.from)?;
+        if length > 30 {
+            return Err(format!("from: {} has not enough addresses", traffic.from));
+        }
+        let room = 1_u64 << (32 - length);
+        let count = case.flows.div_ceil(8).clamp(1, room - 2);
+        if case.flows > count * u64::from(u16::MAX - FIRST_PORT) {
+            return Err(format!("from: {} has not enough addresses", traffic.from));
+        }
+        let hosts = Hosts { base, apart: (room / (count + 1)).max(1), count };
+        let to = if traffic.to == "routes" {
+            To::Routes(routes(chain)?)
+        } else {
+            let (base, length) = prefix(&traffic.to)?;
+            To::Prefix(base, length)
+        };
+        Ok(Kind::Endpoints { proto: traffic.proto, hosts, to, ports: &traffic.dport })
+    }
+
+    /// A flow: `number` among all, `nth` of this kind.
+    fn flow(&self, number: u64, nth: u64, random: &mut Random) -> Headers {
+        match self {
+            Kind::Endpoints { proto, hosts, to, ports } => Headers {
+                src: hosts.base | ((1 + number % hosts.count) * hosts.apart) as u32,
+                dst: to.address(nth, random),
+                proto: if *proto == Proto::Tcp { 6 } else { 17 },
+                sport: FIRST_PORT + (number / hosts.count) as u16,
+                dport: ports[(nth % ports.len() as u64) as usize],
+                flags: 0x10,
+                icmp: (8, 0),
+            },
+            Kind::Rules(set) => by_rule(set, nth, random),
+        }
+    }
+}
+
+/// Lowest source port.
+const FIRST_PORT: u16 = 1024;
+
+impl To {
+    fn address(&self, nth: u64, random: &mut Random) -> u32 {
+        let (base, length) = match self {
+            To::Prefix(base, length) => (*base, *length),
+            To::Routes(all) => all[(nth % all.len() as u64) as usize],
+        };
+        base | random.below(1 << (32 - length)) as u32
+    }
+}
+
+fn prefix(text: &str) -> Result<(u32, u32), String> {
+    let expected = || format!("expected an IPv4 prefix or address, found `{text}`");
+    let (address, length) = text.split_once('/').unwrap_or((text, "32"));
+    let address: Ipv4Addr = address.parse().map_err(|_| expected())?;
+    let length: u32 = length.parse().map_err(|_| expected())?;
+    let address = u32::from(address);
+    let host_bits = u32::MAX.checked_shr(length).unwrap_or(0);
+    if length > 32 || address & host_bits != 0 {
+        return Err(expected());
+    }
+    Ok((address, length))
+}
+
+/// The IPv4 prefixes of the first route table of a chain, the default route left out.
+fn routes(chain: &Chain) -> Result<Vec<(u32, u32)>, String> {
+    let values = chain.nodes.iter().flat_map(|node| &node.params);
+    let table = values.into_iter().find_map(|value| match value {
+        ParamValue::Routes(table) => Some(table),
+        _ => None,
+    });
+    let table = table.ok_or("to: the chain has no routes")?;
+    let all: Vec<(u32, u32)> = table
+        .iter4()
+        .map(|(address, length, _)| (address, u32::from(length)))
+        .filter(|(address, length)| *length > 0 && !is_martian(*address))
+        .collect();
+    if all.is_empty() {
+        return Err("to: the chain has no IPv4 routes but a default one".to_owned());
+    }
+    Ok(all)
+}
+
+fn rule_set<'a>(chain: &'a Chain, path: &str) -> Result<&'a RuleSet, String> {
+    let found = path.split_once('.').and_then(|(node, param)| {
+        let node = chain.nodes.iter().find(|one| one.name == node)?;
+        let at = node.model.params.iter().position(|one| one.name == param)?;
+        match node.params.get(at)? {
+            ParamValue::Rules(set) if !set.rules.is_empty() => Some(set),
+            _ => None,
+        }
+    });
+    found.ok_or_else(|| format!("rules: the chain has no rules at `{path}`"))
+}
+
+/// A packet that the rule whose turn it is decides, if a few draws find one; else one that matches it.
+fn by_rule(set: &RuleSet, nth: u64, random: &mut Random) -> Headers {
+    let at = (nth % set.rules.len() as u64) as usize;
+    let rule = &set.rules[at];
+    let mut drawn = sample(rule, nth, random);
+    for _ in 1..TRIES {
+        let martian = is_martian(drawn.src) || is_martian(drawn.dst);
+        if !martian && set.decide(&seen(&drawn)).1 as usize == at {
+            break;
+        }
+        drawn = sample(rule, nth, random);
+    }
+    drawn
+}
+
+/// A packet that matches a rule.
+fn sample(rule: &Rule, nth: u64, random: &mut Random) -> Headers {
+    let (src, dst) = match rule.addrs {
+        Some(RuleAddrs::V4 { src, dst }) => (src, dst),
+        _ => ((0x0a00_0000, 0x0aff_ffff), (0xc612_0000, 0xc613_ffff)),
+    };
+    let proto = match rule.proto {
+        (value, 0xff) => value,
+        // Any protocol: in turn those with ports.
+        _ => [6, 17][(nth % 2) as usize],
+    };
+    let (value, wanted) = rule.tcp_flags;
+    // Of the flags that the rule leaves open, ACK is set: packets of an open connection.
+    let flags = value & wanted | 0x10 & !wanted;
+    let [kind, code] = rule.icmp.0.to_be_bytes();
+    let icmp = if rule.icmp.1 == 0 { (8, 0) } else { (kind, code) };
+    Headers {
+        src: within(random, src),
+        dst: within(random, dst),
+        proto,
+        sport: port(random, rule.sport),
+        dport: port(random, rule.dport),
+        flags,
+        icmp,
+    }
+}
+
+fn within(random: &mut Random, (low, high): (u32, u32)) -> u32 {
+    low + random.below(u64::from(high - low) + 1) as u32
+}
+
+/// A port of a range; where any port will do, not a well-known one.
+fn port(random: &mut Random, (low, high): (u16, u16)) -> u16 {
+    let low = if (low, high) == ANY_PORT { FIRST_PORT } else { low };
+    low + random.below(u64::from(high - low) + 1) as u16
+}
+
+/// What rules see of it.
+fn seen(headers: &Headers) -> RulePacket {
+    RulePacket {
+        version: 4,
+        src: headers.src.into(),
+        dst: headers.dst.into(),
+        proto: headers.proto,
+        ports: matches!(headers.proto, 6 | 17).then_some((headers.sport, headers.dport)),
+        tcp_flags: (headers.proto == 6).then_some(headers.flags),
+        icmp: (headers.proto == 1).then_some(headers.icmp),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_read_and_host_bits_refused() {
+        assert_eq!(prefix("10.0.0.0/8"), Ok((0x0a00_0000, 8)));
+        assert_eq!(prefix("192.0.2.1"), Ok((0xc000_0201, 32)));
+        assert_eq!(prefix("0.0.0.0/0"), Ok((0, 0)));
+        for wrong in ["10.0.0.1/8", "10.0.0.0/33", "10.0.0/8", "::/0", ""] {
+            assert!(prefix(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sample_of_a_rule_matches_it() {
+        let addrs = RuleAddrs::V4 { src: (5, 5), dst: (0x0102_0300, 0x0102_03ff) };
+        let exact =
+            Rule { addrs: Some(addrs), proto: (6, 0xff), dport: (80, 90), ..Rule::any(true) };
+        let rules = [
+            exact.clone(),
+            Rule { tcp_flags: (0x10, 0x10), ..exact.clone() },
+            Rule { tcp_flags: (0, 0x12), ..exact.clone() },
+            Rule { proto: (1, 0xff), dport: ANY_PORT, icmp: (0x0303, 0xffff), ..exact.clone() },
+            Rule { proto: (0, 0), dport: ANY_PORT, ..exact },
+            Rule::any(false),
+        ];
+        let mut random = Random::new(1, 1);
+        for (nth, rule) in rules.iter().enumerate().cycle().take(300) {
+            let drawn = sample(rule, nth as u64, &mut random);
+            assert!(rule.matches(&seen(&drawn)), "{rule} {drawn:?}");
+        }
+    }
+
+    #[test]
+    fn rules_decide_equally_many_flows_even_below_wider_ones() {
+        let hosts = |dport| Rule { proto: (17, 0xff), dport: (dport, dport), ..Rule::any(true) };
+        // The last rule matches what the first ones decide, too.
+        let rules = vec![hosts(1), hosts(2), Rule { proto: (17, 0xff), ..Rule::any(true) }];
+        let set = RuleSet { rules, default_pass: false };
+        let mut random = Random::new(1, 1);
+        let mut decided = [0; 3];
+        for nth in 0..30 {
+            decided[set.decide(&seen(&by_rule(&set, nth, &mut random))).1 as usize] += 1;
+        }
+        assert_eq!(decided, [10, 10, 10]);
+    }
+
+    #[test]
+    fn few_flows_come_several_times_and_no_flow_twice_in_a_round() {
+        let flow =
+            |sport| Headers { src: 1, dst: 2, proto: 17, sport, dport: 3, flags: 0, icmp: (0, 0) };
+        let flows: Vec<Headers> = (0..300).map(flow).collect();
+        let order = in_order(&flows, &mut Random::new(1, 1));
+        assert_eq!(order.len(), 1200);
+        for round in order.chunks(300) {
+            let mut ports: Vec<u16> = round.iter().map(|one| one.sport).collect();
+            assert!(!ports.is_sorted());
+            ports.sort_unstable();
+            assert_eq!(ports, (0..300).collect::<Vec<_>>());
+        }
+    }
+}
