@@ -6,7 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// When an entry may be due: a bound, the entry's number for the order at equal times, its place.
+/// When an entry may be due: a bound, the entry's id for the order at equal times, the
+/// number of its place.
 pub(crate) type Item = (u64, u64, u32);
 
 /// At most one item for each place in the table. It stays when its entry ends by other causes, and
@@ -26,12 +27,12 @@ impl Queue {
 
     /// Adds an item unless the place has one.
     pub(crate) fn push(&mut self, item: Item) {
-        let place = item.2 as usize;
-        if self.queued.len() <= place {
-            self.queued.resize(place + 1, false);
+        let number = item.2 as usize;
+        if self.queued.len() <= number {
+            self.queued.resize(number + 1, false);
         }
-        if !self.queued[place] {
-            self.queued[place] = true;
+        if !self.queued[number] {
+            self.queued[number] = true;
             self.heap.push(Reverse(item));
         }
     }

@@ -38,7 +38,7 @@ impl HashKey {
         Self::draw(|_| rng.next_u64())
     }
 
-    /// A key under which all hashes are equal: for tests.
+    /// A key under which all hashes are equal, but those of keys of two words: for tests.
     #[must_use]
     pub fn colliding() -> Self {
         Self { add: [0; BLOCK], mix: 0, by: 0 }
@@ -54,19 +54,39 @@ impl HashKey {
     #[must_use]
     #[inline]
     pub fn hash_words<const N: usize>(&self, key: &[u64; N]) -> u64 {
-        self.hash(key)
+        if N > BLOCK {
+            return self.hash_long(key);
+        }
+        let term = |at: usize| key.get(at).map_or(0, |word| word.wrapping_add(self.add[at]));
+        // An odd word is multiplied by a secret one.
+        let second = |at: usize| if at < N { term(at) } else { self.by };
+        let mut sum = 0_u128;
+        for at in (0..N).step_by(2) {
+            sum = sum.wrapping_add(wide(term(at), second(at + 1)));
+        }
+        let hash = xor_halves(sum);
+        if N <= 2 { hash } else { fold(hash ^ self.mix, self.by) }
     }
 
     /// The hash of a packed key. Keys of one table are of one length.
     #[must_use]
     #[inline]
     pub fn hash(&self, key: &[u64]) -> u64 {
+        match *key {
+            [a] => self.hash_words(&[a]),
+            [a, b] => self.hash_words(&[a, b]),
+            [a, b, c, d, e] => self.hash_words(&[a, b, c, d, e]),
+            _ => self.hash_long(key),
+        }
+    }
+
+    fn hash_long(&self, key: &[u64]) -> u64 {
         let mut hash = self.mix;
         for block in key.chunks(BLOCK) {
             let mut sum = 0_u128;
             for (pair, add) in block.chunks(2).zip(self.add.chunks(2)) {
-                let second = pair.get(1).copied().unwrap_or(0);
-                let product = wide(pair[0].wrapping_add(add[0]), second.wrapping_add(add[1]));
+                let second = pair.get(1).map_or(self.by, |word| word.wrapping_add(add[1]));
+                let product = wide(pair[0].wrapping_add(add[0]), second);
                 sum = sum.wrapping_add(product);
             }
             hash = fold(hash ^ xor_halves(sum), self.by);

@@ -21,15 +21,18 @@ type Line = [u64; LINE];
 
 /// The index. Empty ways have tag 0.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Index {
     lines: Words,
     /// Lines in `lines`.
     count: usize,
     /// The largest power of two up to `count`.
     base: usize,
+    /// One less than twice that.
+    mask: usize,
+    chained: Vec<Line>,
     /// Entries.
     len: usize,
-    chained: Vec<Line>,
     /// Unused ones of those.
     spare: Vec<u32>,
     /// What a split moves.
@@ -48,19 +51,20 @@ impl Index {
         let mut lines = Words::default();
         lines.grow(LINE);
         let (chained, spare, moved) = (Vec::new(), Vec::new(), Vec::new());
-        Self { lines, count: 1, base: 1, len: 0, chained, spare, moved }
+        Self { lines, count: 1, base: 1, mask: 1, chained, len: 0, spare, moved }
     }
 
-    /// The first place with this hash's tag, in the lines for this hash, that `is` accepts.
-    #[inline]
-    pub(crate) fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
+    /// What `is` makes of the first place that it accepts, among those with this hash's tag in the
+    /// lines for this hash.
+    #[inline(always)]
+    pub(crate) fn find<T>(&self, hash: u64, is: impl Fn(u32) -> Option<T>) -> Option<T> {
+        let tag = tag(hash);
         let mut line = self.lines.line(self.home(hash));
         loop {
-            let mut hits = ways_with(line, tag(hash));
+            let mut hits = ways_with(line, tag);
             while hits != 0 {
-                let place = place_in(line, way(hits));
-                if is(place) {
-                    return Some(place);
+                if let Some(found) = is(place_in(line, way(hits))) {
+                    return Some(found);
                 }
                 hits &= hits - 1;
             }
@@ -126,8 +130,10 @@ impl Index {
 
     #[inline]
     fn home(&self, hash: u64) -> usize {
-        let line = hash as usize & (2 * self.base - 1);
-        if line < self.count { line } else { line - self.base }
+        let line = hash as usize & self.mask;
+        // Both are at hand, so that this is no branch, which no one could foresee.
+        let folded = line & (self.mask >> 1);
+        if line < self.count { line } else { folded }
     }
 
     fn line(&self, at: At) -> &Line {
@@ -197,6 +203,7 @@ impl Index {
         self.count += 1;
         if self.count == 2 * self.base {
             self.base = self.count;
+            self.mask = 2 * self.base - 1;
         }
         for place in moved.drain(..) {
             self.put(rehash(place), place);
@@ -205,8 +212,18 @@ impl Index {
     }
 }
 
-/// The high bit of each of a line's twelve tags.
-const ALL_WAYS: u128 = (HIGHS as u128) | ((HIGHS & u32::MAX as u64) as u128) << 64;
+/// A bit for each of the twelve ways of a line: bits 0, 8, … 56 for the first eight, bits 4, 12, 20
+/// and 28 for the others.
+type Ways = u64;
+const ALL_WAYS: Ways = ONES | (ONES & u32::MAX as u64) << 4;
+
+/// The high bit of each byte that is 0.
+#[inline]
+fn zeros(word: u64) -> u64 {
+    // No byte carries into the next: each sum is below 256.
+    let low = (word & !HIGHS).wrapping_add(!HIGHS);
+    !(low | word) & HIGHS
+}
 
 /// The tag of a hash: 1 to 255.
 #[inline]
@@ -214,23 +231,18 @@ fn tag(hash: u64) -> u8 {
     ((hash >> 56) as u8).max(1)
 }
 
-/// Where a line has this tag: the high bit of each byte, tags from the lowest byte up.
+/// Where a line has this tag.
 #[inline]
-fn ways_with(line: &Line, tag: u8) -> u128 {
+fn ways_with(line: &Line, tag: u8) -> Ways {
     let same = u64::from(tag) * ONES;
-    let zeros = |word: u64| {
-        let low = word & !HIGHS;
-        // No byte carries into the next: each sum is below 256.
-        !(low.wrapping_add(!HIGHS) | word) & HIGHS
-    };
-    let (first, second) = (zeros(line[0] ^ same), zeros(line[1] ^ same));
-    (u128::from(first) | u128::from(second) << 64) & ALL_WAYS
+    (zeros(line[0] ^ same) >> 7 | zeros(line[1] ^ same) >> 3) & ALL_WAYS
 }
 
 /// The way of the lowest of these bits.
 #[inline]
-fn way(hits: u128) -> u32 {
-    hits.trailing_zeros() / 8
+fn way(ways: Ways) -> u32 {
+    let bit = ways.trailing_zeros();
+    bit / 8 + (bit & 4) * 2
 }
 
 #[inline]

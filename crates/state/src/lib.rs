@@ -52,6 +52,7 @@ mod due;
 mod group;
 mod hash;
 mod index;
+mod pool;
 mod report;
 mod shape;
 mod store;
@@ -60,6 +61,7 @@ mod words;
 
 pub use group::{Ended, EndedEntry};
 pub use hash::HashKey;
+pub use pool::Pool;
 pub use shape::{KeyShape, SlotShape};
 pub use store::{Created, Handle, New, Store, TableRef};
 

@@ -239,6 +239,13 @@ impl Store {
         self.hash.hash(key)
     }
 
+    /// The same, for a key of a size known when compiling.
+    #[must_use]
+    #[inline]
+    pub fn hash_words<const N: usize>(&self, key: &[u64; N]) -> u64 {
+        self.hash.hash_words(key)
+    }
+
     /// Reads what finding a key of this hash will read first, for the first pass over a batch. The
     /// result means nothing, but has to be used for the read to be made.
     #[must_use]
@@ -258,8 +265,8 @@ impl Store {
     #[must_use]
     #[inline]
     pub fn find(&self, table: TableRef, key: &[u64]) -> Option<Handle> {
-        let at = self.at(table);
-        at.find(self.hash.hash(key), key).map(|place| handle(at, place))
+        let (place, head) = self.at(table).find(self.hash.hash(key), key)?;
+        Some(handle(head, place))
     }
 
     /// The entry with this packed key, which is thereby seen: for packets' programs.
@@ -267,37 +274,32 @@ impl Store {
     pub fn find_seen(&mut self, table: TableRef, key: &[u64], now: u64) -> Option<Handle> {
         let hash = self.hash.hash(key);
         let at = table.0 as usize;
-        let place = self.tables[at].find(hash, key)?;
-        Some(self.see(at, place, now))
+        let (place, head) = self.tables[at].find(hash, key)?;
+        self.see(at, head, now);
+        Some(handle(head, place))
     }
 
-    /// As [`Store::find_seen`], for a key of `N` words with its hash; `N` is the size of the
-    /// table's keys.
+    /// As [`Store::find_seen`], for a key of `N` words with its hash, and with the entry's packed
+    /// slots. `N` is the size of the table's keys.
     #[inline]
-    pub fn find_hashed<const N: usize>(
+    pub fn find_slots<const N: usize>(
         &mut self,
         table: TableRef,
         hash: u64,
         key: &[u64; N],
         now: u64,
-    ) -> Option<Handle> {
+    ) -> Option<(Handle, &[u64])> {
         let at = table.0 as usize;
-        let place = self.tables[at].find_words(hash, key)?;
-        Some(self.see(at, place, now))
+        let (place, head) = self.tables[at].find_words(hash, key)?;
+        self.see(at, head, now);
+        Some((handle(head, place), self.tables[at].slots(place)))
     }
 
-    #[inline]
-    fn see(&mut self, at: usize, place: u32, now: u64) -> Handle {
-        let table = &mut self.tables[at];
-        let head = table.head(place);
-        let root = head as u32;
-        if table.site.is_root {
-            table.renew(root, now);
-        } else {
-            let up = table.site.root;
-            self.tables[up].renew(root, now);
-        }
-        Handle(head >> 32 << 32 | u64::from(place))
+    /// The group of an entry, whose first word this is, is seen.
+    #[inline(always)]
+    fn see(&mut self, at: usize, head: u64, now: u64) {
+        let root = self.tables[at].site.root;
+        self.tables[root].renew(head as u32, now);
     }
 
     /// Whether the entry has not ended.
@@ -422,19 +424,12 @@ impl Store {
                 }
                 self.tables[at].follow(place, rest);
             }
-            None => self.schedule(at, place),
+            None => {
+                let due = self.tables[at].schedule(place);
+                self.next = self.next.min(due.unwrap_or(u64::MAX));
+            }
         }
-        handle(&self.tables[at], place)
-    }
-
-    fn schedule(&mut self, at: usize, place: u32) {
-        let table = &mut self.tables[at];
-        let Some(due) = table.deadline(place) else { return };
-        let id = table.cold(place).id;
-        if let Some(queue) = &mut table.queue {
-            queue.push((due, id, place));
-            self.next = self.next.min(due);
-        }
+        handle(self.tables[at].head(place), place)
     }
 
     /// Removes an entry and what shares its life, if it has not ended. No programs run.
@@ -462,21 +457,9 @@ impl Store {
             let first = self.earliest();
             self.next = first.map_or(u64::MAX, |(due, _)| due);
             let (due, at) = first.filter(|(due, _)| *due <= until)?;
-            let table = &mut self.tables[at];
-            let (_, id, place) = table.queue.as_mut()?.pop()?;
-            if !table.exists(place) {
-                continue;
-            }
-            match table.deadline(place) {
-                None => {}
-                // Found since, or another entry than the one for which the item was made.
-                Some(later) if later > due || table.cold(place).id != id => {
-                    self.schedule(at, place);
-                }
-                Some(_) => {
-                    self.end_group(at, place, Cause::Expired, ended);
-                    return Some(due);
-                }
+            if let Some(place) = self.tables[at].next_expired() {
+                self.end_group(at, place, Cause::Expired, ended);
+                return Some(due);
             }
         }
     }
@@ -507,9 +490,10 @@ impl Store {
     }
 }
 
+/// The handle of an entry, from its first word.
 #[inline]
-fn handle(table: &Table, place: u32) -> Handle {
-    Handle(table.head(place) >> 32 << 32 | u64::from(place))
+fn handle(head: u64, place: u32) -> Handle {
+    Handle(head >> 32 << 32 | u64::from(place))
 }
 
 /// The table whose entries are the roots of the groups that a table's entries belong to.

@@ -60,10 +60,24 @@ pub(crate) struct Cold {
     pub(crate) next_state: u32,
 }
 
-/// A table. Words of an entry: generation (odd while there is one) above the place of the group's
-/// root; for roots, when the group was last seen; key; slots.
+/// Where in an entry its key is.
+const KEY: usize = 1;
+
+/// A table. Places are numbers of words: an entry's first word holds its generation (odd while there
+/// is an entry) above the place of its group's root; then come key, slots, and in roots the time at
+/// which the group was last seen.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Table {
+    // What finding needs comes first, together.
+    hot: Words,
+    index: Index,
+    key_words: usize,
+    slot_words: usize,
+    slots_at: usize,
+    seen_at: usize,
+    /// Words from one entry to the next.
+    stride: usize,
     pub(crate) site: Site,
     pub(crate) keys: KeyShape,
     pub(crate) slots: SlotShape,
@@ -73,17 +87,12 @@ pub(crate) struct Table {
     pub(crate) queue: Option<Queue>,
     /// For tables that evict.
     order: Option<Order>,
-    key_at: usize,
-    slots_at: usize,
-    stride: usize,
-    hot: Words,
     cold: Vec<Cold>,
     /// The shard that created each entry, in functions with several.
     creators: Vec<u16>,
     /// The first free place.
     free: u32,
     len: u64,
-    index: Index,
 }
 
 /// What a new entry is made of.
@@ -101,8 +110,9 @@ pub(crate) struct Fresh<'a> {
 impl Table {
     pub(crate) fn new(decl: &StateDecl, site: Site, limits: Limits) -> Self {
         let (keys, slots) = (KeyShape::new(decl), SlotShape::new(decl));
-        let key_at = 1 + usize::from(site.is_root);
-        let slots_at = key_at + keys.words();
+        let slots_at = KEY + keys.words();
+        let seen_at = slots_at + slots.words();
+        let stride = stride(seen_at + usize::from(site.is_root));
         let timed = site.is_root && (decl.idle.is_some() || decl.hard.is_some());
         Self {
             site,
@@ -110,9 +120,11 @@ impl Table {
             counters: TableCounters::default(),
             queue: timed.then(Queue::default),
             order: (decl.when_full == WhenFull::EvictOldest).then(Order::default),
-            key_at,
+            key_words: keys.words(),
+            slot_words: slots.words(),
             slots_at,
-            stride: stride(slots_at + slots.words()),
+            seen_at,
+            stride,
             keys,
             slots,
             hot: Words::default(),
@@ -128,25 +140,39 @@ impl Table {
         self.len
     }
 
-    /// The place of the entry with this key.
+    /// The place of the entry with this key, and its first word.
     #[inline]
-    pub(crate) fn find(&self, hash: u64, key: &[u64]) -> Option<u32> {
-        match (key, self.keys.words()) {
-            (&[a], 1) => self.find_words(hash, &[a]),
-            (&[a, b], 2) => self.find_words(hash, &[a, b]),
-            (&[a, b, c, d, e], 5) => self.find_words(hash, &[a, b, c, d, e]),
-            (key, words) if key.len() == words => {
-                self.index.find(hash, |place| self.key(place) == key)
-            }
-            _ => None,
+    pub(crate) fn find(&self, hash: u64, key: &[u64]) -> Option<(u32, u64)> {
+        if key.len() != self.key_words {
+            return None;
+        }
+        // Keys of these sizes are most common: addresses and ports, flows.
+        if let Ok(key) = <&[u64; 1]>::try_from(key) {
+            self.find_words(hash, key)
+        } else if let Ok(key) = <&[u64; 2]>::try_from(key) {
+            self.find_words(hash, key)
+        } else if let Ok(key) = <&[u64; 5]>::try_from(key) {
+            self.find_words(hash, key)
+        } else {
+            let is = |place| (self.key(place) == key).then(|| (place, self.head(place)));
+            self.index.find(hash, is)
         }
     }
 
     /// The same, for a key of a size known when compiling, which is the table's.
-    #[inline]
-    pub(crate) fn find_words<const N: usize>(&self, hash: u64, key: &[u64; N]) -> Option<u32> {
-        let at = self.key_at;
-        self.index.find(hash, |place| self.hot.get(self.at(place) + at, N) == key)
+    #[inline(always)]
+    pub(crate) fn find_words<const N: usize>(
+        &self,
+        hash: u64,
+        key: &[u64; N],
+    ) -> Option<(u32, u64)> {
+        self.index.find(hash, |place| {
+            let entry = self.hot.get(place as usize, KEY + N);
+            // Inline, where a comparison of slices may be a call.
+            let words = entry[KEY..].iter().zip(key);
+            let differs = words.fold(0, |differs, (a, b)| differs | (a ^ b));
+            (differs == 0).then(|| (place, entry[0]))
+        })
     }
 
     /// Reads what finding a key of this hash will read first.
@@ -161,66 +187,65 @@ impl Table {
         self.index.guess(hash).map_or(0, |place| self.head(place))
     }
 
-    #[inline]
-    fn at(&self, place: u32) -> usize {
-        place as usize * self.stride
-    }
-
     /// The generation of the entry at a place, above the place of its group's root.
     #[inline]
     pub(crate) fn head(&self, place: u32) -> u64 {
-        self.hot.word(self.at(place))
+        self.hot.word(place as usize)
     }
 
     /// Whether the entry with this generation is still at its place.
     #[inline]
     pub(crate) fn has(&self, place: u32, generation: u32) -> bool {
-        (place as usize) < self.cold.len()
-            && generation % 2 == 1
-            && (self.head(place) >> 32) as u32 == generation
-    }
-
-    pub(crate) fn exists(&self, place: u32) -> bool {
-        self.has(place, (self.head(place) >> 32) as u32)
+        let head = self.hot.try_word(place as usize).unwrap_or(0);
+        generation % 2 == 1 && (head >> 32) as u32 == generation
     }
 
     #[inline]
     pub(crate) fn key(&self, place: u32) -> &[u64] {
-        self.hot.get(self.at(place) + self.key_at, self.keys.words())
+        self.hot.get(place as usize + KEY, self.key_words)
     }
 
     #[inline]
     pub(crate) fn slots(&self, place: u32) -> &[u64] {
-        self.hot.get(self.at(place) + self.slots_at, self.slots.words())
+        self.hot.get(place as usize + self.slots_at, self.slot_words)
     }
 
     #[inline]
     pub(crate) fn slots_mut(&mut self, place: u32) -> &mut [u64] {
-        self.hot.get_mut(self.at(place) + self.slots_at, self.slots.words())
+        self.hot.get_mut(place as usize + self.slots_at, self.slot_words)
     }
 
     pub(crate) fn put(&mut self, place: u32, slot: usize, value: u128) {
-        let at = self.at(place) + self.slots_at;
-        self.slots.put(self.hot.get_mut(at, self.slots.words()), slot, value);
+        let words = self.hot.get_mut(place as usize + self.slots_at, self.slot_words);
+        self.slots.put(words, slot, value);
+    }
+
+    /// The number of a place, from 0.
+    fn number(&self, place: u32) -> usize {
+        place as usize / self.stride
+    }
+
+    /// The place with this number; they have 32 bits (see [`Table::has_room`]).
+    fn place(&self, number: usize) -> u32 {
+        (number * self.stride) as u32
     }
 
     pub(crate) fn cold(&self, place: u32) -> &Cold {
-        &self.cold[place as usize]
+        &self.cold[self.number(place)]
     }
 
     pub(crate) fn creator(&self, place: u32) -> u16 {
-        self.creators.get(place as usize).copied().unwrap_or(0)
+        self.creators.get(self.number(place)).copied().unwrap_or(0)
     }
 
     /// When a group was last seen, whose root is here.
     pub(crate) fn last_seen(&self, place: u32) -> u64 {
-        self.hot.word(self.at(place) + 1)
+        self.hot.word(place as usize + self.seen_at)
     }
 
     #[inline]
     pub(crate) fn renew(&mut self, place: u32, now: u64) {
-        let at = self.at(place) + 1;
-        self.hot.set(at, now);
+        self.hot.set(place as usize + self.seen_at, now);
     }
 
     /// When the group whose root is here expires unless a packet finds it.
@@ -231,49 +256,53 @@ impl Table {
         idle.into_iter().chain(hard).min()?.div_ceil(tick).checked_mul(tick)
     }
 
+    /// Whether one more entry may be created. Places have 32 bits: a table ends at 32 GiB, however
+    /// large its capacity.
     pub(crate) fn has_room(&self) -> bool {
-        self.len < self.limits.capacity.min(u64::from(NONE))
+        let most = u64::from(NONE) / self.stride as u64;
+        self.len < self.limits.capacity.min(most)
     }
 
     /// The entry that was created first, in tables that evict.
     pub(crate) fn oldest(&self) -> Option<u32> {
-        self.order.as_ref().map(|order| order.first).filter(|place| *place != NONE)
+        let first = self.order.as_ref()?.first;
+        (first != NONE).then(|| self.place(first as usize))
     }
 
     /// Adds an entry; there is room, and none with its key.
     pub(crate) fn insert(&mut self, fresh: &Fresh<'_>, hash_key: &HashKey) -> u32 {
         let place = self.allot();
-        let at = self.at(place);
         let generation = (self.head(place) >> 32).wrapping_add(1);
-        self.hot.set(at, generation << 32 | u64::from(fresh.root.unwrap_or(place)));
+        self.hot.set(place as usize, generation << 32 | u64::from(fresh.root.unwrap_or(place)));
+        self.hot.get_mut(place as usize + KEY, self.key_words).copy_from_slice(fresh.key);
+        self.slots_mut(place).copy_from_slice(fresh.slots);
         if self.site.is_root {
             self.renew(place, fresh.now);
         }
-        self.hot.get_mut(at + self.key_at, self.keys.words()).copy_from_slice(fresh.key);
-        self.slots_mut(place).copy_from_slice(fresh.slots);
+        let number = self.number(place);
         let (created_ns, id) = (fresh.now, fresh.id);
-        self.cold[place as usize] = Cold { created_ns, id, next: NONE, next_state: 0 };
-        if let Some(creator) = self.creators.get_mut(place as usize) {
+        self.cold[number] = Cold { created_ns, id, next: NONE, next_state: 0 };
+        if let Some(creator) = self.creators.get_mut(number) {
             *creator = fresh.shard;
         }
         if let Some(order) = &mut self.order {
-            order.append(place);
+            order.append(number);
         }
-        let (hot, stride, key_at, words) = (&self.hot, self.stride, self.key_at, self.keys.words());
-        self.index.insert(fresh.hash, place, |place| {
-            hash_key.hash(hot.get(place as usize * stride + key_at, words))
-        });
+        let (hot, words) = (&self.hot, self.key_words);
+        self.index
+            .insert(fresh.hash, place, |place| hash_key.hash(hot.get(place as usize + KEY, words)));
         self.len += 1;
         place
     }
 
     /// A free place: the one that was freed last, or a new one.
     fn allot(&mut self) -> u32 {
-        if let Some(cold) = self.cold.get(self.free as usize) {
-            return std::mem::replace(&mut self.free, cold.next);
+        if self.free != NONE {
+            let place = self.free;
+            self.free = self.cold(place).next;
+            return place;
         }
-        // Below 2^32 - 1: `has_room` was asked.
-        let place = self.cold.len() as u32;
+        let place = self.place(self.cold.len());
         self.hot.grow(self.stride);
         self.cold.push(Cold { created_ns: 0, id: 0, next: NONE, next_state: 0 });
         if self.site.sharded {
@@ -285,19 +314,21 @@ impl Table {
     /// Removes an entry.
     pub(crate) fn remove(&mut self, place: u32, hash_key: &HashKey) {
         self.index.remove(hash_key.hash(self.key(place)), place);
-        let head = self.head(place);
-        self.hot.set(self.at(place), (head >> 32).wrapping_add(1) << 32);
-        self.cold[place as usize].next = self.free;
+        let (number, generation) = (self.number(place), self.head(place) >> 32);
+        // 32 bits of generation: the shift drops what goes over.
+        self.hot.set(place as usize, generation.wrapping_add(1) << 32);
+        self.cold[number].next = self.free;
         self.free = place;
         if let Some(order) = &mut self.order {
-            order.remove(place);
+            order.remove(number);
         }
         self.len -= 1;
     }
 
     /// Ties a new entry of a table of the function to the group whose root is here.
     pub(crate) fn tie(&mut self, place: u32, member: (u32, u32)) -> (u32, u32) {
-        let cold = &mut self.cold[place as usize];
+        let number = self.number(place);
+        let cold = &mut self.cold[number];
         let rest = (cold.next_state, cold.next);
         (cold.next_state, cold.next) = member;
         rest
@@ -305,25 +336,49 @@ impl Table {
 
     /// Sets what comes behind a member in its group.
     pub(crate) fn follow(&mut self, place: u32, rest: (u32, u32)) {
-        let cold = &mut self.cold[place as usize];
+        let number = self.number(place);
+        let cold = &mut self.cold[number];
         (cold.next_state, cold.next) = rest;
     }
 
     /// Places of all entries, in no order.
     pub(crate) fn places(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.cold.len() as u32).filter(|place| self.exists(*place))
+        let places = (0..self.cold.len()).map(|number| self.place(number));
+        places.filter(|place| self.head(*place) >> 32 & 1 == 1)
+    }
+
+    /// Queues an entry, and gives the time at which it is due.
+    pub(crate) fn schedule(&mut self, place: u32) -> Option<u64> {
+        let (due, id, number) = (self.deadline(place)?, self.cold(place).id, self.number(place));
+        self.queue.as_mut()?.push((due, id, number as u32));
+        Some(due)
+    }
+
+    /// Takes the first item of the queue: the entry there, if it is due at the item's time. One that
+    /// is due later is queued anew.
+    pub(crate) fn next_expired(&mut self) -> Option<u32> {
+        let (due, id, number) = self.queue.as_mut()?.pop()?;
+        let place = self.place(number as usize);
+        if self.head(place) >> 32 & 1 == 0 {
+            return None;
+        }
+        // Another entry than the one for which the item was made has its own turn at equal times.
+        if self.deadline(place).is_some_and(|at| at <= due) && self.cold(place).id == id {
+            return Some(place);
+        }
+        self.schedule(place);
+        None
     }
 
     /// Time-outs or tick are new: all deadlines follow.
     pub(crate) fn reschedule(&mut self) {
-        let Some(mut queue) = self.queue.take() else { return };
-        queue.clear();
-        for place in self.places() {
-            if let Some(due) = self.deadline(place) {
-                queue.push((due, self.cold(place).id, place));
+        if let Some(queue) = &mut self.queue {
+            queue.clear();
+            let all: Vec<u32> = self.places().collect();
+            for place in all {
+                self.schedule(place);
             }
         }
-        self.queue = Some(queue);
     }
 }
 
@@ -332,10 +387,10 @@ fn stride(words: usize) -> usize {
     if words <= LINE { words.next_power_of_two() } else { words.next_multiple_of(LINE / 2) }
 }
 
-/// Entries in the order of their creation: a list through their places.
+/// Entries in the order of their creation: a list through their numbers.
 #[derive(Debug)]
 struct Order {
-    /// (Before, behind) of each place.
+    /// (Before, behind) of each number.
     links: Vec<(u32, u32)>,
     first: u32,
     last: u32,
@@ -348,21 +403,20 @@ impl Default for Order {
 }
 
 impl Order {
-    fn append(&mut self, place: u32) {
-        let at = place as usize;
+    fn append(&mut self, at: usize) {
         if self.links.len() <= at {
             self.links.resize(at + 1, (NONE, NONE));
         }
         self.links[at] = (self.last, NONE);
         match self.links.get_mut(self.last as usize) {
-            Some(last) => last.1 = place,
-            None => self.first = place,
+            Some(last) => last.1 = at as u32,
+            None => self.first = at as u32,
         }
-        self.last = place;
+        self.last = at as u32;
     }
 
-    fn remove(&mut self, place: u32) {
-        let (before, behind) = self.links[place as usize];
+    fn remove(&mut self, at: usize) {
+        let (before, behind) = self.links[at];
         match self.links.get_mut(before as usize) {
             Some(link) => link.1 = behind,
             None => self.first = behind,

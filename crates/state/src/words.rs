@@ -35,14 +35,21 @@ impl Words {
         self.lead = lead;
     }
 
+    /// The index in the buffer. Sums wrap: what is out of bounds is found when it is used.
+    #[inline]
+    fn index(&self, at: usize) -> usize {
+        self.lead.wrapping_add(at)
+    }
+
     #[inline]
     pub(crate) fn get(&self, at: usize, len: usize) -> &[u64] {
-        &self.buffer[self.lead + at..][..len]
+        &self.buffer[self.index(at)..][..len]
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, at: usize, len: usize) -> &mut [u64] {
-        &mut self.buffer[self.lead + at..][..len]
+        let index = self.index(at);
+        &mut self.buffer[index..][..len]
     }
 
     /// A cache line.
@@ -58,11 +65,17 @@ impl Words {
 
     #[inline]
     pub(crate) fn word(&self, at: usize) -> u64 {
-        self.buffer[self.lead + at]
+        self.buffer[self.index(at)]
+    }
+
+    #[inline]
+    pub(crate) fn try_word(&self, at: usize) -> Option<u64> {
+        self.buffer.get(self.index(at)).copied()
     }
 
     #[inline]
     pub(crate) fn set(&mut self, at: usize, value: u64) {
-        self.buffer[self.lead + at] = value;
+        let index = self.index(at);
+        self.buffer[index] = value;
     }
 }

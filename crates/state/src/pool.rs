@@ -1,0 +1,277 @@
+//! Pools for compiled engines: as [`braid_externs::Pool`], which defines them, but with bits for
+//! members instead of trees of intervals, where there are not too many.
+
+mod counts;
+mod first;
+mod queue;
+
+use braid_externs::Rng;
+use braid_externs::pool::{Interval, Order, Pool as Sparse, split};
+use counts::Counts;
+use first::First;
+use queue::Queue;
+use std::collections::BTreeSet;
+
+/// Most members of a pool with bits. Memory is used as members are taken: at most a quarter of a byte
+/// for each, in order of release 8 bytes more.
+const MOST: u128 = 1 << 22;
+
+/// A pool. Taking and releasing take time logarithmic in its size, with a base of 64 for the lowest.
+#[derive(Debug)]
+pub struct Pool(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Dense(Dense),
+    Sparse(Sparse),
+}
+
+/// Members by rank: their number in ascending order.
+#[derive(Debug)]
+struct Dense {
+    order: Order,
+    members: Members,
+    taken: Vec<u64>,
+    free: Free,
+    free_count: u32,
+    /// Taken ones that a change has removed from the pool.
+    strays: BTreeSet<u128>,
+}
+
+/// The free members, as their order needs them.
+#[derive(Debug)]
+enum Free {
+    Lowest(First),
+    Fifo(Queue),
+    Random(Counts),
+}
+
+impl Pool {
+    /// A pool of these members, all free. Intervals may overlap and come in any order; those with
+    /// a lower end above the upper are empty.
+    #[must_use]
+    pub fn new(order: Order, members: &[Interval]) -> Self {
+        Self(match Members::new(members) {
+            Some(members) => Kind::Dense(Dense::new(order, members)),
+            None => Kind::Sparse(Sparse::new(order, members)),
+        })
+    }
+
+    /// Takes the member whose turn it is; `None` when none is free. Only pools in random order
+    /// draw from `rng`, and only when a member is free.
+    pub fn take(&mut self, rng: &mut Rng) -> Option<u128> {
+        match &mut self.0 {
+            Kind::Dense(pool) => pool.take(rng),
+            Kind::Sparse(pool) => pool.take(rng),
+        }
+    }
+
+    /// Takes this member; false when it is taken or not a member.
+    pub fn take_this(&mut self, value: u128) -> bool {
+        match &mut self.0 {
+            Kind::Dense(pool) => pool.take_this(value),
+            Kind::Sparse(pool) => pool.take_this(value),
+        }
+    }
+
+    /// Gives a member back; false (and nothing changes) when it is not taken. One that a change
+    /// has removed from the pool since it was taken is forgotten.
+    pub fn release(&mut self, value: u128) -> bool {
+        match &mut self.0 {
+            Kind::Dense(pool) => pool.release(value),
+            Kind::Sparse(pool) => pool.release(value),
+        }
+    }
+
+    /// Changes the members. Those taken stay taken until they are released, members or not. Free
+    /// ones that stay members keep their turn. Time grows with the number of members.
+    pub fn set_members(&mut self, members: &[Interval]) {
+        match &mut self.0 {
+            Kind::Dense(pool) => match Members::new(members) {
+                Some(members) => pool.set_members(members),
+                None => {
+                    let mut sparse = pool.to_sparse();
+                    sparse.set_members(members);
+                    self.0 = Kind::Sparse(sparse);
+                }
+            },
+            Kind::Sparse(pool) => pool.set_members(members),
+        }
+    }
+
+    /// Number of free members.
+    #[must_use]
+    pub fn free(&self) -> u128 {
+        match &self.0 {
+            Kind::Dense(pool) => pool.free_count.into(),
+            Kind::Sparse(pool) => pool.free(),
+        }
+    }
+
+    /// Whether this one is taken.
+    #[must_use]
+    pub fn is_taken(&self, value: u128) -> bool {
+        match &self.0 {
+            Kind::Dense(pool) => pool.is_taken(value),
+            Kind::Sparse(pool) => pool.is_taken(value),
+        }
+    }
+}
+
+impl Dense {
+    fn new(order: Order, members: Members) -> Self {
+        let count = members.count;
+        let free = match order {
+            Order::Lowest => Free::Lowest(First::new(count)),
+            Order::Fifo => Free::Fifo(Queue::ascending(count)),
+            Order::Random => Free::Random(Counts::new(count)),
+        };
+        let taken = vec![0; count.div_ceil(64) as usize];
+        Self { order, members, taken, free, free_count: count, strays: BTreeSet::new() }
+    }
+
+    fn take(&mut self, rng: &mut Rng) -> Option<u128> {
+        let rank = match &mut self.free {
+            Free::Lowest(free) => free.first()?,
+            Free::Fifo(free) => free.first()?,
+            Free::Random(_) if self.free_count == 0 => return None,
+            // Below the number of free ones, so it fits.
+            Free::Random(free) => {
+                free.free_one(&self.taken, rng.below(self.free_count.into()) as u32)
+            }
+        };
+        self.mark(rank);
+        Some(self.members.value(rank))
+    }
+
+    /// A free one is taken.
+    fn mark(&mut self, rank: u32) {
+        self.taken[rank as usize / 64] |= 1 << (rank % 64);
+        self.free_count -= 1;
+        match &mut self.free {
+            Free::Lowest(free) => free.remove(rank),
+            Free::Fifo(free) => free.remove(rank),
+            Free::Random(free) => free.remove(rank),
+        }
+    }
+
+    fn is_marked(&self, rank: u32) -> bool {
+        self.taken[rank as usize / 64] >> (rank % 64) & 1 == 1
+    }
+
+    fn take_this(&mut self, value: u128) -> bool {
+        let rank = self.members.rank(value).filter(|rank| !self.is_marked(*rank));
+        rank.is_some_and(|rank| {
+            self.mark(rank);
+            true
+        })
+    }
+
+    fn release(&mut self, value: u128) -> bool {
+        let Some(rank) = self.members.rank(value) else { return self.strays.remove(&value) };
+        if !self.is_marked(rank) {
+            return false;
+        }
+        self.taken[rank as usize / 64] &= !(1 << (rank % 64));
+        self.free_count += 1;
+        match &mut self.free {
+            Free::Lowest(free) => free.insert(rank),
+            Free::Fifo(free) => free.push(rank),
+            Free::Random(free) => free.insert(rank),
+        }
+        true
+    }
+
+    fn is_taken(&self, value: u128) -> bool {
+        match self.members.rank(value) {
+            Some(rank) => self.is_marked(rank),
+            None => self.strays.contains(&value),
+        }
+    }
+
+    /// All that are taken, members first.
+    fn all_taken(&self) -> Vec<u128> {
+        let ranks = (0..self.members.count).filter(|rank| self.is_marked(*rank));
+        ranks.map(|rank| self.members.value(rank)).chain(self.strays.iter().copied()).collect()
+    }
+
+    fn set_members(&mut self, members: Members) {
+        let mut new = Self::new(self.order, members);
+        for value in self.all_taken() {
+            if !new.take_this(value) {
+                new.strays.insert(value);
+            }
+        }
+        if let (Free::Fifo(old), Free::Fifo(free)) = (&self.free, &mut new.free) {
+            let stay = old.all().map(|rank| self.members.value(rank));
+            let stay: Vec<u32> = stay.filter_map(|value| new.members.rank(value)).collect();
+            let added = (0..new.members.count).filter(|rank| {
+                let is_taken = new.taken[*rank as usize / 64] >> (rank % 64) & 1 == 1;
+                !is_taken && self.members.rank(new.members.value(*rank)).is_none()
+            });
+            let mut queue = Queue::empty(new.members.count);
+            stay.into_iter().chain(added).for_each(|rank| queue.push(rank));
+            *free = queue;
+        }
+        *self = new;
+    }
+
+    /// The same pool, not limited in size.
+    fn to_sparse(&self) -> Sparse {
+        let strays = self.strays.iter().map(|&stray| (stray, stray));
+        let all: Vec<Interval> = self.members.intervals().chain(strays).collect();
+        let mut sparse = Sparse::new(self.order, &all);
+        for value in self.all_taken() {
+            sparse.take_this(value);
+        }
+        if let Free::Fifo(free) = &self.free {
+            let queue: Vec<u128> = free.all().map(|rank| self.members.value(rank)).collect();
+            for value in &queue {
+                sparse.take_this(*value);
+            }
+            for value in queue {
+                sparse.release(value);
+            }
+        }
+        // Those that are no members any more stay taken.
+        sparse.set_members(&self.members.intervals().collect::<Vec<_>>());
+        sparse
+    }
+}
+
+/// Members as intervals, ascending, each with the rank of its first one.
+#[derive(Debug)]
+struct Members {
+    intervals: Vec<(u32, Interval)>,
+    count: u32,
+}
+
+impl Members {
+    /// `None` when there are too many.
+    fn new(members: &[Interval]) -> Option<Self> {
+        let mut count = 0_u128;
+        let mut intervals = Vec::new();
+        // One part of one: sorted, disjoint, not adjacent.
+        for (lo, hi) in split(members, 1).into_iter().flatten() {
+            intervals.push((count as u32, (lo, hi)));
+            count = count.checked_add(hi - lo)?.checked_add(1).filter(|count| *count <= MOST)?;
+        }
+        Some(Self { intervals, count: count as u32 })
+    }
+
+    fn intervals(&self) -> impl Iterator<Item = Interval> + '_ {
+        self.intervals.iter().map(|(_, interval)| *interval)
+    }
+
+    fn value(&self, rank: u32) -> u128 {
+        let after = self.intervals.partition_point(|&(first, _)| first <= rank);
+        let (first, (lo, _)) = self.intervals[after - 1];
+        lo + u128::from(rank - first)
+    }
+
+    fn rank(&self, value: u128) -> Option<u32> {
+        let after = self.intervals.partition_point(|&(_, (lo, _))| lo <= value);
+        let &(first, (lo, hi)) = self.intervals.get(after.checked_sub(1)?)?;
+        (value <= hi).then(|| first + (value - lo) as u32)
+    }
+}

@@ -1,0 +1,91 @@
+//! The k-th lowest free rank: counts of taken ones (Fenwick: A new data structure for cumulative
+//! frequency tables, 1994) over blocks of 512.
+
+/// Ranks of a block.
+const BLOCK: u32 = 512;
+
+/// At number n (from 1): taken ones in the last blocks up to the n-th, as many blocks as n's lowest
+/// set bit says.
+#[derive(Debug)]
+pub(super) struct Counts {
+    taken: Vec<u32>,
+}
+
+impl Counts {
+    /// All of so many are free.
+    pub(super) fn new(count: u32) -> Self {
+        Self { taken: vec![0; count.div_ceil(BLOCK) as usize + 1] }
+    }
+
+    /// The free rank with `skip` free ones below it; there is one. `taken` has a bit for each rank.
+    pub(super) fn free_one(&self, taken: &[u64], mut skip: u32) -> u32 {
+        let mut block = 0;
+        let mut step = self.taken.len().next_power_of_two();
+        // Ranks past the last one count as free, but are above all others.
+        while step > 0 {
+            if let Some(count) = self.taken.get(block + step) {
+                let free = step as u32 * BLOCK - count;
+                if free <= skip {
+                    skip -= free;
+                    block += step;
+                }
+            }
+            step /= 2;
+        }
+        let mut word = block * (BLOCK / 64) as usize;
+        loop {
+            let free = !taken[word];
+            match skip.checked_sub(free.count_ones()) {
+                Some(rest) => skip = rest,
+                None => return word as u32 * 64 + set_bit(free, skip),
+            }
+            word += 1;
+        }
+    }
+
+    pub(super) fn remove(&mut self, rank: u32) {
+        self.add(rank, 1);
+    }
+
+    pub(super) fn insert(&mut self, rank: u32) {
+        self.add(rank, u32::MAX);
+    }
+
+    /// Adds to the count of a rank's block, modulo 2^32.
+    fn add(&mut self, rank: u32, by: u32) {
+        let mut at = (rank / BLOCK) as usize + 1;
+        while let Some(count) = self.taken.get_mut(at) {
+            *count = count.wrapping_add(by);
+            at += at & at.wrapping_neg();
+        }
+    }
+}
+
+/// The bit that is set in a word with `skip` others set below it.
+fn set_bit(mut word: u64, mut skip: u32) -> u32 {
+    let mut at = 0;
+    let mut half = 32;
+    while half > 0 {
+        let below = (word & ((1 << half) - 1)).count_ones();
+        if skip >= below {
+            skip -= below;
+            word >>= half;
+            at += half;
+        }
+        half /= 2;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::set_bit;
+
+    #[test]
+    fn set_bit_skips_the_bits_below() {
+        let word = 1 << 63 | 1 << 62 | 1 << 33 | 1 << 31 | 1;
+        let found: Vec<u32> = (0..5).map(|skip| set_bit(word, skip)).collect();
+        assert_eq!(found, [0, 31, 33, 62, 63]);
+        assert!((0..64).all(|skip| set_bit(u64::MAX, skip) == skip));
+    }
+}

@@ -1,0 +1,72 @@
+//! The lowest free rank: bits in levels, each a word of 64 for one bit of the next.
+
+/// Bits of ranks that are not free; above them bits of words that are full, up to a single word.
+#[derive(Debug)]
+pub(super) struct First {
+    levels: Vec<Vec<u64>>,
+}
+
+impl First {
+    /// All of so many are free.
+    pub(super) fn new(count: u32) -> Self {
+        let mut levels = Vec::new();
+        let mut bits = count as usize;
+        loop {
+            let words = bits.div_ceil(64).max(1);
+            let mut level = vec![0_u64; words];
+            // There are none past the last one.
+            for bit in bits..words * 64 {
+                level[bit / 64] |= 1 << (bit % 64);
+            }
+            levels.push(level);
+            if words == 1 {
+                return Self { levels };
+            }
+            bits = words;
+        }
+    }
+
+    pub(super) fn first(&self) -> Option<u32> {
+        let mut at = 0;
+        for level in self.levels.iter().rev() {
+            let word = level[at];
+            if word == u64::MAX {
+                return None;
+            }
+            at = at * 64 + word.trailing_ones() as usize;
+        }
+        Some(at as u32)
+    }
+
+    /// A free one is so no more.
+    pub(super) fn remove(&mut self, rank: u32) {
+        let mut at = rank as usize;
+        for level in &mut self.levels {
+            let word = &mut level[at / 64];
+            *word |= 1 << (at % 64);
+            if *word != u64::MAX {
+                return;
+            }
+            at /= 64;
+        }
+    }
+
+    /// One is free again.
+    pub(super) fn insert(&mut self, rank: u32) {
+        let mut at = rank as usize;
+        for level in &mut self.levels {
+            let word = &mut level[at / 64];
+            let was_full = *word == u64::MAX;
+            *word &= !(1 << (at % 64));
+            if !was_full {
+                return;
+            }
+            at /= 64;
+        }
+    }
+
+    /// Whether one is free.
+    pub(super) fn has(&self, rank: u32) -> bool {
+        self.levels[0][rank as usize / 64] >> (rank % 64) & 1 == 0
+    }
+}

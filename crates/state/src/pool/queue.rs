@@ -1,0 +1,71 @@
+//! Free ranks in the order in which they became free: those from the start by bits, lowest first;
+//! then a list through the others.
+
+use super::first::First;
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// Those that have been free from the start.
+    fresh: First,
+    /// (Before, behind) of each rank in the list, plus 1; 0 is none.
+    links: Vec<[u32; 2]>,
+    /// The first and last one of the list, plus 1.
+    ends: [u32; 2],
+}
+
+const BEFORE: usize = 0;
+const BEHIND: usize = 1;
+
+impl Queue {
+    /// All of so many, lowest first.
+    pub(super) fn ascending(count: u32) -> Self {
+        Self { fresh: First::new(count), links: vec![[0; 2]; count as usize], ends: [0; 2] }
+    }
+
+    /// None of so many.
+    pub(super) fn empty(count: u32) -> Self {
+        let mut new = Self::ascending(count);
+        (0..count).for_each(|rank| new.fresh.remove(rank));
+        new
+    }
+
+    pub(super) fn first(&self) -> Option<u32> {
+        self.fresh.first().or_else(|| self.ends[0].checked_sub(1))
+    }
+
+    /// One that is in goes out.
+    pub(super) fn remove(&mut self, rank: u32) {
+        if self.fresh.has(rank) {
+            return self.fresh.remove(rank);
+        }
+        let [before, behind] = std::mem::take(&mut self.links[rank as usize]);
+        match before.checked_sub(1) {
+            Some(before) => self.links[before as usize][BEHIND] = behind,
+            None => self.ends[0] = behind,
+        }
+        match behind.checked_sub(1) {
+            Some(behind) => self.links[behind as usize][BEFORE] = before,
+            None => self.ends[1] = before,
+        }
+    }
+
+    /// One that is out goes in at the end.
+    pub(super) fn push(&mut self, rank: u32) {
+        let last = self.ends[1];
+        self.links[rank as usize] = [last, 0];
+        match last.checked_sub(1) {
+            Some(last) => self.links[last as usize][BEHIND] = rank + 1,
+            None => self.ends[0] = rank + 1,
+        }
+        self.ends[1] = rank + 1;
+    }
+
+    /// All that are in, in order.
+    pub(super) fn all(&self) -> impl Iterator<Item = u32> + '_ {
+        let fresh = (0..self.links.len() as u32).filter(|rank| self.fresh.has(*rank));
+        let first = self.ends[0].checked_sub(1);
+        let listed =
+            std::iter::successors(first, |rank| self.links[*rank as usize][BEHIND].checked_sub(1));
+        fresh.chain(listed)
+    }
+}
