@@ -1,6 +1,7 @@
 //! Analyses of models and chains: action profiles, and residual programs.
 #![forbid(unsafe_code)]
 
+pub mod classes;
 pub mod parallel;
 pub mod profile;
 pub mod synth;

@@ -2,6 +2,7 @@
 
 mod actions;
 mod check;
+mod classes;
 mod diff;
 mod explain;
 mod fmt;
@@ -11,6 +12,7 @@ mod ir;
 mod nfs;
 mod run;
 mod trace;
+mod verify;
 
 use clap::Subcommand;
 
@@ -27,10 +29,12 @@ pub enum Command {
     Diff(diff::Args),
     Gen(r#gen::Args),
     Actions(actions::Args),
+    Classes(classes::Args),
     Graph(graph::Args),
     Nfs(nfs::Args),
     Explain(explain::Args),
     Ir(ir::Args),
+    Verify(verify::Args),
 }
 
 impl Command {
@@ -44,10 +48,12 @@ impl Command {
             Command::Diff(args) => diff::run(&args, output),
             Command::Gen(args) => r#gen::run(&args, output),
             Command::Actions(args) => actions::run(&args, output),
+            Command::Classes(args) => classes::run(&args, output),
             Command::Graph(args) => graph::run(&args, output),
             Command::Nfs(args) => nfs::run(&args, output),
             Command::Explain(args) => explain::run(&args, output),
             Command::Ir(args) => ir::run(&args, output),
+            Command::Verify(args) => verify::run(&args, output),
         }
     }
 }

@@ -75,7 +75,7 @@ pub(crate) fn complement(set: &IntervalSet, width: u16) -> IntervalSet {
 }
 
 /// Every member plus a number, modulo 2^width.
-pub(super) fn shifted(set: &IntervalSet, by: Word, width: u16) -> IntervalSet {
+pub(crate) fn shifted(set: &IntervalSet, by: Word, width: u16) -> IntervalSet {
     let max = max_of(width);
     let mut found = Vec::new();
     for (low, high) in set.intervals() {

@@ -1,0 +1,42 @@
+//! `braid classes`: the traffic classes of a chain (SNF), and what putting functions together saved.
+
+use std::path::PathBuf;
+
+use braid_compiler::classes::{Detail, classes, svg, text};
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::load::{self, Choice};
+use crate::output::Output;
+
+/// Show what a chain becomes as one program: traffic classes, what packets of each fulfil, what is done to
+/// them, and what putting the functions together saves
+#[derive(clap::Args)]
+pub struct Args {
+    /// The file
+    file: PathBuf,
+    #[command(flatten)]
+    choice: Choice,
+    /// Classes of each program that are listed
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    ways: usize,
+    /// Print the programs themselves, too
+    #[arg(long)]
+    programs: bool,
+    /// Draw the programs' graphs instead, as SVG
+    #[arg(long, conflicts_with_all = ["ways", "programs"])]
+    svg: bool,
+}
+
+pub fn run(args: &Args, output: &Output) -> Outcome {
+    let chain = load::program(&args.file)?.chain(&args.choice)?;
+    let detail = Detail { ways: args.ways.min(100_000), programs: args.programs };
+    let found = classes(&chain, detail).map_err(Failure::inconsistent)?;
+    if args.svg {
+        output.text(svg(&chain, &found));
+    } else if output.json {
+        output.value(&found);
+    } else {
+        output.text(text(&found));
+    }
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,208 @@
+//! Elements of programs by kind: what SNF's Fig. 5 and 6 count.
+
+use crate::synth::residual;
+use braid_ir::chain::{Chain, Sink};
+use braid_ir::graph::{Graph, port};
+use braid_ir::model::{Op, RIGHT};
+use braid_ir::residual::{End, Extent, Fate, Point, Residual, Step, What};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::ops::Add;
+
+/// So many elements of each kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Elements {
+    /// Parses of the packet's headers.
+    pub parses: u64,
+    /// Fields that are read from the packet.
+    pub reads: u64,
+    /// Fields that are written to it.
+    pub writes: u64,
+    /// Times that checksums are brought up to date.
+    pub checksums: u64,
+    /// Lookups in rule sets, routes, lists, sets and patterns.
+    pub lookups: u64,
+    /// Lookups and assignments of state, and uses of pools.
+    pub state: u64,
+    /// Conditions that are tested.
+    pub conditions: u64,
+    /// Arithmetic and comparisons.
+    pub arithmetic: u64,
+    /// Everything else: events, copies, answers, tags.
+    pub others: u64,
+    /// Times that counters are added to.
+    pub counts: u64,
+}
+
+impl Elements {
+    /// Kinds by name.
+    #[must_use]
+    pub fn named(&self) -> [(&'static str, u64); 10] {
+        [
+            ("parses", self.parses),
+            ("reads", self.reads),
+            ("writes", self.writes),
+            ("checksum updates", self.checksums),
+            ("lookups", self.lookups),
+            ("state", self.state),
+            ("conditions", self.conditions),
+            ("arithmetic", self.arithmetic),
+            ("others", self.others),
+            ("counts", self.counts),
+        ]
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.named().iter().map(|(_, count)| count).sum()
+    }
+}
+
+impl Add for Elements {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            parses: self.parses + other.parses,
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
+            checksums: self.checksums + other.checksums,
+            lookups: self.lookups + other.lookups,
+            state: self.state + other.state,
+            conditions: self.conditions + other.conditions,
+            arithmetic: self.arithmetic + other.arithmetic,
+            others: self.others + other.others,
+            counts: self.counts + other.counts,
+        }
+    }
+}
+
+fn of_step(step: &Step) -> Elements {
+    let mut one = Elements::default();
+    match &step.what {
+        What::Op(op) => of_op(op, &mut one),
+        What::Classify { .. } => one.lookups = 1,
+        What::Find { .. } => one.state = 1,
+        What::Write(fields) => {
+            one.writes = fields.len() as u64;
+            one.checksums = 1;
+        }
+        What::Parse => one.parses = 1,
+        What::Tally(_) | What::CountRule { .. } => one.counts = 1,
+        What::Enter | What::Read { .. } => {}
+    }
+    one
+}
+
+fn of_op(op: &Op, one: &mut Elements) {
+    match op {
+        Op::Const { .. } | Op::Param { .. } => {}
+        Op::Load { .. } | Op::LoadEntry { .. } => one.reads = 1,
+        Op::Bin { .. }
+        | Op::Cmp { .. }
+        | Op::Not { .. }
+        | Op::Resize { .. }
+        | Op::Clamp { .. }
+        | Op::Select { .. }
+        | Op::Has { .. } => one.arithmetic = 1,
+        Op::InSet { .. }
+        | Op::ListLen { .. }
+        | Op::ListGet { .. }
+        | Op::BackendUp { .. }
+        | Op::Route { .. }
+        | Op::Rules { .. }
+        | Op::Patterns { .. } => one.lookups = 1,
+        Op::StateExists { .. }
+        | Op::StateGet { .. }
+        | Op::StateSet { .. }
+        | Op::StatePut { .. }
+        | Op::StateDelete { .. }
+        | Op::StateLen { .. }
+        | Op::Take { .. }
+        | Op::TakeThis { .. }
+        | Op::Release { .. } => one.state = 1,
+        Op::Count { .. } => one.counts = 1,
+        _ => one.others = 1,
+    }
+}
+
+/// The elements on the way of a program that has most of them, its parse included.
+pub(super) fn longest(program: &Residual) -> Elements {
+    let parse = Elements { parses: 1, ..Elements::default() };
+    parse + from_blocks(program, &|_| Elements::default())[0]
+}
+
+/// For each block, the elements on the longest way from it, with what comes behind the program.
+fn from_blocks(program: &Residual, behind: &dyn Fn(&Fate) -> Elements) -> Vec<Elements> {
+    let mut from = vec![Elements::default(); program.blocks.len()];
+    for (number, block) in program.blocks.iter().enumerate().rev() {
+        let own = block.steps.iter().map(of_step).fold(Elements::default(), Add::add);
+        let mut end = match &block.end {
+            End::Branch { .. } => Elements { conditions: 1, ..Elements::default() },
+            End::Exit(exit) => Elements { counts: 1, ..Elements::default() } + behind(&exit.fate),
+            End::Hold { .. } => Elements { counts: 1, others: 1, ..Elements::default() },
+            End::Jump(_) => Elements::default(),
+        };
+        let next = block.end.targets().into_iter().map(|target| from[target.block.index()]);
+        end = end + next.max_by_key(Elements::total).unwrap_or_default();
+        from[number] = own + end;
+    }
+    from
+}
+
+/// What functions do on the longest way from a point on when each works for itself: the same
+/// programs, but over one function each. Packets are taken to keep their headers.
+pub(super) fn apart(chain: &Chain, graph: &Graph, point: Point, presence: u32) -> Elements {
+    let mut walk = Apart { chain, graph, presence, known: HashMap::new() };
+    walk.from(point, 0)
+}
+
+struct Apart<'a> {
+    chain: &'a Chain,
+    graph: &'a Graph,
+    presence: u32,
+    known: HashMap<Point, Elements>,
+}
+
+impl Apart<'_> {
+    fn from(&mut self, point: Point, depth: u32) -> Elements {
+        if let Some(known) = self.known.get(&point) {
+            return *known;
+        }
+        // A point that is met again before it is left is a way round, counted once.
+        self.known.insert(point, Elements::default());
+        if depth > braid_ir::engine::HOP_LIMIT {
+            return Elements::default();
+        }
+        let program = residual(self.chain, self.graph, point, self.presence, Extent::Function);
+        let mut next = HashMap::new();
+        for block in &program.blocks {
+            let End::Exit(exit) = &block.end else { continue };
+            if let Some(to) = self.next(&exit.fate, point) {
+                next.insert(to, self.from(to, depth + 1));
+            }
+        }
+        let behind = |fate: &Fate| {
+            let to = self.next(fate, point);
+            to.and_then(|to| next.get(&to)).copied().unwrap_or_default()
+        };
+        let parse = Elements { parses: 1, ..Elements::default() };
+        let found = parse + from_blocks(&program, &behind)[0];
+        self.known.insert(point, found);
+        found
+    }
+
+    /// Where a packet goes on in the chain.
+    fn next(&self, fate: &Fate, from: Point) -> Option<Point> {
+        match fate {
+            Fate::Go(point) => Some(*point),
+            Fate::Output { node, ports } => {
+                let sink = self.graph.next(*node, port(*ports.last()?, from.backward));
+                let Some(Sink::Port(node, to)) = sink else { return None };
+                Some(Point { node, backward: to == RIGHT, held: false })
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! A program's graph as a picture: blocks by depth, what they test and what becomes of packets.
+
+use super::say::{Bound, Speaker, end_text};
+use super::{Classes, Program};
+use braid_ir::chain::Chain;
+use braid_ir::residual::{End, Residual};
+use std::fmt::Write as _;
+
+const WIDTH: usize = 260;
+const HEIGHT: usize = 34;
+const GAP: (usize, usize) = (30, 26);
+
+/// Most blocks of a program that are drawn.
+const MOST_BLOCKS: usize = 400;
+
+/// Most characters of a block's text.
+const MOST_TEXT: usize = 40;
+
+/// The programs of a chain as one SVG document, one below the other. Of a program with more than 400
+/// blocks the first ones are drawn, and that is said.
+#[must_use]
+pub fn svg(chain: &Chain, classes: &Classes) -> String {
+    let mut body = String::new();
+    let (mut top, mut right) = (20, 600);
+    for entry in &classes.entries {
+        for program in &entry.programs {
+            let title = title(&entry.interface, program);
+            let _ = writeln!(
+                body,
+                "<text x='20' y='{}' class='title'>{}</text>",
+                top + 16,
+                escape(&title)
+            );
+            let (width, height) = draw(&mut body, chain, &program.residual, top + 36);
+            top += 36 + height + 30;
+            right = right.max(width);
+        }
+    }
+    format!(
+        "<svg xmlns='http://www.w3.org/2000/svg' width='{right}' height='{top}' \
+         viewBox='0 0 {right} {top}' font-family='sans-serif' font-size='11'>\n\
+         <style>.title{{font-size:14px;font-weight:bold}} .test{{fill:#eef3ff;stroke:#5470b0}} \
+         .end{{fill:#eefaee;stroke:#4f8f4f}} .drop{{fill:#fdeeee;stroke:#b05050}} \
+         .yes{{stroke:#4f8f4f}} .no{{stroke:#b05050;stroke-dasharray:4 3}} .on{{stroke:#888}} \
+         line{{stroke-width:1.2}}</style>\n{body}</svg>\n"
+    )
+}
+
+fn title(interface: &str, program: &Program) -> String {
+    let headers = if program.present.is_empty() {
+        "other headers".to_owned()
+    } else {
+        program.present.join(" ")
+    };
+    let drawn = program.blocks.min(MOST_BLOCKS);
+    let part =
+        if drawn < program.blocks { format!(", the first {drawn} drawn") } else { String::new() };
+    format!("from {interface}: {headers} ({} blocks{part})", program.blocks)
+}
+
+/// Draws a program; its extent.
+fn draw(out: &mut String, chain: &Chain, program: &Residual, top: usize) -> (usize, usize) {
+    let count = program.blocks.len().min(MOST_BLOCKS);
+    let mut layer = vec![0_usize; count];
+    for (number, block) in program.blocks.iter().take(count).enumerate() {
+        for target in block.end.targets() {
+            if let Some(next) = layer.get(target.block.index()).copied() {
+                layer[target.block.index()] = next.max(layer[number] + 1);
+            }
+        }
+    }
+    let mut used = vec![0_usize; layer.iter().max().map_or(0, |deepest| deepest + 1)];
+    let places: Vec<(usize, usize)> = layer
+        .iter()
+        .map(|layer| {
+            let x = 20 + used[*layer] * (WIDTH + GAP.0);
+            used[*layer] += 1;
+            (x, top + layer * (HEIGHT + GAP.1))
+        })
+        .collect();
+    let (speaker, none) = (Speaker::new(chain, program), Bound::new());
+    for (number, block) in program.blocks.iter().take(count).enumerate() {
+        let kinds: &[&str] = match block.end {
+            End::Branch { .. } => &["yes", "no"],
+            _ => &["on"],
+        };
+        for (target, kind) in block.end.targets().into_iter().zip(kinds) {
+            let Some((x, y)) = places.get(target.block.index()).copied() else { continue };
+            let (from_x, from_y) = places[number];
+            let _ = writeln!(
+                out,
+                "<line x1='{}' y1='{}' x2='{}' y2='{y}' class='{kind}'/>",
+                from_x + WIDTH / 2,
+                from_y + HEIGHT,
+                x + WIDTH / 2
+            );
+        }
+    }
+    for (block, (x, y)) in program.blocks.iter().zip(&places) {
+        let (class, text) = match &block.end {
+            End::Branch { cond, .. } => ("test", speaker.on(&none).condition(*cond)),
+            End::Jump(_) => ("test", format!("{} steps", block.steps.len())),
+            end if super::is_drop(end) => ("drop", end_text(chain, end)),
+            end => ("end", end_text(chain, end)),
+        };
+        let _ = writeln!(
+            out,
+            "<g><title>{}</title><rect x='{x}' y='{y}' width='{WIDTH}' height='{HEIGHT}' rx='4' \
+             class='{class}'/><text x='{}' y='{}'>{}</text></g>",
+            escape(&text),
+            x + 8,
+            y + 21,
+            escape(&short(&text))
+        );
+    }
+    let widest = used.iter().max().copied().unwrap_or(0);
+    (40 + widest * (WIDTH + GAP.0), used.len() * (HEIGHT + GAP.1))
+}
+
+fn short(text: &str) -> String {
+    match text.char_indices().nth(MOST_TEXT) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\'', "&apos;")
+}

@@ -1,0 +1,91 @@
+//! Classes as text.
+
+use super::{Classes, Program, Way};
+use std::fmt::Write as _;
+
+/// The classes of a chain as text.
+#[must_use]
+pub fn text(classes: &Classes) -> String {
+    let mut out = format!("chain {}: {}\n", classes.chain, classes.functions.join(", "));
+    for entry in &classes.entries {
+        let _ = write!(out, "\nfrom {}: ", entry.interface);
+        match entry.programs.len() {
+            0 => out.push_str("packets that enter go nowhere through functions\n"),
+            1 => out.push_str("one program\n"),
+            many => {
+                let _ =
+                    writeln!(out, "{many} programs, one for each shape of headers that matters");
+            }
+        }
+        for (number, program) in entry.programs.iter().enumerate() {
+            describe(&mut out, number + 1, program);
+        }
+    }
+    out
+}
+
+fn describe(out: &mut String, number: usize, program: &Program) {
+    let _ = writeln!(out, "\n  {number}. {}", shape(program));
+    let _ = writeln!(
+        out,
+        "     {} through {}; {} visited at most; {}",
+        many_text(&program.classes, "way"),
+        many_text(&program.blocks.to_string(), "block"),
+        many_text(&program.visits.to_string(), "function"),
+        many_text(&program.shapes.to_string(), "possible set of headers")
+    );
+    let _ = writeln!(out, "     on the longest way, apart and put together:");
+    let (before, after) = (program.before.named(), program.after.named());
+    for ((name, before), (_, after)) in before.into_iter().zip(after) {
+        if before + after > 0 {
+            let _ = writeln!(out, "       {name:<17} {before:>5} {after:>5}");
+        }
+    }
+    let (before, after) = (program.before.total(), program.after.total());
+    let _ = writeln!(out, "       {:<17} {before:>5} {after:>5}", "in all");
+    for (number, way) in program.ways.iter().enumerate() {
+        say_way(out, number + 1, way);
+    }
+    if program.ways.len().to_string() != program.classes && !program.ways.is_empty() {
+        let _ = writeln!(
+            out,
+            "     … {} in the graph (--ways shows more)",
+            many_text(&program.classes, "way")
+        );
+    }
+    if let Some(text) = &program.text {
+        out.push_str("     program:\n");
+        for line in text.lines() {
+            let _ = writeln!(out, "       {line}");
+        }
+    }
+}
+
+fn many_text(count: &str, thing: &str) -> String {
+    let many = match thing {
+        "possible set of headers" => "possible sets of headers".to_owned(),
+        _ => format!("{thing}s"),
+    };
+    if count == "1" { format!("one {thing}") } else { format!("{count} {many}") }
+}
+
+fn shape(program: &Program) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    if !program.present.is_empty() {
+        parts.push(format!("with {}", program.present.join(", ")));
+    }
+    if !program.absent.is_empty() {
+        parts.push(format!("without {}", program.absent.join(", ")));
+    }
+    if parts.is_empty() { "any headers".to_owned() } else { parts.join("; ") }
+}
+
+fn say_way(out: &mut String, number: usize, way: &Way) {
+    let _ = writeln!(out, "     class {number}: {}", way.end);
+    for condition in &way.conditions {
+        let _ = writeln!(out, "       if   {condition}");
+    }
+    for effect in &way.effects {
+        let _ = writeln!(out, "       then {effect}");
+    }
+}

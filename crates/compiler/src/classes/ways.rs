@@ -1,0 +1,175 @@
+//! Ways through a program: each is a traffic class, with what its packets fulfil and what becomes of
+//! them.
+
+use super::say::{Bound, Speaker, Test, end_text, set_text};
+use crate::synth::range::{complement, intersect};
+use braid_ir::chain::Chain;
+use braid_ir::model::{Target, Ty};
+use braid_ir::residual::{Block, End, Fate, Residual, What};
+use braid_ir::value::IntervalSet;
+use serde::Serialize;
+use std::cmp::Reverse;
+
+/// A way through a program.
+#[derive(Clone, Debug, Serialize)]
+pub struct Way {
+    /// What packets and state fulfil: the packet filter (SNF, "Packet unit representation").
+    pub conditions: Vec<String>,
+    /// What is done, other than arithmetic: writes, state, events.
+    pub effects: Vec<String>,
+    /// What becomes of the packet.
+    pub end: String,
+}
+
+/// The number of ways; `None` past 10^18.
+pub(super) fn count(program: &Residual) -> Option<u64> {
+    const MOST: u64 = 1_000_000_000_000_000_000;
+    let mut ways = vec![0_u64; program.blocks.len()];
+    for (number, block) in program.blocks.iter().enumerate().rev() {
+        let targets = block.end.targets();
+        let next: u64 = targets.iter().map(|target| ways[target.block.index()]).sum();
+        let ends = u64::from(matches!(block.end, End::Exit(_) | End::Hold { .. }));
+        ways[number] = next + ends;
+        if ways[number] > MOST {
+            return None;
+        }
+    }
+    ways.first().copied()
+}
+
+/// Most blocks that are looked at for the first ways.
+const MOST_LOOKED_AT: usize = 200_000;
+
+/// The first ways that packets can take, at most so many: those first that lead out of the chain with the
+/// fewest conditions. Ways with conditions of which one value cannot fulfil all are left out.
+pub(super) fn ways(chain: &Chain, program: &Residual, most: usize) -> Vec<Way> {
+    let far = distance(program);
+    let speaker = Speaker::new(chain, program);
+    let mut found = Vec::new();
+    let mut open = vec![(0, Started::default())];
+    for _ in 0..MOST_LOOKED_AT {
+        let Some((at, mut way)) = open.pop() else { break };
+        if found.len() >= most {
+            break;
+        }
+        let block: &Block = &program.blocks[at];
+        let said: Vec<_> =
+            block.steps.iter().filter_map(|step| speaker.on(&way.bound).effect(step)).collect();
+        way.effects.extend(said);
+        match &block.end {
+            End::Jump(target) => open.push(way.go(program, target)),
+            End::Branch { cond, yes, no } => {
+                let test = speaker.on(&way.bound).test(*cond);
+                let sides = [(yes, true), (no, false)];
+                let mut sides: Vec<_> = sides
+                    .into_iter()
+                    .filter_map(|(to, holds)| Some(way.clone().with(&test, holds)?.go(program, to)))
+                    .collect();
+                // The last one pushed is looked at first.
+                sides.sort_by_key(|(block, _)| Reverse(far[*block]));
+                open.extend(sides);
+            }
+            End::Hold { full, .. } => {
+                let mut refused = way.clone();
+                refused.others.push("the queue is full".to_owned());
+                open.push(refused.go(program, full));
+                found.push(way.ended(end_text(chain, &block.end)));
+            }
+            End::Exit(_) => found.push(way.ended(end_text(chain, &block.end))),
+        }
+    }
+    found
+}
+
+/// For each block the fewest conditions on a way from it out of the chain.
+fn distance(program: &Residual) -> Vec<usize> {
+    let mut far = vec![usize::MAX; program.blocks.len()];
+    for (number, block) in program.blocks.iter().enumerate().rev() {
+        let next = block.end.targets().into_iter().map(|target| far[target.block.index()]).min();
+        far[number] = match &block.end {
+            End::Exit(exit) => match exit.fate {
+                Fate::Leave { .. } | Fate::Go(_) | Fate::Output { .. } => 0,
+                _ => usize::MAX,
+            },
+            _ => next.unwrap_or(usize::MAX).saturating_add(1),
+        };
+    }
+    far
+}
+
+/// A way that is under way.
+#[derive(Clone, Default)]
+struct Started {
+    bound: Bound,
+    /// Values that were tested, in order, with those that are left.
+    tested: Vec<(String, String, Ty, IntervalSet)>,
+    others: Vec<String>,
+    effects: Vec<String>,
+}
+
+impl Started {
+    fn go(mut self, program: &Residual, target: &Target) -> (usize, Self) {
+        let at = target.block.index();
+        let args = target.args.iter().copied();
+        self.bound.extend(program.blocks[at].params.iter().copied().zip(args));
+        (at, self)
+    }
+
+    /// The way on which a test holds, or does not; `None` if it cannot be.
+    fn with(mut self, test: &Test, holds: bool) -> Option<Self> {
+        let set = if holds { test.set.clone() } else { complement(&test.set, test.ty.width) };
+        let known = self.tested.iter_mut().find(|(subject, ..)| *subject == test.subject);
+        match known {
+            Some((.., left)) => *left = intersect(left, &set),
+            None => self.tested.push((test.subject.clone(), test.text.clone(), test.ty, set)),
+        }
+        let possible = self.tested.iter().all(|(.., left)| !left.is_empty());
+        possible.then_some(self)
+    }
+
+    fn ended(self, end: String) -> Way {
+        let mut conditions: Vec<String> =
+            self.tested.iter().map(|(_, text, ty, set)| said(text, *ty, set)).collect();
+        conditions.extend(self.others);
+        Way { conditions, effects: self.effects, end }
+    }
+}
+
+/// That a value is in a set, in words.
+fn said(text: &str, ty: Ty, set: &IntervalSet) -> String {
+    let rest = complement(set, ty.width);
+    match (set.intervals(), rest.intervals()) {
+        ([(1, 1)], _) if ty.width == 1 => text.to_owned(),
+        ([(0, 0)], _) if ty.width == 1 => format!("not {text}"),
+        ([(low, high)], _) if low == high => format!("{text} == {}", ty.kind.show(*low)),
+        (_, [(low, high)]) if low == high => format!("{text} != {}", ty.kind.show(*low)),
+        ([(low, high)], _) if *high == ty.max() => format!("{text} >= {}", ty.kind.show(*low)),
+        ([(0, high)], _) => format!("{text} <= {}", ty.kind.show(*high)),
+        (many, few) if few.len() < many.len() => format!("{text} not in {}", set_text(ty, &rest)),
+        _ => format!("{text} in {}", set_text(ty, set)),
+    }
+}
+
+/// Whether a step is worth telling beside conditions.
+pub(super) fn is_effect(what: &What) -> bool {
+    use braid_ir::model::Op;
+    match what {
+        What::Write(_) => true,
+        What::Op(op) => matches!(
+            op,
+            Op::StateSet { .. }
+                | Op::StatePut { .. }
+                | Op::StateDelete { .. }
+                | Op::Take { .. }
+                | Op::TakeThis { .. }
+                | Op::Release { .. }
+                | Op::Emit { .. }
+                | Op::Mirror { .. }
+                | Op::Create { .. }
+                | Op::StoreTag { .. }
+                | Op::PushVlan { .. }
+                | Op::PopVlan
+        ),
+        _ => false,
+    }
+}
