@@ -5,5 +5,6 @@ mod interp;
 mod packets;
 mod pure;
 mod random;
+mod speed;
 mod ways;
 mod writes;
