@@ -6,6 +6,9 @@
 //! search and one row. What is behind the ranks stays a structure for each rule set: its product with
 //! another's would grow with both.
 //!
+//! [`Joint::search`] does the searches, and [`Joint::rule`] and [`Joint::hop`] say what a table answers
+//! to what was found: a program that asks one table here and another there searches once.
+//!
 //! A change is made in the table itself. If that makes the row wrong (a route, or rules that were
 //! settled) the table is searched apart until [`Joint::settle`], and nothing else is slower.
 
@@ -55,12 +58,20 @@ pub struct Joint {
     hops: Vec<Option<u32>>,
 }
 
+/// What the searches for a packet's addresses found.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// Rows of its source and destination; empty if it is neither IPv4 nor IPv6.
+    src: &'a [u32],
+    dst: &'a [u32],
+}
+
 /// A table, and where its columns are.
 #[derive(Clone, Debug)]
 struct One {
     table: Table,
     /// Columns of source and destination, for IPv4 and IPv6; `None` where it is searched apart.
-    columns: [Option<[usize; 2]>; 2],
+    columns: [Option<[u32; 2]>; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -140,7 +151,7 @@ impl Joint {
                     {
                         let column = ranges.into_iter().map(|(start, hop)| (start, place(hop)));
                         columns[side].push(column.collect());
-                        *at = Some([columns[side].len() - 1; 2]);
+                        *at = Some([number(columns[side].len() - 1); 2]);
                     }
                 }
             }
@@ -149,15 +160,58 @@ impl Joint {
         (self.v4, self.v6) = (Pair::new(four), Pair::new(six));
     }
 
-    /// The answer of each table, in order; as many as `answers` has places for.
+    /// Searches for the packet's addresses, once for all tables.
+    #[must_use]
     #[inline]
-    pub fn lookup(&self, packet: &RulePacket, answers: &mut [Answer]) {
+    pub fn search(&self, packet: &RulePacket) -> Found<'_> {
         let (src, dst) = match packet.version {
             4 => self.v4.rows(u32::cut(packet.src), u32::cut(packet.dst)),
             6 => self.v6.rows(packet.src, packet.dst),
             _ => (&[][..], &[][..]),
         };
-        self.answer(packet, src, dst, answers);
+        Found { src, dst }
+    }
+
+    /// What a table of rules says, as [`RuleTable::lookup`]; `None` if it is not one.
+    #[must_use]
+    #[inline]
+    pub fn rule(
+        &self,
+        found: Found<'_>,
+        packet: &RulePacket,
+        member: usize,
+    ) -> Option<(bool, u32)> {
+        let one = self.members.get(member)?;
+        let Table::Rules(table) = &one.table else { return None };
+        let ranks = one.columns[usize::from(packet.version != 4)].and_then(|[src, dst]| {
+            Some((*found.src.get(src as usize)?, *found.dst.get(dst as usize)?))
+        });
+        Some(match ranks {
+            Some((src, dst)) => {
+                table.lookup_ranked(packet, &Query { src, dst, ask: Ask::new(packet) })
+            }
+            None => table.lookup(packet),
+        })
+    }
+
+    /// The next hop that a table of routes says; `None` if there is no route, or if it is not one.
+    #[must_use]
+    #[inline]
+    pub fn hop(&self, found: Found<'_>, packet: &RulePacket, member: usize) -> Option<u32> {
+        let one = self.members.get(member)?;
+        let Table::Routes(table, side) = &one.table else { return None };
+        let row = if *side == Side::Src { found.src } else { found.dst };
+        let column = one.columns[usize::from(packet.version != 4)];
+        match column.and_then(|[at, _]| row.get(at as usize)) {
+            Some(place) => self.hops[*place as usize],
+            None => apart(table, packet, *side),
+        }
+    }
+
+    /// The answer of each table, in order; as many as `answers` has places for.
+    #[inline]
+    pub fn lookup(&self, packet: &RulePacket, answers: &mut [Answer]) {
+        self.answer(packet, self.search(packet), answers);
     }
 
     /// As [`Self::lookup`] for each packet; `answers` has [`Self::members`] places for each, one packet
@@ -173,7 +227,8 @@ impl Joint {
                 let dst = packets.each_ref().map(|packet| u32::cut(packet.dst));
                 let (src, dst) = (self.v4.src.rows_each(&src), self.v4.dst.rows_each(&dst));
                 for (lane, answers) in (0..LANES).zip(&mut out) {
-                    self.answer(&packets[lane], src[lane], dst[lane], answers);
+                    let found = Found { src: src[lane], dst: dst[lane] };
+                    self.answer(&packets[lane], found, answers);
                 }
             } else {
                 for (packet, answers) in packets.iter().zip(&mut out) {
@@ -187,24 +242,11 @@ impl Joint {
     }
 
     #[inline]
-    fn answer(&self, packet: &RulePacket, src: &[u32], dst: &[u32], answers: &mut [Answer]) {
-        let ask = Ask::new(packet);
-        for (one, answer) in self.members.iter().zip(answers) {
-            *answer = match (&one.table, one.columns[usize::from(packet.version != 4)]) {
-                (Table::Rules(table), Some([at_src, at_dst]))
-                    if packet.version == 4 || packet.version == 6 =>
-                {
-                    let query = Query { src: src[at_src], dst: dst[at_dst], ask };
-                    let (pass, rule) = table.lookup_ranked(packet, &query);
-                    Answer::Rule(pass, rule)
-                }
-                (Table::Routes(_, side), Some([at, _]))
-                    if packet.version == 4 || packet.version == 6 =>
-                {
-                    let row = if *side == Side::Src { src } else { dst };
-                    Answer::Hop(self.hops[row[at] as usize])
-                }
-                (table, _) => table.lookup(packet),
+    fn answer(&self, packet: &RulePacket, found: Found<'_>, answers: &mut [Answer]) {
+        for (member, answer) in (0..self.members.len()).zip(answers) {
+            *answer = match self.rule(found, packet, member) {
+                Some((pass, rule)) => Answer::Rule(pass, rule),
+                None => Answer::Hop(self.hop(found, packet, member)),
             };
         }
     }
@@ -296,32 +338,27 @@ impl Joint {
     }
 }
 
+fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
 /// Adds the ranks of a rule set; in which columns.
-fn put_ranks(columns: &mut Columns, starts: &[Starts; 2]) -> [usize; 2] {
+fn put_ranks(columns: &mut Columns, starts: &[Starts; 2]) -> [u32; 2] {
     let mut at = [0; 2];
     for ((columns, starts), at) in columns.iter_mut().zip(starts).zip(&mut at) {
-        *at = columns.len();
+        *at = number(columns.len());
         columns.push(starts.addresses().iter().copied().zip(0..).collect());
     }
     at
 }
 
-impl Table {
-    fn lookup(&self, packet: &RulePacket) -> Answer {
-        match self {
-            Self::Rules(table) => {
-                let (pass, rule) = table.lookup(packet);
-                Answer::Rule(pass, rule)
-            }
-            Self::Routes(table, side) => {
-                let addr = if *side == Side::Src { packet.src } else { packet.dst };
-                Answer::Hop(match packet.version {
-                    4 => table.lookup4(u32::cut(addr)),
-                    6 => table.lookup6(addr),
-                    _ => None,
-                })
-            }
-        }
+/// A route table's answer by a search of its own.
+fn apart(table: &Lpm, packet: &RulePacket, side: Side) -> Option<u32> {
+    let addr = if side == Side::Src { packet.src } else { packet.dst };
+    match packet.version {
+        4 => table.lookup4(u32::cut(addr)),
+        6 => table.lookup6(addr),
+        _ => None,
     }
 }
 

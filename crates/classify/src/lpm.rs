@@ -6,9 +6,9 @@
 //! 64 MB whatever the table), so that it stays in a last-level cache, and most addresses need two or
 //! three accesses; a table of ten routes takes a few cache lines.
 //!
-//! A change makes those entries of the trie's first array again that its prefix reaches over: one for
-//! prefixes of 16 bits and more in a large table (some microseconds), all for a change of the default
-//! route. Space lost to changes is won back by making the trie anew when it has doubled.
+//! A change makes that part of the trie again that its prefix reaches over: some microseconds for most
+//! routes of a full table, all of it for the default route. Space lost to changes is won back by making
+//! the trie anew when it has doubled.
 
 use crate::trie::{Key, Run, Trie};
 use braid_ir::routes::RouteTable;
@@ -192,29 +192,22 @@ impl<K: Key> Family<K> {
         if old == hop {
             return old;
         }
-        let kept = u32::from(at.1).min(self.trie.top_bits());
-        let low = at.0.into() & !ones::<K>(kept);
-        let (last, around) = (low | ones::<K>(kept), self.around(low, kept));
-        let inside = (K::cut(low), 0)..=(K::cut(last), u8::MAX);
-        let routes: Vec<_> = self.routes.range(inside).map(|(at, hop)| (*at, *hop)).collect();
-        let around = around.map_or(0, |hop| self.place(hop));
-        let runs =
-            sweep(low, last, around, routes.into_iter().map(|(at, hop)| (at, self.place(hop))));
-        let entry = |addr: u128| {
-            let index: u128 = K::cut(addr).above(K::BITS - self.trie.top_bits()).into();
-            usize::try_from(index).unwrap_or(0)
-        };
-        self.trie.replace_part(entry(low)..entry(last) + 1, &runs);
+        if let Some(hop) = hop {
+            self.place(hop);
+        }
+        let (routes, places) = (&self.routes, &self.places);
+        let place = |hop: u32| places.get(&hop).copied().unwrap_or(0);
+        self.trie.update(at.0.into(), K::BITS - u32::from(at.1), &mut |low, host| {
+            let last = low | ones::<K>(K::BITS - host);
+            let inside = (K::cut(low), 0)..=(K::cut(last), u8::MAX);
+            let inside = routes.range(inside).map(|(at, hop)| (*at, place(*hop)));
+            let around = around(routes, low, K::BITS - host).map_or(0, place);
+            sweep(low, last, around, inside)
+        });
         if self.trie.nodes() > 2 * self.nodes + SPARE_NODES {
             self.renew();
         }
         old
-    }
-
-    /// The hop of the longest prefix, of at most so many bits, that an address has.
-    fn around(&self, addr: u128, bits: u32) -> Option<u32> {
-        let at = |len: u32| (K::cut(addr & !ones::<K>(len)), u8::try_from(len).unwrap_or(u8::MAX));
-        (0..=bits).rev().find_map(|len| self.routes.get(&at(len)).copied())
     }
 
     fn ranges(&self) -> Vec<(u128, Option<u32>)> {
@@ -223,6 +216,12 @@ impl<K: Key> Family<K> {
         let runs = sweep(0, ones::<K>(0), 0, places);
         runs.into_iter().map(|(start, place)| (start, self.hops[place as usize])).collect()
     }
+}
+
+/// The hop of the longest prefix, of at most so many bits, that an address has.
+fn around<K: Key>(routes: &BTreeMap<(K, u8), u32>, addr: u128, bits: u32) -> Option<u32> {
+    let at = |len: u32| (K::cut(addr & !ones::<K>(len)), u8::try_from(len).unwrap_or(u8::MAX));
+    (0..=bits).rev().find_map(|len| routes.get(&at(len)).copied())
 }
 
 /// A prefix as routes are kept: without host bits, its length no more than there are bits.

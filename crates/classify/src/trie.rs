@@ -79,7 +79,7 @@ struct Narrow {
 }
 
 /// Everything is decided within one block of addresses.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Skip<K> {
     /// The block, less its last `rest` bits.
     block: K,
@@ -87,6 +87,19 @@ struct Skip<K> {
     before: u32,
     inside: u32,
     after: u32,
+}
+
+impl Narrow {
+    /// All 256 entries.
+    fn spread(&self) -> [u32; 256] {
+        let mut run = 0;
+        std::array::from_fn(|place| {
+            while run + 1 < RUNS && usize::from(self.ends[run]) < place {
+                run += 1;
+            }
+            self.entries[run]
+        })
+    }
 }
 
 impl<K: Key> Trie<K> {
@@ -105,7 +118,7 @@ impl<K: Key> Trie<K> {
             wide: Vec::new(),
             skips: Vec::new(),
         };
-        trie.replace(0, runs);
+        trie.update(0, K::BITS, &mut |_, _| runs.to_vec());
         trie
     }
 
@@ -143,8 +156,7 @@ impl<K: Key> Trie<K> {
     #[inline]
     fn start(&self, key: K) -> (u32, u32) {
         let rest = K::BITS - self.top_bits;
-        let index: u128 = key.above(rest).into();
-        (self.top[usize::try_from(index).unwrap_or(0)], rest)
+        (self.top[index(key.above(rest))], rest)
     }
 
     #[inline]
@@ -170,39 +182,92 @@ impl<K: Key> Trie<K> {
         }
     }
 
-    /// Bits that are the same within an entry of the first array.
-    #[must_use]
-    pub fn top_bits(&self) -> u32 {
-        self.top_bits
-    }
-
-    /// Replaces what the map says from the start of the `first`-th entry of the first array on, for
-    /// as many entries as the runs reach over; `runs` starts there, and the last one reaches to the
-    /// end of all addresses. What the nodes replaced took is lost until the map is made anew.
-    fn replace(&mut self, first: usize, runs: &[Run]) {
-        let last = self.top.len();
-        self.replace_part(first..last, runs);
-    }
-
-    /// As the map's making, for some entries of the first array; `runs` starts with a run at or
-    /// before the first of these addresses and has all that start within them.
-    pub fn replace_part(&mut self, entries: std::ops::Range<usize>, runs: &[Run]) {
+    /// Makes the map anew for the addresses that differ from this one in the last `host` bits only.
+    /// `runs` says for an address and a number of bits what the map says there, the first run at or
+    /// before the address. What the nodes replaced took is lost until the map is made anew.
+    pub fn update(
+        &mut self,
+        address: u128,
+        host: u32,
+        runs: &mut dyn FnMut(u128, u32) -> Vec<Run>,
+    ) {
         let rest = K::BITS - self.top_bits;
-        let mut left = runs;
-        for entry in entries {
-            let base = if rest >= 128 { 0 } else { (entry as u128) << rest };
-            left = &left[current(left, base)..];
-            let (node, used) = self.build(left, base, rest);
-            self.top[entry] = node;
-            left = &left[used..];
+        let first = index(K::cut(address).above(rest));
+        if host < rest {
+            let at = self.top[first];
+            self.top[first] = self.renew(at, address & !ones(rest), rest, (address, host), runs);
+        } else {
+            let runs = runs(address, host);
+            let mut left = runs.as_slice();
+            for entry in first..first + (1 << (host - rest)) {
+                let base = if rest >= 128 { 0 } else { (entry as u128) << rest };
+                left = &left[current(left, base)..];
+                let (node, used) = self.build(left, base, rest);
+                self.top[entry] = node;
+                left = &left[used..];
+            }
         }
+    }
+
+    /// What takes the place of a node for the addresses from `base` that differ in the last `rest`
+    /// bits, when those of `part` (see [`Self::update`]), fewer, have changed.
+    fn renew(
+        &mut self,
+        at: u32,
+        base: u128,
+        rest: u32,
+        part: (u128, u32),
+        runs: &mut dyn FnMut(u128, u32) -> Vec<Run>,
+    ) -> u32 {
+        let (address, host) = part;
+        let number = (at & (LIMIT - 1)) as usize;
+        let mut entries = match at >> KIND {
+            NARROW => self.narrow[number].spread(),
+            WIDE => self.wide[number],
+            SKIP => {
+                let Skip { block, rest: inner, inside, .. } = self.skips[number];
+                let within = host < inner && K::cut(address).above(inner) == block;
+                if !within {
+                    return self.build(&runs(base, rest), base, rest).0;
+                }
+                let inside = self.renew(inside, address & !ones(inner), inner, part, runs);
+                self.skips[number].inside = inside;
+                return at;
+            }
+            _ => return self.build(&runs(base, rest), base, rest).0,
+        };
+        let child = rest - 8;
+        let first = K::cut(address).byte(child);
+        if host < child {
+            let base = address & !ones(child);
+            entries[first] = self.renew(entries[first], base, child, part, runs);
+        } else {
+            let runs = runs(address, host);
+            let mut left = runs.as_slice();
+            let places = first..first + (1 << (host - child));
+            for (entry, base) in entries[places].iter_mut().zip(0_u128..) {
+                let base = address + (base << child);
+                left = &left[current(left, base)..];
+                let (node, used) = self.build(left, base, child);
+                *entry = node;
+                left = &left[used..];
+            }
+        }
+        if at >> KIND == WIDE {
+            self.wide[number] = entries;
+            return at;
+        }
+        self.store(&entries)
     }
 
     /// A node for the addresses from `base` that differ in the last `rest` bits; `runs` starts with
     /// the run that `base` is in. Also the number of the run that the last address is in.
     fn build(&mut self, runs: &[Run], base: u128, rest: u32) -> (u32, usize) {
         let end = base | ones(rest);
-        let used = runs[1..].partition_point(|run| run.0 <= end);
+        if runs.get(1).is_none_or(|next| next.0 > end) {
+            return (runs[0].1, 0);
+        }
+        let used = count_up_to(&runs[1..], end);
         let inner = &runs[1..=used];
         let (Some(first), Some(last)) = (inner.first(), inner.last()) else {
             return (runs[0].1, 0);
@@ -270,10 +335,25 @@ impl<K: Key> Trie<K> {
     }
 }
 
+fn index<K: Key>(key: K) -> usize {
+    let index: u128 = key.into();
+    usize::try_from(index).unwrap_or(0)
+}
+
 /// The number of the run that an address is in.
 fn current(runs: &[Run], address: u128) -> usize {
     // Nearly always among the first few.
     runs[1..].iter().take_while(|run| run.0 <= address).count()
+}
+
+/// How many runs start up to an address: looked for in steps that double, as they are few in nearly
+/// all of many.
+fn count_up_to(runs: &[Run], address: u128) -> usize {
+    let mut reach = 8;
+    while runs.get(reach).is_some_and(|run| run.0 <= address) {
+        reach *= 2;
+    }
+    runs[..runs.len().min(reach)].partition_point(|run| run.0 <= address)
 }
 
 fn ones(bits: u32) -> u128 {
@@ -340,7 +420,7 @@ mod tests {
         let runs: Vec<Run> = (0..5000).map(|n| (n * 7, (n % 11) as u32)).collect();
         agrees::<u32>(&runs);
         agrees::<u128>(&runs);
-        assert_eq!(Trie::<u32>::new(&runs).top_bits(), 16);
+        assert_eq!(Trie::<u32>::new(&runs).top_bits, 16);
     }
 
     #[test]

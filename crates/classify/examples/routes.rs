@@ -1,0 +1,183 @@
+//! Measures route tables and joined lookups.
+//!
+//! `routes [FILE]...`: files of prefixes, one a line, whose next hops are made up (16 of them). Without
+//! files 10,000 and 1,000,000 random IPv4 prefixes and 10,000 IPv6 ones. Then ten tables of 10,000
+//! routes asked one after the other and joined. Traffic goes to routes at random. Times are sums over
+//! pieces of the best time of each piece: on a machine with other work the others measure that.
+
+use braid_classify::{Answer, Joint, Lpm, Member, Side, sample};
+use braid_ir::routes::RouteTable;
+use braid_ir::rules::RulePacket;
+use std::hint::black_box;
+use std::net::IpAddr;
+use std::time::Instant;
+
+const ADDRESSES: usize = 1 << 17;
+const PIECE: usize = 1 << 11;
+const PASSES: usize = 15;
+
+fn main() {
+    println!(
+        "{:<28} {:>8} {:>9} {:>9} {:>8} {:>8} {:>10}",
+        "table", "routes", "build ms", "KiB", "one ns", "batch ns", "change us"
+    );
+    let files: Vec<String> = std::env::args().skip(1).collect();
+    for file in &files {
+        match std::fs::read_to_string(file) {
+            Ok(text) => routes(file.rsplit('/').next().unwrap_or(file), &read(&text)),
+            Err(why) => eprintln!("{file}: {why}"),
+        }
+    }
+    if files.is_empty() {
+        routes("random IPv4", &random(10_000, 1));
+        routes("random IPv4", &random(1_000_000, 2));
+    }
+    joined();
+}
+
+fn read(text: &str) -> RouteTable {
+    let mut table = RouteTable::default();
+    for (line, hop) in text.lines().zip((0..16_u32).cycle()) {
+        let Some((addr, len)) = line.split_once('/') else { continue };
+        match (addr.parse(), len.trim().parse()) {
+            (Ok(IpAddr::V4(addr)), Ok(len)) => table.insert4(addr.to_bits(), len, hop * 7 % 16),
+            (Ok(IpAddr::V6(addr)), Ok(len)) => table.insert6(addr.to_bits(), len, hop * 7 % 16),
+            _ => {}
+        }
+    }
+    table
+}
+
+fn random(count: u32, seed: u64) -> RouteTable {
+    let mut noise = sample::Noise::new(seed);
+    let mut table = RouteTable::default();
+    for hop in 0..count {
+        let len = [24, 24, 24, 24, 22, 20, 18, 16, 32][noise.below(9) as usize];
+        table.insert4(noise.draw() as u32, len, hop % 16);
+    }
+    table
+}
+
+fn routes(name: &str, routes: &RouteTable) {
+    let mut noise = sample::Noise::new(9);
+    let start = Instant::now();
+    let mut table = Lpm::new(routes);
+    let built = start.elapsed().as_secs_f64() * 1e3;
+    let v4: Vec<_> = routes.iter4().map(|(addr, len, _)| (u128::from(addr), len)).collect();
+    let v6: Vec<_> = routes.iter6().map(|(addr, len, _)| (addr, len)).collect();
+    for (bits, prefixes) in [(32_u8, v4), (128, v6)].into_iter().filter(|(_, all)| !all.is_empty())
+    {
+        let mut pick = || {
+            let (addr, len) = prefixes[noise.below(prefixes.len() as u64) as usize];
+            let host = u128::MAX.checked_shr(128 - u32::from(bits - len)).unwrap_or(0);
+            (addr | (u128::from(noise.draw()) << 64 | u128::from(noise.draw())) & host, len)
+        };
+        let addrs: Vec<u128> = (0..ADDRESSES).map(|_| pick().0).collect();
+        let fours: Vec<u32> = addrs.iter().map(|addr| *addr as u32).collect();
+        let mut hops = vec![None; PIECE];
+        let four = bits == 32;
+        let one = measure(ADDRESSES, |at| {
+            let sum: u32 = if four {
+                fours[at].iter().map(|addr| table.lookup4(*addr).unwrap_or(0)).sum()
+            } else {
+                addrs[at].iter().map(|addr| table.lookup6(*addr).unwrap_or(0)).sum()
+            };
+            black_box(sum);
+        });
+        let batch = measure(ADDRESSES, |at| {
+            if four {
+                table.lookup4_batch(&fours[at], &mut hops);
+            } else {
+                table.lookup6_batch(&addrs[at], &mut hops);
+            }
+            black_box(&hops);
+        });
+        let memory = table.memory() / 1024;
+        let changes: Vec<_> = (0..2000).map(|_| pick()).collect();
+        let start = Instant::now();
+        for (addr, len) in &changes {
+            if four {
+                table.insert4(*addr as u32, *len, 77);
+            } else {
+                table.insert6(*addr, *len, 77);
+            }
+        }
+        let change = start.elapsed().as_secs_f64() * 1e6 / changes.len() as f64;
+        let name = format!("{name}, IPv{}", if four { 4 } else { 6 });
+        println!(
+            "{name:<28} {:>8} {built:>9.1} {memory:>9} {one:>8.1} {batch:>8.1} {change:>10.1}",
+            prefixes.len()
+        );
+    }
+}
+
+fn joined() {
+    for (name, same) in [("ten different tables", false), ("ten equal tables", true)] {
+        let tables: Vec<_> =
+            (0..10).map(|n| random(10_000, if same { 5 } else { 5 + n })).collect();
+        let alone: Vec<_> = tables.iter().map(Lpm::new).collect();
+        let members: Vec<_> = tables.iter().map(|table| Member::Routes(table, Side::Dst)).collect();
+        let mut noise = sample::Noise::new(3);
+        let prefixes: Vec<_> = tables[0].iter4().collect();
+        let packets: Vec<RulePacket> = (0..ADDRESSES)
+            .map(|_| {
+                let (addr, len, _) = prefixes[noise.below(prefixes.len() as u64) as usize];
+                let host = u32::MAX.checked_shr(len.into()).unwrap_or(0);
+                let mut packet = sample::random_packets(1, 1)[0];
+                packet.dst = (addr | noise.draw() as u32 & host).into();
+                packet
+            })
+            .collect();
+        let each = measure(ADDRESSES, |at| {
+            for packet in &packets[at] {
+                let hops = alone.iter().map(|table| table.lookup4(packet.dst as u32).unwrap_or(0));
+                black_box(hops.fold(0_u32, u32::wrapping_add));
+            }
+        });
+        let one = measure(ADDRESSES, |at| {
+            for packet in &packets[at] {
+                black_box(alone[0].lookup4(packet.dst as u32));
+            }
+        });
+        let start = Instant::now();
+        let joint = Joint::new(&members);
+        let built = start.elapsed().as_secs_f64() * 1e3;
+        let mut answers = vec![Answer::Hop(None); PIECE * members.len()];
+        let together = measure(ADDRESSES, |at| {
+            for packet in &packets[at] {
+                joint.lookup(packet, &mut answers);
+                black_box(&answers);
+            }
+        });
+        let sums = measure(ADDRESSES, |at| {
+            for packet in &packets[at] {
+                let found = joint.search(packet);
+                let hops = (0..10).map(|table| joint.hop(found, packet, table).unwrap_or(0));
+                black_box(hops.fold(0_u32, u32::wrapping_add));
+            }
+        });
+        let batch = measure(ADDRESSES, |at| {
+            joint.lookup_batch(&packets[at], &mut answers);
+            black_box(&answers);
+        });
+        println!(
+            "{name}: one alone {one:.1} ns; ten, one after the other {each:.1} ns; joined {sums:.1} ns, with all answers stored \
+             {together:.1} ns, \
+             in batches {batch:.1} ns ({built:.0} ms to build, {} KiB with the tables)",
+            joint.memory() / 1024
+        );
+    }
+}
+
+/// Nanoseconds an address.
+fn measure(count: usize, mut pass: impl FnMut(std::ops::Range<usize>)) -> f64 {
+    let mut best = vec![f64::INFINITY; count / PIECE];
+    for _ in 0..PASSES {
+        for (best, piece) in best.iter_mut().zip(0..) {
+            let start = Instant::now();
+            pass(piece * PIECE..(piece + 1) * PIECE);
+            *best = best.min(start.elapsed().as_secs_f64());
+        }
+    }
+    best.iter().sum::<f64>() * 1e9 / count as f64
+}
