@@ -80,7 +80,9 @@ enum Act {
 }
 
 fn place() -> impl Strategy<Value = Where> {
-    (0..3_u16, 0..6_u32, 0..3_u16).prop_map(|(node, state, shard)| Where {
+    // Mostly one function, so that its tables fill up.
+    let node = prop_oneof![5 => Just(0_u16), 2 => Just(1), 1 => Just(2)];
+    (node, 0..6_u32, 0..3_u16).prop_map(|(node, state, shard)| Where {
         node,
         state: StateId(state % TABLES[usize::from(node)]),
         shard: if node == 1 { shard } else { 0 },
@@ -89,10 +91,10 @@ fn place() -> impl Strategy<Value = Where> {
 
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
-        4 => (place(), 0..12_u8, any::<bool>()).prop_map(|(at, key, seen)| Act::Find(at, key, seen)),
-        8 => (place(), 0..12_u8, any::<u8>(), any::<bool>(), 0..40_u8)
+        4 => (place(), 0..8_u8, any::<bool>()).prop_map(|(at, key, seen)| Act::Find(at, key, seen)),
+        8 => (place(), 0..8_u8, any::<u8>(), any::<bool>(), 0..40_u8)
             .prop_map(|(at, key, value, seen, then)| Act::Set(at, key, value, seen, then)),
-        1 => (place(), 0..12_u8).prop_map(|(at, key)| Act::Delete(at, key)),
+        1 => (place(), 0..8_u8).prop_map(|(at, key)| Act::Delete(at, key)),
         4 => prop_oneof![0..30_u64, 0..400_u64, Just(1_u64 << 40)].prop_map(Act::Wait),
         1 => (0..3_u16, 0..4_usize, 0..9_u8).prop_map(|(node, param, value)| {
             Act::Change(node, param % PARAMS[usize::from(node)], value)
@@ -319,13 +321,13 @@ fn delete(store: &mut Store, naive: &mut Naive, at: &Where, key: u8) {
 
 proptest! {
     #[test]
-    fn store_does_what_a_naive_one_does(acts in vec(act(), 0..120)) {
+    fn store_does_what_a_naive_one_does(acts in vec(act(), 0..200)) {
         let mut both = Both::new(HashKey::seeded(1));
         acts.iter().for_each(|act| both.act(act));
     }
 
     #[test]
-    fn store_does_not_depend_on_the_hash(acts in vec(act(), 0..120)) {
+    fn store_does_not_depend_on_the_hash(acts in vec(act(), 0..200)) {
         let mut both = Both::new(HashKey::colliding());
         acts.iter().for_each(|act| both.act(act));
     }

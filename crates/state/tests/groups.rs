@@ -1,0 +1,129 @@
+//! Entries that live together, and hash collisions in numbers.
+
+use braid_ir::model::StateId;
+use braid_state::{Created, Ended, Handle, HashKey, New, Store, TableRef, example_chain};
+
+fn store(text: &str) -> (Store, TableRef, TableRef) {
+    let text = format!("model test {{ {text} row \"fault\" packet {{ b0: consume at row0 }} }}");
+    let store = Store::new(&example_chain(&text));
+    let (first, second) = (store.table(0, StateId(0), 0), store.table(0, StateId(1), 0));
+    (store, first, second)
+}
+
+fn new(key: &[u64; 1], partner: Option<Handle>, now: u64) -> New<'_> {
+    New { key, slots: &[1], partner, now, shard: 0, renews: true }
+}
+
+fn entry(created: Created) -> Handle {
+    let Created::Entry(entry) = created else { panic!("{created:?}") };
+    entry
+}
+
+#[test]
+fn entry_is_refused_when_making_room_ends_its_partner() {
+    let (mut store, root, leaf) = store(
+        "state root: u8 per [u8] idle 100 capacity 9 tick 1
+         state leaf: u8 per [u8] capacity 2 full evict_oldest tick 1 lives with root",
+    );
+    let mut ended = Ended::default();
+    let oldest = entry(store.create(root, &new(&[1], None, 0), &mut ended));
+    let younger = entry(store.create(root, &new(&[2], None, 0), &mut ended));
+    entry(store.create(leaf, &new(&[1], Some(oldest), 0), &mut ended));
+    entry(store.create(leaf, &new(&[2], Some(younger), 0), &mut ended));
+    // The table is full: its oldest entry goes with all its group, to which the new one would belong.
+    let created = store.create(leaf, &new(&[3], Some(oldest), 0), &mut ended);
+    assert_eq!(created, Created::Refused);
+    assert!(!store.exists(root, oldest) && store.exists(root, younger));
+    assert_eq!((store.len(root), store.len(leaf)), (1, 1));
+    let counters = store.counters(0);
+    assert_eq!((counters[0].evicted, counters[1].evicted, counters[1].refused), (1, 1, 1));
+    // A partner that is gone before: nothing is evicted.
+    entry(store.create(leaf, &new(&[4], Some(younger), 0), &mut ended));
+    assert_eq!(store.create(leaf, &new(&[5], Some(oldest), 0), &mut ended), Created::Refused);
+    assert_eq!(store.len(leaf), 2);
+}
+
+#[test]
+fn finding_any_member_renews_the_group() {
+    let (mut store, root, leaf) = store(
+        "state root: u8 per [u8] idle 100 hard 250 capacity 9 tick 1
+         state leaf: u8 per [u8] capacity 9 tick 1 lives with root",
+    );
+    let mut ended = Ended::default();
+    let partner = entry(store.create(root, &new(&[1], None, 0), &mut ended));
+    entry(store.create(leaf, &new(&[1], Some(partner), 60), &mut ended));
+    assert_eq!(store.expire(159, &mut ended), None, "60, when it got a member, + 100");
+    assert!(store.find_seen(leaf, &[1], 159).is_some());
+    assert_eq!(store.expire(249, &mut ended), None, "hard comes first");
+    assert!(store.find(leaf, &[1]).is_some(), "which does not renew");
+    assert_eq!(store.report()[1].last_seen_ns, 159);
+    assert_eq!(store.expire(u64::MAX, &mut ended), Some(250));
+    assert_eq!((store.len(root), store.len(leaf)), (0, 0));
+    assert_eq!(store.next_due(), 250);
+    assert_eq!(store.expire(u64::MAX, &mut ended), None);
+    assert_eq!(store.next_due(), u64::MAX);
+}
+
+#[test]
+fn large_group_ends_as_one() {
+    let (mut store, root, leaf) = store(
+        "state root: u8 per [u32] idle 100 capacity 9 tick 1
+         state leaf: u8 per [u32] capacity 99999 tick 1 lives with root",
+    );
+    let mut ended = Ended::default();
+    let partner = entry(store.create(root, &new(&[1], None, 0), &mut ended));
+    for key in 0..50_000 {
+        entry(store.create(leaf, &new(&[key], Some(partner), 0), &mut ended));
+    }
+    store.delete(root, partner);
+    assert_eq!((store.len(root), store.len(leaf)), (0, 0));
+    assert!((0..50_000).all(|key| store.find(leaf, &[key]).is_none()));
+}
+
+#[test]
+fn entries_of_equal_hash_are_told_apart_in_any_number() {
+    let text = "model test { state s: u32 per [u32] capacity 9999 tick 1
+        row \"fault\" packet { b0: consume at row0 } }";
+    for hash in [HashKey::colliding(), HashKey::seeded(1)] {
+        let mut store = Store::with_hash(&example_chain(text), hash);
+        let (table, mut ended) = (store.table(0, StateId(0), 0), Ended::default());
+        // Some go, so that there are holes at all places of a chain; the rest comes later.
+        for round in 0..3 {
+            for key in (0..900).filter(|key| key % 3 == round) {
+                let (key, slots) = ([key], [key + 7]);
+                let new = New { slots: &slots, ..new(&key, None, 0) };
+                entry(store.create(table, &new, &mut ended));
+            }
+            for key in (0..900).filter(|key| key % 3 <= round && key % 5 == round) {
+                let entry = store.find(table, &[key]).unwrap();
+                store.delete(table, entry);
+            }
+        }
+        let there = |key: u64| (key % 3..3).all(|round| key % 5 != round);
+        for key in 0..1000 {
+            let slots = store.find(table, &[key]).and_then(|entry| store.slots(table, entry));
+            let expected = (key < 900 && there(key)).then_some([key + 7]);
+            assert_eq!(slots, expected.as_ref().map(|slots| &slots[..]), "{key}");
+        }
+    }
+}
+
+#[test]
+fn handles_of_ended_entries_are_of_none() {
+    let (mut store, table, _) = store(
+        "state s: u8 per [u8] capacity 9 tick 1
+         state t: u8 per [u8] capacity 9 tick 1",
+    );
+    let mut ended = Ended::default();
+    let first = entry(store.create(table, &new(&[1], None, 0), &mut ended));
+    store.delete(table, first);
+    assert!(!store.exists(table, first));
+    let second = entry(store.create(table, &new(&[1], None, 0), &mut ended));
+    assert!(!store.exists(table, first) && store.exists(table, second));
+    assert!(!store.assign(table, first, &[2]) && !store.put(table, first, 0, 2));
+    store.delete(table, first);
+    assert_eq!(store.slots(table, second), Some(&[1][..]));
+    for bits in [0, 1, u64::MAX, 1 << 32, second.to_bits() + 1, second.to_bits() ^ 1 << 63] {
+        assert!(!store.exists(table, Handle::from_bits(bits)), "{bits:x}");
+    }
+}
