@@ -1,6 +1,7 @@
 //! The commands, one file each. A new one is a file here, a `mod` line and a variant.
 
 mod actions;
+mod bench;
 mod check;
 mod classes;
 mod diff;
@@ -29,6 +30,7 @@ pub enum Command {
     Diff(diff::Args),
     Gen(r#gen::Args),
     Actions(actions::Args),
+    Bench(bench::Args),
     Classes(classes::Args),
     Graph(graph::Args),
     Nfs(nfs::Args),
@@ -48,6 +50,7 @@ impl Command {
             Command::Diff(args) => diff::run(&args, output),
             Command::Gen(args) => r#gen::run(&args, output),
             Command::Actions(args) => actions::run(&args, output),
+            Command::Bench(args) => bench::run(&args, output),
             Command::Classes(args) => classes::run(&args, output),
             Command::Graph(args) => graph::run(&args, output),
             Command::Nfs(args) => nfs::run(&args, output),

@@ -1,0 +1,142 @@
+//! `braid bench`: what it lists, measures and writes. Times are not looked at.
+
+mod common;
+
+use std::fs;
+
+use common::Folder;
+use serde_json::Value;
+
+/// A bench of two cases that is over in no time.
+const TINY: &str = r#"
+summary = "one or two routers"
+axis = "functions"
+floor = "touch"
+chain = '''
+chain tiny {
+  interface lan { behind 10.0.0.0/8 }
+  interface wan;
+  {each}r{i} = router(table: routes("routes{i}"), hops: {hops}, left: 10.0.0.1, right: 198.51.100.{i});
+  {end}path lan <-> {each}r{i} <-> {end}wan;
+}
+'''
+[[traffic]]
+to = "routes"
+[[sweep]]
+functions = [1, 2]
+routes = [5]
+flows = [10]
+"#;
+
+const COMPILE: &str = r#"
+summary = "a filter"
+kind = "compile"
+axis = "rules"
+floor = "touch"
+chain = '''
+chain filter {
+  fw = stateless_firewall(allow: classbench("rules", match: pass, default: drop));
+  path in <-> fw <-> out;
+}
+'''
+[[traffic]]
+rules = "fw.allow"
+[[sweep]]
+rules = [10]
+flows = [10]
+"#;
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("tiny.toml", TINY);
+    folder.write("compile.toml", COMPILE);
+    folder
+}
+
+const FAST: [&str; 6] = ["--packets", "64", "--runs", "3", "--time", "0.01"];
+
+fn rows(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn list_names_every_bench_with_its_summary() {
+    let listed = Folder::new().braid(&["bench", "--list"]).code(0);
+    for name in ["routers", "napts", "isp", "snf", "frames", "flows", "compile"] {
+        assert!(listed.out.lines().any(|line| line.starts_with(name)), "{}", listed.out);
+    }
+    let value = Folder::new().braid(&["bench", "--list", "--json"]).code(0).json();
+    let routers = value["benches"].as_array().unwrap().iter().find(|one| one["name"] == "routers");
+    assert_eq!(routers.unwrap()["cases"], 10);
+}
+
+#[test]
+fn json_is_one_object_a_line_with_the_promised_keys() {
+    let ended = folder().braid(&[&["bench", "tiny.toml", "--json"], &FAST[..]].concat()).code(0);
+    let rows = rows(&ended.out);
+    let engines = ["floor_touch", "floor_flow", "reference", "sequential", "synth"];
+    assert_eq!(rows.len(), 2 * engines.len());
+    for (at, row) in rows.iter().enumerate() {
+        assert_eq!(row["engine"], engines[at % engines.len()]);
+        assert_eq!(row["functions"], 1 + at / engines.len());
+        assert_eq!((&row["bench"], &row["chain"]), (&"tiny".into(), &"tiny".into()));
+        assert_eq!(
+            (&row["flows"], &row["frame_bytes"], &row["rules"]),
+            (&10.into(), &60.into(), &0.into())
+        );
+        assert_eq!(row["runs"], 3);
+        for key in ["ns_per_packet_median", "ns_per_packet_min", "ns_per_packet_max", "floor_ns"] {
+            assert!(row[key].is_number(), "{key}: {row}");
+        }
+        for key in ["cycles_per_packet", "ratio_to_floor", "ratio_to_sequential"] {
+            assert!(row.get(key).is_some(), "{key}: {row}");
+        }
+    }
+}
+
+#[test]
+fn page_and_table_show_every_engine() {
+    let folder = folder();
+    let args = [&["bench", "tiny.toml", "--only", "functions=2", "--html", "page.html"], &FAST[..]];
+    let ended = folder.braid(&args.concat()).code(0).says("ns/packet").says("synth");
+    assert_eq!(ended.out.lines().filter(|line| line.starts_with("sequential")).count(), 1);
+    let page = fs::read_to_string(folder.path("page.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<svg") && page.contains("synth"));
+}
+
+#[test]
+fn compiling_is_measured_for_each_compiled_engine_apart() {
+    let ended = folder().braid(&["bench", "compile.toml", "--json"]).code(0);
+    let rows = rows(&ended.out);
+    assert_eq!(rows.len(), 2);
+    for (row, engine) in rows.iter().zip(["sequential", "synth"]) {
+        assert_eq!((&row["engine"], &row["rules"]), (&engine.into(), &10.into()));
+        assert!(row["compile_ms"].as_f64().unwrap() > 0.0);
+        assert!(row["ns_per_packet_median"].is_null());
+    }
+}
+
+#[test]
+fn exported_case_runs_as_a_chain_over_its_capture() {
+    let folder = folder();
+    folder.braid(&["bench", "tiny.toml", "--only", "functions=1", "--export", "cases"]).code(0);
+    let case = "cases/tiny-n1-routes5-flows10";
+    let (chain, capture) = (format!("{case}/chain.braid"), format!("lan={case}/packets.pcap"));
+    let value = folder.braid(&["run", &chain, "--in", &capture, "--json"]).code(0).json();
+    assert_eq!(value["packets_in"], 1030);
+    assert_eq!(value["packets_out"]["wan"], 1030);
+}
+
+#[test]
+fn what_does_not_exist_is_wrong_usage_and_a_wrong_file_a_wrong_file() {
+    let folder = folder();
+    folder.braid(&["bench", "router"]).code(2).warns("did you mean `routers`");
+    folder.braid(&["bench", "tiny.toml", "--engine", "fast"]).code(2).warns("sequential");
+    folder.braid(&["bench", "tiny.toml", "--only", "colour=1"]).code(2).warns("functions");
+    folder.braid(&["bench", "tiny.toml", "--core", "100000"]).code(2).warns("100000");
+    folder.braid(&["bench", "none.toml"]).code(3);
+    folder.write("bad.toml", &TINY.replace("flows = [10]", "flows = [0]"));
+    folder.braid(&["bench", "bad.toml"]).code(3).warns("flows: 0");
+    folder.write("chain.toml", &TINY.replace("router(", "ruter("));
+    folder.braid(&["bench", "chain.toml"]).code(3).warns("ruter");
+}
