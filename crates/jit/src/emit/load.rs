@@ -100,8 +100,7 @@ impl Emitter<'_, '_> {
     /// Some bytes of a field as they lie in memory, as an `i64`.
     pub(super) fn raw(&mut self, base: Value, spot: Spot, at: u8, bytes: u8) -> Value {
         let offset = usize::from(spot.offset) + usize::from(at);
-        let value = self.load(self.regions.packet, integer(bytes), base, offset);
-        self.narrowed(value)
+        self.load_bytes(self.regions.packet, usize::from(bytes), base, offset)
     }
 
     /// Stores the low bytes of an `i64` as they are.
@@ -176,8 +175,7 @@ impl Emitter<'_, '_> {
     /// A header's length in words, in half a byte of it.
     fn length(&mut self, base: Base, offset: usize, shift: i64) -> Value {
         let base = self.base(base);
-        let byte = self.load(self.regions.packet, types::I8, base, offset);
-        let byte = self.narrowed(byte);
+        let byte = self.load_bytes(self.regions.packet, 1, base, offset);
         let words = self.down(byte, shift);
         let words = self.masked(words, 4);
         self.up(words, 2)

@@ -172,6 +172,24 @@ impl Emitter<'_, '_> {
         self.build.ins().load(ty, flags, from, displacement(offset))
     }
 
+    /// Loads 1, 2, 4 or 8 bytes from such an address, as an `i64`.
+    pub(super) fn load_bytes(
+        &mut self,
+        region: AliasRegion,
+        bytes: usize,
+        from: Value,
+        offset: usize,
+    ) -> Value {
+        let flags = MemFlagsData::new().with_notrap().with_alias_region(Some(region));
+        let offset = displacement(offset);
+        match bytes {
+            1 => self.build.ins().uload8(types::I64, flags, from, offset),
+            2 => self.build.ins().uload16(types::I64, flags, from, offset),
+            4 => self.build.ins().uload32(flags, from, offset),
+            _ => self.build.ins().load(types::I64, flags, from, offset),
+        }
+    }
+
     /// Stores to such an address.
     pub(super) fn store(&mut self, region: AliasRegion, value: Value, to: Value, offset: usize) {
         let flags = MemFlagsData::new().with_notrap().with_alias_region(Some(region));
@@ -198,13 +216,7 @@ impl Emitter<'_, '_> {
     /// A part of the layout of so many bytes, as an `i64`.
     pub(super) fn laid_out(&mut self, offset: usize, bytes: usize) -> Value {
         let layout = self.framed(at::LAYOUT);
-        let ty = match bytes {
-            1 => types::I8,
-            2 => types::I16,
-            _ => types::I32,
-        };
-        let value = self.load(self.regions.frame, ty, layout, offset);
-        self.narrowed(value)
+        self.load_bytes(self.regions.frame, bytes, layout, offset)
     }
 }
 

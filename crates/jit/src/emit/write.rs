@@ -146,8 +146,7 @@ impl Emitter<'_, '_> {
         }
         if let Some(change) = changes.ip {
             let ip = self.base(Base::Ip);
-            let old = self.load(self.regions.packet, types::I16, ip, IP_SUM);
-            let old = self.narrowed(old);
+            let old = self.load_bytes(self.regions.packet, 2, ip, IP_SUM);
             let new = self.updated(old, change);
             self.put_raw(new, ip, IP_SUM, 2);
         }
@@ -225,15 +224,17 @@ impl Emitter<'_, '_> {
         self.build.ins().bxor(folded, all)
     }
 
-    /// A sum in 16 bits; 0 only if it was 0.
+    /// A sum in 16 bits; 0 only if it was 0. Adding a number to itself with its halves exchanged gives
+    /// the sum of the halves with its carry added (RFC 1071 §2 (A)), in the upper half.
     fn folded(&mut self, sum: Value) -> Value {
-        let mut sum = sum;
-        for half in [32, 16, 16, 16] {
-            let high = self.down(sum, half);
-            let low = self.masked(sum, half as u16);
-            sum = self.build.ins().iadd(low, high);
-        }
-        sum
+        let exchanged = self.build.ins().rotl_imm_u(sum, 32);
+        let sum = self.build.ins().iadd(sum, exchanged);
+        let sum = self.down(sum, 32);
+        let sum = self.build.ins().ireduce(types::I32, sum);
+        let exchanged = self.build.ins().rotl_imm_u(sum, 16);
+        let sum = self.build.ins().iadd(sum, exchanged);
+        let sum = self.down(sum, 16);
+        self.narrowed(sum)
     }
 
     fn kind(&self) -> Kind {
@@ -288,8 +289,7 @@ impl Emitter<'_, '_> {
                 (self.build.ins().iadd(data, at), 0)
             }
         };
-        let old = self.load(self.regions.packet, types::I16, base, offset);
-        let old = self.narrowed(old);
+        let old = self.load_bytes(self.regions.packet, 2, base, offset);
         let new = self.updated(old, change);
         let new = self.canonical(old, new, kind.udp);
         self.put_raw(new, base, offset, 2);

@@ -97,9 +97,10 @@ fn routers(count: u32) -> Builder {
         builder.op(Op::Route { found, hop, param: ParamId(number), addr: dst });
         go_on_if(&mut builder, found);
     }
-    let less = builder.value(8);
-    builder.op(Op::Bin { out: less, op: BinOp::SubWrap, a: ttl, b: limit });
-    builder.push(What::Write(vec![(Field::IpTtl, less)]));
+    // Not less, so that the same packet can be taken again and again.
+    let (one, other) = (builder.constant(8, 1), builder.value(8));
+    builder.op(Op::Bin { out: other, op: BinOp::Xor, a: ttl, b: one });
+    builder.push(What::Write(vec![(Field::IpTtl, other)]));
     builder
 }
 
