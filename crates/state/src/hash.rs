@@ -132,20 +132,12 @@ mod tests {
         let sets: [fn(u64) -> Vec<u64>; 7] = [
             |n| vec![n],
             |n| vec![n << 40 | 6],
-            |n| vec![n % 64 | (n / 64) << 32],
+            |n| vec![n % 64 + (n / 64 << 32)],
             |n| vec![0x0a00_0001, n],
             |n| vec![n % 64, n / 64],
             // Flows of two hosts, and of many to one port.
-            |n| {
-                vec![
-                    4 | 0x0a00_0001 << 8,
-                    0,
-                    0x0a00_0002 << 8,
-                    0,
-                    6 << 8 | (1024 + n) << 16 | 80 << 32,
-                ]
-            },
-            |n| vec![4 | (0x0a00_0000 + n) << 8, 0, 0x0a00_0002 << 8, 0, 6 << 8 | 80 << 32],
+            |n| vec![0x000a_0000_0104, 0, 0x000a_0000_0200, 0, (1024 + n) << 16 | 0x0600],
+            |n| vec![(0x0a00_0000 + n) << 8, 0, 0x000a_0000_0200, 0, 0x0050_0000_0600],
         ];
         for (set, words) in sets.iter().enumerate() {
             for seed in 0..20 {

@@ -282,3 +282,38 @@ fn link(line: &Line) -> usize {
 fn set_link(line: &mut Line, link: usize) {
     line[1] = line[1] & u64::from(u32::MAX) | (link as u64) << 32;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{FILL, Index, WAYS};
+
+    #[test]
+    fn chained_lines_are_used_again() {
+        let mut index = Index::new();
+        for _ in 0..50 {
+            (0..100).for_each(|place| index.insert(0, place, |_| 0));
+            assert!(
+                (0..100).all(|place| index.find(0, |at| (at == place).then_some(())).is_some())
+            );
+            (0..100).for_each(|place| index.remove(0, place));
+            assert!(index.find(0, Some).is_none());
+        }
+        assert!(index.chained.len() <= 100_usize.div_ceil(WAYS as usize));
+        assert_eq!(index.spare.len(), index.chained.len());
+    }
+
+    #[test]
+    fn index_grows_with_its_entries_line_by_line() {
+        let mut index = Index::new();
+        let hash = |place: u32| u64::from(place).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for place in 0..10_000 {
+            index.insert(hash(place), place, hash);
+            assert_eq!(index.count, (place as usize + 1).div_ceil(FILL), "{place}");
+        }
+        assert!(
+            (0..10_000).all(|place| {
+                index.find(hash(place), |at| (at == place).then_some(())).is_some()
+            })
+        );
+    }
+}
