@@ -132,7 +132,11 @@ pub(super) fn checksums(field: Field) -> u32 {
 pub(super) fn needs(field: Field) -> &'static [Header] {
     use Field::*;
     match field {
-        IpProto | Ip6Proto | InetProto => &[Header::Ah, Header::L4, Header::Icmp, Header::Icmp6],
+        IpProto | Ip6Proto | InetProto => {
+            &[Header::Ah, Header::Tcp, Header::Udp, Header::Icmp, Header::Icmp6]
+        }
+        PktLaterFragment => &[Header::L4, Header::Icmp, Header::Icmp6],
+        PktFragment => &[Header::Inet],
         InetSport | InetDport => &[Header::L4, Header::IcmpEcho, Header::Icmp6Echo],
         InetVersion | InetSrc | InetDst | InetTtl => &[Header::Ip4],
         QuotedInetVersion | QuotedInetSrc | QuotedInetDst => &[Header::Quoted4],

@@ -7,6 +7,8 @@ use braid_packet::Header;
 pub(super) struct Headers {
     present: u32,
     open: u32,
+    /// Headers that are all present or all absent, which of the two is open.
+    together: u32,
     /// Headers whose presence was asked for.
     pub(super) asked: u32,
 }
@@ -39,7 +41,7 @@ pub(super) const BEHIND_ICMP: [Header; 7] = [
 impl Headers {
     /// Exactly these.
     pub(super) fn exactly(present: u32) -> Self {
-        Self { present: present | bit(Header::Pkt), open: 0, asked: 0 }
+        Self { present: present | bit(Header::Pkt), open: 0, together: 0, asked: 0 }
     }
 
     /// Whether a header is present, or that this is not known.
@@ -52,8 +54,8 @@ impl Headers {
     }
 
     /// What is known, without what was asked for.
-    pub(super) fn known(&self) -> (u32, u32) {
-        (self.present, self.open)
+    pub(super) fn known(&self) -> (u32, u32, u32) {
+        (self.present, self.open, self.together)
     }
 
     /// Headers whose presence is not known.
@@ -63,7 +65,11 @@ impl Headers {
 
     /// Notes whether a header is present, and what follows from that.
     pub(super) fn set(&mut self, header: Header, present: bool) {
-        if present {
+        if self.together & bit(header) != 0 {
+            let all = std::mem::take(&mut self.together);
+            self.open &= !all;
+            self.present = if present { self.present | all } else { self.present & !all };
+        } else if present {
             self.present |= closure(header);
             self.open &= !closure(header);
         } else {
@@ -78,5 +84,13 @@ impl Headers {
     pub(super) fn forget(&mut self, bits: u32) {
         self.present &= !bits;
         self.open |= bits;
+        self.together &= !bits;
+    }
+
+    /// All of these that are present may have gone, but only together.
+    pub(super) fn doubt(&mut self, bits: u32) {
+        self.together |= self.present & bits;
+        self.present &= !bits;
+        self.open |= self.together;
     }
 }

@@ -22,7 +22,7 @@ const MOST_GROUPS: usize = 8;
 
 /// What keeps ways apart where they meet: headers, checksums to be made canonical, and whether
 /// something was sent.
-type Kind = ((u32, u32), u32, bool);
+type Kind = ((u32, u32, u32), u32, bool);
 
 impl Synth<'_> {
     /// Puts edges to one place together as far as they may be.

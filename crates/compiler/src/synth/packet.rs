@@ -286,12 +286,11 @@ impl<'a> Synth<'a> {
         self.act(visit, way, &[], true, |_| What::Op(Op::PushVlan { id }));
         let headers = &mut way.state.headers;
         if twice {
-            // So many tags may be too many.
-            let (present, _) = headers.known();
-            let known = [Header::Pkt, Header::Eth, Header::Vlan, Header::Vlan2];
-            let known = known.iter().fold(0, |bits, header| bits | bit(*header));
-            headers.asked |= present;
-            headers.forget(present & !known);
+            // So many tags may be too many: then nothing behind them is recognised.
+            let tags = [Header::Pkt, Header::Eth, Header::Vlan, Header::Vlan2];
+            let tags = tags.iter().fold(0, |bits, header| bits | bit(*header));
+            headers.asked |= headers.known().0;
+            headers.doubt(!tags);
         }
         headers.set(if tagged { Header::Vlan2 } else { Header::Vlan }, true);
         if let Some(values) = moved {
@@ -330,7 +329,7 @@ impl<'a> Synth<'a> {
             let behind = [Header::Inet, Header::Arp, Header::Mpls];
             let named = behind.map(|header| headers.has(header));
             if !named.contains(&Ok(true)) {
-                let (present, _) = headers.known();
+                let (present, ..) = headers.known();
                 headers.asked = u32::MAX >> 2;
                 open |= (u32::MAX >> 2) & !present;
             }

@@ -4,7 +4,7 @@ use super::Synth;
 use super::build::{Edge, Way, nowhere};
 use super::cells::{Place, needs, place};
 use super::exec::Flow;
-use super::headers::{self, BEHIND_ICMP, bit};
+use super::headers::{self, BEHIND_ICMP, Headers, bit};
 use super::terms::pass;
 use braid_ir::model::{
     BlockId, Granularity, Key, Model, Op, ParamId, Program, Setting, StateId, Term, ValueId, Word,
@@ -22,7 +22,7 @@ pub(super) struct Visit<'a> {
     pub(super) model: &'a Model,
     pub(super) params: &'a [ParamValue],
     /// What is known about the headers of the packet as it entered.
-    pub(super) entry: super::headers::Headers,
+    pub(super) entry: Headers,
     /// Values used in each block, or later, and defined before.
     live: Vec<BTreeSet<ValueId>>,
     /// Edges to blocks.
@@ -76,19 +76,20 @@ impl<'a> Synth<'a> {
         self.values.site = Site { node: point.node, block: 0, op: 0 };
         let mut wanted = consulted(model);
         let mut ways = Vec::new();
+        let fields = entry_fields(model);
         for edge in edges {
-            if edge.state.headers.open() & wanted == 0 {
+            if missing(edge.state.headers, wanted, &fields).is_none() {
                 ways.push(edge);
                 continue;
             }
             let way = self.blocks.open(edge);
-            ways.extend(self.resolve_all(way, wanted).into_iter().map(Way::edge));
+            ways.extend(self.resolve_all(way, wanted, &fields).into_iter().map(Way::edge));
         }
         for later in &self.order[number + 1..] {
             wanted |= consulted(&self.chain.nodes[usize::from(later.node)].model);
         }
         forget_unwanted(&mut ways, wanted);
-        let mut alike: BTreeMap<(u32, u32), Vec<Edge>> = BTreeMap::new();
+        let mut alike: BTreeMap<(u32, u32, u32), Vec<Edge>> = BTreeMap::new();
         for edge in ways {
             alike.entry(edge.state.headers.known()).or_default().push(edge);
         }
@@ -97,13 +98,12 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// Finds out whether these headers are present.
-    fn resolve_all(&mut self, way: Way, wanted: u32) -> Vec<Way> {
+    /// Finds out whether these headers are present, and what else tells what these fields are.
+    fn resolve_all(&mut self, way: Way, wanted: u32, fields: &BTreeSet<Field>) -> Vec<Way> {
         let mut known = Vec::new();
         let mut open = vec![way];
         while let Some(way) = open.pop() {
-            let unknown = way.state.headers.open() & wanted;
-            match headers::all().find(|header| unknown & bit(*header) != 0) {
+            match missing(way.state.headers, wanted, fields) {
                 None => known.push(way),
                 Some(header) => {
                     let (yes, no) = self.resolve(way, header);
@@ -234,6 +234,7 @@ impl<'a> Synth<'a> {
             };
             let Some(target) = next else { break };
             pass(visit, &mut way, target);
+            self.asked |= way.state.headers.asked;
             edge.state = way.state;
             block = target.block;
         }
@@ -276,13 +277,25 @@ fn site(node: u16, block: BlockId, op: usize) -> Site {
     Site { node, block: block.0, op: u32::try_from(op).unwrap_or(u32::MAX) }
 }
 
+/// A header whose presence is to be found out.
+fn missing(mut headers: Headers, wanted: u32, fields: &BTreeSet<Field>) -> Option<Header> {
+    let unknown = headers.open() & wanted;
+    headers::all().find(|header| unknown & bit(*header) != 0).or_else(|| {
+        fields.iter().find_map(|field| match headers.has(field.info().header) {
+            Ok(true) => place(*field, &mut headers).err(),
+            Ok(false) => None,
+            Err(header) => Some(header),
+        })
+    })
+}
+
 /// Where ways differ in what they know about headers that nobody asks for any more, they need not.
 fn forget_unwanted(edges: &mut [Edge], wanted: u32) {
     let Some(first) = edges.first() else { return };
-    let (present, open) = first.state.headers.known();
+    let (present, open, together) = first.state.headers.known();
     let differ = edges.iter().fold(0, |bits, edge| {
         let known = edge.state.headers.known();
-        bits | (known.0 ^ present) | (known.1 ^ open)
+        bits | (known.0 ^ present) | (known.1 ^ open) | (known.2 ^ together)
     });
     for edge in edges {
         edge.state.headers.forget(differ & !wanted);
