@@ -44,6 +44,11 @@ impl Queue {
         Some(item)
     }
 
+    /// Bytes in use.
+    pub(crate) fn bytes(&self) -> usize {
+        self.heap.len() * size_of::<Reverse<Item>>() + size_of_val(&*self.queued)
+    }
+
     pub(crate) fn clear(&mut self) {
         self.heap.clear();
         self.queued.fill(false);

@@ -132,7 +132,7 @@ mod tests {
         let sets: [fn(u64) -> Vec<u64>; 7] = [
             |n| vec![n],
             |n| vec![n << 40 | 6],
-            |n| vec![n % 64 + (n / 64 << 32)],
+            |n| vec![n % 64 + n / 64 * (1 << 32)],
             |n| vec![0x0a00_0001, n],
             |n| vec![n % 64, n / 64],
             // Flows of two hosts, and of many to one port.

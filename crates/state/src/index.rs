@@ -86,6 +86,11 @@ impl Index {
         (hits != 0).then(|| place_in(line, way(hits)))
     }
 
+    /// Bytes in use.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lines.bytes() + size_of_val(&*self.chained)
+    }
+
     /// Adds a place. `rehash` gives the hash of any place that is in.
     pub(crate) fn insert(&mut self, hash: u64, place: u32, rehash: impl Fn(u32) -> u64) {
         if self.len >= self.count * FILL {

@@ -45,7 +45,22 @@
 //! A table's key is packed into 64-bit words ([`KeyShape`]), its slots take one word each, two when
 //! they are wider than 64 bits ([`SlotShape`]). An entry has a stable place in its table (its
 //! [`Handle`] is that and a generation); an index of cache lines with an 8-bit tag for each entry
-//! leads from the keyed hash of a key ([`HashKey`]) to the place.
+//! leads from the keyed hash of a key ([`HashKey`]) to the place. Finding reads a line of the index
+//! and the entry, and stores when its group was last seen in the group's root: nothing else moves,
+//! since the queue of deadlines holds lower bounds.
+//!
+//! For batches, [`Store::hash`] all keys and [`Store::touch`] their lines, then
+//! [`Store::touch_entry`], then [`Store::find_slots`]: the misses of a pass wait together. That pays
+//! once a table is larger than the caches ([`Store::bytes`]), and costs where it is not.
+//!
+//! # Memory
+//! An entry of k words of key and s words of slots takes 8 (1 + k + s) bytes, 8 more if it lives with
+//! no other, rounded up to a power of two, above 64 to a multiple of 32; 24 for what finding does not
+//! need; about 8 in the index; 25 if it has a deadline, 8 if its table evicts, 2 if it has shards. A
+//! flow through a NAPT (two entries) takes about 153 bytes, one in a table per connection about 121.
+//! Tables grow with their entries, whatever their capacity: the index by a line for every eight new
+//! ones; arrays by doubling, which large ones do without being copied where the allocator can remap
+//! pages. What ended leaves its place to the next one; memory is not given back.
 #![forbid(unsafe_code)]
 
 mod due;

@@ -353,6 +353,13 @@ impl Store {
         self.at(table).len()
     }
 
+    /// Memory that a table uses for its entries, in bytes; that of ended ones included, which the
+    /// next ones use.
+    #[must_use]
+    pub fn bytes(&self, table: TableRef) -> usize {
+        self.at(table).bytes()
+    }
+
     /// Creates an entry if there is room, or room can be made, and something to live with if its
     /// table asks for that. `ended` is for [`Created::Evicted`].
     pub fn create(&mut self, table: TableRef, new: &New<'_>, ended: &mut Ended) -> Created {

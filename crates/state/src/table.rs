@@ -140,6 +140,16 @@ impl Table {
         self.len
     }
 
+    /// Bytes in use.
+    pub(crate) fn bytes(&self) -> usize {
+        self.hot.bytes()
+            + self.index.bytes()
+            + size_of_val(&*self.cold)
+            + size_of_val(&*self.creators)
+            + self.queue.as_ref().map_or(0, Queue::bytes)
+            + self.order.as_ref().map_or(0, |order| size_of_val(&*order.links))
+    }
+
     /// The place of the entry with this key, and its first word.
     #[inline]
     pub(crate) fn find(&self, hash: u64, key: &[u64]) -> Option<(u32, u64)> {

@@ -35,6 +35,11 @@ impl Words {
         self.lead = lead;
     }
 
+    /// Bytes in use.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.buffer)
+    }
+
     /// The index in the buffer. Sums wrap: what is out of bounds is found when it is used.
     #[inline]
     fn index(&self, at: usize) -> usize {

@@ -127,3 +127,26 @@ fn handles_of_ended_entries_are_of_none() {
         assert!(!store.exists(table, Handle::from_bits(bits)), "{bits:x}");
     }
 }
+
+#[test]
+fn entries_take_the_memory_that_the_documentation_says() {
+    let text = "model test {
+        state map: port per [u8, ip4, port] idle 1000 capacity 99999 tick 1
+        state back: { addr: ip4, port: port } per [u8, port] capacity 99999 tick 1 lives with map
+        state flow: u64 per biflow idle 1000 capacity 99999 tick 1
+        row \"fault\" packet { b0: consume at row0 } }";
+    let mut store = Store::with_hash(&example_chain(text), HashKey::seeded(1));
+    let [map, back, flow] = [0, 1, 2].map(|state| store.table(0, StateId(state), 0));
+    let mut ended = Ended::default();
+    for key in 0..50_000 {
+        let partner = entry(store.create(map, &new(&[key], None, 0), &mut ended));
+        let second = New { slots: &[1, 2], ..new(&[0], Some(partner), 0) };
+        entry(store.create(back, &New { key: &[key], ..second }, &mut ended));
+        let third = New { key: &[4, key, 0, 0, 0], ..new(&[0], None, 0) };
+        entry(store.create(flow, &third, &mut ended));
+    }
+    let each = |bytes: usize| bytes as f64 / 50_000.0;
+    let napt = each(store.bytes(map) + store.bytes(back));
+    assert!((153.0..156.0).contains(&napt), "{napt}");
+    assert!((121.0..123.0).contains(&each(store.bytes(flow))), "{}", each(store.bytes(flow)));
+}
