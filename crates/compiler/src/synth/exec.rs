@@ -1,6 +1,7 @@
 //! What each operation of a model does to the abstract state.
 
 use super::Synth;
+use super::bugs::Bug;
 use super::build::Way;
 use super::range::{ends, intersect};
 use super::state::Memo;
@@ -192,6 +193,9 @@ impl<'a> Synth<'a> {
             BinOp::Max if b_low >= a_high => return b,
             _ => op,
         };
+        if self.has_bug(Bug::LostDecrement) && op == BinOp::SubWrap && self.values.split(a).1 != 0 {
+            return a;
+        }
         self.values.bin(op, ty, a, b)
     }
 

@@ -1,6 +1,7 @@
 //! Where ways meet: one block for several edges, with parameters for what differs.
 
 use super::Synth;
+use super::bugs::Bug;
 use super::build::{Edge, Way};
 use super::facts::Facts;
 use super::range::union;
@@ -113,6 +114,10 @@ impl Synth<'_> {
                 continue;
             }
             rest.sort_unstable();
+            if self.has_bug(Bug::TallyDropped) {
+                edges.push(edge);
+                continue;
+            }
             let what = What::Tally(self.blocks.tally(rest));
             let way = self.blocks.open(edge);
             let step = Step { site: self.values.site, what, fault: None };
@@ -165,6 +170,11 @@ impl Synth<'_> {
                     None if self.was_present(field) => column.push(self.values.init(field)),
                     Some(Cell::Reload) | None => {}
                 }
+            }
+            if self.has_bug(Bug::WrongMerge) && column.iter().all(|v| self.values.is_of_packet(*v))
+            {
+                let first = column[0];
+                column.fill(first);
             }
             let cell = match column.len() == states.len() {
                 true => Cell::Value(self.phi(column, phis), dirty),

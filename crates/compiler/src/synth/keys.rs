@@ -1,6 +1,7 @@
 //! Keys of state tables as values: what tables per flow, per connection or per field are asked with.
 
 use super::Synth;
+use super::bugs::Bug;
 use super::build::Way;
 use super::values::Pure;
 use super::visit::{Visit, key_fields};
@@ -34,6 +35,9 @@ impl<'a> Synth<'a> {
 
     /// A flow's key from version, source, destination, protocol and ports.
     fn flow(&mut self, way: &Way, mut parts: Vec<ValueId>, key: &Key, both: bool) -> Vec<ValueId> {
+        if self.has_bug(Bug::KeyPartsSwapped) {
+            parts.swap(4, 5);
+        }
         if let Key::Reversed(_) = key {
             parts.swap(1, 2);
             parts.swap(4, 5);

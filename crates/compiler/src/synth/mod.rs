@@ -6,6 +6,7 @@
 //! Fields are values while the program runs ([`cells`]); what is known about values ([`facts`])
 //! decides conditions. Pure values are placed at the end, where they are needed ([`place`]).
 
+mod bugs;
 mod build;
 mod cells;
 mod exec;
@@ -29,6 +30,9 @@ use braid_ir::graph::{Graph, port};
 use braid_ir::model::{RIGHT, RowId, Term};
 use braid_ir::residual::{Extent, HeaderMask, Point, Residual, Site, Step, What};
 use braid_packet::Field;
+use bugs::Bug;
+#[cfg(feature = "planted-bugs")]
+pub use bugs::{BUGS, Bug as PlantedBug};
 use build::{Blocks, Edge, Slot};
 use headers::{Headers, bit};
 use state::State;
@@ -53,14 +57,23 @@ pub fn residual(
     presence: u32,
     extent: Extent,
 ) -> Residual {
+    Synth::new(chain, graph, point, presence, extent).program()
+}
+
+/// As [`residual`], with a bug.
+#[cfg(feature = "planted-bugs")]
+#[must_use]
+pub fn residual_with_bug(
+    chain: &Chain,
+    graph: &Graph,
+    point: Point,
+    presence: u32,
+    extent: Extent,
+    bug: PlantedBug,
+) -> Residual {
     let mut synth = Synth::new(chain, graph, point, presence, extent);
-    synth.run();
-    let program = synth.finish();
-    #[cfg(debug_assertions)]
-    if let Err(problems) = braid_ir::residual::check(&program, chain) {
-        panic!("a residual program that makes no sense: {}", problems.join("; "));
-    }
-    program
+    synth.bug = Some(bug);
+    synth.program()
 }
 
 /// A synthesis under way.
@@ -80,6 +93,8 @@ struct Synth<'a> {
     /// Headers whose presence matters.
     asked: u32,
     visits: u32,
+    #[cfg(feature = "planted-bugs")]
+    bug: Option<Bug>,
 }
 
 impl<'a> Synth<'a> {
@@ -108,7 +123,35 @@ impl<'a> Synth<'a> {
             place,
             asked: 0,
             visits: 0,
+            #[cfg(feature = "planted-bugs")]
+            bug: None,
         }
+    }
+
+    /// Whether the synthesis is to have a bug.
+    #[cfg(feature = "planted-bugs")]
+    fn has_bug(&self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    /// Whether the synthesis is to have a bug: never.
+    #[cfg(not(feature = "planted-bugs"))]
+    #[allow(clippy::unused_self, reason = "it has one with the feature")]
+    fn has_bug(&self, _: Bug) -> bool {
+        false
+    }
+
+    /// The program.
+    fn program(mut self) -> Residual {
+        let chain = self.chain;
+        self.run();
+        let program = self.finish();
+        if cfg!(debug_assertions)
+            && let Err(problems) = braid_ir::residual::check(&program, chain)
+        {
+            panic!("a residual program that makes no sense: {}", problems.join("; "));
+        }
+        program
     }
 
     fn run(&mut self) {

@@ -1,6 +1,7 @@
 //! Operations on the packet: fields as values, header changes, copies and new packets.
 
 use super::Synth;
+use super::bugs::Bug;
 use super::build::Way;
 use super::cells::{self, Place};
 use super::exec::Flow;
@@ -138,6 +139,9 @@ impl<'a> Synth<'a> {
         if visit.entry.has(field.info().header) != Ok(true) {
             return None;
         }
+        if self.has_bug(Bug::EntryIsCurrent) {
+            return self.load(visit, way, field).ok().flatten();
+        }
         match cells::place(field, &mut visit.entry) {
             Ok(Place::Const(word)) => Some(self.values.constant(ty, word)),
             Ok(Place::Cell(cell, shift)) => {
@@ -166,6 +170,11 @@ impl<'a> Synth<'a> {
     /// A cell's value now, unless it has to be read from the packet as it is.
     pub(super) fn bound(&mut self, state: &State, cell: Field) -> Option<ValueId> {
         match state.cells.get(&cell) {
+            Some(Cell::Value(_, true))
+                if self.has_bug(Bug::StaleBinding) && self.was_present(cell) =>
+            {
+                Some(self.values.init(cell))
+            }
             Some(Cell::Value(value, _)) => Some(*value),
             None if self.was_present(cell) => Some(self.values.init(cell)),
             Some(Cell::Reload) | None => None,
@@ -202,6 +211,12 @@ impl<'a> Synth<'a> {
             let old = self.cell(way, cell);
             self.values.insert(old, value, shift)
         };
+        if self.has_bug(Bug::FactKept)
+            && let Some(old) = self.bound(&way.state, cell)
+        {
+            let kept = way.state.facts.range(&self.values, old);
+            way.state.facts.note(&self.values, new, kept);
+        }
         if decides {
             self.decide_headers(way, cell, new);
         }
@@ -396,12 +411,14 @@ impl<'a> Synth<'a> {
             way.state.moved = false;
             // Presence is only right when everything is written.
         }
+        let forget = self.has_bug(Bug::ForgottenCanonical);
         let mut writes = Vec::new();
         for (field, cell) in &mut way.state.cells {
             let Cell::Value(value, dirty @ true) = cell else { continue };
             *dirty = false;
             let same = *self.values.def(*value) == Def::Pure(Pure::Init(*field));
-            if !(same && cells::checksums(*field) == 0) {
+            let covered = cells::checksums(*field) != 0 && !forget;
+            if covered || !same {
                 writes.push((*field, *value));
             }
         }

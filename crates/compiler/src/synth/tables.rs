@@ -1,6 +1,7 @@
 //! Operations on state: entries found, read, assigned and removed.
 
 use super::Synth;
+use super::bugs::Bug;
 use super::build::{Edge, Slot, Way, nowhere};
 use super::exec::Flow;
 use super::state::Memo;
@@ -79,7 +80,9 @@ impl<'a> Synth<'a> {
 
     /// An entry was assigned: others may have gone.
     fn assigned(&mut self, visit: &Visit<'_>, way: &mut Way, state: StateId, key: Vec<ValueId>) {
-        way.state.forget_state(visit.node());
+        if !self.has_bug(Bug::FindReused) {
+            way.state.forget_state(visit.node());
+        }
         way.state.last.insert((visit.node(), state), key);
     }
 

@@ -1,11 +1,14 @@
 //! Ends of a model's blocks: branches decided or kept, and what becomes of the packet.
 
 use super::Synth;
+use super::bugs::Bug;
 use super::build::{Edge, Slot, Way, nowhere};
+use super::range::ends;
+use super::values::{Def, Pure};
 use super::visit::Visit;
 use braid_ir::chain::Sink;
 use braid_ir::graph::port;
-use braid_ir::model::{Dest, RIGHT, Target, Term, ValueId};
+use braid_ir::model::{CmpOp, Dest, RIGHT, Target, Term, ValueId};
 use braid_ir::residual::{End, Fate, Point};
 
 impl<'a> Synth<'a> {
@@ -49,10 +52,18 @@ impl<'a> Synth<'a> {
         no: &Target,
     ) {
         let mut other = way.state.clone();
-        let possible = [
+        let mut possible = [
             way.state.facts.decide(&self.values, cond, true),
             other.facts.decide(&self.values, cond, false),
         ];
+        if self.has_bug(Bug::BoundOffByOne)
+            && let Def::Pure(Pure::Cmp(CmpOp::Le, a, b)) = self.values.def(cond)
+            && let Some((low, _)) = ends(&way.state.facts.range(&self.values, *a))
+            && low > 0
+            && self.values.known(*b) == Some(low)
+        {
+            possible[0] = false;
+        }
         if let [true, true] = possible {
             let (to_yes, to_no) = (nowhere(), nowhere());
             self.blocks.all[way.at].end = End::Branch { cond, yes: to_yes, no: to_no };

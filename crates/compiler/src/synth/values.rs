@@ -133,6 +133,18 @@ impl Values {
         }
     }
 
+    /// Whether a value depends on the entering packet and constants alone.
+    pub(super) fn is_of_packet(&self, value: ValueId) -> bool {
+        match self.def(value) {
+            Def::Pure(pure) => {
+                let mut all = true;
+                super::finish::operands(pure, &mut |operand| all &= self.is_of_packet(operand));
+                all
+            }
+            Def::Param | Def::Step | Def::Second(_) => false,
+        }
+    }
+
     /// The number of a constant set.
     pub(super) fn intern(&mut self, set: &IntervalSet) -> usize {
         if let Some(found) = self.sets.iter().position(|other| other == set) {

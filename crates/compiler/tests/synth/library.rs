@@ -1,5 +1,6 @@
 //! Chains of the library, of the examples and of the cases: all shapes of typical packets compile.
 
+use super::common::presence;
 use braid_compiler::synth::residual;
 use braid_ir::chain::Chain;
 use braid_ir::graph::Graph;
@@ -7,14 +8,6 @@ use braid_ir::residual::{Extent, Point, Residual, check};
 use braid_packet::Header;
 use braid_testkit::harness::{Form, compile_file};
 use std::path::{Path, PathBuf};
-
-/// Presence of these headers and of those that they imply.
-fn presence(headers: &[Header]) -> u32 {
-    let bit = |header: &Header| 1 << *header as u32;
-    headers.iter().fold(1, |bits, header| {
-        header.implies().iter().fold(bits | bit(header), |bits, header| bits | bit(header))
-    })
-}
 
 /// Shapes of typical packets, with and without Ethernet header and tag.
 pub fn shapes() -> Vec<u32> {

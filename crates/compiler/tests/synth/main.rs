@@ -1,3 +1,8 @@
 //! Synthesis: residual programs of small models and of the library's chains.
 
+#[cfg(feature = "planted-bugs")]
+mod bugs;
+mod common;
 mod library;
+mod size;
+mod text;

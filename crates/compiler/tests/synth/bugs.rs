@@ -1,0 +1,31 @@
+//! Each planted bug changes some program, so that what looks for wrong programs has one to find.
+
+use super::common::presence;
+use braid_compiler::synth::{BUGS, residual, residual_with_bug};
+use braid_ir::graph::Graph;
+use braid_ir::residual::{Extent, Point};
+use braid_packet::Header::{Eth, Icmp, Ip4, Tcp, Udp};
+use braid_testkit::generate::program::program;
+use braid_testkit::harness::{Form, compile};
+
+#[test]
+fn each_bug_makes_some_program_another() {
+    let shapes = [presence(&[Eth, Ip4, Udp]), presence(&[Ip4, Tcp]), presence(&[Eth, Icmp])];
+    let mut unseen = BUGS.to_vec();
+    for seed in 0..200 {
+        let source = program(seed);
+        let chain = compile(&source.source, &source.files, Form::AsWritten).expect("compiles");
+        let graph = Graph::new(&chain).expect("a graph");
+        let point = Point { node: 0, backward: false, held: false };
+        for shape in shapes {
+            let right = residual(&chain, &graph, point, shape, Extent::Chain);
+            unseen.retain(|bug| {
+                residual_with_bug(&chain, &graph, point, shape, Extent::Chain, *bug) == right
+            });
+        }
+        if unseen.is_empty() {
+            return;
+        }
+    }
+    panic!("{unseen:?} change nothing");
+}

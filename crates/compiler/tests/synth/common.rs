@@ -1,0 +1,87 @@
+//! Chains of models in the IR's text form, in a row between two interfaces.
+
+use braid_compiler::synth::residual;
+use braid_ir::chain::{Chain, Interface, Malformed, Node, Sink, Source};
+use braid_ir::graph::Graph;
+use braid_ir::model::{LEFT, RIGHT};
+use braid_ir::residual::{Extent, Point, Residual, print};
+use braid_ir::value::{IntervalSet, ParamValue};
+use braid_packet::Header;
+use std::sync::Arc;
+
+/// Presence of these headers and of those that they imply.
+pub fn presence(headers: &[Header]) -> u32 {
+    let bit = |header: &Header| 1 << *header as u32;
+    headers.iter().fold(1, |bits, header| {
+        header.implies().iter().fold(bits | bit(header), |bits, header| bits | bit(header))
+    })
+}
+
+/// `lan`, the models, `wan` in a row.
+pub fn row(models: &[&str], params: &[Vec<ParamValue>]) -> Chain {
+    let nodes: Vec<Node> = models
+        .iter()
+        .enumerate()
+        .map(|(number, text)| {
+            let model = braid_ir::text::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+            braid_ir::verify::verify(&model).unwrap_or_else(|e| panic!("{e:?}\n{text}"));
+            let params = params.get(number).cloned().unwrap_or_default();
+            Node { name: format!("f{number}"), model: Arc::new(model), params }
+        })
+        .collect();
+    let count = u16::try_from(nodes.len()).expect("few");
+    let mut links = vec![
+        (Source::Interface(0), Sink::Port(0, LEFT)),
+        (Source::Interface(1), Sink::Port(count - 1, RIGHT)),
+        (Source::Port(0, LEFT), Sink::Interface(0)),
+        (Source::Port(count - 1, RIGHT), Sink::Interface(1)),
+    ];
+    for node in 1..count {
+        links.push((Source::Port(node - 1, RIGHT), Sink::Port(node, LEFT)));
+        links.push((Source::Port(node, LEFT), Sink::Port(node - 1, RIGHT)));
+    }
+    let interface = |name: &str| Interface {
+        name: name.into(),
+        behind4: IntervalSet::default(),
+        behind6: IntervalSet::default(),
+    };
+    Chain {
+        name: "c".into(),
+        interfaces: vec![interface("lan"), interface("wan")],
+        nodes,
+        links,
+        priorities: Vec::new(),
+        policy: Vec::new(),
+        malformed: Malformed::Drop,
+        seed: 0,
+        workers: 1,
+    }
+}
+
+/// The program from the first function on.
+pub fn forward(chain: &Chain, headers: &[Header]) -> Residual {
+    let graph = Graph::new(chain).expect("a graph");
+    let point = Point { node: 0, backward: false, held: false };
+    residual(chain, &graph, point, presence(headers), Extent::Chain)
+}
+
+/// As [`forward`], as text.
+pub fn text(chain: &Chain, headers: &[Header]) -> String {
+    print(&forward(chain, headers), chain)
+}
+
+/// A model whose packet program is this, with the rows `row0`, `row1` and `row2`, the last for faults.
+pub fn model(declarations: &str, blocks: &str) -> String {
+    format!(
+        "model m {{ {declarations} row \"1\" row \"2\" row \"fault\" reason \"no\" packet {{ {blocks} }} }}"
+    )
+}
+
+/// Compares line by line, blanks at the ends aside.
+#[track_caller]
+pub fn expect(found: &str, expected: &str) {
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    };
+    assert_eq!(lines(found), lines(expected), "\n{found}");
+}
