@@ -1,4 +1,4 @@
-//! Pools for compiled engines: as [`braid_externs::Pool`], which defines them, but with bits for
+//! Pools for compiled engines: as [`braid_externs::pool::Pool`], which defines them, but with bits for
 //! members instead of trees of intervals, where there are not too many.
 
 mod counts;

@@ -231,7 +231,7 @@ impl Store {
         &self.at(table).slots
     }
 
-    /// The hash of a packed key, for [`Store::touch`] and [`Store::find_hashed`]; the same for all
+    /// The hash of a packed key, for [`Store::touch`] and [`Store::find_slots`]; the same for all
     /// tables.
     #[must_use]
     #[inline]
