@@ -55,6 +55,7 @@ impl Code {
     ///
     /// # Errors
     /// When the packet, its layout or the counts do not fit the program; nothing was done then.
+    #[inline]
     pub fn run<H: Host>(&self, host: &mut H, work: Work<'_>) -> Result<Ended, Misfit> {
         sys::run(&self.memory, self.shape, self.tallies, host, work)
     }
@@ -83,7 +84,9 @@ fn machine() -> Result<OwnedTargetIsa, Error> {
         ("use_colocated_libcalls", "false"),
         ("is_pic", "false"),
         ("unwind_info", "false"),
-        ("enable_probestack", "false"),
+        // A large frame must not reach past the guard behind the stack.
+        ("enable_probestack", "true"),
+        ("probestack_strategy", "inline"),
     ];
     for (name, value) in chosen {
         flags.set(name, value).map_err(|why| Error::Machine(why.to_string()))?;

@@ -9,8 +9,9 @@ use braid_ir::residual::{Block, End, Residual, TallyId, What};
 use braid_ir::show::max_of;
 use braid_packet::{Field, Spot};
 
-/// Most blocks, steps of a block, and values of a program.
-const MOST: usize = 1 << 20;
+/// Most blocks, steps of a block, values and tallies of a program. What it needs of the stack is at most
+/// 16 bytes a value and as much for its largest host call.
+const MOST: usize = 1 << 16;
 
 /// What is known about a program.
 #[derive(Debug)]
@@ -37,7 +38,8 @@ impl Facts {
     pub(crate) fn of(residual: &Residual) -> Result<Facts, Error> {
         let (values, blocks) = (residual.values.len(), residual.blocks.len());
         let steps = residual.blocks.iter().map(|block| block.steps.len()).max().unwrap_or(0);
-        if values.max(blocks).max(steps) > MOST || blocks == 0 {
+        let tallies = residual.tallies.len();
+        if values.max(blocks).max(steps).max(tallies) > MOST || blocks == 0 {
             return Err(Error::Size);
         }
         for (value, ty) in (0..).map(ValueId).zip(&residual.values) {
@@ -75,6 +77,9 @@ impl Facts {
         }
         for step in &block.steps {
             let used = step.what.uses();
+            if used.len() > MOST {
+                return Err(Error::Size);
+            }
             for value in &used {
                 self.is_defined(*value)?;
             }

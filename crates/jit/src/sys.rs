@@ -140,8 +140,8 @@ pub(crate) fn missing() -> u64 {
     MISSING.as_ptr() as u64
 }
 
-/// In the result of generated code: the block in 32 bits, the step in 24, one of these in 8.
-const END: u64 = 0;
+/// In the result of generated code, above the block in 32 bits and the step in 24: at the end of a
+/// block 0, if the packet waits this, after a fault its [`code`].
 pub(crate) const HOLD: u64 = 1;
 
 /// A fault in the result of generated code, and of `step`.
@@ -228,6 +228,7 @@ impl Memory {
 }
 
 /// Runs the code of a program for packets of a shape with so many tallies.
+#[inline]
 pub(crate) fn run<H: Host>(
     memory: &Memory,
     shape: HeaderMask,
@@ -245,12 +246,21 @@ pub(crate) fn run<H: Host>(
         let run: unsafe extern "C" fn(*mut Frame) -> u64 = std::mem::transmute(memory.run);
         run(&raw mut frame)
     };
-    let (block, step, kind) = (low(result), low(result >> 32 & 0xff_ffff), result >> 56);
-    Ok(match kind {
-        END => Ended::End(block),
-        HOLD => Ended::Hold { block, delay: frame.delay },
+    // Nothing but a block: its end was reached.
+    match u32::try_from(result) {
+        Ok(block) => Ok(Ended::End(block)),
+        Err(_) => Ok(other(result, frame.delay)),
+    }
+}
+
+/// How a run ended that did not just come to the end of a block.
+#[cold]
+fn other(result: u64, delay: u64) -> Ended {
+    let (block, step) = (low(result), low(result >> 32 & 0xff_ffff));
+    match result >> 56 {
+        HOLD => Ended::Hold { block, delay },
         code => Ended::Fault { block, step, fault: fault(code) },
-    })
+    }
 }
 
 /// Runs the code that prefetches for a packet, if it is of the shape.
@@ -272,6 +282,7 @@ pub(crate) fn run_prefetch<H: Host>(
 }
 
 /// A frame without counts, if the packet is of the shape and its layout lies in its bytes.
+#[inline]
 fn frame<H: Host>(
     shape: HeaderMask,
     host: &mut H,
