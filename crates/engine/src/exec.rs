@@ -77,7 +77,7 @@ impl Exec<'_, '_> {
     }
 
     fn count(&mut self, tally: TallyId) {
-        let count = &mut self.counts[tally.0 as usize];
+        let Some(count) = self.counts.get_mut(tally.0 as usize) else { return };
         count.packets += 1;
         count.bytes += u64::from(self.work.packet.wire_len);
     }

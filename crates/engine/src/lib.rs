@@ -4,7 +4,7 @@
 //! own (`sequential`), with [`Extent::Chain`] programs reach as far as functions can be put together
 //! (`synth`). What programs do not cover (timers, endings of entries, functions under `Priority`,
 //! packets near the hop limit) runs by a plain executor of models over the same state.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod act;
 mod arith;
@@ -13,6 +13,7 @@ mod due;
 mod exec;
 mod group;
 mod instance;
+mod native;
 mod ops;
 mod plain;
 mod program;
@@ -34,6 +35,7 @@ use braid_packet::Packet;
 use braid_state::Store;
 use due::Waiting;
 use instance::Instance;
+pub use native::Jit;
 use programs::Programs;
 use report::Tally;
 use state::Scratch;
@@ -41,7 +43,10 @@ pub use walk::Reached;
 
 /// How a compiled engine runs its programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Options {}
+pub struct Options {
+    /// When programs become machine code.
+    pub jit: Jit,
+}
 
 /// A chain that runs by residual programs.
 pub struct Compiled {
@@ -67,7 +72,7 @@ impl Compiled {
     /// # Errors
     /// When a model does not verify, a parameter's value is not of its type, a timer's period is
     /// 0, or links or priorities make no sense. (Chains from the language have none of these.)
-    pub fn new(chain: Chain, extent: Extent, _options: Options) -> Result<Self, String> {
+    pub fn new(chain: Chain, extent: Extent, options: Options) -> Result<Self, String> {
         for node in &chain.nodes {
             check(node).map_err(|why| format!("{}: {why}", node.name))?;
         }
@@ -77,7 +82,7 @@ impl Compiled {
         let count = u16::try_from(chain.nodes.len()).unwrap_or(u16::MAX);
         let instances = (0..count).map(|place| Instance::new(&chain, place, &store)).collect();
         let tally = Tally::new(&chain);
-        let programs = Programs::new(&chain, &graph, extent);
+        let programs = Programs::new(&chain, &graph, extent, options.jit);
         let scratch = Scratch::default();
         let functions = Functions { chain, instances, store, scratch, now: 0 };
         Ok(Self {

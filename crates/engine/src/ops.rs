@@ -50,7 +50,7 @@ fn list_len(params: &[ParamValue], param: ParamId) -> usize {
     }
 }
 
-fn list_get(
+pub(crate) fn list_get(
     params: &[ParamValue],
     param: ParamId,
     index: Word,

@@ -1,5 +1,6 @@
 //! A residual program with what an engine keeps for it: counts, and facts about its ends.
 
+use crate::native::{Jit, Stage};
 use braid_ir::model::RowId;
 use braid_ir::residual::{Counter, End, Fate, Residual, TallyId, What};
 use braid_jit::Count;
@@ -7,6 +8,7 @@ use braid_jit::Count;
 /// A residual program and its counts.
 pub(crate) struct Program {
     pub(crate) residual: Residual,
+    pub(crate) stage: Stage,
     /// By tally.
     pub(crate) counts: Vec<Count>,
     /// How often each block's end was reached.
@@ -24,7 +26,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn new(residual: Residual) -> Self {
+    pub(crate) fn new(residual: Residual, jit: Jit) -> Self {
         let entered = |counter: Counter| matches!(counter, Counter::Forward | Counter::Backward);
         let visits = residual.tallies.iter().map(|tally| {
             let count = tally.iter().filter(|one| entered(one.counter)).count();
@@ -45,6 +47,7 @@ impl Program {
             End::Jump(_) | End::Branch { .. } => false,
         });
         let mut program = Self {
+            stage: Stage::first(jit),
             counts: vec![Count::default(); residual.tallies.len()],
             ends: vec![0; residual.blocks.len()],
             visits,

@@ -1,6 +1,7 @@
 //! Residual programs by point and header shape, made when the first packet of a shape turns up.
 
 use crate::act::Functions;
+use crate::native::Jit;
 use crate::program::Program;
 use crate::report::Tally;
 use braid_compiler::synth;
@@ -16,6 +17,7 @@ const MOST: usize = 4096;
 /// All programs.
 pub(crate) struct Programs {
     extent: Extent,
+    jit: Jit,
     pub(crate) all: Vec<Program>,
     /// By [`place`].
     points: Vec<Known>,
@@ -37,13 +39,13 @@ fn place(point: Point) -> usize {
 }
 
 impl Programs {
-    pub(crate) fn new(chain: &Chain, graph: &Graph, extent: Extent) -> Self {
+    pub(crate) fn new(chain: &Chain, graph: &Graph, extent: Extent, jit: Jit) -> Self {
         let nodes = (0..).zip(&chain.nodes);
         let points = nodes.flat_map(|(node, _)| {
             let grouped = graph.group(node).len() > 1;
             (0..4).map(move |_| Known { grouped, ..Known::default() })
         });
-        Self { extent, all: Vec::new(), points: points.collect() }
+        Self { extent, jit, all: Vec::new(), points: points.collect() }
     }
 
     /// The program for packets with these headers at a point, made if need be.
@@ -66,7 +68,7 @@ impl Programs {
                 let residual = synth::residual(chain, graph, point, presence, self.extent);
                 let shape = residual.shape;
                 let number = self.all.len();
-                self.all.push(Program::new(residual));
+                self.all.push(Program::new(residual, self.jit));
                 known.shapes.push((shape, number));
                 Some((shape, number))
             }

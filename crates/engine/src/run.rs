@@ -27,7 +27,9 @@ impl Compiled {
             work: Work { packet, layout, emissions: Vec::new() },
             counts: &mut program.counts,
         };
-        let ended = exec.run(&program.residual, &mut self.words);
+        let native = program.stage.next(&program.residual);
+        let ended = native.and_then(|code| code.run(&program.residual, &mut self.words, &mut exec));
+        let ended = ended.unwrap_or_else(|| exec.run(&program.residual, &mut self.words));
         let emissions = exec.work.emissions;
         match ended {
             Ended::End(block) => {

@@ -1,6 +1,6 @@
 //! From source text to chains and engines: what tests need of the other crates, in one place.
 
-use braid_engine::{Compiled, Options};
+use braid_engine::{Compiled, Jit, Options};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine;
 use braid_ir::interp::Reference;
@@ -149,8 +149,18 @@ pub struct Engine {
 
 /// All engines that are compared with the reference.
 pub const ENGINES: &[Engine] = &[
-    Engine { name: "sequential", extent: Extent::Function, options: Options {} },
-    Engine { name: "synth", extent: Extent::Chain, options: Options {} },
+    Engine { name: "sequential", extent: Extent::Function, options: Options { jit: Jit::Off } },
+    Engine { name: "synth", extent: Extent::Chain, options: Options { jit: Jit::Off } },
+    Engine {
+        name: "sequential with machine code",
+        extent: Extent::Function,
+        options: Options { jit: Jit::After(0) },
+    },
+    Engine {
+        name: "synth with machine code",
+        extent: Extent::Chain,
+        options: Options { jit: Jit::After(0) },
+    },
 ];
 
 impl Engine {

@@ -1,0 +1,243 @@
+//! Programs as machine code: when they are compiled, and what the code asks of the engine.
+
+use crate::act::{Emission, Functions, Values, Work};
+use crate::exec::Exec;
+use crate::ops;
+use braid_ir::engine::{Fault, Outputs};
+use braid_ir::model::{ParamId, QueueId, StateId, ValueId, Word};
+use braid_ir::residual::{End, Residual};
+use braid_ir::rules::RulePacket;
+use braid_jit::{Call, Code, Host, Resource, abi, compile};
+use braid_packet::{Layout, Packet};
+use braid_state::Handle;
+
+/// When programs become machine code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Jit {
+    /// Never: they are interpreted.
+    #[default]
+    Off,
+    /// When so many packets have run by them. Where there is no code generator for the machine,
+    /// never.
+    After(u32),
+}
+
+/// A program as machine code.
+pub(crate) struct Native {
+    code: Code,
+    /// Values that each step of each block uses and defines, in the order of host calls.
+    steps: Vec<Vec<Io>>,
+}
+
+struct Io {
+    uses: Vec<ValueId>,
+    outs: Vec<ValueId>,
+}
+
+/// Whether and when a program becomes machine code.
+pub(crate) enum Stage {
+    /// It stays interpreted.
+    Interpreted,
+    /// When so many more packets have run by it.
+    Waiting(u32),
+    Compiled(Box<Native>),
+}
+
+impl Stage {
+    pub(crate) fn first(jit: Jit) -> Self {
+        match jit {
+            Jit::Off => Stage::Interpreted,
+            Jit::After(packets) => Stage::Waiting(packets),
+        }
+    }
+
+    /// One more packet is to run by a program: its machine code, if that is what it runs by.
+    pub(crate) fn next(&mut self, program: &Residual) -> Option<&Native> {
+        match self {
+            Stage::Waiting(0) => {
+                *self = match compile(program, &mut number) {
+                    Ok(code) => Stage::Compiled(Box::new(Native::new(code, program))),
+                    Err(_) => Stage::Interpreted,
+                };
+            }
+            Stage::Waiting(packets) => *packets -= 1,
+            Stage::Interpreted | Stage::Compiled(_) => {}
+        }
+        match self {
+            Stage::Compiled(native) => Some(native),
+            Stage::Interpreted | Stage::Waiting(_) => None,
+        }
+    }
+}
+
+/// The number of a function's resource in machine code: the function, then its own number.
+fn number(node: u16, resource: Resource) -> Option<u32> {
+    let own = match resource {
+        Resource::Table(StateId(own))
+        | Resource::Rules(ParamId(own))
+        | Resource::Routes(ParamId(own))
+        | Resource::List(ParamId(own))
+        | Resource::Queue(QueueId(own)) => u16::try_from(own).ok()?,
+    };
+    Some(u32::from(node) << 16 | u32::from(own))
+}
+
+/// Function and own number of a resource.
+fn resource(number: u32) -> (usize, u32) {
+    ((number >> 16) as usize, number & 0xffff)
+}
+
+impl Native {
+    fn new(code: Code, program: &Residual) -> Self {
+        let steps = program.blocks.iter().map(|block| {
+            let steps = block.steps.iter();
+            let io = steps.map(|step| Io { uses: step.what.uses(), outs: step.what.outs() });
+            io.collect()
+        });
+        Self { code, steps: steps.collect() }
+    }
+
+    /// Runs the program; `None`, and nothing is done, when it cannot run on this packet.
+    pub(crate) fn run(
+        &self,
+        program: &Residual,
+        words: &mut Vec<Word>,
+        exec: &mut Exec<'_, '_>,
+    ) -> Option<abi::Ended> {
+        if words.len() < program.values.len() {
+            words.resize(program.values.len(), 0);
+        }
+        let now = exec.functions.now;
+        let mut machine = Machine {
+            program,
+            steps: &self.steps,
+            functions: exec.functions,
+            worker: exec.worker,
+            now,
+            out: exec.out,
+            emissions: std::mem::take(&mut exec.work.emissions),
+            words,
+        };
+        let packet = &mut *exec.work.packet;
+        let layout = &mut exec.work.layout;
+        let work = abi::Work { packet, layout, now, counts: exec.counts };
+        let ended = self.code.run(&mut machine, work);
+        exec.work.emissions = machine.emissions;
+        ended.ok()
+    }
+}
+
+/// The engine while machine code runs.
+struct Machine<'a> {
+    program: &'a Residual,
+    steps: &'a [Vec<Io>],
+    functions: &'a mut Functions,
+    worker: u16,
+    now: u64,
+    out: &'a mut dyn Outputs,
+    emissions: Vec<Emission>,
+    words: &'a mut [Word],
+}
+
+impl Machine<'_> {
+    fn has_room_in(&self, node: u16, queue: QueueId) -> bool {
+        self.functions.queue_has_room(node, queue)
+    }
+
+    /// Does a step as the interpreter does it.
+    fn interpret(
+        &mut self,
+        block: usize,
+        step: usize,
+        packet: &mut Packet,
+        layout: &mut Layout,
+    ) -> Result<(), Fault> {
+        let emissions = std::mem::take(&mut self.emissions);
+        let mut exec = Exec {
+            functions: self.functions,
+            worker: self.worker,
+            out: self.out,
+            work: Work { packet, layout: *layout, emissions },
+            counts: &mut [],
+        };
+        let mut values = Values { words: self.words, types: &self.program.values };
+        let done = exec.step(&mut values, &self.program.blocks[block].steps[step]);
+        *layout = exec.work.layout;
+        self.emissions = exec.work.emissions;
+        done
+    }
+}
+
+impl Host for Machine<'_> {
+    fn step(&mut self, call: Call<'_>) -> Result<(), Fault> {
+        let (block, step) = (call.block as usize, call.step as usize);
+        let Some(io) = self.steps[block].get(step) else {
+            if let (End::Hold { node, queue, .. }, [room, ..]) =
+                (&self.program.blocks[block].end, call.outs)
+            {
+                *room = self.has_room_in(*node, *queue).into();
+            }
+            return Ok(());
+        };
+        for (value, word) in io.uses.iter().zip(call.args) {
+            self.words[value.index()] = *word;
+        }
+        self.interpret(block, step, call.packet, call.layout)?;
+        for (value, word) in io.outs.iter().zip(call.outs) {
+            *word = self.words[value.index()];
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, number: u32, key: &[u64]) -> Option<(u64, &[u64])> {
+        let (node, state) = resource(number);
+        let instance = &mut self.functions.instances[node];
+        let table = instance.table(StateId(state), instance.shard(self.worker));
+        let entry = self.functions.store.find_seen(table, key, self.now)?;
+        instance.touched[state as usize] = Some(entry);
+        let slots = self.functions.store.slots(table, entry).unwrap_or(&[]);
+        Some((entry.to_bits(), slots))
+    }
+
+    fn read(&mut self, number: u32, entry: u64) -> &[u64] {
+        let (node, state) = resource(number);
+        let instance = &self.functions.instances[node];
+        let table = instance.table(StateId(state), instance.shard(self.worker));
+        self.functions.store.slots(table, Handle::from_bits(entry)).unwrap_or(&[])
+    }
+
+    fn classify(&mut self, number: u32, packet: &RulePacket) -> (bool, u32) {
+        let (node, param) = resource(number);
+        self.functions.instances[node].classify(ParamId(param), Some(packet))
+    }
+
+    fn count_rule(&mut self, number: u32, rule: u32) {
+        let (node, param) = resource(number);
+        self.functions.instances[node].count_rule(ParamId(param), rule);
+    }
+
+    fn route(&mut self, number: u32, addr: u128, wide: bool) -> Option<u32> {
+        let (node, param) = resource(number);
+        let width = if wide { 128 } else { 32 };
+        self.functions.instances[node].route(ParamId(param), width, addr)
+    }
+
+    fn member(&mut self, number: u32, index: u64, column: u32) -> Option<u128> {
+        let (node, param) = resource(number);
+        let params = &self.functions.chain.nodes[node].params;
+        ops::list_get(params, ParamId(param), index.into(), column).ok()
+    }
+
+    fn has_room(&mut self, number: u32) -> bool {
+        let (node, queue) = resource(number);
+        self.has_room_in(node as u16, QueueId(queue))
+    }
+
+    fn prefetch(&mut self, number: u32, key: &[u64]) {
+        let (node, state) = resource(number);
+        let instance = &self.functions.instances[node];
+        let table = instance.table(StateId(state), instance.shard(self.worker));
+        let store = &self.functions.store;
+        std::hint::black_box(store.touch(table, store.hash(key)));
+    }
+}
