@@ -81,6 +81,9 @@ fn compare(name: &str, set: &RuleSet) {
             None => format!("= {:?}", table.families()[usize::from(name.starts_with("six"))]),
             Some(_) => family_name.to_owned(),
         };
+        if family.is_none() {
+            changes(name, set, table.clone(), &even);
+        }
         println!(
             "{name:<28} {:>7} {label:<12} {built:>9.1} {:>9} {:>8.1} {:>8.1} {:>8.1}",
             set.rules.len(),
@@ -90,6 +93,34 @@ fn compare(name: &str, set: &RuleSet) {
             in_batches(&table, &random),
         );
     }
+}
+
+/// What changes cost, and lookups while 32 added and 32 removed rules are pending.
+fn changes(name: &str, set: &RuleSet, mut table: RuleTable, packets: &[RulePacket]) {
+    let time = |change: &mut dyn FnMut()| {
+        let start = Instant::now();
+        change();
+        start.elapsed().as_secs_f64() * 1e6
+    };
+    let places = (0..32).map(|n| n * set.rules.len() / 40);
+    let added: Vec<f64> = places
+        .clone()
+        .map(|at| time(&mut || table.insert(at, set.rules[at / 2].clone())))
+        .collect();
+    let removed: Vec<f64> =
+        places.map(|at| time(&mut || assert!(table.remove(at + 5).is_some()))).collect();
+    let pending = in_batches(&table, packets);
+    let settled = time(&mut || table.settle());
+    let median = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        (times[times.len() / 2], times[times.len() - 1])
+    };
+    let ((add, add_most), (remove, remove_most)) = (median(added), median(removed));
+    println!(
+        "{name:<28} insert {add:.0} us (most {add_most:.0}), remove {remove:.0} us (most {remove_most:.0}), \
+         lookup with 64 changes pending {pending:.1} ns, settle {:.1} ms",
+        settled / 1e3
+    );
 }
 
 /// Nanoseconds a packet.

@@ -98,6 +98,13 @@ impl Bits {
         None
     }
 
+    /// Makes a rule match nothing.
+    pub fn forget(&mut self, number: u32) {
+        if let Ok(place) = self.rules.binary_search_by_key(&number, |rule| rule.number) {
+            self.rules[place].src = (1, 0);
+        }
+    }
+
     /// Bytes of memory.
     #[must_use]
     pub fn memory(&self) -> usize {

@@ -94,13 +94,6 @@ impl Grid {
         best
     }
 
-    /// Rules in the longest list.
-    #[must_use]
-    pub fn longest(&self) -> usize {
-        let lists = self.entries.split_inclusive(|entry| entry.service & LAST != 0);
-        lists.map(<[Entry]>::len).max().unwrap_or(0)
-    }
-
     /// Bytes of memory.
     #[must_use]
     pub fn memory(&self) -> usize {

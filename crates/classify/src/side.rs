@@ -100,7 +100,7 @@ impl<K: Key + std::hash::Hash> Side<K> {
 
     fn ranked(packed: &[Option<Packed<K>>], family: Family) -> Option<Self> {
         let (flat, src, dst) = FlatSet::new(packed);
-        let over = Over::of_family(&flat, family)?;
+        let over = Over::of_family(&flat, family, usize::MAX)?;
         Some(Self { index: Index::ranked(src, dst, over), family })
     }
 
@@ -141,6 +141,20 @@ impl<K: Key + std::hash::Hash> Side<K> {
                 }))
             }
         }
+    }
+
+    /// Makes a rule match nothing, where that is simple: in structures that keep every rule, however
+    /// earlier ones cover it. Whether it did.
+    pub fn forget(&mut self, number: u32) -> bool {
+        match &mut self.index {
+            Index::Linear(rules) => rules.retain(|rule| rule.0 != number),
+            Index::Ranked(ranked) => match &mut ranked.over {
+                Over::Bits(bits) => bits.forget(number),
+                Over::Grid(_) | Over::Tree(_) => return false,
+            },
+            Index::Tuples(_) => return false,
+        }
+        true
     }
 
     /// Where ranks start that [`Self::find_ranked`] takes, of sources and destinations; `None` if it
@@ -192,21 +206,21 @@ impl Over {
     /// The structure that fits these rules: the fastest that stays within limits.
     fn fitting(flat: &FlatSet) -> (Family, Self) {
         for family in [Family::Table, Family::Split(64), Family::Tree] {
-            if let Some(over) = Self::of_family(flat, family).filter(|over| over.longest() <= LONG)
-            {
+            if let Some(over) = Self::of_family(flat, family, LONG) {
                 return (family, over);
             }
         }
         (Family::Bits, Self::Bits(Bits::new(flat)))
     }
 
-    /// A structure of this kind; `None` if it would take too much.
-    fn of_family(flat: &FlatSet, family: Family) -> Option<Self> {
+    /// A structure of this kind; `None` if it would take too much, or if more than `longest` rules could
+    /// have to be tried one after the other.
+    fn of_family(flat: &FlatSet, family: Family, longest: usize) -> Option<Self> {
         match family {
-            Family::Split(widest) => Grid::new(flat, Plan::Split(widest)).map(Self::Grid),
-            Family::Tree => Some(Self::Tree(Tree::new(flat))),
+            Family::Split(widest) => Grid::new(flat, Plan::Split(widest), longest).map(Self::Grid),
+            Family::Tree => Tree::new(flat, longest).map(Self::Tree),
             Family::Bits => Some(Self::Bits(Bits::new(flat))),
-            _ => Grid::new(flat, Plan::Table).map(Self::Grid),
+            _ => Grid::new(flat, Plan::Table, longest).map(Self::Grid),
         }
     }
 
@@ -225,15 +239,6 @@ impl Over {
             Self::Grid(grid) => queries.each_ref().map(|query| grid.find(query)),
             Self::Tree(tree) => queries.each_ref().map(|query| tree.find(query)),
             Self::Bits(bits) => queries.each_ref().map(|query| bits.find(query)),
-        }
-    }
-
-    /// Rules that are tried one after the other at worst.
-    fn longest(&self) -> usize {
-        match self {
-            Self::Grid(grid) => grid.longest(),
-            Self::Tree(tree) => tree.longest(),
-            Self::Bits(_) => 0,
         }
     }
 

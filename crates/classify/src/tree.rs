@@ -57,13 +57,16 @@ struct Builder<'a> {
     nodes: Vec<Node>,
     leaves: Vec<Flat>,
     copies: usize,
+    /// Rules of a leaf, at most.
+    longest: usize,
 }
 
 impl Tree {
-    /// The structure for these rules.
+    /// The structure for these rules; `None` if a leaf would have more rules than `longest`.
     #[must_use]
-    pub fn new(flat: &FlatSet) -> Self {
-        let mut builder = Builder { flat, nodes: Vec::new(), leaves: Vec::new(), copies: 0 };
+    pub fn new(flat: &FlatSet, longest: usize) -> Option<Self> {
+        let mut builder =
+            Builder { flat, nodes: Vec::new(), leaves: Vec::new(), copies: 0, longest };
         let narrow = |range: Range<u32>, ranks: u32| range.1 - range.0 <= ranks / 16;
         let kind = |rule: &Flat| {
             if narrow(rule.src, flat.src_ranks) {
@@ -87,16 +90,12 @@ impl Tree {
             if let Some(first) = rules.first() {
                 let best = first.number;
                 builder.copies = COPIES * rules.len() + 1024;
-                roots.push(Root { node: builder.build(rules, region, 0), best });
+                roots.push(Root { node: builder.build(rules, region, 0)?, best });
             }
         }
         roots.sort_by_key(|root| root.best);
-        Self {
-            services: flat.services.clone(),
-            roots,
-            nodes: builder.nodes,
-            leaves: builder.leaves,
-        }
+        let Builder { nodes, leaves, .. } = builder;
+        Some(Self { services: flat.services.clone(), roots, nodes, leaves })
     }
 
     /// Number of the first rule that matches, or [`NONE`].
@@ -141,17 +140,11 @@ impl Tree {
             + self.nodes.len() * size_of::<Node>()
             + self.leaves.len() * size_of::<Flat>()
     }
-
-    /// Rules in the longest leaf.
-    #[must_use]
-    pub fn longest(&self) -> usize {
-        self.leaves.chunk_by(|a, b| a.number < b.number).map(<[Flat]>::len).max().unwrap_or(0)
-    }
 }
 
 impl Builder<'_> {
     /// A node or leaf for some rules (in order) within a region.
-    fn build(&mut self, mut rules: Vec<Flat>, region: Region, depth: u32) -> u32 {
+    fn build(&mut self, mut rules: Vec<Flat>, region: Region, depth: u32) -> Option<u32> {
         self.drop_covered(&mut rules, &region);
         let cut =
             if rules.len() <= LEAF || depth == DEPTH { None } else { self.cut(&rules, &region) };
@@ -173,9 +166,9 @@ impl Builder<'_> {
         high[field].0 = cut;
         let place = self.nodes.len();
         self.nodes.push(Node { field: u8::try_from(field).unwrap_or(0), cut, sides: [0; 2] });
-        let sides = [self.build(left, low, depth + 1), self.build(right, high, depth + 1)];
+        let sides = [self.build(left, low, depth + 1)?, self.build(right, high, depth + 1)?];
         self.nodes[place].sides = sides;
-        u32::try_from(place).unwrap_or(0)
+        u32::try_from(place).ok()
     }
 
     /// Drops rules that earlier ones leave nothing to in this region.
@@ -222,12 +215,15 @@ impl Builder<'_> {
         best.map(|(_, field, cut)| (field, cut))
     }
 
-    fn leaf(&mut self, rules: &[Flat]) -> u32 {
+    fn leaf(&mut self, rules: &[Flat]) -> Option<u32> {
+        if rules.len() > self.longest {
+            return None;
+        }
         let start = self.leaves.len();
         self.leaves.extend(rules);
         // Ends the leaf, and is the whole of an empty one: no rule has this number.
         self.leaves.push(Flat { number: 0, src: (1, 0), dst: (1, 0), service: 0 });
-        IS_LEAF | u32::try_from(start).unwrap_or(0)
+        u32::try_from(start).ok().map(|start| IS_LEAF | start)
     }
 
     fn range(&self, rule: &Flat, field: usize) -> Range<u32> {

@@ -151,7 +151,7 @@ proptest! {
         default_pass: bool,
         seed: u64,
     ) {
-        let packets = packets(&rules, 100, seed);
+        let packets = packets(&rules, 50, seed);
         let set = RuleSet { rules, default_pass };
         agrees(&RuleTable::new(&set), &packets);
         for family in FAMILIES {
@@ -162,9 +162,9 @@ proptest! {
     #[test]
     fn changed_tables_answer_as_their_rules_in_order_do(
         mut rules in prop::collection::vec(rule(), 0..30),
-        changes in prop::collection::vec((any::<prop::sample::Index>(), prop::option::of(rule())), 1..40),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), prop::option::of(rule())), 1..20),
         family in prop::sample::select(FAMILIES.to_vec()),
-        settle in 0_usize..60,
+        settle in 0_usize..30,
         seed: u64,
     ) {
         let set = RuleSet { rules: rules.clone(), default_pass: false };
@@ -219,7 +219,7 @@ proptest! {
         let mut alone: Vec<_> = sets.iter().map(RuleTable::new).collect();
         let mut alone_routes: Vec<_> = tables.iter().map(|(table, side)| (Lpm::new(table), *side)).collect();
         for round in 0..4 {
-            let packets = packets(&all, 50, seed ^ round);
+            let packets = packets(&all, 25, seed ^ round);
             let mut batch = vec![Answer::Hop(None); packets.len() * members.len()];
             joint.lookup_batch(&packets, &mut batch);
             for (number, packet) in packets.iter().enumerate() {
@@ -283,6 +283,19 @@ fn hostile_sets_take_bounded_memory_and_keep_their_answers() {
     }
     let same = RuleTable::new(&sample::rules(Kind::Same, 100_000, 5));
     assert!(same.memory() < 1 << 20, "{}", same.memory());
+}
+
+#[test]
+fn the_structure_fits_the_rules() {
+    let family = |kind, count| RuleTable::new(&sample::rules(kind, count, 1)).families()[0];
+    assert_eq!(family(Kind::Access, 8), Family::Linear);
+    assert_eq!(family(Kind::Access, 300), Family::Table);
+    assert_eq!(family(Kind::Firewall, 6000), Family::Split(64));
+    assert_eq!(family(Kind::Same, 3000), Family::Table, "one list of one rule");
+    assert_eq!(family(Kind::Ports, 3000), Family::Tree, "one list of all rules");
+    assert_eq!(family(Kind::Nested, 3000), Family::Bits, "a list for each pair of ranges");
+    // IPv6 packets meet none of the rules.
+    assert_eq!(RuleTable::new(&sample::rules(Kind::Chain, 300, 1)).families()[1], Family::Linear);
 }
 
 #[test]

@@ -43,6 +43,8 @@ struct Classes {
 struct Builder<'a> {
     flat: &'a FlatSet,
     budget: Budget,
+    /// Rules of a list, at most.
+    longest: usize,
     lists: HashMap<Vec<Entry>, u32>,
     entries: Vec<Entry>,
 }
@@ -50,13 +52,15 @@ struct Builder<'a> {
 type Side = fn(&Flat) -> Range<u32>;
 
 impl Grid {
-    /// The structure for these rules; `None` if it would take too much time or memory.
+    /// The structure for these rules; `None` if it would take too much time or memory, or if a list
+    /// would have more rules than `longest`.
     #[must_use]
-    pub fn new(flat: &FlatSet, plan: Plan) -> Option<Self> {
+    pub fn new(flat: &FlatSet, plan: Plan, longest: usize) -> Option<Self> {
         let count = flat.rules.len();
         let budget =
             Budget { steps: 4_000_000 + 400 * count as u64, items: 1_000_000 + 60 * count };
-        let mut builder = Builder { flat, budget, lists: HashMap::new(), entries: Vec::new() };
+        let mut builder =
+            Builder { flat, budget, longest, lists: HashMap::new(), entries: Vec::new() };
         let groups = builder.groups(plan)?;
         Some(Self { services: flat.services.clone(), entries: builder.entries, groups })
     }
@@ -197,6 +201,9 @@ impl Builder<'_> {
             let covered = |entry: &Entry| services[entry.service as usize].covers(service);
             steps += 1 + list.len() as u64;
             if !list.iter().any(covered) {
+                if list.len() == self.longest {
+                    return None;
+                }
                 list.push(Entry { service: rule.service, rule: rule.number });
                 if service.covers_all() {
                     break;
