@@ -221,16 +221,22 @@ impl Terms {
     }
 
     /// The largest value that a term can have, as far as its form says.
-    pub(crate) fn most(&self, a: Term) -> u128 {
-        match *self.node(a) {
+    pub(crate) fn most(&mut self, a: Term) -> u128 {
+        if let Some(known) = self.bounds.get(&a) {
+            return *known;
+        }
+        let full = mask(self.width(a));
+        let bound = match *self.node(a) {
             Node::Bits(_, value) => value,
             Node::Widen(_, inner) => self.most(inner),
-            Node::Ite(_, x, y) => match (self.node(x), self.node(y)) {
-                (Node::Ite(..), _) | (_, Node::Ite(..)) => mask(self.width(a)),
-                _ => self.most(x).max(self.most(y)),
-            },
-            _ => mask(self.width(a)),
-        }
+            Node::Ite(_, x, y) => self.most(x).max(self.most(y)),
+            Node::Op(BitOp::Add, x, y) => self.most(x).checked_add(self.most(y)).unwrap_or(full),
+            Node::Op(BitOp::Mul, x, y) => self.most(x).checked_mul(self.most(y)).unwrap_or(full),
+            _ => full,
+        };
+        let bound = if bound > full { full } else { bound };
+        self.bounds.insert(a, bound);
+        bound
     }
 
     /// Whether `a` is at most `b`.

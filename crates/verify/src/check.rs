@@ -101,16 +101,18 @@ fn verdict(
     let (touches, stops) = (walk.touches, walk.stops);
     let questions = questions(&mut terms, chain, &program, &touches, &stops);
     found.terms = terms.len();
-    let mut session = solver.session()?;
-    for fact in kind.facts.iter().chain(&terms.facts) {
-        session.assume(&terms, *fact)?;
-    }
     let shown = shown(&mut terms, &kind);
+    let facts: Vec<_> = kind.facts.iter().chain(&terms.facts).copied().collect();
+    let mut coarse = Asking { session: None, solver, facts: &facts, coarse: true };
+    let mut exact = Asking { session: None, solver, facts: &facts, coarse: false };
     for question in questions {
         found.questions += 1;
         let asked: Vec<_> =
             question.parts.iter().map(|(_, equal)| *equal).chain(shown.iter().map(|s| s.1)).collect();
-        match ask(&mut session, &terms, question.bad, &asked) {
+        if coarse.ask(&terms, question.bad, &[])?.0 == Answer::Never {
+            continue;
+        }
+        match exact.ask(&terms, question.bad, &asked)? {
             (Answer::Never, _) => {}
             (Answer::Unknown(why), _) => {
                 return Ok(Verdict::Unknown(format!("{}: {why}", question.title)));
@@ -123,8 +125,33 @@ fn verdict(
     Ok(Verdict::Proven)
 }
 
-fn ask(session: &mut Session, terms: &Terms, bad: Term, values: &[Term]) -> (Answer, Vec<u128>) {
-    session.check(terms, bad, values)
+/// A solver that is started with the first question.
+struct Asking<'a> {
+    session: Option<Session>,
+    solver: &'a Solver,
+    facts: &'a [Term],
+    coarse: bool,
+}
+
+impl Asking<'_> {
+    fn ask(
+        &mut self,
+        terms: &Terms,
+        bad: Term,
+        values: &[Term],
+    ) -> Result<(Answer, Vec<u128>), String> {
+        let session = match &mut self.session {
+            Some(session) => session,
+            empty => {
+                let mut session = self.solver.session(self.coarse)?;
+                for fact in self.facts {
+                    session.assume(terms, *fact)?;
+                }
+                empty.insert(session)
+            }
+        };
+        Ok(session.check(terms, bad, values))
+    }
 }
 
 /// Any packet of a shape, and any state, at a point.

@@ -1,15 +1,24 @@
 //! Terms as SMT-LIB 2 text: every term is defined once, in terms of those before it.
+//!
+//! In the coarse form, arithmetic on wide numbers is a function that nothing is known of. What can
+//! never be in it can never be at all, and solvers find that much sooner where both sides compute
+//! the same.
 
 use std::collections::HashSet;
 use std::fmt::Write;
 
 use crate::term::{BitOp, Node, Sort, Term, Terms};
 
+/// Arithmetic on more bits than this is left open in the coarse form.
+const WIDE: u16 = 32;
+
 /// What has been said to the solver so far.
 #[derive(Default)]
 pub struct Said {
+    coarse: bool,
     terms: HashSet<Term>,
     functions: HashSet<u32>,
+    open: HashSet<String>,
 }
 
 /// The name of a sort.
@@ -22,6 +31,11 @@ fn sort(sort: Sort) -> String {
 }
 
 impl Said {
+    /// Nothing, in the coarse form or not.
+    pub fn nothing(coarse: bool) -> Self {
+        Self { coarse, ..Self::default() }
+    }
+
     /// Definitions of what a term needs and the solver has not been told; then it can be named by
     /// [`name`].
     pub fn define(&mut self, terms: &Terms, wanted: Term, text: &mut String) {
@@ -52,8 +66,36 @@ impl Said {
                 return;
             }
         }
-        let (out, body) = (sort(terms.sort(term)), body(terms, term));
+        let out = sort(terms.sort(term));
+        let body = match self.left_open(terms, term, text) {
+            Some(open) => open,
+            None => body(terms, term),
+        };
         let _ = writeln!(text, "(define-fun t{} () {out} {body})", term.0);
+    }
+}
+
+impl Said {
+    /// Wide arithmetic of the coarse form.
+    fn left_open(&mut self, terms: &Terms, term: Term, text: &mut String) -> Option<String> {
+        let (word, a, b) = match *terms.node(term) {
+            Node::Less(a, b) => ("less", a, b),
+            Node::Op(op, a, b) => match op {
+                BitOp::And | BitOp::Or | BitOp::Xor => return None,
+                _ => (operator(op), a, b),
+            },
+            _ => return None,
+        };
+        let width = terms.width(a);
+        if !self.coarse || width <= WIDE {
+            return None;
+        }
+        let function = format!("open_{word}_{width}");
+        if self.open.insert(function.clone()) {
+            let (arg, out) = (sort(Sort::Bits(width)), sort(terms.sort(term)));
+            let _ = writeln!(text, "(declare-fun {function} ({arg} {arg}) {out})");
+        }
+        Some(format!("({function} {} {})", name(terms, a), name(terms, b)))
     }
 }
 

@@ -63,7 +63,7 @@ impl Solver {
         for (program, args) in &candidates {
             let args = args.iter().map(|arg| (*arg).to_owned()).collect();
             let solver = Self { program: program.clone(), args, timeout };
-            if solver.session().is_ok() {
+            if solver.session(false).is_ok() {
                 return Ok(solver);
             }
         }
@@ -78,8 +78,8 @@ impl Solver {
         self.program.display().to_string()
     }
 
-    /// Starts the program.
-    pub(crate) fn session(&self) -> Result<Session, String> {
+    /// Starts the program. In the coarse form it may find things possible that are not.
+    pub(crate) fn session(&self, coarse: bool) -> Result<Session, String> {
         let mut child = Command::new(&self.program)
             .args(&self.args)
             .stdin(Stdio::piped())
@@ -100,7 +100,7 @@ impl Solver {
             }
         });
         let timeout = self.timeout;
-        let mut session = Session { child, input, lines, timeout, said: Said::default(), dead: None };
+        let mut session = Session { child, input, lines, timeout, said: Said::nothing(coarse), dead: None };
         session.start()?;
         Ok(session)
     }
@@ -128,7 +128,7 @@ impl Session {
             format!("(set-option :tlimit-per {limit})\n")
         };
         self.send(&option)?;
-        self.send("(set-logic ALL)\n(declare-sort Token 0)\n")
+        self.send("(set-logic QF_UFBV)\n(declare-sort Token 0)\n")
     }
 
     fn send(&mut self, text: &str) -> Result<(), String> {

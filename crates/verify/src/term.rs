@@ -81,6 +81,8 @@ pub struct Terms {
     functions: Vec<Function>,
     function_of: HashMap<Function, u32>,
     pub(crate) truths: HashMap<Term, Term>,
+    /// Largest values of terms, where they were asked for.
+    pub(crate) bounds: HashMap<Term, u128>,
     /// What holds of the functions that terms use.
     pub(crate) facts: Vec<Term>,
 }

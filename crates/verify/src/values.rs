@@ -207,6 +207,9 @@ fn binary(terms: &mut Terms, op: BinOp, a: Term, b: Term) -> Term {
         BinOp::Shr => terms.op(BitOp::Shr, a, b),
         BinOp::AddSat => {
             let sum = terms.op(BitOp::Add, a, b);
+            if terms.most(a).checked_add(terms.most(b)).is_some_and(|most| most <= mask(width)) {
+                return sum;
+            }
             let (over, most) = (terms.less(sum, a), terms.bits(width, mask(width)));
             terms.ite(over, most, sum)
         }
