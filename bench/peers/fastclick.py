@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Measures FastClick with the chains, routes, rules and packets that `braid bench --export` writes.
+
+    fastclick.py --click FOLDER [--core N] [--segments N] [--seconds S] [--compile] CASE...
+
+FOLDER is where FastClick was installed (with DPDK and its flow elements): it holds bin/click and, for --compile,
+bin/click-fastclassifier, which turns filters into C++ and needs FastClick's headers. CASE is a folder that `braid bench routers|napts|isp --export DIR`
+made. Prints one JSON object a line, with the keys of `braid bench --json`; times are net of the source.
+
+The configurations are the *.click files beside this script. One process, one pinned core, batches of 32.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+BATCH = 32
+# A source needs packets for a while, however few flows there are.
+MIN_PACKETS = 4096
+
+
+def lines(path):
+    return [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+
+
+def routes(case):
+    """Routes for DirectIPLookup: `prefix port`, all by the one port of the leanest router."""
+    found = [line.split()[0] + " 0" for line in lines(case / "routes1")] if (case / "routes1").exists() else []
+    return ", ".join(found) or "0.0.0.0/0 0"
+
+
+def ports(what, cell):
+    low, high = (int(part) for part in cell.split(":"))
+    if (low, high) == (0, 65535):
+        return []
+    if low == high:
+        return [f"{what} port {low}"]
+    found = [f"{what} port >= {low}"] if low > 0 else []
+    return found + ([f"{what} port <= {high}"] if high < 65535 else [])
+
+
+def rule(line):
+    """A ClassBench line as a rule of IPFilter."""
+    cells = re.match(r"@(\S+)\s+(\S+)\s+(\d+ : \d+)\s+(\d+ : \d+)\s+0x(\w+)/0x(\w+)\s+(?:0x(\w+)/0x(\w+))?", line)
+    source, destination, sport, dport, proto, mask, value, wanted = cells.groups()
+    terms = []
+    if int(mask, 16):
+        terms.append({6: "tcp", 17: "udp", 1: "icmp"}.get(int(proto, 16), f"ip proto {int(proto, 16)}"))
+    for side, prefix in (("src", source), ("dst", destination)):
+        if not prefix.endswith("/0"):
+            address, length = prefix.split("/")
+            terms.append(f"{side} host {address}" if length == "32" else f"{side} net {prefix}")
+    terms += ports("src", sport.replace(" ", "")) + ports("dst", dport.replace(" ", ""))
+    if int(proto, 16) == 6 and int(wanted or "0", 16):
+        value, wanted = int(value, 16) >> 8, int(wanted, 16) >> 8
+        for bit, name in ((0x01, "fin"), (0x02, "syn"), (0x04, "rst"), (0x08, "psh"), (0x10, "ack"), (0x20, "urg")):
+            if wanted & bit:
+                terms.append(f"tcp opt {name}" if value & bit else f"not tcp opt {name}")
+    return "allow " + (" && ".join(terms) or "all")
+
+
+def filters(case):
+    return ",\n  ".join([rule(line) for line in lines(case / "rules")] + ["drop all"])
+
+
+def packets(case, train, path):
+    """The case's packets, each as often in a row as its trains are long, and enough of them."""
+    data = (case / "packets.pcap").read_bytes()
+    head, at, records = data[:24], 24, []
+    while at < len(data):
+        length = struct.unpack_from("<I", data, at + 8)[0]
+        records.append(data[at : at + 16 + length])
+        at += 16 + length
+    rounds = -(-MIN_PACKETS // (len(records) * train))
+    path.write_bytes(head + b"".join(record * train for record in records) * rounds)
+
+
+def configuration(name, n, case, capture, args):
+    text = (HERE / "router.click").read_text() if name in ("routers", "isp") else ""
+    text += (HERE / f"{name}.click").read_text()
+    chain = re.search(r"@CHAIN (.*?)@ ->", text)
+    if chain:
+        one = chain.group(1)
+        row = " -> ".join(one % (i + 1) if "%d" in one else one for i in range(n))
+        text = text.replace(chain.group(0), row + " ->")
+    script = "; ".join(
+        ["wait 2s"]
+        + [
+            f'set a $(count.count), set t $(now), wait {args.seconds}s, '
+            'print "segment" $(sub $(now) $t) $(sub $(count.count) $a)'.replace(", ", "; ")
+        ]
+        * args.segments
+        + ["stop"]
+    )
+    values = {
+        "SOURCE": f"FromDump({capture}, STOP false) -> ReplayUnqueue(STOP -1, BURST {BATCH}) -> StoreData(0, \\<02>)",
+        "SINK": "count :: Counter -> Discard",
+        "ROUTES": routes(case),
+        "FILTER": filters(case) if name == "isp" else "",
+        "CAPACITY": "131072",
+        "N": str(n),
+    }
+    for key, value in values.items():
+        text = text.replace(f"@{key}@", value)
+    return text + "\nScript(" + script.replace(";", ",") + ");\n"
+
+
+def environment(args):
+    """Where generated code finds the tools of FastClick and the headers of DPDK."""
+    flags = subprocess.run(["pkg-config", "--cflags-only-I", "libdpdk"], capture_output=True, text=True).stdout
+    found = os.environ.get("CPATH", "").split(":") + [flag[2:] for flag in flags.split()]
+    path = f"{args.click / 'bin'}:{os.environ.get('PATH', '')}"
+    return {**os.environ, "PATH": path, "CPATH": ":".join(filter(None, found))}
+
+
+def run(text, folder, args, compiled):
+    config = folder / "configuration.click"
+    config.write_text(text)
+    if compiled:
+        fast = folder / "fast.click"
+        command = [args.click / "bin/click-fastclassifier", "--user", "--quiet", "-o", fast, config]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=args.timeout, env=environment(args))
+        if done.returncode or not fast.stat().st_size:
+            sys.exit(f"fastclick.py: the filter could not be compiled:\n{done.stderr[-2000:]}")
+        config = fast
+    command = ["taskset", "-c", str(args.core), args.click / "bin/click", "--dpdk", "--no-huge", "--no-pci", "-m", "1024"]
+    command += ["--no-shconf", "--no-telemetry", "-l", str(args.core), "--", config]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=args.timeout)
+    found = re.findall(r"segment ([\d.]+) (\d+)", done.stdout + done.stderr)
+    if not found or any(count == "0" for _, count in found):
+        sys.exit(f"fastclick.py: no packets came out:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return [float(seconds) * 1e9 / int(count) for seconds, count in found]
+
+
+def measure(case, args):
+    name = case.name.split("-")[0]
+    parts = dict(re.findall(r"-([a-z]+)(\d+)", case.name))
+    n, train = int(parts.get("n", 1)), int(parts.get("trains", 1))
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        capture = folder / "packets.pcap"
+        packets(case, train, capture)
+        sources, totals = [], []
+        for _ in range(args.processes):
+            sources += run(configuration("source", 0, case, capture, args), folder, args, False)
+            text = configuration(name, n, case, capture, args)
+            totals += run(text, folder, args, args.compile and name == "isp")
+        source = statistics.median(sources)
+        times = [ns - source for ns in totals]
+    return {
+        "bench": name,
+        "chain": name,
+        "engine": "fastclick_compiled" if args.compile and name == "isp" else "fastclick",
+        "functions": 3 if name == "isp" else n,
+        "rules": int(parts.get("rules", 0)),
+        "routes": int(parts.get("routes", 0)),
+        "flows": int(parts.get("flows", 0)),
+        "train": train,
+        "frame_bytes": int(parts.get("bytes", 60)),
+        "runs": len(times),
+        "ns_per_packet_median": round(statistics.median(times), 3),
+        "ns_per_packet_min": round(min(times), 3),
+        "ns_per_packet_max": round(max(times), 3),
+        "source_ns": round(source, 3),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--click", type=pathlib.Path, required=True, help="where FastClick was installed")
+    parser.add_argument("--core", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=5, help="of the chain, and as many of the source")
+    parser.add_argument("--segments", type=int, default=3, help="of each process")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of each segment")
+    parser.add_argument("--timeout", type=float, default=1800, help="seconds for a process")
+    parser.add_argument("--compile", action="store_true", help="compile filters by click-fastclassifier")
+    parser.add_argument("cases", nargs="+", type=pathlib.Path)
+    args = parser.parse_args()
+    for case in args.cases:
+        print(json.dumps(measure(case, args)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,2 @@
+// @N@ routers in a row.
+@SOURCE@ -> MarkIPHeader(14) -> @CHAIN Router@ -> @SINK@
