@@ -10,6 +10,8 @@ pub enum Answer {
     Yes,
     /// It did what was asked, and the answer is no: a difference, a file that is not right.
     No,
+    /// It did what it could, and the answer is not known.
+    Unknown,
 }
 
 /// Exit code of a wrong use of the command; clap uses it, too.
@@ -18,6 +20,8 @@ pub const USAGE: u8 = 2;
 pub const BAD_FILE: u8 = 3;
 /// Exit code where Braid contradicts itself, such as in its accounting.
 pub const INCONSISTENT: u8 = 4;
+/// Exit code where the answer could not be found.
+pub const UNKNOWN: u8 = 5;
 /// Exit code of a panic, which is always a bug (`EX_SOFTWARE`).
 pub const BUG: u8 = 70;
 
@@ -32,6 +36,7 @@ impl Answer {
         match self {
             Answer::Yes => 0,
             Answer::No => 1,
+            Answer::Unknown => UNKNOWN,
         }
     }
 }

@@ -117,7 +117,8 @@ impl Terms {
                 return self.eq(x, y);
             }
         }
-        if let (Node::Ite(c, x, y), Node::Ite(d, v, w)) = (self.node(a).clone(), self.node(b).clone())
+        if let (Node::Ite(c, x, y), Node::Ite(d, v, w)) =
+            (self.node(a).clone(), self.node(b).clone())
             && c == d
         {
             let (yes, no) = (self.eq(x, v), self.eq(y, w));
@@ -137,9 +138,7 @@ impl Terms {
                 let narrow = self.bits(width, value);
                 self.eq(inner, narrow)
             }
-            Node::Ite(cond, x, y)
-                if self.constant(x).is_some() || self.constant(y).is_some() =>
-            {
+            Node::Ite(cond, x, y) if self.constant(x).is_some() || self.constant(y).is_some() => {
                 let (yes, no) = (self.eq(x, constant), self.eq(y, constant));
                 self.ite(cond, yes, no)
             }
@@ -410,7 +409,8 @@ impl Terms {
         let width = self.width(a);
         let mut parts = Vec::with_capacity(intervals.len());
         for (low, high) in intervals.iter().filter(|(low, _)| *low <= mask(width)) {
-            let (first, last) = (self.bits(width, *low), self.bits(width, (*high).min(mask(width))));
+            let (first, last) =
+                (self.bits(width, *low), self.bits(width, (*high).min(mask(width))));
             let part = if first == last {
                 self.eq(a, first)
             } else {

@@ -107,8 +107,12 @@ fn verdict(
     let mut exact = Asking { session: None, solver, facts: &facts, coarse: false };
     for question in questions {
         found.questions += 1;
-        let asked: Vec<_> =
-            question.parts.iter().map(|(_, equal)| *equal).chain(shown.iter().map(|s| s.1)).collect();
+        let asked: Vec<_> = question
+            .parts
+            .iter()
+            .map(|(_, equal)| *equal)
+            .chain(shown.iter().map(|s| s.1))
+            .collect();
         if coarse.ask(&terms, question.bad, &[])?.0 == Answer::Never {
             continue;
         }
@@ -294,11 +298,7 @@ fn shown(terms: &mut Terms, kind: &Kind) -> Vec<(Option<Field>, Term)> {
     found
 }
 
-fn difference(
-    question: &Question,
-    shown: &[(Option<Field>, Term)],
-    values: &[u128],
-) -> Difference {
+fn difference(question: &Question, shown: &[(Option<Field>, Term)], values: &[u128]) -> Difference {
     let (parts, rest) = values.split_at(question.parts.len().min(values.len()));
     let mut names: Vec<_> = question
         .parts

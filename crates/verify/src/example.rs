@@ -109,7 +109,8 @@ fn quote(has: &dyn Fn(Header) -> bool, value: &dyn Fn(Field) -> Option<u128>) ->
         return if has(Header::Vxlan) { vec![8, 0, 0, 0, 0, 0, 0, 0] } else { Vec::new() };
     }
     let proto = value(Field::QuotedProto).unwrap_or(0);
-    let shape = match (has(Header::Quoted4), has(Header::QuotedL4), has(Header::QuotedEcho), proto) {
+    let shape = match (has(Header::Quoted4), has(Header::QuotedL4), has(Header::QuotedEcho), proto)
+    {
         (true, true, _, 6) => Shape::Tcp4,
         (true, false, true, _) => Shape::Icmp,
         (true, ..) => Shape::Udp4,

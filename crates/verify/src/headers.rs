@@ -172,7 +172,9 @@ mod tests {
         // Bytes from a small generator, steered towards headers that are recognised.
         let mut state = 1_u64;
         let mut byte = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 56) as u8
         };
         let mut seen = std::collections::BTreeSet::new();

@@ -207,11 +207,7 @@ mod tests {
         let mut terms = Terms::default();
         let [g, a, b] = ["g", "a", "b"].map(|name| terms.var(name, Sort::Bool));
         let (not_a, not_b) = (terms.not(a), terms.not(b));
-        let ways = [
-            terms.and(&[g, a]),
-            terms.and(&[g, not_a, b]),
-            terms.and(&[g, not_a, not_b]),
-        ];
+        let ways = [terms.and(&[g, a]), terms.and(&[g, not_a, b]), terms.and(&[g, not_a, not_b])];
         assert_eq!(terms.or(&ways), g);
     }
 

@@ -219,8 +219,7 @@ impl<'a> Run<'a> {
                     values.push(self.value(*id)?);
                 }
                 let name = self.answer_name(new, *port);
-                let fails =
-                    self.terms.apply(format!("{name} is cut"), &values, Sort::Bool);
+                let fails = self.terms.apply(format!("{name} is cut"), &values, Sort::Bool);
                 faults.push((fails, Fault::Truncated));
                 self.send(name, values);
             }
@@ -393,7 +392,8 @@ impl<'a> Run<'a> {
                 let name = format!("take {}.{pool}", self.node);
                 let there = self.terms.apply(format!("{name} any"), &[before], Sort::Bool);
                 let width = self.width(*out);
-                let member = self.terms.apply(format!("{name} which"), &[before], Sort::Bits(width));
+                let member =
+                    self.terms.apply(format!("{name} which"), &[before], Sort::Bits(width));
                 let none = self.terms.bits(width, 0);
                 let member = self.terms.ite(there, member, none);
                 self.define(*ok, there)?;

@@ -304,7 +304,13 @@ impl Packet {
     }
 
     /// A field's value; the packet was parsed when it was `parsed`.
-    pub(crate) fn get(&self, terms: &mut Terms, kind: &Kind, parsed: &Packet, field: Field) -> Term {
+    pub(crate) fn get(
+        &self,
+        terms: &mut Terms,
+        kind: &Kind,
+        parsed: &Packet,
+        field: Field,
+    ) -> Term {
         use Field::*;
         let has = |terms: &mut Terms, header| kind.has(terms, parsed, header);
         match field {
@@ -564,7 +570,13 @@ impl Packet {
             QuotedSport,
         };
         let fields = [
-            QuotedIpSrc, QuotedIpDst, QuotedIp6Src, QuotedIp6Dst, QuotedSport, QuotedDport, QuotedId,
+            QuotedIpSrc,
+            QuotedIpDst,
+            QuotedIp6Src,
+            QuotedIp6Dst,
+            QuotedSport,
+            QuotedDport,
+            QuotedId,
         ];
         let mut parts: Vec<_> = fields.iter().map(|field| self.cell(terms, *field)).collect();
         parts.extend([self.sums[Sum::QuotedIp as usize], self.sums[Sum::QuotedTransport as usize]]);
@@ -631,7 +643,12 @@ impl Packet {
     }
 
     /// What must be equal for two packets to be, each part with its name. Tags only if asked for.
-    pub(crate) fn same(&self, terms: &mut Terms, other: &Packet, tags: bool) -> Vec<(String, Term)> {
+    pub(crate) fn same(
+        &self,
+        terms: &mut Terms,
+        other: &Packet,
+        tags: bool,
+    ) -> Vec<(String, Term)> {
         let mut found = Vec::new();
         let mut fields: BTreeSet<Field> = self.cells.keys().copied().collect();
         fields.extend(other.cells.keys());

@@ -4,9 +4,7 @@ use braid_ir::chain::Chain;
 use braid_ir::engine::Fault;
 use braid_ir::graph::port;
 use braid_ir::model::{Dest, Op, QueueId, Target};
-use braid_ir::residual::{
-    End, Exit, Fate, Point, Residual, RuleFields, Step, TallyId, What,
-};
+use braid_ir::residual::{End, Exit, Fate, Point, Residual, RuleFields, Step, TallyId, What};
 use braid_packet::Field;
 
 use crate::ops::{RuleTerms, Run, State};
@@ -78,9 +76,8 @@ impl Way {
 }
 
 fn same_ports(a: &[Dest], b: &[Dest], backward: bool) -> bool {
-    let resolve = |ports: &[Dest]| -> Vec<_> {
-        ports.iter().map(|dest| port(*dest, backward)).collect()
-    };
+    let resolve =
+        |ports: &[Dest]| -> Vec<_> { ports.iter().map(|dest| port(*dest, backward)).collect() };
     resolve(a) == resolve(b)
 }
 
@@ -268,14 +265,21 @@ impl Reader<'_> {
                 let good = run.terms.both(there, same);
                 let bad = run.terms.not(good);
                 let bad = run.terms.both(run.guard, bad);
-                self.found.never.push((bad, "a handle that is not good any more is read".to_owned()));
+                self.found
+                    .never
+                    .push((bad, "a handle that is not good any more is read".to_owned()));
                 Ok(table.slots(run.terms, args[0], args[1]))
             }
             // Where nothing can be found no handle is made: any number stands for it.
             _ if run.terms.constant(handle).is_some() => {
-                self.found.never.push((run.guard, "a handle that was never found is read".to_owned()));
+                self.found
+                    .never
+                    .push((run.guard, "a handle that was never found is read".to_owned()));
                 let table = run.table(braid_ir::model::StateId(state))?;
-                let (now, none) = (run.content(braid_ir::model::StateId(state)), run.terms.var("no key", Sort::Token));
+                let (now, none) = (
+                    run.content(braid_ir::model::StateId(state)),
+                    run.terms.var("no key", Sort::Token),
+                );
                 Ok(table.slots(run.terms, now, none))
             }
             _ => Err("a handle that no lookup gave".to_owned()),

@@ -10,13 +10,12 @@ use crate::smt::{Said, name};
 use crate::term::{Term, Terms};
 
 /// Programs that are looked for, in this order.
-const KNOWN: &[(&str, &[&str])] = &[
-    ("z3", &["-in", "-smt2"]),
-    ("cvc5", &["--incremental", "--produce-models", "--lang=smt2"]),
-];
+const KNOWN: &[(&str, &[&str])] =
+    &[("z3", &["-in", "-smt2"]), ("cvc5", &["--incremental", "--produce-models", "--lang=smt2"])];
 
 /// What to do when there is no solver.
-const REMEDY: &str = "install z3 (Debian and Ubuntu: apt-get install z3) or cvc5, or name one with --solver";
+const REMEDY: &str =
+    "install z3 (Debian and Ubuntu: apt-get install z3) or cvc5, or name one with --solver";
 
 /// Said after each question, so that the end of the answer is known.
 const MARK: &str = "braid-end";
@@ -100,7 +99,8 @@ impl Solver {
             }
         });
         let timeout = self.timeout;
-        let mut session = Session { child, input, lines, timeout, said: Said::nothing(coarse), dead: None };
+        let mut session =
+            Session { child, input, lines, timeout, said: Said::nothing(coarse), dead: None };
         session.start()?;
         Ok(session)
     }

@@ -122,7 +122,14 @@ impl Values<'_> {
         terms.not(inside)
     }
 
-    fn member(&self, terms: &mut Terms, param: ParamId, index: Term, column: u32, width: u16) -> Term {
+    fn member(
+        &self,
+        terms: &mut Terms,
+        param: ParamId,
+        index: Term,
+        column: u32,
+        width: u16,
+    ) -> Term {
         if let Some(ParamValue::List(rows)) = self.param(param) {
             let of = |row: &Vec<u128>| row.get(column as usize).copied().unwrap_or(0);
             if let Some(known) = terms.constant(index) {

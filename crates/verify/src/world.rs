@@ -183,9 +183,7 @@ impl<'a> Table<'a> {
                 };
                 values.iter().zip(old).map(|(new, old)| terms.ite(assigned, *new, old)).collect()
             }
-            History::Delete { before, .. } if self.stands_alone() => {
-                self.slots(terms, before, key)
-            }
+            History::Delete { before, .. } if self.stands_alone() => self.slots(terms, before, key),
             _ => self.unknown_slots(terms, content, key),
         }
     }
