@@ -26,7 +26,9 @@ impl<H: Host> Interp<'_, H> {
             let block = &self.residual.blocks[at];
             for (number, step) in (0..).zip(&block.steps) {
                 if let Err(fault) = self.step(at as u32, number, &step.what) {
-                    self.count(step.fault.unwrap().0);
+                    if let Some(tally) = step.fault {
+                        self.count(tally.0);
+                    }
                     return Ended::Fault { block: at as u32, step: number, fault };
                 }
             }

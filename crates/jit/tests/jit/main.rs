@@ -1,5 +1,6 @@
 //! Machine code against a small interpreter of residual programs.
 
+mod chains;
 mod host;
 mod interp;
 mod packets;
@@ -8,3 +9,4 @@ mod random;
 mod speed;
 mod ways;
 mod writes;
+mod wrong;

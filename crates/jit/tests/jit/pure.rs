@@ -228,7 +228,7 @@ fn sets_too_large_for_code_are_asked_of_the_host() {
 const WIDTHS: [u16; 14] = [1, 1, 1, 4, 8, 12, 16, 32, 48, 63, 64, 65, 127, 128];
 
 /// A program at random: some blocks that jump forward, with parameters.
-fn program(random: &mut Random) -> (Residual, Vec<u16>) {
+pub fn program(random: &mut Random) -> (Residual, Vec<u16>) {
     let blocks = 1 + random.below(5);
     let mut builder = Builder::new(ANY, blocks);
     let mut tags = Vec::new();

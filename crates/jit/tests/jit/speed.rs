@@ -3,9 +3,12 @@
 
 use crate::packets;
 use crate::random::{Builder, to};
+use braid_compiler::synth::residual;
+use braid_ir::chain::Sink;
 use braid_ir::engine::Fault;
-use braid_ir::model::{BinOp, CmpOp, Op, ParamId, StateId, ValueId};
-use braid_ir::residual::{End, HeaderMask, RuleFields, TallyId, What};
+use braid_ir::graph::Graph;
+use braid_ir::model::{BinOp, CmpOp, Op, ParamId, RIGHT, StateId, ValueId};
+use braid_ir::residual::{End, Extent, HeaderMask, Point, RuleFields, TallyId, What};
 use braid_ir::rules::RulePacket;
 use braid_jit::{Call, Code, Count, Ended, Host, Resource, Work, compile};
 use braid_packet::{Field, Header, Packet};
@@ -193,5 +196,30 @@ fn speed_of_compiling_and_running() {
         let each = run_time(&code.unwrap(), &mut plain());
         let blocks = builder.residual.blocks.len();
         println!("{name}: {blocks} blocks, compiled in {best:.2} ms, run in {each:.1} ns");
+    }
+}
+
+#[test]
+#[ignore = "prints times"]
+fn speed_of_compiling_chains() {
+    let packet = packets::all().into_iter().find(|one| one.0 == "tcp without options").unwrap().1;
+    let presence = packet.parse().presence();
+    for (name, chain) in crate::chains::all() {
+        let graph = Graph::new(&chain).unwrap();
+        let Some(Sink::Port(node, port)) = graph.entry(0) else { continue };
+        let point = Point { node, backward: port == RIGHT, held: false };
+        let start = Instant::now();
+        let residual = residual(&chain, &graph, point, presence, Extent::Chain);
+        let put_together = start.elapsed().as_secs_f64() * 1e3;
+        let start = Instant::now();
+        compile(&residual, &mut numbered).unwrap();
+        let compiled = start.elapsed().as_secs_f64() * 1e3;
+        let steps: usize = residual.blocks.iter().map(|block| block.steps.len()).sum();
+        println!(
+            "{name}: {} functions, {} blocks, {steps} steps: put together in {put_together:.1} ms, \
+             compiled in {compiled:.1} ms",
+            chain.nodes.len(),
+            residual.blocks.len(),
+        );
     }
 }

@@ -2,24 +2,22 @@
 
 use crate::host::{Asked, Recorder};
 use crate::packets;
-use crate::random::{Builder, FAULTS, Random, to};
+use crate::random::{Builder, Random, to};
 use braid_ir::engine::Fault;
-use braid_ir::model::{
-    BinOp, EventArg, EventId, Key, Op, ParamId, QueueId, StateId, TagId, ValueId,
-};
+use braid_ir::model::{EventArg, EventId, Op, ParamId, QueueId, StateId, TagId, ValueId};
 use braid_ir::residual::{End, HeaderMask, RuleFields, TallyId, What};
 use braid_ir::rules::RulePacket;
-use braid_jit::{Code, Count, Ended, Error, Misfit, Resource, Work, compile};
+use braid_jit::{Code, Count, Ended, Misfit, Resource, Work, compile};
 use braid_packet::{Field, Header, Packet};
 
 const ANY: HeaderMask = HeaderMask { care: 0, present: 0 };
 
-fn named(name: &str) -> Packet {
+pub fn named(name: &str) -> Packet {
     packets::all().into_iter().find(|one| one.0 == name).unwrap().1
 }
 
 /// All resources have numbers: tables from 100, rules from 200, and so on.
-fn numbered(_: u16, resource: Resource) -> Option<u32> {
+pub fn numbered(_: u16, resource: Resource) -> Option<u32> {
     Some(match resource {
         Resource::Table(table) => 100 + table.0,
         Resource::Rules(param) => 200 + param.0,
@@ -34,20 +32,20 @@ fn ready(builder: &Builder) -> (Code, Recorder) {
     (code, Recorder::new(&builder.residual))
 }
 
-fn run(code: &Code, host: &mut Recorder, packet: &mut Packet) -> (Ended, [Count; 3]) {
+pub fn run(code: &Code, host: &mut Recorder, packet: &mut Packet) -> (Ended, [Count; 3]) {
     let mut layout = packet.parse();
     let mut counts = [Count::default(); 3];
     let work = Work { packet, layout: &mut layout, now: 5, counts: &mut counts };
     (code.run(host, work).unwrap(), counts)
 }
 
-fn tag(builder: &mut Builder, number: u32, width: u16) -> ValueId {
+pub fn tag(builder: &mut Builder, number: u32, width: u16) -> ValueId {
     let out = builder.value(width);
     builder.op(Op::LoadTag { out, tag: TagId(number) });
     out
 }
 
-fn show(builder: &mut Builder, values: &[ValueId]) {
+pub fn show(builder: &mut Builder, values: &[ValueId]) {
     let args = values.iter().map(|value| EventArg::Value(*value)).collect();
     builder.op(Op::Emit { event: EventId(0), args });
 }
@@ -434,94 +432,4 @@ fn prefetch_keeps_silent_about_keys_that_hang_on_the_host() {
     let mut layout = packet.parse();
     code.prefetch(&mut host, &mut packet, &mut layout, 0);
     assert_eq!(host.asked, []);
-}
-
-#[test]
-fn programs_that_are_not_well_formed_are_errors() {
-    let error = |builder: &Builder| compile(&builder.residual, &mut numbered).unwrap_err();
-    let new = || Builder::new(ANY, 2);
-
-    let mut builder = new();
-    let a = builder.value(8);
-    let out = builder.value(8);
-    builder.op(Op::Not { out, a });
-    assert_eq!(error(&builder), Error::Value(a), "no definition");
-
-    let mut builder = new();
-    let a = builder.constant(8, 1);
-    builder.op(Op::Const { out: a, value: 2 });
-    assert_eq!(error(&builder), Error::Value(a), "two definitions");
-
-    let mut builder = new();
-    builder.op(Op::Const { out: ValueId(9), value: 2 });
-    assert_eq!(error(&builder), Error::Value(ValueId(9)), "no type");
-
-    let mut builder = new();
-    builder.constant(8, 256);
-    assert_eq!(error(&builder), Error::Width(ValueId(0)), "a constant too large");
-
-    let mut builder = new();
-    let (a, b, out) = (builder.constant(8, 1), builder.constant(9, 1), builder.value(8));
-    builder.op(Op::Bin { out, op: BinOp::And, a, b });
-    assert_eq!(error(&builder), Error::Width(out), "two widths");
-
-    let mut builder = new();
-    builder.value(129);
-    assert_eq!(error(&builder), Error::Width(ValueId(0)), "129 bits");
-
-    let mut builder = new();
-    builder.end(End::Jump(to(0, &[])));
-    assert_eq!(error(&builder), Error::Jump(to(0, &[]).block), "backwards");
-
-    let mut builder = new();
-    builder.end(End::Jump(to(2, &[])));
-    assert_eq!(error(&builder), Error::Jump(to(2, &[]).block), "nowhere");
-
-    let mut builder = new();
-    builder.param(1, 8);
-    builder.end(End::Jump(to(1, &[])));
-    assert_eq!(error(&builder), Error::Jump(to(1, &[]).block), "too few values");
-
-    let mut builder = new();
-    builder.push(What::Tally(TallyId(3)));
-    assert_eq!(error(&builder), Error::Tally(3));
-
-    let mut builder = new();
-    builder.residual.tallies.truncate(FAULTS.0 as usize);
-    builder.constant(1, 1);
-    assert_eq!(error(&builder), Error::Tally(FAULTS.0));
-
-    let mut builder = new();
-    builder.op(Op::StateDelete { state: StateId(0), key: Key::Explicit(vec![ValueId(0)]) });
-    assert_eq!(error(&builder), Error::Value(ValueId(0)));
-
-    let mut builder = new();
-    let out = builder.value(32);
-    builder.op(Op::LoadEntry { out, field: Field::IpSrc });
-    assert_eq!(error(&builder), Error::Operation { block: 0, step: 0 });
-
-    let mut builder = new();
-    let (a, out) = (tag(&mut builder, 0, 8), builder.value(8));
-    builder.op(Op::Bin { out, op: BinOp::Div, a, b: a });
-    builder.residual.blocks[0].steps[1].fault = None;
-    assert_eq!(error(&builder), Error::Operation { block: 0, step: 1 });
-
-    let mut builder = new();
-    builder.residual.blocks.clear();
-    assert_eq!(error(&builder), Error::Size);
-}
-
-#[test]
-fn value_that_is_not_defined_on_all_ways_is_an_error() {
-    let mut builder = Builder::new(ANY, 3);
-    let cond = tag(&mut builder, 0, 1);
-    builder.end(End::Branch { cond, yes: to(1, &[]), no: to(2, &[]) });
-    builder.block = 1;
-    let here = builder.constant(8, 1);
-    let tagged = tag(&mut builder, 0, 8);
-    builder.end(End::Jump(to(2, &[])));
-    builder.block = 2;
-    show(&mut builder, &[here, tagged]);
-    let error = compile(&builder.residual, &mut numbered).unwrap_err();
-    assert!(matches!(error, Error::Generator(_)), "{error}");
 }
