@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target.
 TIME ?= 60
 
-.PHONY: help setup build demo test fmt bless check-captures compare-kernel fuzz
+.PHONY: help setup build demo test fmt bless check-captures compare-kernel live fuzz
 
 help:
 	@echo 'make demo            a chain of four functions over a bundled capture'
@@ -15,6 +15,7 @@ help:
 	@echo 'make fuzz TIME=60    every fuzz target for so many seconds'
 	@echo 'make check-captures BRAID_DATA=DIR   every capture below DIR through every function'
 	@echo 'make compare-kernel  NAPT, firewall and router against the Linux kernel (root)'
+	@echo 'make live            chains between real hosts in network namespaces (root)'
 
 setup:
 	@scripts/setup.sh
@@ -39,6 +40,9 @@ check-captures: setup
 
 compare-kernel: setup
 	scripts/compare-kernel.sh
+
+live: setup
+	scripts/live.sh
 
 fuzz: setup
 	scripts/fuzz.sh $(TIME)

@@ -21,6 +21,9 @@ target=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_director
 export BRAID=$target/debug/braid
 scripts/compare-kernel.sh
 
+step live traffic
+scripts/live.sh
+
 step the demo
 # Two requests and two replies on their way, from end to end.
 demo=$(scripts/demo.sh)

@@ -1,18 +1,24 @@
-//! Packet input and output: the source and sink traits, capture files, in-memory interfaces.
+//! Packet input and output: the source and sink traits, capture files, in-memory interfaces, live
+//! interfaces.
 //!
-//! A [`PacketSource`] gives packets one at a time and a [`PacketSink`] takes them; live interfaces
-//! of later versions are further implementations. Capture files are read by [`CaptureReader`] and
+//! A [`PacketSource`] gives packets one at a time and a [`PacketSink`] takes them; an [`Interface`]
+//! is a device of the machine, and does both as packets come and go. Capture files are read by [`CaptureReader`] and
 //! written by [`CaptureWriter`], both in memory that doesn't depend on the file's size.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod capture;
 mod error;
 mod link;
+mod live;
 mod memory;
+mod offload;
+#[allow(unsafe_code, reason = "system calls that have no safe wrapper")]
+mod sys;
 
 pub use capture::{CaptureReader, CaptureWriter, Format, Precision, read_all};
 pub use error::{ReadError, Warning, WriteError};
 pub use link::{link_name, link_of_number, number_of_link};
+pub use live::{Device, Interface, OpenError, Received, Unreceived, Unsent, wait};
 pub use memory::{MemorySink, MemorySource};
 
 use braid_packet::Packet;

@@ -1,4 +1,6 @@
-//! `braid run`: a chain over captures.
+//! `braid run`: a chain over captures, or over live interfaces.
+
+mod live;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -6,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
+use braid_runtime::live::{Clock, Live};
 use braid_runtime::{Run, RunError, Summary, json, report};
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -16,7 +19,7 @@ use crate::output::{Output, warn};
 use crate::progress::Progress;
 use crate::summary::summary;
 
-/// Run a chain over captures
+/// Run a chain over captures, or over live interfaces
 #[derive(clap::Args)]
 pub struct Args {
     /// The file with the chain
@@ -24,13 +27,24 @@ pub struct Args {
     #[command(flatten)]
     choice: Choice,
     /// A capture whose packets enter; with IF= all of them at that interface
-    #[arg(long = "in", value_name = "[IF=]CAPTURE", required = true, num_args = 1..)]
+    #[arg(long = "in", value_name = "[IF=]CAPTURE", num_args = 1..)]
+    #[arg(required_unless_present = "devices", conflicts_with = "devices")]
     inputs: Vec<String>,
+    /// A device where packets enter and leave, live: af_packet:DEVICE or tap:DEVICE
+    #[arg(long = "if", value_name = "IF=KIND:DEVICE", num_args = 1..)]
+    devices: Vec<String>,
+    /// With --if: how long, such as 90s, 10m, 500ms; else until Ctrl-C
+    #[arg(long = "for", value_name = "DURATION", value_parser = live::duration)]
+    #[arg(requires = "devices", conflicts_with = "inputs")]
+    time: Option<std::time::Duration>,
+    /// With --if: ends after so many packets
+    #[arg(long, value_name = "N", requires = "devices", conflicts_with = "inputs")]
+    packets: Option<u64>,
     /// Where to write the packets that leave; with IF= only those of that interface
     #[arg(long = "out", value_name = "[IF=]CAPTURE", num_args = 1..)]
     outputs: Vec<String>,
     /// Rewrite each captured reply by what its request left with
-    #[arg(long)]
+    #[arg(long, conflicts_with = "devices")]
     follow: bool,
     /// How the chain runs
     #[arg(long, value_name = "NAME", default_value = engines::DEFAULT)]
@@ -54,12 +68,20 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let outputs: Vec<Named> =
         args.outputs.iter().map(|text| captures::named(text, &chain)).collect::<Result<_, _>>()?;
     check_outputs(args, &outputs, &inputs)?;
+    let ports = live::open(&args.devices, &chain)?;
+    let clock = Clock::start();
+    let first_time_ns = if ports.is_empty() { inputs.first_time_ns() } else { clock.start_ns() };
     let control = match &args.control {
-        Some(file) => program.control(file, &chain, inputs.first_time_ns())?,
+        Some(file) => program.control(file, &chain, first_time_ns)?,
         None => Vec::new(),
     };
     let mut engine = engines::make(&args.engine, &chain)?;
-    let done = drive(args, &chain, engine.as_mut(), inputs, outputs, control)?;
+    let done = if ports.is_empty() {
+        drive(args, &chain, engine.as_mut(), inputs, outputs, control)?
+    } else {
+        let run = Live::new(&chain, engine.as_mut(), clock).control(control);
+        live::drive(args, run, ports, outputs)?
+    };
     if let Some(path) = &args.state_out {
         write_state(path, &chain, engine.as_ref())?;
     }

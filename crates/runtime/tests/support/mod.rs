@@ -17,6 +17,8 @@ pub struct Fake<F> {
     pub entered: Vec<(u16, Packet)>,
     /// Times of control changes, with the number of packets before.
     pub controls: Vec<(u64, usize)>,
+    /// Times up to which it ran what is due.
+    pub advanced: Vec<u64>,
     pub refuse_control: bool,
 }
 
@@ -27,6 +29,7 @@ impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)>> Fake<F> {
             counters: Counters::default(),
             entered: Vec::new(),
             controls: Vec::new(),
+            advanced: Vec::new(),
             refuse_control: false,
         }
     }
@@ -47,7 +50,9 @@ impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)>> Engine for Fake<F> {
         }
     }
 
-    fn advance(&mut self, _time_ns: u64, _out: &mut dyn Outputs) {}
+    fn advance(&mut self, time_ns: u64, _out: &mut dyn Outputs) {
+        self.advanced.push(time_ns);
+    }
 
     fn control(&mut self, control: &Control, _out: &mut dyn Outputs) -> Result<(), String> {
         self.controls.push((control.time_ns, self.entered.len()));

@@ -1,0 +1,31 @@
+//! `braid run --if`: how devices are named. Packets on real ones: `scripts/live.sh`.
+
+mod common;
+
+use common::Folder;
+
+#[test]
+fn devices_are_checked_before_anything_runs() {
+    let folder = Folder::edge();
+    let run = |more: &[&str]| folder.braid(&[&["run", "chain.braid"], more].concat());
+    run(&["--if", "lan"]).code(2).warns("expected IF=KIND:DEVICE, such as lan=af_packet:eth0");
+    run(&["--if", "lam=tap:t"]).code(2).warns("no interface `lam`; did you mean `lan`?");
+    run(&["--if", "lan=dpdk:0"]).code(2).warns("expected af_packet:DEVICE or tap:DEVICE");
+    run(&["--if", "lan=tap:a", "lan=tap:b"]).code(2).warns("`lan` is given two devices");
+    run(&["--if", "lan=tap:a", "wan=tap:a"]).code(2).warns("tap:a is given to two interfaces");
+    // Without privileges, that is what is said.
+    let ended = run(&["--if", "lan=af_packet:no-such-dev"]).code(3);
+    let said = ended.err.contains("there is no such device") || ended.err.contains("CAP_NET_RAW");
+    assert!(said && ended.err.contains("af_packet:no-such-dev: "), "{}", ended.err);
+}
+
+#[test]
+fn captures_and_devices_do_not_mix() {
+    let folder = Folder::edge();
+    let run = |more: &[&str]| folder.braid(&[&["run", "chain.braid"], more].concat());
+    run(&[]).code(2);
+    run(&["--in", "a.pcap", "--if", "lan=tap:a"]).code(2);
+    run(&["--follow", "--if", "lan=tap:a"]).code(2);
+    run(&["--in", "a.pcap", "--for", "1s"]).code(2);
+    run(&["--if", "lan=tap:a", "--for", "soon"]).code(2).warns("no duration such as 90s");
+}

@@ -1,0 +1,200 @@
+//! Work that a sender has left to its network card, done here: checksums of which only the pseudo
+//! header has been summed, several segments in one frame, VLAN tags beside the frame. Within a
+//! machine (veth, bridges) no card ever does it.
+//!
+//! What is to be done is said by the `virtio_net_hdr` in front of a frame (virtio 1.2, §5.1.6).
+
+use crate::live::Unreceived;
+
+/// Length of the header in front of a frame.
+pub(crate) const HEADER: usize = 10;
+
+const NEEDS_CHECKSUM: u8 = 1;
+const NO_SEGMENTS: u8 = 0;
+const TCP4: u8 = 1;
+const TCP6: u8 = 4;
+const UDP: u8 = 5;
+/// Set with the kinds of TCP when the sender uses ECN.
+const ECN: u8 = 0x80;
+
+/// Most segments of a frame; the kernel makes no more.
+const MAX_SEGMENTS: usize = 0x1_0000;
+
+const CWR: u8 = 0x80;
+const PSH: u8 = 0x08;
+const FIN: u8 = 0x01;
+
+/// What is left to do in a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Offload {
+    flags: u8,
+    kind: u8,
+    /// Bytes of payload of each segment.
+    segment: usize,
+    /// Where the checksum begins: the transport header.
+    start: usize,
+    /// Where the checksum is, from there.
+    place: usize,
+}
+
+impl Offload {
+    /// From the header in front of a frame, in the machine's byte order.
+    pub(crate) fn parse(header: [u8; HEADER]) -> Self {
+        let word = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
+        Self {
+            flags: header[0],
+            kind: header[1] & !ECN,
+            segment: word(4),
+            start: word(6),
+            place: word(8),
+        }
+    }
+
+    /// Does it: gives the frame, or the frames that it stands for.
+    pub(crate) fn finish(self, mut frame: Vec<u8>) -> Result<Vec<Vec<u8>>, Unreceived> {
+        if self.kind != NO_SEGMENTS {
+            return self.segments(&frame).ok_or(Unreceived::Offload);
+        }
+        if self.flags & NEEDS_CHECKSUM != 0 {
+            self.checksum(&mut frame).ok_or(Unreceived::Offload)?;
+        }
+        Ok(vec![frame])
+    }
+
+    /// Completes the checksum: the field holds the sum of the pseudo header.
+    fn checksum(self, frame: &mut [u8]) -> Option<()> {
+        let sum = fold(sum(0, frame.get(self.start..)?));
+        let at = self.start.checked_add(self.place)?;
+        let field = frame.get_mut(at..at.checked_add(2)?)?;
+        // A UDP checksum of 0 would mean that there is none.
+        let value = if sum == 0xffff && self.place == 6 { 0xffff } else { !sum };
+        field.copy_from_slice(&value.to_be_bytes());
+        Some(())
+    }
+
+    /// Takes the segments apart.
+    fn segments(self, frame: &[u8]) -> Option<Vec<Vec<u8>>> {
+        let ip = network(frame)?;
+        let is_udp = self.kind == UDP;
+        if !(is_udp || self.kind == TCP4 || self.kind == TCP6) || self.segment == 0 {
+            return None;
+        }
+        let transport = self.start;
+        let length =
+            if is_udp { 8 } else { usize::from(frame.get(transport.checked_add(12)?)? >> 4) * 4 };
+        let payload_at = transport.checked_add(length)?;
+        let least = if is_udp { 8 } else { 20 };
+        if transport < ip.checked_add(20)? || length < least || payload_at > frame.len() {
+            return None;
+        }
+        let (headers, payload) = frame.split_at(payload_at);
+        let pieces = payload.chunks(self.segment);
+        let count = pieces.len();
+        if count == 0 || count > MAX_SEGMENTS {
+            return None;
+        }
+        let piece = |(at, piece): (usize, &[u8])| {
+            let mut segment = [headers, piece].concat();
+            let last = at + 1 == count;
+            if is_udp {
+                let length = u16::try_from(8 + piece.len()).ok()?;
+                segment[transport + 4..transport + 6].copy_from_slice(&length.to_be_bytes());
+            } else {
+                tcp(&mut segment[transport..], at, at.checked_mul(self.segment)?, last)?;
+            }
+            lengths(&mut segment, ip, at)?;
+            transport_checksum(&mut segment, ip, transport, is_udp)?;
+            Some(segment)
+        };
+        pieces.enumerate().map(piece).collect()
+    }
+}
+
+/// Where the IP header begins, behind VLAN tags.
+fn network(frame: &[u8]) -> Option<usize> {
+    let mut at = 12;
+    loop {
+        match u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]) {
+            0x8100 | 0x88a8 => at += 4,
+            0x0800 | 0x86dd => return Some(at + 2),
+            _ => return None,
+        }
+    }
+}
+
+/// Sequence number and flags of a segment, so many bytes behind the first one.
+fn tcp(header: &mut [u8], number: usize, behind: usize, last: bool) -> Option<()> {
+    let sequence = u32::from_be_bytes(*header.get(4..)?.first_chunk()?);
+    let sequence = sequence.wrapping_add(u32::try_from(behind).ok()?);
+    header[4..8].copy_from_slice(&sequence.to_be_bytes());
+    if !last {
+        header[13] &= !(PSH | FIN);
+    }
+    if number > 0 {
+        header[13] &= !CWR;
+    }
+    Some(())
+}
+
+/// Length, identification and header checksum of a segment's IP header.
+fn lengths(segment: &mut [u8], ip: usize, number: usize) -> Option<()> {
+    let packet = segment.get_mut(ip..)?;
+    let total = u16::try_from(packet.len()).ok()?;
+    let first = *packet.first()?;
+    if first >> 4 == 6 {
+        let payload = total.checked_sub(40)?;
+        packet.get_mut(4..6)?.copy_from_slice(&payload.to_be_bytes());
+        return Some(());
+    }
+    let header = packet.get_mut(..usize::from(first & 15) * 4).filter(|h| h.len() >= 20)?;
+    header[2..4].copy_from_slice(&total.to_be_bytes());
+    let id = u16::from_be_bytes([header[4], header[5]]);
+    let id = id.wrapping_add(u16::try_from(number & 0xffff).ok()?);
+    header[4..6].copy_from_slice(&id.to_be_bytes());
+    header[10..12].fill(0);
+    let value = !fold(sum(0, header));
+    header[10..12].copy_from_slice(&value.to_be_bytes());
+    Some(())
+}
+
+/// The whole checksum of a segment's transport header.
+fn transport_checksum(segment: &mut [u8], ip: usize, transport: usize, is_udp: bool) -> Option<()> {
+    let at = transport + if is_udp { 6 } else { 16 };
+    segment.get_mut(at..at + 2)?.fill(0);
+    let addresses = if segment.get(ip)? >> 4 == 6 { ip + 8..ip + 40 } else { ip + 12..ip + 20 };
+    let length = u32::try_from(segment.len() - transport).ok()?;
+    let protocol: u32 = if is_udp { 17 } else { 6 };
+    let pseudo = sum(u64::from(length) + u64::from(protocol), segment.get(addresses)?);
+    let value = !fold(sum(pseudo, &segment[transport..]));
+    let value = if value == 0 && is_udp { 0xffff } else { value };
+    segment[at..at + 2].copy_from_slice(&value.to_be_bytes());
+    Some(())
+}
+
+/// Adds 16-bit words; a last odd byte is the upper half of one.
+fn sum(start: u64, bytes: &[u8]) -> u64 {
+    let words = bytes
+        .chunks(2)
+        .map(|pair| u64::from(pair[0]) << 8 | u64::from(pair.get(1).copied().unwrap_or(0)));
+    start + words.sum::<u64>()
+}
+
+/// A sum in ones' complement.
+fn fold(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    u16::try_from(sum).unwrap_or(u16::MAX)
+}
+
+/// Puts a VLAN tag back that the kernel gave beside the frame.
+pub(crate) fn put_vlan(frame: &mut Vec<u8>, tpid: u16, tci: u16) {
+    if frame.len() >= 12 {
+        let [a, b] = tpid.to_be_bytes();
+        let [c, d] = tci.to_be_bytes();
+        frame.splice(12..12, [a, b, c, d]);
+    }
+}
+
+#[cfg(test)]
+mod tests;

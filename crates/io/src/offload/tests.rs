@@ -1,0 +1,157 @@
+//! Frames that a sender has left half done, built by hand and checked by an independent sum.
+
+use super::*;
+
+/// The header in front of a frame.
+fn header(flags: u8, kind: u8, segment: u16, start: u16, place: u16) -> Offload {
+    let mut bytes = [flags, kind, 0, 0, 0, 0, 0, 0, 0, 0];
+    bytes[4..6].copy_from_slice(&segment.to_ne_bytes());
+    bytes[6..8].copy_from_slice(&start.to_ne_bytes());
+    bytes[8..10].copy_from_slice(&place.to_ne_bytes());
+    Offload::parse(bytes)
+}
+
+/// An IPv4 frame of this protocol with these bytes behind the IP header.
+fn ip4(protocol: u8, behind: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(20 + behind.len()).unwrap();
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
+    frame.extend(length.to_be_bytes());
+    frame.extend([0x12, 0x34, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 192, 0, 2, 1]);
+    frame.extend(behind);
+    frame
+}
+
+/// A TCP header with these flags, sequence number 1000, and a payload that counts up.
+fn tcp_segment(flags: u8, payload: usize) -> Vec<u8> {
+    let mut bytes = vec![0x12, 0x34, 0, 80, 0, 0, 0x03, 0xe8, 0, 0, 0, 1, 0x50, flags];
+    bytes.extend([0x10, 0, 0, 0, 0, 0]);
+    bytes.extend((0..payload).map(|at| u8::try_from(at % 251).unwrap()));
+    bytes
+}
+
+/// What the checksum should make with the pseudo header: all ones.
+fn verified(frame: &[u8], protocol: u8) -> bool {
+    let transport = &frame[34..];
+    let mut bytes = frame[26..34].to_vec();
+    bytes.extend([0, protocol]);
+    bytes.extend(u16::try_from(transport.len()).unwrap().to_be_bytes());
+    bytes.extend(transport);
+    if bytes.len() % 2 == 1 {
+        bytes.push(0);
+    }
+    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) * 256 + u32::from(pair[1]));
+    words.fold(0, |sum, word| (sum + word) % 0xffff) == 0
+}
+
+/// Puts the sum of the pseudo header where the checksum belongs, as a sender does that leaves the
+/// rest to the card.
+fn partial(frame: &mut [u8], protocol: u8, at: usize) {
+    let length = u64::try_from(frame.len() - 34).unwrap();
+    let pseudo = fold(sum(length + u64::from(protocol), &frame[26..34]));
+    frame[at..at + 2].copy_from_slice(&pseudo.to_be_bytes());
+}
+
+#[test]
+fn partial_checksum_is_completed() {
+    let mut frame = ip4(6, &tcp_segment(0x18, 5));
+    partial(&mut frame, 6, 50);
+    assert!(!verified(&frame, 6));
+    let done = header(NEEDS_CHECKSUM, 0, 0, 34, 16).finish(frame).unwrap();
+    assert!(done.len() == 1 && verified(&done[0], 6), "{done:?}");
+}
+
+#[test]
+fn checksum_of_udp_is_never_0() {
+    // Ports 0 and 0, length 8, and two bytes that bring the sum to all ones.
+    let mut frame = ip4(17, &[0, 0, 0, 0, 0, 10, 0, 0, 0, 0]);
+    partial(&mut frame, 17, 40);
+    let rest = 0xffff - fold(sum(0, &frame[34..]));
+    frame[42..44].copy_from_slice(&rest.to_be_bytes());
+    let done = header(NEEDS_CHECKSUM, 0, 0, 34, 6).finish(frame).unwrap();
+    assert_eq!(done[0][40..42], [0xff, 0xff]);
+    assert!(verified(&done[0], 17));
+}
+
+#[test]
+fn frame_without_anything_left_to_do_is_unchanged() {
+    let frame = ip4(6, &tcp_segment(0x18, 5));
+    assert_eq!(header(0, 0, 0, 0, 0).finish(frame.clone()), Ok(vec![frame]));
+}
+
+#[test]
+fn tcp_segments_are_taken_apart() {
+    let whole = ip4(6, &tcp_segment(CWR | 0x10 | PSH | FIN, 2500));
+    let done = header(NEEDS_CHECKSUM, TCP4 | ECN, 1000, 34, 16).finish(whole.clone()).unwrap();
+    let lengths: Vec<usize> = done.iter().map(Vec::len).collect();
+    assert_eq!(lengths, [1054, 1054, 554]);
+    let payload: Vec<u8> = done.iter().flat_map(|segment| segment[54..].to_vec()).collect();
+    assert_eq!(payload, whole[54..]);
+    let flags: Vec<u8> = done.iter().map(|segment| segment[47]).collect();
+    assert_eq!(flags, [CWR | 0x10, 0x10, 0x10 | PSH | FIN]);
+    for (at, segment) in done.iter().enumerate() {
+        let number = u16::try_from(at).unwrap();
+        assert_eq!(segment[38..42], (1000 + 1000 * u32::from(number)).to_be_bytes());
+        assert_eq!(segment[18..20], (0x1234 + number).to_be_bytes(), "identification");
+        let total = u16::try_from(segment.len() - 14).unwrap();
+        assert_eq!(segment[16..18], total.to_be_bytes());
+        assert!(verified(segment, 6));
+        assert_eq!(fold(sum(0, &segment[14..34])), 0xffff, "IP header checksum");
+    }
+}
+
+#[test]
+fn udp_segments_are_taken_apart() {
+    let mut datagram = vec![0, 53, 0, 53, 0, 0, 0, 0];
+    datagram.extend([7; 25]);
+    let done = header(NEEDS_CHECKSUM, UDP, 10, 34, 6).finish(ip4(17, &datagram)).unwrap();
+    let lengths: Vec<[u8; 2]> = done.iter().map(|frame| [frame[38], frame[39]]).collect();
+    assert_eq!(lengths, [[0, 18], [0, 18], [0, 13]]);
+    assert!(done.iter().all(|frame| verified(frame, 17)));
+}
+
+#[test]
+fn segments_behind_vlan_tags_and_of_ipv6_are_taken_apart() {
+    let mut frame = vec![0; 12];
+    frame.extend([0x81, 0, 0, 5, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, 6, 64]);
+    frame.extend([0xfd; 32]);
+    frame.extend(tcp_segment(0x10, 30));
+    let done = header(NEEDS_CHECKSUM, TCP6, 20, 58, 16).finish(frame).unwrap();
+    let payload_lengths: Vec<[u8; 2]> = done.iter().map(|frame| [frame[22], frame[23]]).collect();
+    assert_eq!(payload_lengths, [[0, 40], [0, 30]]);
+    for segment in &done {
+        let transport = &segment[58..];
+        let length = u64::try_from(transport.len()).unwrap();
+        assert_eq!(fold(sum(sum(length + 6, &segment[26..58]), transport)), 0xffff);
+    }
+}
+
+#[test]
+fn nonsense_is_lost_and_never_panics() {
+    let frame = ip4(6, &tcp_segment(0x10, 30));
+    for offload in [
+        header(NEEDS_CHECKSUM, 0, 0, 60_000, 16),
+        header(NEEDS_CHECKSUM, 0, 0, 34, 60_000),
+        header(NEEDS_CHECKSUM, 3, 10, 34, 6),
+        header(NEEDS_CHECKSUM, TCP4, 0, 34, 16),
+        header(NEEDS_CHECKSUM, TCP4, 10, 5, 16),
+        header(NEEDS_CHECKSUM, TCP4, 10, 65_535, 16),
+        header(NEEDS_CHECKSUM, TCP6, 10, 70, 16),
+    ] {
+        assert_eq!(offload.finish(frame.clone()), Err(Unreceived::Offload), "{offload:?}");
+    }
+    for length in 0..frame.len() {
+        let cut = frame[..length].to_vec();
+        let _ = header(NEEDS_CHECKSUM, TCP4, 10, 34, 16).finish(cut.clone());
+        let _ = header(NEEDS_CHECKSUM, UDP, 10, 34, 6).finish(cut);
+    }
+}
+
+#[test]
+fn vlan_tag_goes_behind_the_addresses() {
+    let mut frame = ip4(17, &[]);
+    put_vlan(&mut frame, 0x8100, 0x2005);
+    assert_eq!(frame[10..18], [0, 2, 0x81, 0, 0x20, 5, 8, 0]);
+    let mut short = vec![1, 2, 3];
+    put_vlan(&mut short, 0x8100, 5);
+    assert_eq!(short, [1, 2, 3]);
+}

@@ -1,0 +1,350 @@
+//! The live driver: packets from and to the machine's devices, until told to stop.
+//!
+//! One thread reads frames, runs the engine on each and sends what leaves. While nothing arrives,
+//! time goes on for the engine, so that time-outs and timers run. What a device does not take is
+//! lost for a named reason: packets are accounted for as in captures.
+
+use crate::outputs::{Leaving, Output};
+use crate::run::{RunError, Summary};
+use braid_io::{Interface, PacketSink, Received, wait};
+use braid_ir::chain::{Chain, Control};
+use braid_ir::engine::{Counters, Engine, Event, Outputs};
+use braid_packet::{Link, Packet};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Longest wait for a frame: how late a time-out may run while nothing arrives.
+const PATIENCE: Duration = Duration::from_millis(10);
+
+/// Most frames that are read from an interface before the next one has its turn.
+const TURN: usize = 64;
+
+/// The reason for which packets that leave by an interface without a device are lost.
+pub const NO_DEVICE: &str = "no_device";
+
+/// A clock of nanoseconds since the epoch that never goes back, whoever sets the machine's.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    start_ns: u64,
+    since: Instant,
+}
+
+impl Clock {
+    /// Reads the machine's clock once; from then on time passes evenly.
+    #[must_use]
+    pub fn start() -> Self {
+        let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self { start_ns: nanoseconds(epoch.unwrap_or_default()), since: Instant::now() }
+    }
+
+    /// When it was started.
+    #[must_use]
+    pub fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+
+    /// Now.
+    #[must_use]
+    pub fn now_ns(&self) -> u64 {
+        self.start_ns.saturating_add(nanoseconds(self.since.elapsed()))
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A device at an interface of the chain.
+pub struct Port {
+    /// The interface, by number.
+    pub interface: u16,
+    /// What messages call the device.
+    pub name: String,
+    /// The device.
+    pub device: Box<dyn Interface>,
+}
+
+/// When a live run ends by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Limits {
+    /// After so long.
+    pub time: Option<Duration>,
+    /// After so many packets have been read (those that are read at once end together).
+    pub packets: Option<u64>,
+}
+
+/// A live run that is being set up.
+pub struct Live<'a> {
+    engine: &'a mut dyn Engine,
+    clock: Clock,
+    ports: Vec<Port>,
+    control: VecDeque<Control>,
+    limits: Limits,
+    leaving: Leaving<'a>,
+}
+
+impl<'a> Live<'a> {
+    /// A live run of a chain on an engine that was made for it.
+    pub fn new(chain: &'a Chain, engine: &'a mut dyn Engine, clock: Clock) -> Self {
+        let leaving =
+            Leaving { chain, outputs: Vec::new(), events: None, follow: None, failed: None };
+        let (ports, control) = (Vec::new(), VecDeque::new());
+        Self { engine, clock, ports, control, limits: Limits::default(), leaving }
+    }
+
+    /// Adds a device.
+    #[must_use]
+    pub fn port(mut self, port: Port) -> Self {
+        self.ports.push(port);
+        self
+    }
+
+    /// Adds a sink for a copy of what leaves by an interface, or by any; `name` is what messages
+    /// call it.
+    #[must_use]
+    pub fn output(
+        mut self,
+        name: impl Into<String>,
+        interface: Option<u16>,
+        sink: impl PacketSink + 'a,
+    ) -> Self {
+        self.leaving.outputs.push(Output { name: name.into(), interface, sink: Box::new(sink) });
+        self
+    }
+
+    /// Writes events as JSON lines (see [`crate::json::event`]).
+    #[must_use]
+    pub fn events(mut self, events: impl Write + 'a) -> Self {
+        self.leaving.events = Some(Box::new(events));
+        self
+    }
+
+    /// Changes of configuration, made when their time comes.
+    #[must_use]
+    pub fn control(mut self, control: impl IntoIterator<Item = Control>) -> Self {
+        let mut control: Vec<Control> = control.into_iter().collect();
+        control.sort_by_key(|control| control.time_ns);
+        self.control = control.into();
+        self
+    }
+
+    /// When it ends by itself.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Runs until `stop` holds, or a limit is reached.
+    ///
+    /// # Errors
+    /// When a device can't be read, an output not written, a change not made, or when packets are
+    /// unaccounted for.
+    pub fn run(self, stop: &AtomicBool) -> Result<Summary, RunError> {
+        let gone = Gone { leaving: self.leaving, ports: self.ports, unsent: BTreeMap::new() };
+        let mut driver = Driver {
+            engine: self.engine,
+            clock: self.clock,
+            control: self.control,
+            gone,
+            packets: 0,
+            lost: BTreeMap::new(),
+            frames: Vec::new(),
+        };
+        let ran = driver.until(stop, self.limits);
+        let finished = driver.gone.leaving.finish().map_err(RunError::from);
+        ran?;
+        finished?;
+        driver.summary()
+    }
+}
+
+/// A live run that is under way.
+struct Driver<'a> {
+    engine: &'a mut dyn Engine,
+    clock: Clock,
+    control: VecDeque<Control>,
+    gone: Gone<'a>,
+    /// Frames read, those that were lost thereby included.
+    packets: u64,
+    /// Frames lost when they were read, by reason.
+    lost: BTreeMap<&'static str, u64>,
+    frames: Vec<Vec<u8>>,
+}
+
+impl Driver<'_> {
+    fn until(&mut self, stop: &AtomicBool, limits: Limits) -> Result<(), RunError> {
+        let end_ns =
+            limits.time.map(|time| self.clock.start_ns().saturating_add(nanoseconds(time)));
+        loop {
+            let now = self.clock.now_ns();
+            let over = end_ns.is_some_and(|end| now >= end)
+                || limits.packets.is_some_and(|most| self.packets >= most);
+            if over || stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            if !self.turn()? {
+                self.idle(end_ns)?;
+            }
+            if let Some(failed) = self.gone.leaving.failed.take() {
+                return Err(failed.into());
+            }
+        }
+    }
+
+    /// Reads what has arrived at each interface. Whether there was anything.
+    fn turn(&mut self) -> Result<bool, RunError> {
+        let mut any = false;
+        for at in 0..self.gone.ports.len() {
+            for _ in 0..TURN {
+                let received = self.gone.ports[at].device.receive(&mut self.frames);
+                match received.map_err(|error| self.gone.unreadable(at, error))? {
+                    Received::Nothing => break,
+                    Received::Something => self.process(self.gone.ports[at].interface)?,
+                    Received::Lost(why) => {
+                        self.packets += 1;
+                        *self.lost.entry(why.reason()).or_default() += 1;
+                    }
+                }
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
+    fn process(&mut self, interface: u16) -> Result<(), RunError> {
+        let mut frames = std::mem::take(&mut self.frames);
+        for frame in frames.drain(..) {
+            let now = self.clock.now_ns();
+            self.control_until(now)?;
+            self.packets += 1;
+            let packet = Packet::new(Link::Ethernet, now, frame);
+            self.engine.packet(interface, packet, &mut self.gone);
+        }
+        self.frames = frames;
+        Ok(())
+    }
+
+    /// Lets time pass for the engine, and waits.
+    fn idle(&mut self, end_ns: Option<u64>) -> Result<(), RunError> {
+        let now = self.clock.now_ns();
+        self.control_until(now)?;
+        self.engine.advance(now, &mut self.gone);
+        self.gone.flush_events()?;
+        let left = end_ns.map_or(u64::MAX, |end| end.saturating_sub(now));
+        let patience = PATIENCE.min(Duration::from_nanos(left));
+        let devices = self.gone.ports.iter().map(|port| &*port.device as &dyn Interface);
+        wait(devices, patience).map_err(|error| self.gone.unreadable(0, error))
+    }
+
+    fn control_until(&mut self, time_ns: u64) -> Result<(), RunError> {
+        while let Some(control) = self.control.pop_front_if(|c| c.time_ns <= time_ns) {
+            self.engine.control(&control, &mut self.gone).map_err(|reason| {
+                let node = self.gone.leaving.chain.nodes.get(usize::from(control.node));
+                let function = node.map_or_else(String::new, |node| node.name.clone());
+                RunError::Control { function, time_ns: control.time_ns, reason }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn summary(mut self) -> Result<Summary, RunError> {
+        let mut counters = self.engine.counters();
+        for (reason, count) in &self.lost {
+            counters.packets_in += count;
+            *counters.lost.entry((*reason).into()).or_default() += count;
+        }
+        self.gone.settle(&mut counters);
+        if !counters.balanced() {
+            return Err(RunError::Unbalanced(Box::new(counters)));
+        }
+        let warnings = self.gone.warnings(&counters);
+        Ok(Summary { counters, follow: None, warnings })
+    }
+}
+
+/// Sends what leaves the chain.
+struct Gone<'a> {
+    leaving: Leaving<'a>,
+    ports: Vec<Port>,
+    /// Packets that left the chain and were not sent, by interface and reason.
+    unsent: BTreeMap<(u16, &'static str), u64>,
+}
+
+impl Outputs for Gone<'_> {
+    fn packet(&mut self, interface: u16, packet: Packet) {
+        let port = self.ports.iter_mut().find(|port| port.interface == interface);
+        let sent = match port {
+            Some(port) => port.device.send(packet.data()).map_err(|why| why.reason()),
+            None => Err(NO_DEVICE),
+        };
+        match sent {
+            Ok(()) => self.leaving.packet(interface, packet),
+            Err(reason) => *self.unsent.entry((interface, reason)).or_default() += 1,
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        self.leaving.event(event);
+    }
+}
+
+impl Gone<'_> {
+    fn unreadable(&self, at: usize, error: io::Error) -> RunError {
+        let name = self.ports.get(at).map_or_else(String::new, |port| port.name.clone());
+        RunError::Read { name, error: error.into() }
+    }
+
+    /// Whoever follows the events file sees what has happened.
+    fn flush_events(&mut self) -> Result<(), RunError> {
+        match &mut self.leaving.events {
+            Some(events) => events.flush().map_err(RunError::Events),
+            None => Ok(()),
+        }
+    }
+
+    /// What was not sent is lost, not out.
+    fn settle(&self, counters: &mut Counters) {
+        for ((interface, reason), count) in &self.unsent {
+            if let Some(out) = counters.out.get_mut(interface) {
+                *out = out.saturating_sub(*count);
+            }
+            *counters.lost.entry((*reason).into()).or_default() += count;
+        }
+        counters.out.retain(|_, count| *count > 0);
+    }
+
+    fn warnings(&mut self, counters: &Counters) -> Vec<String> {
+        let mut found = Vec::new();
+        for port in &mut self.ports {
+            let dropped = port.device.overrun();
+            if dropped > 0 {
+                let name = &port.name;
+                found.push(format!(
+                    "{name}: the kernel dropped {dropped} frames that came too fast"
+                ));
+            }
+        }
+        let remedies = [
+            (
+                "received_offload",
+                "had been put together by the kernel or a card, and could not be taken apart; run \
+                 `ethtool -K DEVICE gro off gso off tso off` where they come from",
+            ),
+            (
+                "send_too_long",
+                "were longer than the device takes; give both sides one MTU, or put a function \
+                 in front that answers them",
+            ),
+            (NO_DEVICE, "left by an interface without a device; give it one with --if"),
+        ];
+        for (reason, remedy) in remedies {
+            if let Some(count) = counters.lost.get(reason) {
+                found.push(format!("{count} packets {remedy}"));
+            }
+        }
+        found
+    }
+}

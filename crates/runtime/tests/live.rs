@@ -1,0 +1,153 @@
+//! The live driver, with devices in memory.
+
+mod support;
+
+use braid_io::{Interface, Received, Unreceived, Unsent};
+use braid_ir::engine::Counters;
+use braid_runtime::live::{Clock, Limits, Live, Port};
+use braid_runtime::{RunError, Summary};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixDatagram;
+use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use support::{Fake, lan_wan, through, udp};
+
+/// What reading a device gives, in order; then nothing.
+enum Step {
+    Frames(usize),
+    Lost(Unreceived),
+    Gone,
+}
+
+struct Device {
+    steps: VecDeque<Step>,
+    sent: Rc<RefCell<Vec<Vec<u8>>>>,
+    refuses: Option<Unsent>,
+    /// Something to wait for that never comes.
+    socket: UnixDatagram,
+}
+
+impl Interface for Device {
+    fn receive(&mut self, frames: &mut Vec<Vec<u8>>) -> io::Result<Received> {
+        match self.steps.pop_front() {
+            None => Ok(Received::Nothing),
+            Some(Step::Frames(count)) => {
+                let packet = udp(0, ("10.0.0.1", 1), ("192.0.2.1", 2));
+                frames.extend((0..count).map(|_| packet.data().to_vec()));
+                Ok(Received::Something)
+            }
+            Some(Step::Lost(why)) => Ok(Received::Lost(why)),
+            Some(Step::Gone) => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    fn send(&mut self, frame: &[u8]) -> Result<(), Unsent> {
+        if let Some(why) = self.refuses {
+            return Err(why);
+        }
+        self.sent.borrow_mut().push(frame.to_vec());
+        Ok(())
+    }
+
+    fn overrun(&mut self) -> u64 {
+        3
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A device, and what is sent by it.
+fn device(
+    interface: u16,
+    steps: Vec<Step>,
+    refuses: Option<Unsent>,
+) -> (Port, Rc<RefCell<Vec<Vec<u8>>>>) {
+    let sent = Rc::new(RefCell::new(Vec::new()));
+    let socket = UnixDatagram::unbound().unwrap();
+    let device = Device { steps: steps.into(), sent: Rc::clone(&sent), refuses, socket };
+    (Port { interface, name: format!("device {interface}"), device: Box::new(device) }, sent)
+}
+
+/// Runs a chain that sends everything through.
+fn run(ports: Vec<Port>, limits: Limits) -> Result<Summary, RunError> {
+    let chain = lan_wan();
+    let mut engine = Fake::new(through);
+    let live = Live::new(&chain, &mut engine, Clock::start()).limits(limits);
+    ports.into_iter().fold(live, Live::port).run(&AtomicBool::new(false))
+}
+
+fn after(packets: u64) -> Limits {
+    Limits { packets: Some(packets), time: Some(Duration::from_secs(20)) }
+}
+
+fn lost(counters: &Counters) -> Vec<(&str, u64)> {
+    counters.lost.iter().map(|(reason, count)| (reason.as_str(), *count)).collect()
+}
+
+#[test]
+fn packets_go_from_device_to_device() {
+    let (lan, to_lan) = device(0, vec![Step::Frames(1), Step::Frames(3)], None);
+    let (wan, to_wan) = device(1, vec![Step::Frames(2)], None);
+    let done = run(vec![lan, wan], after(6)).unwrap();
+    assert_eq!((to_lan.borrow().len(), to_wan.borrow().len()), (2, 4));
+    assert_eq!(done.counters.packets_in, 6);
+    assert_eq!(done.counters.out, [(0, 2), (1, 4)].into());
+    assert_eq!(done.warnings.len(), 2, "each device dropped frames: {:?}", done.warnings);
+}
+
+#[test]
+fn frames_that_are_not_read_or_sent_are_lost_by_name() {
+    let steps = vec![Step::Lost(Unreceived::Offload), Step::Frames(2)];
+    let (lan, _) = device(0, steps, None);
+    let (wan, _) = device(1, vec![Step::Frames(1)], Some(Unsent::TooLong));
+    let done = run(vec![lan, wan], after(4)).unwrap();
+    assert_eq!(done.counters.packets_in, 4);
+    assert_eq!(done.counters.out, [(0, 1)].into());
+    assert_eq!(lost(&done.counters), [("received_offload", 1), ("send_too_long", 2)]);
+    let text = done.warnings.join("\n");
+    assert!(text.contains("ethtool -K DEVICE gro off") && text.contains("MTU"), "{text}");
+}
+
+#[test]
+fn packets_that_leave_where_no_device_is_are_lost() {
+    let (lan, _) = device(0, vec![Step::Frames(2)], None);
+    let done = run(vec![lan], after(2)).unwrap();
+    assert_eq!(lost(&done.counters), [("no_device", 2)]);
+    assert!(done.counters.out.is_empty() && done.counters.balanced());
+}
+
+#[test]
+fn time_goes_on_while_nothing_arrives() {
+    let chain = lan_wan();
+    let mut engine = Fake::new(through);
+    let clock = Clock::start();
+    let limits = Limits { time: Some(Duration::from_millis(60)), packets: None };
+    let live = Live::new(&chain, &mut engine, clock).port(device(0, vec![], None).0).limits(limits);
+    live.run(&AtomicBool::new(false)).unwrap();
+    let times = &engine.advanced;
+    assert!(times.len() >= 3, "{times:?}");
+    assert!(times.windows(2).all(|pair| pair[0] < pair[1]), "{times:?}");
+    assert!(times.iter().all(|time| (clock.start_ns()..=clock.now_ns()).contains(time)));
+}
+
+#[test]
+fn stop_ends_it_at_once() {
+    let chain = lan_wan();
+    let mut engine = Fake::new(through);
+    let live = Live::new(&chain, &mut engine, Clock::start());
+    let live = live.port(device(0, vec![Step::Frames(1)], None).0);
+    assert_eq!(live.run(&AtomicBool::new(true)).unwrap().counters.packets_in, 0);
+}
+
+#[test]
+fn device_that_has_gone_is_named() {
+    let (wan, _) = device(1, vec![Step::Gone], None);
+    let error = run(vec![wan], after(1)).unwrap_err().to_string();
+    assert!(error.starts_with("device 1: "), "{error}");
+}

@@ -1,0 +1,198 @@
+"""Runs Braid between real hosts in network namespaces: `live.py BRAID [ENGINE…]`.
+
+client (10.0.0.2) - lan0 [braid] wan0 - hop (203.0.113.254) - server (198.51.100.2)
+
+Braid stands where a wire would be, so that the hosts at both ends know each other's MAC addresses
+beforehand (NAPT is for IPv4, and drops ARP)."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CLIENT, HOP = "02:00:00:00:01:01", "02:00:00:00:02:01"
+SERVER = "198.51.100.2"
+
+
+def sh(*words):
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise OSError(f"{' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+class World:
+    """Namespaces of our own, named by our process id, which go when we are done."""
+
+    def __init__(self, *names):
+        self.names = {name: f"braid-{name}-{os.getpid()}" for name in names}
+        self.running = []
+
+    def __enter__(self):
+        try:
+            for name, ns in self.names.items():
+                sh("ip", "netns", "add", ns)
+                for key in ("all", "default"):
+                    self.run(name, "sysctl", "-qw", f"net.ipv6.conf.{key}.disable_ipv6=1")
+                self.ip(name, "link", "set", "lo", "up")
+        except OSError:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for process in self.running:
+            process.kill()
+            process.wait()
+        for ns in self.names.values():
+            subprocess.run(["ip", "netns", "del", ns], capture_output=True)
+
+    def run(self, name, *words):
+        return sh("ip", "netns", "exec", self.names[name], *words)
+
+    def ip(self, name, *words):
+        return sh("ip", "-n", self.names[name], *words)
+
+    def pair(self, a, device_a, b, device_b, mac_b=None):
+        """Joins two namespaces by a wire."""
+        peer = ["address", mac_b] if mac_b else []
+        sh("ip", "link", "add", device_a, "netns", self.names[a], "type", "veth",
+           "peer", "name", device_b, "netns", self.names[b], *peer)
+        self.ip(a, "link", "set", device_a, "up")
+        self.ip(b, "link", "set", device_b, "up")
+
+    def start(self, name, *words, **options):
+        words = ["ip", "netns", "exec", self.names[name], *words]
+        process = subprocess.Popen(words, text=True, stdout=subprocess.PIPE, **options)
+        self.running.append(process)
+        return process
+
+    def peer(self, name, *words):
+        return self.run(name, sys.executable, "-B", str(HERE / "peer.py"), *words).strip()
+
+    def background(self, name, *words):
+        process = self.start(name, sys.executable, "-B", str(HERE / "peer.py"), *words)
+        expect(process.stdout.readline().strip(), "ready")
+        return process
+
+    def serve(self, name, address):
+        self.background(name, "serve", address)
+
+
+class Braid:
+    """The command on devices of a namespace, with what it reports at the end."""
+
+    def __init__(self, world, braid, engine, chain, *devices):
+        words = [braid, "run", str(HERE / chain), "--engine", engine, "--json", "--for", "120s"]
+        for device in devices:
+            words += ["--if", device]
+        self.process = world.start("braid", *words, stderr=subprocess.PIPE)
+        line = self.process.stderr.readline()
+        if "running on" not in line:
+            raise OSError(line + self.process.stderr.read())
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate(timeout=20)
+        expect(self.process.returncode, 0, err)
+        return json.loads(out)
+
+
+def expect(found, expected, more=""):
+    if found != expected:
+        raise AssertionError(f"{found!r} instead of {expected!r} {more}")
+
+
+def nat(braid, engine):
+    """A client behind NAPT: everything that it does reaches the server, from the public address."""
+    with World("client", "braid", "hop", "server") as world:
+        world.pair("braid", "lan0", "client", "eth0", CLIENT)
+        world.pair("braid", "wan0", "hop", "wan1", HOP)
+        world.pair("hop", "srv0", "server", "eth0")
+        world.ip("client", "addr", "add", "10.0.0.2/24", "dev", "eth0")
+        world.ip("client", "neigh", "add", "10.0.0.1", "lladdr", HOP, "dev", "eth0")
+        world.ip("client", "route", "add", "default", "via", "10.0.0.1")
+        world.ip("hop", "addr", "add", "203.0.113.254/24", "dev", "wan1")
+        world.ip("hop", "neigh", "add", "203.0.113.1", "lladdr", CLIENT, "dev", "wan1")
+        world.ip("hop", "addr", "add", "198.51.100.1/24", "dev", "srv0")
+        world.run("hop", "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        world.ip("server", "addr", "add", f"{SERVER}/24", "dev", "eth0")
+        world.ip("server", "route", "add", "default", "via", "198.51.100.1")
+        world.serve("server", SERVER)
+        run = Braid(world, braid, engine, "nat.braid", "lan=af_packet:lan0", "wan=af_packet:wan0")
+        expect(world.peer("client", "ping", SERVER), "answered")
+        expect(world.peer("client", "download", SERVER), "same 203.0.113.1")
+        expect(world.peer("client", "upload", SERVER), "same")
+        expect(world.peer("client", "udp", SERVER), "hello from 203.0.113.1")
+        expect(world.peer("client", "refused", SERVER), "refused")
+        # 11: time exceeded.
+        expect(world.peer("client", "hop", SERVER), "type 11 from 203.0.113.254")
+        expect(world.peer("server", "connect", "203.0.113.1"), "timed out")
+        # Nothing arrives any more, and still the mappings end.
+        time.sleep(3.5)
+        report = run.stop()
+        expect(report["lost"], {})
+        # A slow machine may drop frames, which TCP sends again.
+        expect([w for w in report["warnings"] if "came too fast" not in w], [])
+        tables = {t["table"]: t for t in report["functions"][1]["tables"]}
+        expect(tables["map"]["entries"], 0, tables)
+        assert tables["map"]["expired"] == tables["map"]["created"] >= 5, tables
+        reasons = {drop["reason"] for drop in report["drops"]}
+        assert "no mapping" in reasons, report["drops"]
+        assert report["packets_in"] > 4000, "6 MB are more than 4000 packets of 1500 bytes"
+        return report["packets_in"]
+
+
+def wire(braid, engine):
+    """VLAN tags stay, and frames that a device does not take are lost by name."""
+    with World("client", "braid", "server") as world:
+        for name, device in (("client", "lan0"), ("server", "wan0")):
+            world.pair("braid", device, name, "eth0")
+        world.ip("client", "addr", "add", "10.6.0.1/24", "dev", "eth0")
+        world.ip("server", "addr", "add", "10.6.0.2/24", "dev", "eth0")
+        world.serve("server", "10.6.0.2")
+        run = Braid(world, braid, engine, "wire.braid", "in=af_packet:lan0", "out=af_packet:wan0")
+        expect(world.peer("client", "ping", "10.6.0.2"), "answered")
+        expect(world.peer("client", "download", "10.6.0.2"), "same 10.6.0.1")
+        there = world.background("server", "receive_tagged", "eth0")
+        world.peer("client", "send_tagged", "eth0")
+        expect(there.stdout.readline().strip(), "tag 8100 6005")
+        world.ip("braid", "link", "set", "wan0", "mtu", "1400")
+        expect(world.peer("client", "ping", "10.6.0.2", "1450"), "no answer", "past the MTU")
+        report = run.stop()
+        expect(report["lost"], {"send_too_long": 1})
+        assert any("longer than the device takes" in w for w in report["warnings"]), report
+        return report["packets_in"]
+
+
+def tap(braid, engine):
+    """The same between two TAP devices, which Braid makes."""
+    with World("client", "braid", "server") as world:
+        run = Braid(world, braid, engine, "wire.braid", "in=tap:t0", "out=tap:t1")
+        for name, device, address in (("client", "t0", "10.7.0.1"), ("server", "t1", "10.7.0.2")):
+            world.ip("braid", "link", "set", device, "netns", world.names[name])
+            world.ip(name, "link", "set", device, "up")
+            world.ip(name, "addr", "add", f"{address}/24", "dev", device)
+        world.serve("server", "10.7.0.2")
+        expect(world.peer("client", "ping", "10.7.0.2"), "answered")
+        expect(world.peer("client", "upload", "10.7.0.2"), "same")
+        report = run.stop()
+        expect(report["lost"], {})
+        return report["packets_in"]
+
+
+def main(braid, *engines):
+    for engine in engines or ["reference", "sequential", "synth"]:
+        for scene in (nat, wire, tap):
+            started = time.monotonic()
+            packets = scene(os.path.abspath(braid), engine)
+            print(f"live: {scene.__name__} by {engine}: {packets} packets, "
+                  f"{time.monotonic() - started:.1f} s")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

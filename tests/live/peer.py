@@ -1,0 +1,159 @@
+"""The programs at both ends of the live test; each command prints what it found, or fails."""
+
+import http.client
+import http.server
+import socket
+import struct
+import sys
+import threading
+
+IP_RECVERR = 11
+SOL_PACKET, PACKET_AUXDATA = 263, 8
+# An EtherType for experiments.
+LOCAL = b"\x88\xb5"
+BODY = bytes(at * 7 % 251 for at in range(3_000_000))
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.answer(BODY)
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.answer(b"same" if body == BODY else b"different")
+
+    def answer(self, body):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("X-Peer", self.client_address[0])
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def serve(address):
+    """HTTP on port 8000 and UDP echo on port 7, until killed."""
+    echo = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    echo.bind((address, 7))
+
+    def answer():
+        while True:
+            data, peer = echo.recvfrom(65536)
+            echo.sendto(data + b" from " + peer[0].encode(), peer)
+
+    threading.Thread(target=answer, daemon=True).start()
+    server = http.server.ThreadingHTTPServer((address, 8000), Handler)
+    print("ready", flush=True)
+    server.serve_forever()
+
+
+def download(address):
+    connection = http.client.HTTPConnection(address, 8000, timeout=20)
+    connection.request("GET", "/")
+    response = connection.getresponse()
+    print("same" if response.read() == BODY else "different", response.headers["X-Peer"])
+
+
+def upload(address):
+    connection = http.client.HTTPConnection(address, 8000, timeout=20)
+    connection.request("POST", "/", BODY)
+    print(connection.getresponse().read().decode())
+
+
+def checksum(data):
+    total = sum(int.from_bytes(data[at:at + 2], "big") for at in range(0, len(data), 2))
+    while total > 0xFFFF:
+        total = (total >> 16) + (total & 0xFFFF)
+    return total ^ 0xFFFF
+
+
+def ping(address, size="56"):
+    """An echo request with so many bytes; whether the answer comes."""
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as made:
+        made.settimeout(3)
+        made.connect((address, 0))
+        rest = struct.pack("!HH", 0x4242, 1) + bytes(int(size))
+        made.send(struct.pack("!BBH", 8, 0, checksum(b"\x08\0\0\0" + rest)) + rest)
+        try:
+            while True:
+                packet = made.recv(65536)
+                if packet[20] == 0 and packet[24:] == rest:
+                    return print("answered")
+        except TimeoutError:
+            print("no answer")
+
+
+def udp(address):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+        made.settimeout(5)
+        made.connect((address, 7))
+        made.send(b"hello")
+        print(made.recv(2048).decode())
+
+
+def refused(address):
+    """Sends to a port where nobody listens: the ICMP error must come back to this socket."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+        made.settimeout(5)
+        made.connect((address, 9))
+        made.send(b"anybody?")
+        try:
+            made.recv(2048)
+        except ConnectionRefusedError:
+            print("refused")
+
+
+def hop(address):
+    """The first router on the way, as traceroute finds it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+        made.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)
+        made.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, 1)
+        made.settimeout(5)
+        made.connect((address, 33434))
+        made.send(b"where?")
+        try:
+            made.recv(2048)
+        except OSError:
+            pass
+        _, beside, _, _ = made.recvmsg(2048, 2048, socket.MSG_ERRQUEUE)
+        # A `sock_extended_err`, and behind its 16 bytes the address of who sent the error.
+        for _, _, data in beside:
+            print("type", data[5], "from", socket.inet_ntoa(data[20:24]))
+
+
+def send_tagged(device):
+    """A frame of a protocol of its own, in VLAN 5 with priority 3."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as made:
+        made.bind((device, 0))
+        made.send(b"\xff" * 6 + b"\x02\0\0\0\1\1" + b"\x81\0\x60\5" + LOCAL + b"tagged" * 10)
+
+
+def receive_tagged(device):
+    """Waits for that frame; the kernel takes the tag out and tells it beside the frame."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as made:
+        made.bind((device, 0))
+        made.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+        made.settimeout(10)
+        print("ready", flush=True)
+        while True:
+            frame, beside, _, _ = made.recvmsg(2048, 256)
+            if frame[12:14] == LOCAL and frame[14:].startswith(b"tagged"):
+                _, _, _, _, _, tci, tpid = struct.unpack("=IIIHHHH", beside[0][2][:20])
+                return print(f"tag {tpid:04x} {tci:04x}", flush=True)
+
+
+def connect(address):
+    """Whether anybody answers a connection from outside."""
+    with socket.socket() as made:
+        made.settimeout(1.5)
+        try:
+            made.connect((address, 80))
+            print("answered")
+        except OSError as why:
+            print("timed out" if isinstance(why, TimeoutError) else why)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])
