@@ -1,9 +1,9 @@
 //! Compares families of decision structures on rule sets: time to build, memory, time of a lookup.
 //!
-//! `compare [packets N] [FILE[:RULES]]... [KIND:RULES]...`: files in ClassBench's form (their first
+//! `compare [FILE[:RULES]]... [KIND:RULES]...`: files in ClassBench's form (their first
 //! rules), or sets made up here (access, firewall, chain, six, nested, tangled, same, ports).
 //! Traffic exercises every rule evenly, in random order; in the last column it is at random. Times are
-//! the best of many passes, for packets one by one and in batches.
+//! sums over pieces of the traffic of the best time of each piece, for packets one by one and in batches.
 
 use braid_classify::{Family, RuleTable, sample};
 use braid_ir::rules::RulePacket;

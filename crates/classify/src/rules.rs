@@ -21,19 +21,22 @@
 //!
 //! # Changes
 //!
-//! A change does not touch the structure. Added rules are tried one by one besides; where a removed
-//! rule would have decided, those rules that it overlaps with and that come after it are tried (in
-//! structures that keep covered rules it is just forgotten). Present numbers of rules are kept in an
-//! array. A change therefore costs some steps for each rule of the set, tens of microseconds for
-//! 10,000 rules, and a lookup one access more, and up to [`PENDING`] comparisons. The structure is made
-//! anew, tens of milliseconds for 10,000 rules, when more rules than that were added or removed, when
-//! a removed rule overlaps with more than [`HEIRS`], or when [`RuleTable::settle`] asks for it. A table can be
-//! cloned, settled on another thread and put in the place of the first one.
+//! A change does not touch the structure. Added rules are tried one by one besides. Where a removed
+//! rule would have decided, those are tried that come after it and overlap with it, or if there are
+//! more than [`HEIRS`] of them all are searched by tuple space search, whose tables are made once, in a
+//! millisecond for 10,000 rules (in structures that keep covered rules a removed one is just forgotten).
+//! Present numbers of rules are kept in an array. A change therefore costs some steps for each rule of
+//! the set, tens of microseconds for 10,000 rules; until the structure is made anew a lookup costs an
+//! access more, up to [`PENDING`] comparisons, and a microsecond where a removed rule with many
+//! overlaps would have decided. The structure is made anew, tens of milliseconds for 10,000 rules,
+//! when more than [`PENDING`] rules were added or removed, or when [`RuleTable::settle`] asks for it. A
+//! table can be cloned, settled on another thread and put in the place of the first one.
 
 use crate::flat::{Query, Starts};
 use crate::packed::{Ask, NONE, Packed};
 use crate::side::{Family, LANES, Side};
 use crate::trie::Key;
+use crate::tuples::Tuples;
 use braid_ir::rules::RulePacket;
 use braid_ir::value::{Rule, RuleSet};
 use std::collections::HashMap;
@@ -41,8 +44,9 @@ use std::collections::HashMap;
 /// Rules added since the structure was made. Each lookup tries them in order.
 const PENDING: usize = 64;
 
-/// Rules that may take the place of a removed one. They are tried in order.
-const HEIRS: usize = 256;
+/// Rules that may take the place of a removed one and are tried in order. If there are more, all
+/// rules are searched by their prefix lengths.
+const HEIRS: usize = 64;
 
 /// A rule set made fast to look up. Answers are those of [`RuleSet::decide`].
 #[derive(Clone, Debug)]
@@ -64,10 +68,21 @@ struct Changes {
     /// What to try, by their numbers then, where a removed rule would have decided: all later rules
     /// that overlap with it.
     heirs: HashMap<u32, Vec<u32>>,
+    /// What to search where a removed rule has too many of them: the rules that there were.
+    rest: Option<Box<Rest>>,
+    /// How many rules were removed.
+    removed: usize,
     /// Rules added since, by their present numbers, in order.
     added: Vec<u32>,
     added4: Vec<(u32, Packed<u32>)>,
     added6: Vec<(u32, Packed<u128>)>,
+}
+
+/// The rules that there were, by prefix lengths.
+#[derive(Clone, Debug)]
+struct Rest {
+    v4: Tuples<u32>,
+    v6: Tuples<u128>,
 }
 
 impl RuleTable {
@@ -180,16 +195,17 @@ impl RuleTable {
             return None;
         }
         let changes = self.changes.get_or_insert_with(|| Changes::new(&self.set));
-        let (number, mut fits) = (u32::try_from(at).unwrap_or(NONE), true);
+        let number = u32::try_from(at).unwrap_or(NONE);
         if let Some(then) = changes.then(number) {
             let forgot = [self.v4.forget(then), self.v6.forget(then)];
             if forgot != [true; 2] {
-                fits = changes.leave(then, &self.set, forgot);
+                changes.leave(then, &self.set, forgot);
             }
         }
         changes.remove(number);
+        let many = changes.removed > PENDING;
         let rule = self.set.rules.remove(at);
-        if !fits {
+        if many {
             self.settle();
         }
         Some(rule)
@@ -244,12 +260,8 @@ impl Changes {
     /// The present number of the rule that decides, if there is one.
     fn now(&self, packet: &RulePacket, found: u32, set: &RuleSet) -> u32 {
         let mut best = self.numbers.get(found as usize).copied().unwrap_or(NONE);
-        if best == NONE
-            && let Some(heirs) = self.heirs.get(&found)
-        {
-            let present = heirs.iter().map(|heir| self.numbers[*heir as usize]);
-            let mut alive = present.filter(|number| *number != NONE);
-            best = alive.find(|number| set.rules[*number as usize].matches(packet)).unwrap_or(NONE);
+        if best == NONE && found != NONE {
+            best = self.heir(packet, found, set);
         }
         let ask = Ask::new(packet);
         let added = if packet.version == 4 {
@@ -258,6 +270,23 @@ impl Changes {
             first(&self.added6, packet.src, packet.dst, &ask, best)
         };
         added.unwrap_or(best)
+    }
+
+    /// The present number of the rule that decides in the place of a removed one.
+    fn heir(&self, packet: &RulePacket, found: u32, set: &RuleSet) -> u32 {
+        let present = |then: u32| self.numbers.get(then as usize).copied().unwrap_or(NONE);
+        if let Some(heirs) = self.heirs.get(&found) {
+            let mut alive = heirs.iter().map(|heir| present(*heir)).filter(|now| *now != NONE);
+            let matches = |now: u32| set.rules.get(now as usize)?.matches(packet).then_some(now);
+            return alive.find_map(matches).unwrap_or(NONE);
+        }
+        let Some(rest) = &self.rest else { return NONE };
+        let (ask, alive) = (Ask::new(packet), |then| present(then) != NONE);
+        present(if packet.version == 4 {
+            rest.v4.find_where(u32::cut(packet.src), u32::cut(packet.dst), &ask, alive)
+        } else {
+            rest.v6.find_where(packet.src, packet.dst, &ask, alive)
+        })
     }
 
     fn insert(&mut self, at: u32, four: Option<Packed<u32>>, six: Option<Packed<u128>>) {
@@ -283,6 +312,7 @@ impl Changes {
     fn remove(&mut self, at: u32) {
         if let Some(then) = self.then(at) {
             self.numbers[then as usize] = NONE;
+            self.removed += 1;
         } else {
             self.added.retain(|added| *added != at);
             self.added4.retain(|added| added.0 != at);
@@ -296,11 +326,10 @@ impl Changes {
     }
 
     /// Notes which rules come into the place of one, but for IP versions whose structure `forgot` it.
-    /// Whether lookups can go on like this.
-    fn leave(&mut self, then: u32, set: &RuleSet, forgot: [bool; 2]) -> bool {
+    fn leave(&mut self, then: u32, set: &RuleSet, forgot: [bool; 2]) {
         let rule = |number: u32| set.rules.get(number as usize);
         let Some(left) = self.numbers.get(then as usize).and_then(|number| rule(*number)) else {
-            return false;
+            return;
         };
         let four = Packed::<u32>::new(left).filter(|_| !forgot[0]);
         let six = Packed::<u128>::new(left).filter(|_| !forgot[1]);
@@ -315,9 +344,17 @@ impl Changes {
             .map(|(then, _)| then)
             .take(HEIRS + 1)
             .collect();
-        let fits = heirs.len() <= HEIRS && self.heirs.len() < PENDING;
-        self.heirs.insert(then, heirs);
-        fits
+        if heirs.len() <= HEIRS {
+            self.heirs.insert(then, heirs);
+        } else if self.rest.is_none() {
+            self.rest = Some(Box::new(Rest { v4: self.tuples(set), v6: self.tuples(set) }));
+        }
+    }
+
+    /// The rules that there were and still are.
+    fn tuples<K: Key + std::hash::Hash>(&self, set: &RuleSet) -> Tuples<K> {
+        let now = |number: &u32| set.rules.get(*number as usize).and_then(Packed::new);
+        Tuples::new(&self.numbers.iter().map(now).collect::<Vec<_>>())
     }
 }
 

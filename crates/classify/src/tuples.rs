@@ -50,6 +50,12 @@ impl<K: Key + std::hash::Hash> Tuples<K> {
     /// Number of the first rule that matches, or [`NONE`].
     #[must_use]
     pub fn find(&self, src: K, dst: K, ask: &Ask) -> u32 {
+        self.find_where(src, dst, ask, |_| true)
+    }
+
+    /// As [`Self::find`] among the rules whose numbers are of this kind.
+    #[must_use]
+    pub fn find_where(&self, src: K, dst: K, ask: &Ask, kind: impl Fn(u32) -> bool) -> u32 {
         let mut best = NONE;
         for table in &self.tables {
             if table.best >= best {
@@ -58,9 +64,8 @@ impl<K: Key + std::hash::Hash> Tuples<K> {
             let place = (src.above(K::BITS - table.lens.0), dst.above(K::BITS - table.lens.1));
             let rules = table.places.get(&place).map_or(&[][..], Vec::as_slice);
             let better = rules.iter().take_while(|(number, _)| *number < best);
-            if let Some((number, _)) =
-                better.into_iter().find(|(_, rule)| rule.matches(src, dst, ask))
-            {
+            let mut some = better.filter(|(number, _)| kind(*number));
+            if let Some((number, _)) = some.find(|(_, rule)| rule.matches(src, dst, ask)) {
                 best = *number;
             }
         }

@@ -309,9 +309,17 @@ fn one_change_does_not_make_the_structure_anew_and_many_do() {
         agrees(&table, &packets[..20]);
     }
     agrees(&table, &packets);
-    // The first rule matches everything; then every other one may take its place.
+    // The first rule matches everything; then every other one may take its place, and some of those go.
     table.insert(0, Rule::any(false));
     table.settle();
     assert_eq!(table.remove(0), Some(Rule::any(false)));
+    agrees(&table, &packets);
+    for number in 0..30 {
+        let decides = table.lookup(&packets[number]).1 as usize;
+        table.remove(decides);
+        table.insert(number, sample::rules(Kind::Firewall, 1, number as u64).rules.remove(0));
+        agrees(&table, &packets[..60]);
+    }
+    table.settle();
     agrees(&table, &packets);
 }
