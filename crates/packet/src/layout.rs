@@ -154,6 +154,7 @@ fn found(offset: u16) -> Option<usize> {
 impl Layout {
     /// Parses a packet of `wire_len` bytes of which `data` was captured. Never fails: what cannot
     /// be recognised is payload, what contradicts itself makes the packet [malformed](Self::malformed).
+    #[inline]
     #[must_use]
     pub fn parse(link: Link, data: &[u8], wire_len: u32) -> Layout {
         let wire = usize::try_from(wire_len).unwrap_or(usize::MAX).max(data.len());
@@ -166,6 +167,7 @@ impl Layout {
     }
 
     /// Parses any packet.
+    #[inline(never)]
     fn parse_any(link: Link, data: &[u8], wire_len: u32) -> Layout {
         let window = Window::new(data, usize::try_from(wire_len).unwrap_or(usize::MAX));
         let mut layout = Layout {

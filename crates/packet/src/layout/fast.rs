@@ -1,19 +1,21 @@
-//! What most packets are, parsed at once: TCP or UDP in a whole IPv4 or IPv6 packet behind a plain
-//! Ethernet header, without options.
+//! What most packets are, parsed at once: TCP or UDP in a whole IPv4 or IPv6 packet, without options but
+//! for TCP's timestamps as they are usually put, behind an Ethernet header with at most one tag.
 //!
 //! The general parse is the definition; this is the same for these packets and leaves all others to it.
 
 use super::{Fragment, Header, Layout, SumKind, long};
-use crate::wire::{be16, ether_type, ethernet, ipv4, ipv6, proto, tcp, udp, vxlan};
+use crate::wire::{be16, ether_type, ethernet, ipv4, ipv6, proto, tcp, udp, vlan, vxlan};
 
-const IP: usize = ethernet::LEN;
-const L4_IN_4: usize = IP + ipv4::LEN;
-const L4_IN_6: usize = IP + ipv6::LEN;
-
+/// The least that is behind a link header: IPv4 and UDP.
+const LEAST: usize = ipv4::LEN + udp::LEN;
 /// Version 4 and a header of five words.
 const VERSION_AND_LENGTH: u8 = 0x45;
 /// More fragments, or an offset.
 const FRAGMENTED: u16 = 0x3fff;
+/// Two options that do nothing, timestamps, their length: as all large systems align them.
+const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
+/// Length of a TCP header with nothing but these.
+const STAMPED_LEN: usize = tcp::LEN + 12;
 
 const fn bits(headers: &[Header]) -> u32 {
     let mut all = 0;
@@ -26,44 +28,124 @@ const fn bits(headers: &[Header]) -> u32 {
 }
 
 const INET: u32 = bits(&[Header::Pkt, Header::Eth, Header::Inet, Header::L4]);
+const VLAN: u32 = bits(&[Header::Vlan]);
+const IP4: u32 = INET | bits(&[Header::Ip4]);
+const IP6: u32 = INET | bits(&[Header::Ip6]);
+const TCP: u32 = bits(&[Header::Tcp]);
+const STAMPED: u32 = bits(&[Header::Tcp, Header::TcpTs]);
+const UDP: u32 = bits(&[Header::Udp]);
+
+/// What is behind the IP header.
+struct Transport {
+    present: u32,
+    payload: usize,
+    payload_end: usize,
+    sum: SumKind,
+    sum_at: usize,
+    ts: usize,
+}
 
 /// The layout of a packet of `wire` bytes (at least those of `data`), if it is such a packet.
+///
+/// Inlined and put together in one piece: a layout that is copied right after parts of it were written
+/// takes longer to copy than to make.
+#[inline(always)]
 pub(super) fn parse(data: &[u8], wire: usize) -> Option<Layout> {
-    let head = data.first_chunk::<{ L4_IN_4 + udp::LEN }>()?;
-    match be16(head[ethernet::TYPE], head[ethernet::TYPE + 1]) {
+    let link = data.first_chunk::<{ ethernet::LEN + vlan::LEN }>()?;
+    let mut ether_type_at = ethernet::TYPE;
+    let mut tagged = 0;
+    if be16(link[ethernet::TYPE], link[ethernet::TYPE + 1]) == vlan::TPID_8021Q {
+        (ether_type_at, tagged) = (ethernet::TYPE + vlan::LEN, VLAN);
+    }
+    let ether_type = be16(link[ether_type_at], link[ether_type_at + 1]);
+    let ip = ether_type_at + 2;
+    let head = data.get(ip..)?.first_chunk::<LEAST>()?;
+    let (present, header, end, kind, pseudo_dst) = match ether_type {
         ether_type::IPV4 => {
-            let total = usize::from(be16(head[IP + ipv4::TOTAL], head[IP + ipv4::TOTAL + 1]));
-            let word = be16(head[IP + ipv4::FRAGMENT], head[IP + ipv4::FRAGMENT + 1]);
-            if head[IP] != VERSION_AND_LENGTH || word & FRAGMENTED != 0 {
+            let total = be16(head[ipv4::TOTAL], head[ipv4::TOTAL + 1]);
+            let word = be16(head[ipv4::FRAGMENT], head[ipv4::FRAGMENT + 1]);
+            if head[0] != VERSION_AND_LENGTH || word & FRAGMENTED != 0 {
                 return None;
             }
-            let layout = Layout {
-                present: INET | bits(&[Header::Ip4]),
-                ip_end: long(IP + total),
-                ether_type: ether_type::IPV4,
-                pseudo_dst: (IP + ipv4::DST) as u16,
-                proto: head[IP + ipv4::PROTO],
-                ..PLAIN
-            };
-            transport::<L4_IN_4>(layout, data, wire)
+            (IP4, ipv4::LEN, ip + usize::from(total), head[ipv4::PROTO], ipv4::DST)
         }
         ether_type::IPV6 => {
-            let payload = be16(head[IP + ipv6::PAYLOAD], head[IP + ipv6::PAYLOAD + 1]);
-            if head[IP] >> 4 != 6 {
+            let payload = be16(head[ipv6::PAYLOAD], head[ipv6::PAYLOAD + 1]);
+            if head[0] >> 4 != 6 {
                 return None;
             }
-            let layout = Layout {
-                present: INET | bits(&[Header::Ip6]),
-                ip_end: long(L4_IN_6 + usize::from(payload)),
-                ether_type: ether_type::IPV6,
-                pseudo_dst: (IP + ipv6::DST) as u16,
-                proto: head[IP + ipv6::NEXT],
-                ..PLAIN
-            };
-            transport::<L4_IN_6>(layout, data, wire)
+            // Extension headers are other protocols than those below.
+            (IP6, ipv6::LEN, ip + ipv6::LEN + usize::from(payload), head[ipv6::NEXT], ipv6::DST)
+        }
+        _ => return None,
+    };
+    let l4 = ip + header;
+    if end > wire {
+        return None;
+    }
+    let message = data.get(l4..end.min(data.len()))?;
+    let behind = match kind {
+        proto::TCP => tcp(message, l4, end)?,
+        proto::UDP => udp(message, l4, end)?,
+        _ => return None,
+    };
+    Some(Layout {
+        present: present | tagged | behind.present,
+        captured: long(data.len()),
+        payload: behind.payload as u32,
+        payload_end: behind.payload_end as u32,
+        ip_end: end as u32,
+        ether_type,
+        ether_type_at: ether_type_at as u16,
+        ip: ip as u16,
+        pseudo_dst: (ip + pseudo_dst) as u16,
+        l4: l4 as u16,
+        sum_at: behind.sum_at as u16,
+        ts: behind.ts as u16,
+        sum: Some(behind.sum),
+        proto: kind,
+        ..PLAIN
+    })
+}
+
+/// A message of the bytes that were captured, in a packet that ends at `end`.
+#[inline(always)]
+fn tcp(message: &[u8], l4: usize, end: usize) -> Option<Transport> {
+    let header = message.first_chunk::<{ tcp::LEN }>()?;
+    let plain = Transport {
+        present: TCP,
+        payload: l4 + tcp::LEN,
+        payload_end: end,
+        sum: SumKind::Tcp,
+        sum_at: l4 + tcp::CHECKSUM,
+        ts: 0,
+    };
+    match header[tcp::DATA_OFFSET] >> 4 {
+        5 => Some(plain),
+        8 => {
+            let header = message.first_chunk::<STAMPED_LEN>()?;
+            let is_stamped = header[tcp::LEN..].starts_with(&TIMESTAMPS);
+            let (payload, ts) = (l4 + STAMPED_LEN, l4 + tcp::LEN + 2);
+            is_stamped.then_some(Transport { present: STAMPED, payload, ts, ..plain })
         }
         _ => None,
     }
+}
+
+/// As [`tcp`].
+#[inline(always)]
+fn udp(message: &[u8], l4: usize, end: usize) -> Option<Transport> {
+    let header = message.first_chunk::<{ udp::LEN }>()?;
+    let len = usize::from(be16(header[udp::LENGTH], header[udp::LENGTH + 1]));
+    let is_plain = be16(header[2], header[3]) != vxlan::PORT;
+    (is_plain && len >= udp::LEN && len <= end - l4).then_some(Transport {
+        present: UDP,
+        payload: l4 + udp::LEN,
+        payload_end: l4 + len,
+        sum: SumKind::Udp,
+        sum_at: l4 + udp::CHECKSUM,
+        ts: 0,
+    })
 }
 
 /// What all these packets have in common.
@@ -74,10 +156,10 @@ const PLAIN: Layout = Layout {
     payload_end: 0,
     ip_end: 0,
     ether_type: 0,
-    ether_type_at: ethernet::TYPE as u16,
+    ether_type_at: 0,
     arp: 0,
     mpls: 0,
-    ip: IP as u16,
+    ip: 0,
     pseudo_dst: 0,
     ah: 0,
     l4: 0,
@@ -94,41 +176,6 @@ const PLAIN: Layout = Layout {
     quote: super::Quote { ip: 0, l4: 0, pseudo_dst: 0, sum_at: 0, sum: None, proto: 0 },
 };
 
-/// Puts TCP or UDP at `L4` to what is known of the packet.
-fn transport<const L4: usize>(layout: Layout, data: &[u8], wire: usize) -> Option<Layout> {
-    let end = layout.ip_end as usize;
-    let message = data.get(L4..end.min(data.len()))?;
-    if end > wire {
-        return None;
-    }
-    let layout = Layout { captured: long(data.len()), l4: L4 as u16, ..layout };
-    if layout.proto == proto::TCP {
-        let header = message.first_chunk::<{ tcp::LEN }>()?;
-        return (header[tcp::DATA_OFFSET] >> 4 == 5).then_some(Layout {
-            present: layout.present | bits(&[Header::Tcp]),
-            payload: (L4 + tcp::LEN) as u32,
-            payload_end: layout.ip_end,
-            sum_at: (L4 + tcp::CHECKSUM) as u16,
-            sum: Some(SumKind::Tcp),
-            ..layout
-        });
-    }
-    if layout.proto != proto::UDP {
-        return None;
-    }
-    let header = message.first_chunk::<{ udp::LEN }>()?;
-    let len = usize::from(be16(header[udp::LENGTH], header[udp::LENGTH + 1]));
-    let is_plain = be16(header[2], header[3]) != vxlan::PORT;
-    (is_plain && len >= udp::LEN && len <= end - L4).then_some(Layout {
-        present: layout.present | bits(&[Header::Udp]),
-        payload: (L4 + udp::LEN) as u32,
-        payload_end: long(L4 + len),
-        sum_at: (L4 + udp::CHECKSUM) as u16,
-        sum: Some(SumKind::Udp),
-        ..layout
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,6 +186,10 @@ mod tests {
         let build = |shape, payload: &[u8]| {
             build_fresh(Link::Ethernet, 0, shape, &[], payload).unwrap().into_data()
         };
+        let tagged = |frame: Vec<u8>| [&frame[..12], &[0x81, 0, 0x20, 5], &frame[12..]].concat();
+        let stamps = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+        let mut stamped = build(Shape::Tcp4, &[&stamps[..], b"abc"].concat());
+        stamped[46] = 8 << 4;
         let mut padded = build(Shape::Udp4, b"abc");
         padded.extend([0; 15]);
         vec![
@@ -147,6 +198,9 @@ mod tests {
             build(Shape::Tcp6, b"abcdefgh"),
             build(Shape::Udp6, b""),
             padded,
+            tagged(build(Shape::Udp4, b"abc")),
+            tagged(build(Shape::Tcp6, b"")),
+            stamped,
         ]
     }
 
@@ -207,9 +261,13 @@ mod tests {
             let mut data = frames[next(frames.len())].clone();
             for _ in 0..2 + next(3) {
                 // Where it matters: lengths, kinds, flags.
-                let places = [12, 13, 14, 16, 17, 18, 19, 20, 21, 23, 36, 37, 38, 39, 46, 58, 59];
+                let places = [
+                    12, 13, 14, 16, 17, 18, 19, 20, 21, 22, 23, 27, 36, 37, 38, 39, 46, 54, 57, 58,
+                    59,
+                ];
                 let at = places[next(places.len())].min(data.len() - 1);
-                data[at] = [0, 1, 5, 6, 8, 17, 28, 0x45, 0x50, 0x60, 0x86, 0xdd, 0xff][next(13)];
+                data[at] = [0, 1, 5, 6, 8, 17, 28, 0x45, 0x50, 0x60, 0x81, 0x80, 0x86, 0xdd, 0xff]
+                    [next(15)];
             }
             data.truncate(data.len() - next(4) * next(12));
             let wire = data.len() + next(2) * 100;
