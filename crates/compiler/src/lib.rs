@@ -3,5 +3,6 @@
 
 pub mod classes;
 pub mod parallel;
+mod pipeline;
 pub mod profile;
 pub mod synth;

@@ -136,6 +136,7 @@ impl<'a> Synth<'a> {
         make: impl FnOnce(&[ValueId]) -> What,
     ) -> Vec<ValueId> {
         if let Some(outs) = way.state.memo.get(&memo) {
+            self.stats.reused += 1;
             return outs.clone();
         }
         let outs = self.act(visit, way, types, faults, make);

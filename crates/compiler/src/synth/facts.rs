@@ -193,7 +193,7 @@ impl Facts {
 }
 
 /// Values of `a` for which `a op b` may come out so.
-fn allowed(op: CmpOp, b: &IntervalSet, width: u16, truth: bool) -> IntervalSet {
+pub(super) fn allowed(op: CmpOp, b: &IntervalSet, width: u16, truth: bool) -> IntervalSet {
     let max = max_of(width);
     let Some((low, high)) = ends(b) else { return full(width) };
     let op = if truth { op } else { negated(op) };

@@ -2,16 +2,20 @@
 //! put in their places and numbered anew.
 
 use super::Synth;
-use super::place::{Places, Spot, place};
+use super::place::{Places, Spot};
 use super::values::{Def, Pure, Values};
 use braid_ir::model::{BlockId, Op, SetRef, Ty, ValueId};
-use braid_ir::residual::{Block, End, HeaderMask, Residual, Step, TallyId, What};
+use braid_ir::residual::{Block, End, Residual, Step, TallyId, What};
 use std::collections::HashMap;
 
 /// A finished graph.
-pub(super) struct Finish {
+pub(crate) struct Finish {
+    /// The program, so far without blocks and values.
+    program: Residual,
     pub(super) values: Values,
     pub(super) blocks: Vec<Block>,
+    /// Where the program for the main way begins, if there is one.
+    pub(super) main: Option<usize>,
     /// Jumps to each block, as (block, which of its targets).
     preds: Vec<Vec<(usize, usize)>>,
     live: Vec<bool>,
@@ -24,22 +28,28 @@ pub(super) struct Finish {
     pub(super) change: Vec<usize>,
 }
 
-/// The program that a synthesis has built.
-pub(super) fn finish(synth: Synth<'_>, shape: HeaderMask) -> Residual {
-    let Synth { start, values, blocks, visits, .. } = synth;
-    let tallies = blocks.tallies;
-    let mut finish = Finish::new(values, shorten(blocks.all));
-    finish.mark();
-    finish.drop_dead();
-    let places = place(&finish);
-    let (blocks, values) = finish.emit(&places);
-    let mut program = Residual { point: start, shape, visits, values, blocks, tallies };
-    drop_unused_tallies(&mut program);
-    program
-}
-
 impl Finish {
-    fn new(values: Values, blocks: Vec<Block>) -> Self {
+    /// The graph of a synthesis, without blocks that only jump.
+    pub(crate) fn of(synth: Synth<'_>) -> Self {
+        let shape = synth.shape();
+        let Synth { start, values, blocks, visits, guarded, .. } = synth;
+        let (values_then, all) = (Vec::new(), Vec::new());
+        let program = Residual {
+            point: start,
+            shape,
+            visits,
+            values: values_then,
+            blocks: all,
+            tallies: blocks.tallies,
+        };
+        Self::new(program, values, shorten(blocks.all), guarded)
+    }
+
+    fn new(program: Residual, values: Values, blocks: Vec<Block>, guarded: bool) -> Self {
+        let main = match &blocks[0].end {
+            End::Branch { yes, .. } if guarded => Some(yes.block.index()),
+            _ => None,
+        };
         let mut preds = vec![Vec::new(); blocks.len()];
         for (at, block) in blocks.iter().enumerate() {
             for (slot, target) in block.end.targets().into_iter().enumerate() {
@@ -65,11 +75,11 @@ impl Finish {
             change.push(first.unwrap_or(block.steps.len()));
         }
         let live = vec![false; values.len()];
-        Self { values, blocks, preds, live, dominator, depth, changed, change }
+        Self { program, values, blocks, main, preds, live, dominator, depth, changed, change }
     }
 
     /// Finds the values that something needs.
-    fn mark(&mut self) {
+    pub(crate) fn mark(&mut self) {
         let mut todo = Vec::new();
         let mut home: HashMap<ValueId, (usize, usize)> = HashMap::new();
         let mut param: HashMap<ValueId, (usize, usize)> = HashMap::new();
@@ -111,7 +121,7 @@ impl Finish {
     }
 
     /// Removes steps and parameters that nobody needs.
-    fn drop_dead(&mut self) {
+    pub(crate) fn drop_dead(&mut self) {
         let live = &self.live;
         let kept: Vec<Vec<bool>> = self
             .blocks
@@ -133,14 +143,14 @@ impl Finish {
         }
     }
 
-    /// The program's blocks and its values' types.
-    fn emit(self, places: &[Places]) -> (Vec<Block>, Vec<Ty>) {
+    /// The program.
+    pub(crate) fn emit(mut self, places: &[Places]) -> Residual {
         let mut at_spot: HashMap<Spot, Vec<ValueId>> = HashMap::new();
         for (number, places) in places.iter().enumerate() {
             let value = ValueId(u32::try_from(number).unwrap_or(u32::MAX));
             if let Def::Pure(_) = self.values.def(value) {
                 let ends = places.ends.iter().map(|(block, number)| (*block, *number));
-                for spot in places.spot.into_iter().chain(ends) {
+                for spot in places.spots.into_iter().flatten().chain(ends) {
                     at_spot.entry(spot).or_default().push(value);
                 }
             }
@@ -178,7 +188,10 @@ impl Finish {
             });
             blocks.push(Block { params, steps, end });
         }
-        (blocks, names.types)
+        self.program.blocks = blocks;
+        self.program.values = names.types;
+        drop_unused_tallies(&mut self.program);
+        self.program
     }
 
     /// The new number of a value; constants come about in the block where they are used.
@@ -351,6 +364,7 @@ fn shorten(mut blocks: Vec<Block>) -> Vec<Block> {
         }
         blocks[at].end = end;
     }
+    merge(&mut blocks);
     let mut reached = vec![false; blocks.len()];
     let mut new = Vec::with_capacity(blocks.len());
     reached[0] = true;
@@ -368,6 +382,24 @@ fn shorten(mut blocks: Vec<Block>) -> Vec<Block> {
         block.end.visit_targets_mut(&mut |target| target.block = new[target.block.index()]);
     }
     blocks
+}
+
+/// Puts blocks after those that alone jump to them.
+fn merge(blocks: &mut [Block]) {
+    let mut preds = vec![0; blocks.len()];
+    for block in blocks.iter() {
+        block.end.visit_targets(&mut |target| preds[target.block.index()] += 1);
+    }
+    for at in (0..blocks.len()).rev() {
+        let End::Jump(target) = &blocks[at].end else { continue };
+        let there = target.block.index();
+        if preds[there] == 1 && blocks[there].params.is_empty() {
+            let steps = std::mem::take(&mut blocks[there].steps);
+            let end = blocks[there].end.clone();
+            blocks[at].steps.extend(steps);
+            blocks[at].end = end;
+        }
+    }
 }
 
 /// Leaves out tallies that nothing counts.

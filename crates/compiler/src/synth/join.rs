@@ -173,8 +173,8 @@ impl Synth<'_> {
             }
             if self.has_bug(Bug::WrongMerge) && column.iter().all(|v| self.values.is_of_packet(*v))
             {
-                let first = column[0];
-                column.fill(first);
+                let last = column.last().copied();
+                column.fill(last.unwrap_or(ValueId(0)));
             }
             let cell = match column.len() == states.len() {
                 true => Cell::Value(self.phi(column, phis), dirty),

@@ -11,13 +11,14 @@ mod build;
 mod cells;
 mod exec;
 mod facts;
-mod finish;
+pub(crate) mod finish;
 mod fold;
+mod guard;
 mod headers;
 mod join;
 mod keys;
 mod packet;
-mod place;
+pub(crate) mod place;
 pub(crate) mod range;
 mod state;
 mod tables;
@@ -25,16 +26,19 @@ mod terms;
 mod values;
 mod visit;
 
+use crate::pipeline;
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::{Graph, port};
-use braid_ir::model::{RIGHT, RowId, Term};
-use braid_ir::residual::{Extent, HeaderMask, Point, Residual, Site, Step, What};
+use braid_ir::model::{BlockId, RIGHT, RowId, Target, Term};
+use braid_ir::residual::{End, Extent, HeaderMask, Point, Residual, Site, Step, What};
 use braid_packet::Field;
 use bugs::Bug;
 #[cfg(feature = "planted-bugs")]
 pub use bugs::{BUGS, Bug as PlantedBug};
 use build::{Blocks, Edge, Slot};
+use facts::Facts;
 use headers::{Headers, bit};
+use serde::Serialize;
 use state::State;
 use std::collections::HashMap;
 use values::Values;
@@ -57,7 +61,35 @@ pub fn residual(
     presence: u32,
     extent: Extent,
 ) -> Residual {
-    Synth::new(chain, graph, point, presence, extent).program()
+    pipeline::run(Synth::new(chain, graph, point, presence, extent), true).0
+}
+
+/// As [`residual`], but without a part for the main way: each way is there once. And what putting the
+/// functions together has saved.
+#[must_use]
+pub fn general(
+    chain: &Chain,
+    graph: &Graph,
+    point: Point,
+    presence: u32,
+    extent: Extent,
+) -> (Residual, Stats) {
+    pipeline::run(Synth::new(chain, graph, point, presence, extent), false)
+}
+
+/// What synthesis found that need not be done, over all ways.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Stats {
+    /// Conditions that were decided already.
+    pub decided: usize,
+    /// Lookups and faulting operations whose result was there already.
+    pub reused: usize,
+    /// Fields that were assigned anew before they were written.
+    pub overwritten: usize,
+    /// Fields that were assigned to packets which then went no further.
+    pub unwritten: usize,
+    /// Conditions of the main way that are tested at once.
+    pub tested_at_once: usize,
 }
 
 /// As [`residual`], with a bug.
@@ -73,12 +105,12 @@ pub fn residual_with_bug(
 ) -> Residual {
     let mut synth = Synth::new(chain, graph, point, presence, extent);
     synth.bug = Some(bug);
-    synth.program()
+    pipeline::run(synth, true).0
 }
 
 /// A synthesis under way.
-struct Synth<'a> {
-    chain: &'a Chain,
+pub(crate) struct Synth<'a> {
+    pub(crate) chain: &'a Chain,
     graph: &'a Graph,
     start: Point,
     /// Headers of the packet as it enters the program.
@@ -93,6 +125,9 @@ struct Synth<'a> {
     /// Headers whose presence matters.
     asked: u32,
     visits: u32,
+    /// Whether the first block tests for the main way.
+    guarded: bool,
+    pub(crate) stats: Stats,
     #[cfg(feature = "planted-bugs")]
     bug: Option<Bug>,
 }
@@ -123,6 +158,8 @@ impl<'a> Synth<'a> {
             place,
             asked: 0,
             visits: 0,
+            guarded: false,
+            stats: Stats::default(),
             #[cfg(feature = "planted-bugs")]
             bug: None,
         }
@@ -141,22 +178,34 @@ impl<'a> Synth<'a> {
         false
     }
 
-    /// The program.
-    fn program(mut self) -> Residual {
-        let chain = self.chain;
-        self.run();
-        let program = self.finish();
-        if cfg!(debug_assertions)
-            && let Err(problems) = braid_ir::residual::check(&program, chain)
-        {
-            panic!("a residual program that makes no sense: {}", problems.join("; "));
-        }
-        program
+    /// Follows all ways of all packets of the shape.
+    pub(crate) fn follow(&mut self) {
+        let entry = self.blocks.add(Vec::new());
+        let general = self.blocks.add(Vec::new());
+        self.run_from(general, Facts::default());
+        self.blocks.all[entry].end = End::Jump(to(general));
     }
 
-    fn run(&mut self) {
-        let from = self.blocks.add(Vec::new());
-        let state = State::new(Headers::exactly(self.initial));
+    /// Tests first for what the main way takes, and follows it once more for packets that have it.
+    pub(crate) fn main_way_first(&mut self) {
+        let (entry, general) = (0, 1);
+        if self.blocks.all.len() > MOST_BLOCKS / 2 {
+            return;
+        }
+        if let Some(guard) = self.guard(general) {
+            let main = self.blocks.add(Vec::new());
+            self.blocks.all[entry].end =
+                End::Branch { cond: guard.cond, yes: to(main), no: to(general) };
+            self.guarded = true;
+            self.stats.tested_at_once = guard.conditions;
+            self.run_from(main, guard.facts);
+        }
+    }
+
+    /// Follows all ways from a block on.
+    fn run_from(&mut self, from: usize, facts: Facts) {
+        let mut state = State::new(Headers::exactly(self.initial));
+        state.facts = facts;
         self.inbox[0].push(Edge { from, slot: Slot::Open, state });
         for number in 0..self.order.len() {
             let edges = std::mem::take(&mut self.inbox[number]);
@@ -164,10 +213,10 @@ impl<'a> Synth<'a> {
         }
     }
 
-    fn finish(self) -> Residual {
+    /// The shape that the program is for.
+    pub(crate) fn shape(&self) -> HeaderMask {
         let care = self.asked & !bit(braid_packet::Header::Pkt);
-        let shape = HeaderMask { care, present: self.initial & care };
-        finish::finish(self, shape)
+        HeaderMask { care, present: self.initial & care }
     }
 
     /// Whether a field's header was present when the packet entered the program.
@@ -187,6 +236,11 @@ impl<'a> Synth<'a> {
         let site = self.values.site;
         self.blocks.all[at].steps.push(Step { site, what, fault: None });
     }
+}
+
+/// The way to a block without parameters.
+fn to(block: usize) -> Target {
+    Target { block: BlockId(u32::try_from(block).unwrap_or(u32::MAX)), args: Vec::new() }
 }
 
 /// Points that packets may come to from a point on, each after all those before it. Going round is

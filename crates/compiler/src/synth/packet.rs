@@ -220,7 +220,8 @@ impl<'a> Synth<'a> {
         if decides {
             self.decide_headers(way, cell, new);
         }
-        way.state.cells.insert(cell, Cell::Value(new, true));
+        let before = way.state.cells.insert(cell, Cell::Value(new, true));
+        self.stats.overwritten += usize::from(matches!(before, Some(Cell::Value(_, true))));
         for checksum in [Field::IpChecksum, Field::L4Checksum] {
             way.state.cells.insert(checksum, Cell::Reload);
         }
@@ -403,7 +404,7 @@ impl<'a> Synth<'a> {
 
     /// Writes what was assigned.
     pub(super) fn flush(&mut self, way: &mut Way) {
-        if !way.state.is_dirty() {
+        if way.state.dirty() == 0 {
             return;
         }
         if way.state.moved {

@@ -8,15 +8,24 @@ use braid_ir::model::ValueId;
 use std::collections::BTreeMap;
 
 /// A place in a block: before the step with this number.
-pub(super) type Spot = (usize, usize);
+pub(crate) type Spot = (usize, usize);
 
 /// Where a value is computed.
 #[derive(Clone, Default)]
-pub(super) struct Places {
-    /// For all who come later.
-    pub(super) spot: Option<Spot>,
+pub(crate) struct Places {
+    /// For all who come later, in each [`Part`] of the program.
+    pub(super) spots: [Option<Spot>; 3],
     /// For blocks that end the program: before the step with this number.
     pub(super) ends: BTreeMap<usize, usize>,
+}
+
+/// Parts of a program that do not share what they compute, so that the main way does not compute
+/// what it only might need: the test in front, the general program, the one for the main way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Front,
+    General,
+    Main,
 }
 
 /// Most blocks that compute a value each for itself.
@@ -34,7 +43,7 @@ pub(super) struct Placement<'a> {
 }
 
 /// Places of the values that are needed; constants have none, they are wherever they are used.
-pub(super) fn place(graph: &Finish) -> Vec<Places> {
+pub(crate) fn place(graph: &Finish) -> Vec<Places> {
     let values = &graph.values;
     let places = vec![Places::default(); values.len()];
     let mut placement = Placement { graph, places, heights: heights(values) };
@@ -78,6 +87,14 @@ fn heights(values: &Values) -> Vec<Option<u32>> {
 }
 
 impl Placement<'_> {
+    fn part(&self, block: usize) -> Part {
+        match self.graph.main {
+            Some(_) if block == 0 => Part::Front,
+            Some(main) if block >= main => Part::Main,
+            _ => Part::General,
+        }
+    }
+
     fn need(&mut self, value: ValueId, at: Spot) {
         let cheap = self.heights[value.index()].is_some_and(|height| height <= MOST_HEIGHT);
         let ends = self.graph.blocks[at.0].end.targets().is_empty();
@@ -92,7 +109,8 @@ impl Placement<'_> {
 
     fn need_before(&mut self, value: ValueId, at: Spot) {
         let graph = self.graph;
-        let spot = &mut self.places[value.index()].spot;
+        let part = self.part(at.0);
+        let spot = &mut self.places[value.index()].spots[part as usize];
         *spot = Some(match *spot {
             None => at,
             Some(other) if other.0 == at.0 => (at.0, at.1.min(other.1)),
@@ -119,7 +137,7 @@ impl Placement<'_> {
                 return;
             }
             Def::Second(first) => {
-                if let Some(spot) = self.places[value.index()].spot {
+                for spot in self.places[value.index()].spots.into_iter().flatten() {
                     self.need_before(*first, spot);
                 }
                 return;
@@ -136,23 +154,24 @@ impl Placement<'_> {
                 own.insert(block, if init { number.min(graph.change[block]) } else { number });
             }
         }
-        let mut spot = self.places[value.index()].spot;
-        if let Some(spot) = spot.as_mut().filter(|_| init) {
-            *spot = self.before_changes(*spot);
+        let mut spots = self.places[value.index()].spots;
+        if spots[Part::Front as usize].is_some() {
+            spots[1..].fill(None);
         }
-        if let Some((block, _)) = spot {
+        for spot in spots.iter_mut().flatten() {
+            if init {
+                *spot = self.before_changes(*spot);
+            }
             own.retain(|end, _| {
-                *end == block || meet(&graph.dominator, &graph.depth, *end, block) != block
+                *end == spot.0 || meet(&graph.dominator, &graph.depth, *end, spot.0) != spot.0
             });
+            // In the block where it is computed for later ones too.
+            if let Some(own) = own.remove(&spot.0) {
+                spot.1 = own.min(spot.1);
+            }
         }
-        // In the block where it is computed for later ones too.
-        if let Some((block, number)) = &mut spot
-            && let Some(own) = own.remove(block)
-        {
-            *number = own.min(*number);
-        }
-        self.places[value.index()] = Places { spot, ends: own.clone() };
-        for at in spot.into_iter().chain(own) {
+        self.places[value.index()] = Places { spots, ends: own.clone() };
+        for at in spots.into_iter().flatten().chain(own) {
             operands(pure, &mut |operand| self.need(operand, at));
         }
     }

@@ -129,9 +129,9 @@ impl State {
         if bits & 2 != 0 { bits & !4 } else { bits }
     }
 
-    /// Whether any field has still to be written.
-    pub(super) fn is_dirty(&self) -> bool {
-        self.cells.values().any(|cell| matches!(cell, Cell::Value(_, true)))
+    /// How many fields have still to be written.
+    pub(super) fn dirty(&self) -> usize {
+        self.cells.values().filter(|cell| matches!(cell, Cell::Value(_, true))).count()
     }
 }
 

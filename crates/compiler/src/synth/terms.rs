@@ -25,9 +25,13 @@ impl<'a> Synth<'a> {
             }
             Term::Output { ports, .. } => self.output(visit, way, ports),
             Term::Drop { reason, row } => {
+                self.stats.unwritten += way.state.dirty();
                 self.blocks.exit(&way, Fate::Drop { node, row: *row, reason: *reason });
             }
-            Term::Consume { .. } => self.blocks.exit(&way, Fate::Consume { node }),
+            Term::Consume { .. } => {
+                self.stats.unwritten += way.state.dirty();
+                self.blocks.exit(&way, Fate::Consume { node });
+            }
             Term::Hold { queue, delay, full, .. } => {
                 self.freshen(&mut way);
                 let delay = self.value(&way, *delay);
@@ -74,6 +78,7 @@ impl<'a> Synth<'a> {
             visit.send(no.block, Edge { from: gone.at, slot: Slot::No, state: gone.state });
             return;
         }
+        self.stats.decided += 1;
         let target = if possible[0] { yes } else { no };
         if !possible[0] {
             way.state = other;

@@ -235,6 +235,7 @@ impl<'a> Synth<'a> {
             let Some(target) = next else { break };
             pass(visit, &mut way, target);
             self.asked |= way.state.headers.asked;
+            self.stats.decided += usize::from(matches!(code.term, Term::Branch { .. }));
             edge.state = way.state;
             block = target.block;
         }

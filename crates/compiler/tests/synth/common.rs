@@ -77,6 +77,18 @@ pub fn model(declarations: &str, blocks: &str) -> String {
     )
 }
 
+/// Drops packets whose TTL is 1 or less, else takes 1 off.
+pub fn router() -> String {
+    model(
+        "",
+        "b0: v0:bool = has ip branch v0, b1, b4
+         b1: v1:u8 = load ip.ttl v2:u8 = const 1 v3:bool = le v1, v2 branch v3, b3, b2
+         b2: v4:u8 = sub_sat v1, v2 store ip.ttl, v4 output onward at row0
+         b3: count row1 drop \"no\" at row1
+         b4: output onward at row0",
+    )
+}
+
 /// Compares line by line, blanks at the ends aside.
 #[track_caller]
 pub fn expect(found: &str, expected: &str) {

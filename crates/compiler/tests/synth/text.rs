@@ -1,22 +1,10 @@
 //! Residual programs of small functions, thought through by hand.
 
-use super::common::{expect, forward, model, row, text};
+use super::common::{expect, forward, model, router, row, text};
 use braid_packet::Header::{Eth, Ip4, Tcp, Udp, Vlan};
 
-/// Drops packets whose TTL is 1 or less, else takes 1 off.
-fn router() -> String {
-    model(
-        "",
-        "b0: v0:bool = has ip branch v0, b1, b4
-         b1: v1:u8 = load ip.ttl v2:u8 = const 1 v3:bool = le v1, v2 branch v3, b3, b2
-         b2: v4:u8 = sub_sat v1, v2 store ip.ttl, v4 output onward at row0
-         b3: count row1 drop \"no\" at row1
-         b4: output onward at row0",
-    )
-}
-
 #[test]
-fn decrements_of_two_routers_are_one_and_the_second_test_is_of_the_first_value() {
+fn decrements_of_two_routers_are_one_and_so_are_their_tests() {
     let router = router();
     let chain = row(&[&router, &router], &[]);
     expect(
@@ -24,23 +12,32 @@ fn decrements_of_two_routers_are_one_and_the_second_test_is_of_the_first_value()
         "at f0 forward for ip, 2 functions
          b0:
            f0: v0:u8 = load ip.ttl
-           f0: v1:u8 = const 1
-           f0: v2:bool = le v0, v1
-           branch v2, b2, b1
+           f1: v1:u8 = const 3
+           f1: v2:bool = ge v0, v1
+           branch v2, b6, b1
          b1:
            f0: v3:u8 = const 1
-           f0: v4:u8 = sub_wrap v0, v3
-           f1: v5:bool = le v4, v3
-           branch v5, b4, b3
+           f0: v4:bool = le v0, v3
+           branch v4, b3, b2
          b2:
-           f0: drop \"no\" at row1 [f0:forward f0:row1]
+           f0: v5:u8 = const 1
+           f0: v6:u8 = sub_wrap v0, v5
+           f1: v7:bool = le v6, v5
+           branch v7, b5, b4
          b3:
-           f1: v6:u8 = const 2
-           f1: v7:u8 = sub_wrap v0, v6
-           f1: write ip.ttl = v7
-           leave wan [f0:forward f1:forward]
+           f0: drop \"no\" at row1 [f0:forward f0:row1]
          b4:
-           f1: drop \"no\" at row1 [f0:forward f1:forward f1:row1]",
+           f1: v8:u8 = const 2
+           f1: v9:u8 = sub_wrap v0, v8
+           f1: write ip.ttl = v9
+           leave wan [f0:forward f1:forward]
+         b5:
+           f1: drop \"no\" at row1 [f0:forward f1:forward f1:row1]
+         b6:
+           f1: v10:u8 = const 2
+           f1: v11:u8 = sub_wrap v0, v10
+           f1: write ip.ttl = v11
+           leave wan [f0:forward f1:forward]",
     );
 }
 

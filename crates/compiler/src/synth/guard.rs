@@ -1,0 +1,168 @@
+//! The main way first: what packets on their likely way have in common is tested at once, before a
+//! program in which it is known. Tests of one value on the way (such as ten of the time to live)
+//! become one of the packet's field.
+//!
+//! The likely way keeps clear of drops and of packets built in answer; where both sides do, it is
+//! the longer one.
+
+use super::Synth;
+use super::facts::Facts;
+use super::range::{ends, full, intersect, is_full};
+use super::values::{Def, Pure, Values};
+use braid_ir::model::{BinOp, CmpOp, Kind, Op, Ty, ValueId};
+use braid_ir::residual::{Block, End, Fate, What};
+use braid_ir::value::IntervalSet;
+use braid_packet::Field;
+use std::collections::BTreeMap;
+
+const BOOL: Ty = Ty { width: 1, kind: Kind::Bool };
+
+/// What is tested at once.
+pub(super) struct Guard {
+    /// Whether all of it holds.
+    pub(super) cond: ValueId,
+    /// What is known then.
+    pub(super) facts: Facts,
+    /// How many conditions of the likely way it stands for.
+    pub(super) conditions: usize,
+}
+
+impl Synth<'_> {
+    /// What packets have in common that take the likely way from a block on.
+    pub(super) fn guard(&mut self, from: usize) -> Option<Guard> {
+        let wanted = conditions(&self.values, &self.blocks.all, from);
+        let mut facts = Facts::default();
+        let mut fields: BTreeMap<Field, IntervalSet> = BTreeMap::new();
+        let mut others = Vec::new();
+        let mut count = 0;
+        for (cond, truth) in wanted {
+            if !facts.decide(&self.values, cond, truth) {
+                return None;
+            }
+            count += 1;
+            match self.of_one_field(cond, truth) {
+                Some((field, set)) => {
+                    let width = field.info().width;
+                    let known = fields.entry(field).or_insert_with(|| full(width));
+                    *known = intersect(known, &set);
+                }
+                None => others.push((cond, truth)),
+            }
+        }
+        if count < 2 {
+            return None;
+        }
+        let mut cond = self.values.truth(true);
+        for (field, set) in fields {
+            let test = self.test(field, &set)?;
+            cond = self.values.bin(BinOp::And, BOOL, cond, test);
+        }
+        for (other, truth) in others {
+            let test = if truth { other } else { self.values.not(BOOL, other) };
+            cond = self.values.bin(BinOp::And, BOOL, cond, test);
+        }
+        Some(Guard { cond, facts, conditions: count })
+    }
+
+    /// The values of one field for which a condition comes out so.
+    fn of_one_field(&self, cond: ValueId, truth: bool) -> Option<(Field, IntervalSet)> {
+        let (value, set) = match self.values.def(cond) {
+            Def::Pure(Pure::Cmp(op, a, b)) => {
+                let set = self.values.known(*b)?;
+                let width = self.values.ty(*a).width;
+                let set = super::facts::allowed(*op, &super::range::one(set), width, truth);
+                (*a, set)
+            }
+            Def::Pure(Pure::InSet(a, set)) => {
+                let set = self.values.set(*set);
+                let width = self.values.ty(*a).width;
+                let out = super::range::complement(set, width);
+                (*a, if truth { set.clone() } else { out })
+            }
+            Def::Pure(Pure::Not(inner)) => return self.of_one_field(*inner, !truth),
+            _ => return None,
+        };
+        let (base, by) = self.values.split(value);
+        let width = self.values.ty(base).width;
+        match self.values.def(base) {
+            Def::Pure(Pure::Init(field)) => {
+                Some((*field, super::range::shifted(&set, by.wrapping_neg(), width)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a field is in a set.
+    fn test(&mut self, field: Field, set: &IntervalSet) -> Option<ValueId> {
+        let value = self.values.init(field);
+        let ty = self.values.ty(value);
+        let (low, high) = ends(set)?;
+        if is_full(set, ty.width) {
+            return Some(self.values.truth(true));
+        }
+        let single = set.intervals().len() == 1;
+        Some(if single && high == ty.max() {
+            let low = self.values.constant(ty, low);
+            self.values.cmp(CmpOp::Ge, value, low)
+        } else if single && low == 0 {
+            let high = self.values.constant(ty, high);
+            self.values.cmp(CmpOp::Le, value, high)
+        } else {
+            let number = self.values.intern(set);
+            self.values.pure(BOOL, Pure::InSet(value, number))
+        })
+    }
+}
+
+/// The conditions of the likely way that depend on the packet alone, and how they come out there.
+fn conditions(values: &Values, blocks: &[Block], from: usize) -> Vec<(ValueId, bool)> {
+    let (mut cold, mut length) = (vec![false; blocks.len()], vec![0_usize; blocks.len()]);
+    for (at, block) in blocks.iter().enumerate().rev() {
+        let targets = block.end.targets();
+        let answers =
+            block.steps.iter().any(|step| matches!(step.what, What::Op(Op::Create { .. })));
+        cold[at] = answers
+            || match &block.end {
+                End::Exit(exit) => matches!(
+                    exit.fate,
+                    Fate::Drop { .. } | Fate::Fault { .. } | Fate::Consume { .. }
+                ),
+                End::Hold { .. } => false,
+                _ => targets.iter().all(|target| cold[target.block.index()]),
+            };
+        let rest = targets.iter().map(|target| length[target.block.index()]).max();
+        length[at] = 1 + rest.unwrap_or(0);
+    }
+    let mut found = Vec::new();
+    let mut at = from;
+    loop {
+        at = match &blocks[at].end {
+            End::Jump(target) => target.block.index(),
+            End::Branch { cond, yes, no } => {
+                let (yes, no) = (yes.block.index(), no.block.index());
+                let truth =
+                    if cold[yes] == cold[no] { length[yes] >= length[no] } else { cold[no] };
+                if cold[yes] != cold[no] && is_cheap(values, *cond) {
+                    found.push((*cond, truth));
+                }
+                if truth { yes } else { no }
+            }
+            End::Hold { .. } | End::Exit(_) => return found,
+        };
+    }
+}
+
+/// Whether a value depends on the packet alone, without lookups.
+fn is_cheap(values: &Values, value: ValueId) -> bool {
+    match values.def(value) {
+        Def::Pure(Pure::Route(..) | Pure::Classify(..) | Pure::InColumn(..) | Pure::Len(..)) => {
+            false
+        }
+        Def::Pure(pure) => {
+            let mut all = true;
+            super::finish::operands(pure, &mut |operand| all &= is_cheap(values, operand));
+            all
+        }
+        Def::Param | Def::Step | Def::Second(_) => false,
+    }
+}
