@@ -164,6 +164,12 @@ pub const ENGINES: &[Engine] = &[
 ];
 
 impl Engine {
+    /// Whether it makes machine code, which takes long in builds that are not optimised.
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        self.options.jit != Jit::Off
+    }
+
     /// The engine for a chain.
     ///
     /// # Panics

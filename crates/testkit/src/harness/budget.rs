@@ -14,6 +14,13 @@ pub fn seeds(count: u64) -> Range<u64> {
     start..start.saturating_add(count)
 }
 
+/// Whether a case also takes engines that need long: one in `every`, or all when `BRAID_CASES` asks for
+/// a number of cases.
+#[must_use]
+pub fn in_full(case: u64, every: u64) -> bool {
+    case.is_multiple_of(every) || std::env::var_os("BRAID_CASES").is_some()
+}
+
 /// Packets of each capture: `most` unless `BRAID_PACKETS` says how many.
 ///
 /// # Panics

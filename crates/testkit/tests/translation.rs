@@ -1,0 +1,209 @@
+//! Translation validation: it accepts what synthesis makes of small chains and of the library, and
+//! refuses every bug that synthesis can be told to have.
+//!
+//! Needs z3 or cvc5; without a solver the tests say so and pass, except where `CI` is set.
+
+use std::time::Duration;
+
+use braid_compiler::synth::{self, PlantedBug};
+use braid_ir::chain::Chain;
+use braid_ir::graph::Graph;
+use braid_ir::residual::Extent;
+use braid_lang::{Loader, compile};
+use braid_verify::chain::{Overall, Report, verify};
+use braid_verify::check::{Difference, Verdict};
+use braid_verify::example;
+use braid_verify::solver::Solver;
+
+/// No files: the chains here name none.
+struct NoFiles;
+
+impl Loader for NoFiles {
+    fn read(&self, path: &str, _: &str) -> Result<Vec<u8>, String> {
+        Err(format!("{path}: the chains of these tests have no files"))
+    }
+}
+
+/// A solver; none where there is none, which only people at their own machines may do without.
+fn solver() -> Option<Solver> {
+    match Solver::find(None, Duration::from_secs(20)) {
+        Ok(solver) => Some(solver),
+        Err(why) => {
+            assert!(std::env::var_os("CI").is_none(), "{why}");
+            eprintln!("skipped: {why}");
+            None
+        }
+    }
+}
+
+/// The chain of a text.
+fn chain(text: &str) -> Chain {
+    let library: Vec<(&str, &str)> =
+        braid_nfs::all().iter().map(|nf| (nf.name, nf.source)).collect();
+    let compiled = compile(("chain.braid", text), &library, &NoFiles);
+    let unit = compiled.unit.unwrap_or_else(|| panic!("the chain has errors: {text}"));
+    unit.chains.into_iter().next().expect("a chain")
+}
+
+/// A chain of functions of one's own between `a` and `b`.
+fn between(functions: &str, nodes: &[&str]) -> Chain {
+    let lines: String =
+        nodes.iter().enumerate().map(|(at, node)| format!("  f{at} = {node}();\n")).collect();
+    let path: Vec<_> = (0..nodes.len()).map(|at| format!("f{at}")).collect();
+    let path = path.join(" <-> ");
+    chain(&format!(
+        "{functions}\nchain c {{\n  interface a;\n  interface b;\n{lines}  path a <-> {path} <-> b;\n}}\n"
+    ))
+}
+
+/// What is found about a chain, up to the first program that is not right.
+fn found(chain: &Chain, bug: Option<PlantedBug>, solver: &Solver) -> Report {
+    let graph = Graph::new(chain).expect("a chain's graph");
+    let mut programs = |point, presence| match bug {
+        Some(bug) => {
+            synth::residual_with_bug(chain, &graph, point, presence, Extent::Chain, bug)
+        }
+        None => synth::residual(chain, &graph, point, presence, Extent::Chain),
+    };
+    let mut each = |case: &braid_verify::chain::Case| case.found.verdict == Verdict::Proven;
+    verify(chain, &graph, &mut programs, solver, &mut each)
+}
+
+fn difference(report: &Report) -> &Difference {
+    let refuted = report.cases.iter().find_map(|case| match &case.found.verdict {
+        Verdict::Refuted(difference) => Some(&**difference),
+        _ => None,
+    });
+    refuted.expect("a refutation")
+}
+
+/// That a chain is proven, that with a bug it is not, and that what tells them apart is this.
+fn catches(bug: PlantedBug, chain: &Chain, differs: &str) {
+    let Some(solver) = solver() else { return };
+    let right = found(chain, None, &solver);
+    assert_eq!(right.overall(), Overall::Proven, "{:?}", right.cases.last());
+    let wrong = found(chain, Some(bug), &solver);
+    assert_eq!(wrong.overall(), Overall::Refuted, "{bug:?}: {:?}", wrong.cases.last());
+    let difference = difference(&wrong);
+    assert!(difference.parts.iter().any(|part| part == differs), "{difference:?}");
+    let packet = example::packet(difference).expect("a packet that shows the bug");
+    let wanted = difference.presence & (1 << braid_packet::Header::Ip4 as u32);
+    assert_eq!(packet.parse().presence() & wanted, wanted);
+}
+
+const HOP: &str = "nf hop() {
+  match { ip.ttl > 1 => { ip.ttl -= 1; output; } has ip => drop \"expired\"; else => output; }
+}";
+
+const MARK: &str = "nf mark() {
+  match {
+    l4.dport == 80 and has ip => { ip.dscp = 10; output; }
+    has ip => { ip.dscp = 20; output; }
+    else => output;
+  }
+}
+nf look() { match { ip.dscp == 10 => drop \"ten\"; else => output; } }";
+
+#[test]
+fn field_that_still_reads_as_it_arrived_is_refuted() {
+    catches(PlantedBug::StaleBinding, &between(HOP, &["hop", "hop"]), "ip.ttl");
+}
+
+#[test]
+fn lost_decrement_is_refuted() {
+    catches(PlantedBug::LostDecrement, &between(HOP, &["hop", "hop"]), "ip.ttl");
+}
+
+#[test]
+fn value_of_one_way_where_two_meet_is_refuted() {
+    catches(PlantedBug::WrongMerge, &between(MARK, &["mark", "look"]), "where it ends");
+}
+
+#[test]
+fn checksum_that_stays_as_it_was_is_refuted() {
+    let same = "nf same() { match { has ip => { ip.ttl = ip.ttl; output; } else => output; } }";
+    let differs = "whether ip.checksum is brought up to date";
+    catches(PlantedBug::ForgottenCanonical, &between(same, &["same"]), differs);
+}
+
+#[test]
+fn belief_about_an_old_value_is_refuted() {
+    catches(PlantedBug::FactKept, &between(HOP, &["hop", "hop"]), "where it ends");
+}
+
+#[test]
+fn key_of_the_packet_as_it_is_now_is_refuted() {
+    let entry = "nf entry() {
+      state n: u32 per ip.src = 0, capacity 10;
+      match { has ip => { ip.src = 10.0.0.1; n += 1; output; } else => output; }
+    }";
+    catches(PlantedBug::EntryIsCurrent, &between(entry, &["entry"]), "state f0.n");
+}
+
+#[test]
+fn count_of_one_way_that_is_lost_is_refuted() {
+    let chain = between(MARK, &["mark", "look"]);
+    catches(PlantedBug::TallyDropped, &chain, "packets at row 1 of f0");
+}
+
+#[test]
+fn bound_that_is_just_reached_is_refuted() {
+    let low = "nf low() { match { ip.ttl >= 10 => output; has ip => drop \"low\"; else => output; } }
+    nf lower() { match { ip.ttl <= 10 => drop \"ten\"; else => output; } }";
+    catches(PlantedBug::BoundOffByOne, &between(low, &["low", "lower"]), "where it ends");
+}
+
+#[test]
+fn outcome_from_before_an_assignment_is_refuted() {
+    let seen = "nf seen() {
+      state s: u32 per ip.src, capacity 10;
+      match {
+        has ip and not exists s => {
+          s[ip.dst] = 1 else drop \"full\";
+          if exists s { drop \"to itself\"; }
+          output;
+        }
+        else => output;
+      }
+    }";
+    catches(PlantedBug::FindReused, &between(seen, &["seen"]), "where it ends");
+}
+
+#[test]
+fn exchanged_parts_of_a_key_are_refuted() {
+    let flows = "nf flows() {
+      state n: u32 per flow = 0, capacity 10;
+      match { has inet => { n += 1; output; } else => output; }
+    }";
+    catches(PlantedBug::KeyPartsSwapped, &between(flows, &["flows"]), "state f0.n");
+}
+
+#[test]
+fn two_translations_of_addresses_and_ports_are_proven() {
+    let Some(solver) = solver() else { return };
+    let chain = chain(
+        "chain c {
+          interface lan { behind 10.0.0.0/8 }
+          interface wan;
+          one = napt(public: 203.0.113.1);
+          two = napt(public: 203.0.113.2);
+          path lan <-> one <-> two <-> wan;
+        }",
+    );
+    let report = found(&chain, None, &solver);
+    assert_eq!(report.overall(), Overall::Proven, "{:?}", report.cases.last());
+    assert!(report.cases.len() >= 20, "{} programs", report.cases.len());
+}
+
+#[test]
+fn program_for_other_packets_than_asked_for_is_refuted() {
+    let Some(solver) = solver() else { return };
+    let chain = between(HOP, &["hop"]);
+    let graph = Graph::new(&chain).expect("a chain's graph");
+    // The program for packets without any header, whatever is asked for.
+    let mut programs =
+        |point, _| synth::residual(&chain, &graph, point, 1, Extent::Chain);
+    let report = verify(&chain, &graph, &mut programs, &solver, &mut |_| true);
+    assert_eq!(report.overall(), Overall::Refuted);
+    assert!(!report.shapes.is_empty());
+}
