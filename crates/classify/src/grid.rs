@@ -2,9 +2,9 @@
 //!
 //! Like recursive flow classification (Gupta and McKeown, 1999) up to the point where source and
 //! destination are known: their ranks select a cell, and a cell has the list of those rules that
-//! both addresses meet, best first, less those whose service an earlier one covers. Such a list is
-//! short (one to four rules in the sets that we know, whatever their size) and is tried in order:
-//! ports and protocol need no search structure at all.
+//! both addresses meet, best first, less those whose service an earlier one covers. Few rules share
+//! both addresses, whatever the set's size, so that a list is tried in order: ports and protocol need no
+//! search structure at all.
 //!
 //! A table of all cells grows with the product of the classes, so that larger sets are divided by
 //! how widely a rule's addresses reach, as CutSplit (Li et al., 2018) does: rules with few sources

@@ -1,10 +1,10 @@
 //! Longest-prefix match, live.
 //!
 //! One [`Trie`] for each address family, whose values number the distinct next hops, beside the
-//! routes in order, from which parts of the trie are made again. Measured against a poptrie-like
-//! layout of 6-bit strides and DIR-24-8 on paper: a full BGP table takes about 30 MB here (DIR-24-8:
-//! 64 MB whatever the table), so that it stays in a last-level cache, and most addresses need two or
-//! three accesses; a table of ten routes takes a few cache lines.
+//! routes in order, from which parts of the trie are made again. A full BGP table of both families (0.9
+//! million and 0.16 million routes) takes 25 MB, less than the 64 MB that DIR-24-8 takes for any
+//! table, and stays in a last-level cache; a million random prefixes, which share less, take 75 MB, ten
+//! thousand under 1 MB, ten a few cache lines. `examples/routes.rs` measures it.
 //!
 //! A change makes that part of the trie again that its prefix reaches over: some microseconds for most
 //! routes of a full table, all of it for the default route. Space lost to changes is won back by making

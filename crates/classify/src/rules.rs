@@ -14,7 +14,7 @@
 //! `examples/compare.rs` measures all of them. On ClassBench's sets from 250 to 58,000 rules, and on
 //! made-up ones to 100,000, the grid is the fastest by a factor of two and more, and its time grows
 //! least: an access list of 8,550 rules takes 1.5 times as long as its first 251. Trees come second, at
-//! two to three times the time. Tuple space search is faster for the few sets with two or three pairs of
+//! two to five times the time. Tuple space search is faster for the few sets with two or three pairs of
 //! prefix lengths and many times slower for others, so it is never taken. Sets made to hurt (ranges
 //! nested or at random in all fields) have more cells than fit and leaves that do not get short; bit
 //! vectors take a tenth of a microsecond for 10,000 such rules and up to a few for 100,000.
