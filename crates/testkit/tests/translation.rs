@@ -60,9 +60,7 @@ fn between(functions: &str, nodes: &[&str]) -> Chain {
 fn found(chain: &Chain, bug: Option<PlantedBug>, solver: &Solver) -> Report {
     let graph = Graph::new(chain).expect("a chain's graph");
     let mut programs = |point, presence| match bug {
-        Some(bug) => {
-            synth::residual_with_bug(chain, &graph, point, presence, Extent::Chain, bug)
-        }
+        Some(bug) => synth::residual_with_bug(chain, &graph, point, presence, Extent::Chain, bug),
         None => synth::residual(chain, &graph, point, presence, Extent::Chain),
     };
     let mut each = |case: &braid_verify::chain::Case| case.found.verdict == Verdict::Proven;
@@ -148,7 +146,8 @@ fn count_of_one_way_that_is_lost_is_refuted() {
 
 #[test]
 fn bound_that_is_just_reached_is_refuted() {
-    let low = "nf low() { match { ip.ttl >= 10 => output; has ip => drop \"low\"; else => output; } }
+    let low =
+        "nf low() { match { ip.ttl >= 10 => output; has ip => drop \"low\"; else => output; } }
     nf lower() { match { ip.ttl <= 10 => drop \"ten\"; else => output; } }";
     catches(PlantedBug::BoundOffByOne, &between(low, &["low", "lower"]), "where it ends");
 }
@@ -201,8 +200,7 @@ fn program_for_other_packets_than_asked_for_is_refuted() {
     let chain = between(HOP, &["hop"]);
     let graph = Graph::new(&chain).expect("a chain's graph");
     // The program for packets without any header, whatever is asked for.
-    let mut programs =
-        |point, _| synth::residual(&chain, &graph, point, 1, Extent::Chain);
+    let mut programs = |point, _| synth::residual(&chain, &graph, point, 1, Extent::Chain);
     let report = verify(&chain, &graph, &mut programs, &solver, &mut |_| true);
     assert_eq!(report.overall(), Overall::Refuted);
     assert!(!report.shapes.is_empty());

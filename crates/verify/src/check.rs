@@ -100,12 +100,14 @@ fn verdict(
     walk.run(residual.point, start)?;
     let (touches, stops) = (walk.touches, walk.stops);
     let questions = questions(&mut terms, chain, &program, &touches, &stops);
+    let plain = plain(&mut terms, &kind);
+    let plain_too: Vec<_> = questions.iter().map(|one| terms.both(one.bad, plain)).collect();
     found.terms = terms.len();
     let shown = shown(&mut terms, &kind);
     let facts: Vec<_> = kind.facts.iter().chain(&terms.facts).copied().collect();
     let mut coarse = Asking { session: None, solver, facts: &facts, coarse: true };
     let mut exact = Asking { session: None, solver, facts: &facts, coarse: false };
-    for question in questions {
+    for (place, question) in questions.into_iter().enumerate() {
         found.questions += 1;
         let asked: Vec<_> = question
             .parts
@@ -122,6 +124,9 @@ fn verdict(
                 return Ok(Verdict::Unknown(format!("{}: {why}", question.title)));
             }
             (Answer::Possible, values) => {
+                // A packet without rare headers, if there is one: it is easier to look at and to run.
+                let plain = exact.ask(&terms, plain_too[place], &asked)?;
+                let values = if plain.0 == Answer::Possible { plain.1 } else { values };
                 return Ok(Verdict::Refuted(Box::new(difference(&question, &shown, &values))));
             }
         }
@@ -276,6 +281,37 @@ fn renewals(
         found.push(Question { title, bad, parts: Vec::new() });
     }
     found
+}
+
+/// Whether a packet has nothing that is rare.
+fn plain(terms: &mut Terms, kind: &Kind) -> Term {
+    use braid_packet::Header::{
+        Ah, Esp, Eth, Gre, Mpls, TcpMss, TcpSackOk, TcpTs, TcpWscale, Vlan,
+    };
+    let packet = Packet::arriving(terms, kind.shape);
+    let mut parts = Vec::new();
+    for header in [Ah, Esp, Gre, Mpls, Vlan, TcpMss, TcpSackOk, TcpTs, TcpWscale] {
+        // What the shape demands stays.
+        if kind.shape.has(header).is_none() {
+            let there = kind.has(terms, &packet, header);
+            parts.push(terms.not(there));
+        }
+    }
+    if kind.shape.has(Eth).is_none() {
+        parts.push(kind.has(terms, &packet, Eth));
+    }
+    for (field, usual) in [
+        (Field::PktFragment, 0),
+        (Field::PktTruncated, 0),
+        (Field::IpMf, 0),
+        (Field::IpFrag, 0),
+        (Field::IpHlen, 20),
+    ] {
+        let value = packet.get(terms, kind, &packet, field);
+        let usual = terms.bits(field.info().width, usual);
+        parts.push(terms.eq(value, usual));
+    }
+    terms.and(&parts)
 }
 
 /// What of a packet is shown: header presence, then fields, by name and term.
