@@ -433,3 +433,44 @@ fn prefetch_keeps_silent_about_keys_that_hang_on_the_host() {
     code.prefetch(&mut host, &mut packet, &mut layout, 0);
     assert_eq!(host.asked, []);
 }
+
+#[test]
+fn code_may_be_used_by_several_threads() {
+    let builder = lookup(false);
+    let code = compile(&builder.residual, &mut numbered).unwrap();
+    let ended = |tag: u128| {
+        let mut host = Recorder { tags: vec![tag], ..Recorder::new(&builder.residual) };
+        host.entries.insert((100, vec![7]), (0, vec![1, 2, 3, 4]));
+        run(&code, &mut host, &mut named("udp")).0
+    };
+    let often = |tag: u128| (0..50).map(|_| ended(tag)).collect::<Vec<_>>();
+    let ends = std::thread::scope(|scope| {
+        let found = scope.spawn(|| often(7));
+        [found, scope.spawn(|| often(8))].map(|thread| thread.join().unwrap())
+    });
+    assert_eq!(ends, [vec![Ended::End(1); 50], vec![Ended::End(2); 50]]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_of_code_is_freed_with_it() {
+    let builder = lookup(false);
+    // Bytes of memory that can be run.
+    let executable = || {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let lines = maps.lines().filter(|line| line.contains(" r-xp "));
+        let sizes = lines.filter_map(|line| {
+            let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+            let number = |hex: &str| u64::from_str_radix(hex, 16).ok();
+            Some(number(end)? - number(start)?)
+        });
+        sizes.sum::<u64>()
+    };
+    let kept: Vec<Code> =
+        (0..400).map(|_| compile(&builder.residual, &mut numbered).unwrap()).collect();
+    let before = executable();
+    drop(kept);
+    // Other tests make code at the same time, but not as much.
+    let after = executable();
+    assert!(before > after + 200 * 4096, "{before} before, {after} after");
+}
