@@ -40,6 +40,11 @@ missing=()
 command -v cc > /dev/null || missing+=(gcc libc6-dev)
 command -v git > /dev/null || missing+=(git)
 [ -d /etc/ssl/certs ] && [ -n "$(ls -A /etc/ssl/certs)" ] || missing+=(ca-certificates)
+# The solver of `braid verify`, which alone needs it: where it cannot be installed, it is left out.
+if ! command -v z3 > /dev/null && ! command -v cvc5 > /dev/null \
+    && command -v apt-get > /dev/null && [ -n "$(root_prefix)" ]; then
+    missing+=(z3)
+fi
 if [ ${#missing[@]} -gt 0 ]; then
     install_packages "${missing[@]}"
 fi

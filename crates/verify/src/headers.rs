@@ -180,7 +180,7 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for round in 0..60_000_u32 {
             let mut data: Vec<u8> = (0..90).map(|_| byte()).collect();
-            data[12..14].copy_from_slice(&[0x08, [0x00, 0x06][(round % 17 == 0) as usize]]);
+            data[12..14].copy_from_slice(&[0x08, [0x00, 0x06][usize::from(round % 17 == 0)]]);
             data[14] = 0x45;
             data[16..22].copy_from_slice(&[0, 76, 0, 0, 0, 0]);
             data[23] = [6, 17, 1, 47, 50, 51, 58, 6][round as usize % 8];

@@ -7,6 +7,7 @@ pub mod check;
 pub mod example;
 pub mod headers;
 mod logic;
+mod meet;
 mod ops;
 mod original;
 mod packet;
