@@ -1,9 +1,10 @@
 //! Measures a case: engines and floors take turns, each for a segment of packets at a time.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::check::{self, Outcome};
 use crate::definition::{Case, Definition, FloorKind};
@@ -75,6 +76,12 @@ pub fn pin(core: Option<usize>) -> Result<usize, Error> {
     one.set(core);
     sched_setaffinity(None, &one).map_err(|why| refused("sched_setaffinity", why))?;
     Ok(core)
+}
+
+/// Time that this thread has spent on a processor (ns): what others do on the same core does not count.
+fn thread_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
 /// One of those that take turns.
@@ -168,9 +175,9 @@ impl<'a> Player<'a> {
         let all = setup.ring.packets().max(plan.warm);
         self.run(if few { REFERENCE_PACKETS } else { all });
         let packets = if few { ESTIMATE / 4 } else { ESTIMATE };
-        let start = Instant::now();
+        let start = thread_ns();
         self.run(packets);
-        let each = start.elapsed().as_nanos().max(1) as f64 / packets as f64;
+        let each = thread_ns().saturating_sub(start).max(1) as f64 / packets as f64;
         let wanted = (plan.segment.as_nanos() as f64 / each) as u64;
         let batch = BATCH as u64;
         self.packets = wanted.min(plan.packets).max(batch).next_multiple_of(batch);
@@ -191,9 +198,9 @@ impl<'a> Player<'a> {
         self.run(self.packets / 4);
         let packets = self.packets;
         let mut timed = || {
-            let start = Instant::now();
+            let start = thread_ns();
             self.run(packets);
-            start.elapsed()
+            thread_ns().saturating_sub(start)
         };
         let (elapsed, counts) = match counters {
             Some(counters) => counters.count(timed),
@@ -201,7 +208,7 @@ impl<'a> Player<'a> {
         };
         let each = |total: f64| total / packets as f64;
         self.samples.push(Sample {
-            ns: each(elapsed.as_nanos() as f64),
+            ns: each(elapsed as f64),
             cycles: counts.map(|counts| each(counts.cycles as f64)),
             instructions: counts.map(|counts| each(counts.instructions as f64)),
         });
