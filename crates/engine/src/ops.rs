@@ -157,14 +157,10 @@ impl Act<'_> {
             Op::StoreTag { tag, a } => self.store_tag(work, *tag, values.get(*a)),
             Op::PushVlan { id } => {
                 let id = u16::try_from(values.get(*id)).unwrap_or(u16::MAX);
-                if !work.packet.push_vlan(id) {
-                    return Err(Fault::Truncated);
-                }
+                return if work.packet.push_vlan(id) { Ok(()) } else { Err(Fault::Truncated) };
             }
             Op::PopVlan => {
-                if !work.packet.pop_vlan() {
-                    return Err(Fault::Truncated);
-                }
+                return if work.packet.pop_vlan() { Ok(()) } else { Err(Fault::Truncated) };
             }
             Op::Patterns { found, number, param } => {
                 let payload = work.payload().ok_or(Fault::Truncated)?;

@@ -49,8 +49,7 @@ enum Subject<'a> {
     /// A packet, and what it was when it entered.
     Packet {
         work: Work<'a>,
-        entry: Packet,
-        entry_layout: Layout,
+        entry: Box<(Packet, Layout)>,
         writes: Vec<Write>,
     },
     Nothing,
@@ -76,9 +75,10 @@ pub(crate) fn on_resubmitted(
     emissions: Vec<Emission>,
 ) -> Outcome {
     let model = act.model;
-    let (entry, layout) = (packet.clone(), packet.parse());
+    let layout = packet.parse();
+    let entry = Box::new((packet.clone(), layout));
     let work = Work { packet, layout, emissions };
-    let subject = Subject::Packet { work, entry, entry_layout: layout, writes: Vec::new() };
+    let subject = Subject::Packet { work, entry, writes: Vec::new() };
     let mut run = Run { act, subject };
     let verdict = loop {
         run.act.start();
@@ -290,7 +290,7 @@ impl Run<'_, '_> {
     fn entry_field(&self, field: Field) -> Option<Word> {
         match &self.subject {
             _ if field == Field::PktTime => Some(Word::from(self.act.now)),
-            Subject::Packet { entry, entry_layout, .. } => entry.get(entry_layout, field),
+            Subject::Packet { entry, .. } => entry.0.get(&entry.1, field),
             Subject::Nothing | Subject::Ended(..) => None,
         }
     }
@@ -326,12 +326,12 @@ impl Run<'_, '_> {
 
     /// The flow that an implicit key means.
     fn flow(&self, key: &Key) -> Result<FlowKey, Fault> {
-        let Subject::Packet { entry, entry_layout, .. } = &self.subject else {
+        let Subject::Packet { entry, .. } = &self.subject else {
             return Err(Fault::NoEntry);
         };
         let flow = match key {
-            Key::Quoted | Key::Reversed(true) => entry.quoted_flow_key(entry_layout),
-            Key::Entry | Key::Reversed(false) | Key::Explicit(_) => entry.flow_key(entry_layout),
+            Key::Quoted | Key::Reversed(true) => entry.0.quoted_flow_key(&entry.1),
+            Key::Entry | Key::Reversed(false) | Key::Explicit(_) => entry.0.flow_key(&entry.1),
         };
         let flow = flow.ok_or(Fault::Truncated)?;
         Ok(if matches!(key, Key::Reversed(_)) { flow.reversed() } else { flow })
@@ -341,10 +341,10 @@ impl Run<'_, '_> {
 impl<'a> Subject<'a> {
     /// `resubmit`: the packet as it is now enters.
     fn enter_anew(&mut self) {
-        if let Subject::Packet { work, entry, entry_layout, .. } = self {
+        if let Subject::Packet { work, entry, .. } = self {
             work.parse();
-            entry.clone_from(work.packet);
-            *entry_layout = work.layout;
+            entry.0.clone_from(work.packet);
+            entry.1 = work.layout;
         }
     }
 
