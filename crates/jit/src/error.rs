@@ -17,7 +17,7 @@ pub enum Error {
     Width(ValueId),
     /// A tally that the program does not have.
     Tally(u32),
-    /// An operation that residual programs do not have, or without a tally although it may fault.
+    /// An operation that residual programs do not have.
     Operation {
         /// The block.
         block: u32,

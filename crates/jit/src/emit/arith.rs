@@ -72,7 +72,8 @@ impl Emitter<'_, '_> {
         let is_zero = self.build.ins().icmp_imm_u(IntCC::Equal, any, 0);
         let (code, zero) = (self.imm(sys::code(Fault::Division)), self.imm(0));
         let code = self.build.ins().select(is_zero, code, zero);
-        self.counted_fault_if(place, code)
+        self.fault_if(place, code);
+        Ok(())
     }
 
     fn add_sat(&mut self, x: Value, y: Value, bits: u16, width: u16, wide: bool) -> Value {

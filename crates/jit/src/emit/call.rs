@@ -226,7 +226,7 @@ impl Emitter<'_, '_> {
         let results = self.host_call(at::MEMBER, number, &[index, column], 2);
         let (code, zero) = (self.imm(sys::code(Fault::Index)), self.imm(0));
         let code = self.build.ins().select(results[1], zero, code);
-        self.counted_fault_if(place, code)?;
+        self.fault_if(place, code);
         self.set(out, results[0]);
         Ok(())
     }

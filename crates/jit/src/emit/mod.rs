@@ -251,7 +251,8 @@ impl<'a, 'f> Emitter<'a, 'f> {
         }
     }
 
-    /// Ends by a fault if `code` is not 0, off the way. Without a tally it is not counted.
+    /// Ends by a fault if `code` is not 0, off the way. Steps without a tally are known not to fault;
+    /// should one of them, it is not counted.
     fn fault_if(&mut self, place: Place, code: Value) {
         let (bad, good) = (self.build.create_block(), self.build.create_block());
         self.build.set_cold_block(bad);
@@ -266,15 +267,6 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let result = self.build.ins().bor(kind, result);
         self.build.ins().return_(&[result]);
         self.build.switch_to_block(good);
-    }
-
-    /// As [`Self::fault_if`], for steps that must have a tally since they can fault.
-    fn counted_fault_if(&mut self, place: Place, code: Value) -> Result<(), Error> {
-        if place.fault.is_none() {
-            return Err(Error::Operation { block: place.block, step: place.step });
-        }
-        self.fault_if(place, code);
-        Ok(())
     }
 
     /// Room of so many bytes on the stack for the next host call.

@@ -99,6 +99,9 @@ fn programs_of_chains_do_what_they_do_when_interpreted() {
             let residual = residual(&chain, &graph, point, presence, extent);
             let code = compile(&residual, &mut |_, _| None)
                 .unwrap_or_else(|why| panic!("{name} at {point:?} for {kind}: {why}"));
+            // With numbers it has other code, which the tests of host calls run.
+            let numbered = compile(&residual, &mut |_, _| Some(1));
+            assert!(numbered.is_ok(), "{name} at {point:?} for {kind}: {numbered:?}");
             for seed in 0..8 {
                 let machine = run(&residual, Some(&code), &packet, seed);
                 let plain = run(&residual, None, &packet, seed);

@@ -4,7 +4,7 @@ use crate::host::{Asked, Recorder};
 use crate::packets;
 use crate::random::{Builder, Random, to};
 use braid_ir::engine::Fault;
-use braid_ir::model::{EventArg, EventId, Op, ParamId, QueueId, StateId, TagId, ValueId};
+use braid_ir::model::{BinOp, EventArg, EventId, Op, ParamId, QueueId, StateId, TagId, ValueId};
 use braid_ir::residual::{End, HeaderMask, RuleFields, TallyId, What};
 use braid_ir::rules::RulePacket;
 use braid_jit::{Code, Count, Ended, Misfit, Resource, Work, compile};
@@ -248,6 +248,25 @@ fn index_past_the_end_is_a_counted_fault() {
     let (ended, counts) = run(&code, &mut host, &mut packet);
     assert_eq!(ended, Ended::Fault { block: 0, step: 1, fault: Fault::Index });
     assert_eq!(counts, [Count::default(), Count { packets: 1, bytes }, Count::default()]);
+}
+
+#[test]
+fn fault_of_a_step_without_tally_is_not_counted() {
+    for index in [false, true] {
+        let mut builder = Builder::new(ANY, 1);
+        let (a, out) = (tag(&mut builder, 0, 32), builder.value(32));
+        builder.op(match index {
+            true => Op::ListGet { out, param: ParamId(0), index: a, column: 0 },
+            false => Op::Bin { out, op: BinOp::Div, a, b: a },
+        });
+        builder.residual.blocks[0].steps[1].fault = None;
+        let (code, mut host) = ready(&builder);
+        host.tags = vec![if index { 9 } else { 0 }];
+        let fault = if index { Fault::Index } else { Fault::Division };
+        let (ended, counts) = run(&code, &mut host, &mut named("udp"));
+        assert_eq!(ended, Ended::Fault { block: 0, step: 1, fault });
+        assert_eq!(counts, [Count::default(); 3]);
+    }
 }
 
 #[test]

@@ -75,12 +75,6 @@ fn programs_that_are_not_well_formed_are_errors() {
     assert_eq!(error(&builder), Error::Operation { block: 0, step: 0 });
 
     let mut builder = new();
-    let (a, out) = (tag(&mut builder, 0, 8), builder.value(8));
-    builder.op(Op::Bin { out, op: BinOp::Div, a, b: a });
-    builder.residual.blocks[0].steps[1].fault = None;
-    assert_eq!(error(&builder), Error::Operation { block: 0, step: 1 });
-
-    let mut builder = new();
     builder.residual.blocks.clear();
     assert_eq!(error(&builder), Error::Size);
 }
