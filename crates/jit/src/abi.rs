@@ -41,7 +41,7 @@ pub enum Resource {
 }
 
 /// The engine, as machine code sees it. `number` always is what `compile`'s caller gave for the
-/// resource.
+/// resource. A host must not panic: that cannot pass through machine code and ends the process.
 pub trait Host {
     /// Does a step: everything for which there is no call below, and resources without a number.
     /// The number of a block's end is that of its steps: it is `Hold`, uses the delay, and defines
