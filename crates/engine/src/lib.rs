@@ -31,7 +31,7 @@ use braid_ir::model::{Setting, Word};
 use braid_ir::residual::Extent;
 use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
-use braid_packet::Packet;
+use braid_packet::{Layout, Packet};
 use braid_state::Store;
 use due::Waiting;
 use instance::Instance;
@@ -47,6 +47,9 @@ pub struct Options {
     /// When programs become machine code.
     pub jit: Jit,
 }
+
+/// Packets of a batch that are parsed, and whose entries are fetched, before the first of them runs.
+const PART: usize = 32;
 
 /// A chain that runs by residual programs.
 pub struct Compiled {
@@ -112,25 +115,39 @@ impl Compiled {
         out: &mut dyn Outputs,
     ) {
         reached.clear();
-        for packet in packets {
-            reached.push(self.enter(ingress, packet, out));
+        for part in packets.chunks_mut(PART) {
+            let mut layouts = [Layout::default(); PART];
+            for (packet, layout) in part.iter().zip(&mut layouts) {
+                *layout = packet.parse();
+            }
+            self.prefetch(ingress, part, &mut layouts, out);
+            for (packet, layout) in part.iter_mut().zip(layouts) {
+                reached.push(self.enter(ingress, packet, layout, out));
+            }
         }
     }
 
     /// One packet enters and is walked to its end.
-    fn enter(&mut self, ingress: u16, packet: &mut Packet, out: &mut dyn Outputs) -> Reached {
+    fn enter(
+        &mut self,
+        ingress: u16,
+        packet: &mut Packet,
+        layout: Layout,
+        out: &mut dyn Outputs,
+    ) -> Reached {
         self.advance_to(packet.time_ns, out);
         self.start_timers();
         self.tally.packets_in += 1;
         packet.time_ns = self.functions.now;
         packet.ingress = ingress;
-        self.walk_in(ingress, packet, out)
+        self.walk_in(ingress, packet, layout, out)
     }
 }
 
 impl Engine for Compiled {
     fn packet(&mut self, ingress: u16, mut packet: Packet, out: &mut dyn Outputs) {
-        if let Reached::Interface(interface) = self.enter(ingress, &mut packet, out) {
+        let layout = packet.parse();
+        if let Reached::Interface(interface) = self.enter(ingress, &mut packet, layout, out) {
             out.packet(interface, packet);
         }
     }

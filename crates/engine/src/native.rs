@@ -3,6 +3,7 @@
 use crate::act::{Emission, Functions, Values, Work};
 use crate::exec::Exec;
 use crate::ops;
+use crate::program::Program;
 use braid_ir::engine::{Fault, Outputs};
 use braid_ir::model::{ParamId, QueueId, StateId, ValueId, Word};
 use braid_ir::residual::{End, Residual};
@@ -21,6 +22,9 @@ pub enum Jit {
     /// never.
     After(u32),
 }
+
+/// Entries of a table that stays in the processor's caches without any help.
+const SMALL: u64 = 4096;
 
 /// A program as machine code.
 pub(crate) struct Native {
@@ -124,6 +128,32 @@ impl Native {
         let ended = self.code.run(&mut machine, work);
         exec.work.emissions = machine.emissions;
         ended.ok()
+    }
+}
+
+impl Program {
+    /// Fetches what the program will likely look up first for a packet.
+    pub(crate) fn prefetch(
+        &self,
+        functions: &mut Functions,
+        worker: u16,
+        packet: &mut Packet,
+        layout: &mut Layout,
+        out: &mut dyn Outputs,
+    ) {
+        let Stage::Compiled(native) = &self.stage else { return };
+        let now = functions.now;
+        let mut machine = Machine {
+            program: &self.residual,
+            steps: &native.steps,
+            functions,
+            worker,
+            now,
+            out,
+            emissions: Vec::new(),
+            words: &mut [],
+        };
+        native.code.prefetch(&mut machine, packet, layout, now);
     }
 }
 
@@ -238,6 +268,9 @@ impl Host for Machine<'_> {
         let instance = &self.functions.instances[node];
         let table = instance.table(StateId(state), instance.shard(self.worker));
         let store = &self.functions.store;
+        if store.len(table) < SMALL {
+            return;
+        }
         std::hint::black_box(store.touch(table, store.hash(key)));
     }
 }

@@ -76,6 +76,12 @@ impl Programs {
         known.last.map(|(_, program)| program)
     }
 
+    /// The program that ran last at a point, if it is for packets with these headers.
+    pub(crate) fn seen(&self, point: Point, presence: u32) -> Option<&Program> {
+        let last = self.points[place(point)].last;
+        last.filter(|(shape, _)| shape.fits(presence)).map(|(_, program)| &self.all[program])
+    }
+
     /// Forgets all programs: they are made anew when they are needed.
     pub(crate) fn clear(&mut self) {
         self.all.clear();

@@ -49,10 +49,10 @@ impl Compiled {
         &mut self,
         ingress: u16,
         packet: &mut Packet,
+        layout: Layout,
         out: &mut dyn Outputs,
     ) -> Reached {
         let worker = worker(packet, self.workers);
-        let layout = packet.parse();
         if self.functions.chain.malformed == Malformed::Drop
             && let Some(reason) = layout.malformed()
         {
@@ -62,6 +62,23 @@ impl Compiled {
         let mut walk = Walk { hops: 0, worker, out };
         let entry = At::Sink(self.graph.entry(ingress));
         self.travel(entry, packet, Some(layout), &mut walk)
+    }
+
+    /// Packets are about to enter: what they will likely look up first is fetched from memory.
+    pub(crate) fn prefetch(
+        &mut self,
+        ingress: u16,
+        packets: &mut [Packet],
+        layouts: &mut [Layout],
+        out: &mut dyn Outputs,
+    ) {
+        let Some(Sink::Port(node, port)) = self.graph.entry(ingress) else { return };
+        let point = Point { node, backward: port == RIGHT, held: false };
+        for (packet, layout) in packets.iter_mut().zip(layouts) {
+            let Some(program) = self.programs.seen(point, layout.presence()) else { continue };
+            let worker = worker(packet, self.workers);
+            program.prefetch(&mut self.functions, worker, packet, layout, out);
+        }
     }
 
     /// A packet goes on until it leaves or is gone. `layout` is its layout, if that is known.

@@ -1,6 +1,6 @@
 //! All engines do what the reference engine does: bytes, outcomes, counters, events, state.
 
-use braid_engine::{Compiled, Options, Reached};
+use braid_engine::{Compiled, Jit, Options, Reached};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Engine as _, Event, Outputs};
 use braid_ir::residual::Extent;
@@ -139,7 +139,8 @@ fn batches_do_what_packets_one_by_one_do() {
                 _ => None,
             })
             .collect();
-        let make = || Compiled::new(chain.clone(), Extent::Chain, Options::default());
+        let options = Options { jit: Jit::After(3) };
+        let make = || Compiled::new(chain.clone(), Extent::Chain, options);
         let (mut single, mut batch) = (make().expect("an engine"), make().expect("an engine"));
         let mut one_by_one = Beside::default();
         for packet in &packets {
