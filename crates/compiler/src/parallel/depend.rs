@@ -43,7 +43,8 @@ pub enum Reading {
     /// function's value counts *where it wrote one*, which the merge operations say, so that writes
     /// on some ways only are right, too. Write→read is in the way only where the read part depends
     /// on the written one. Two functions that write the payload go in sequence (OP#2). Writers of
-    /// different fields under one checksum need a copy: the checksum is a field that both write.
+    /// different fields under one checksum need a copy: the checksum is a field that both write. A
+    /// write to a header of a stack is in the way of a change of that stack.
     #[default]
     Parts,
     /// Algorithm 1 to the letter: as above, but a write is in the way of every later read.
@@ -171,6 +172,12 @@ fn pair(a: &Action, b: &Action, reading: Reading) -> (Parallel, Option<&'static 
             when(written.changes(read), No)
         }
         (Action::Write(a), Action::Write(b)) => writes(a, b, reading),
+        // What was the outermost tag is not any more: a merge operation would write to another.
+        (Action::Write(written), Action::Add(header) | Action::Remove(header))
+            if reading == Reading::Parts && written.moves_with(*header) =>
+        {
+            (No, None)
+        }
         _ => (dependency(a.kind(), b.kind()), None),
     }
 }

@@ -9,7 +9,7 @@
 //! - [`paper`]: Table 2 and the statistic of §4.3.
 //! - [`policy`], [`plan`], [`versions`]: rules, intermediate representation, micrographs, graph,
 //!   copies and merge operations.
-//! - [`tables`]: classification, forwarding and merging.
+//! - [`mod@tables`]: classification, forwarding and merging.
 //! - [`chain`]: the ways of a chain, each with its graph.
 //! - [`dot`], [`svg`]: pictures.
 //!

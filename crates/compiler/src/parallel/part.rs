@@ -100,6 +100,27 @@ impl Part {
         common.map_or(Overlap::None, |sum| Overlap::Beside(sum.name()))
     }
 
+    /// Whether the name means another header of a stack once one like this is added or removed.
+    #[must_use]
+    pub fn moves_with(&self, header: Header) -> bool {
+        let Part::Field(field) = self else { return *self == Part::Whole };
+        let stack = [Header::Vlan, Header::Vlan2];
+        let of = field.info().header;
+        of == header || (stack.contains(&of) && stack.contains(&header))
+    }
+
+    /// The parts of one header that it is made of, each of which can be written alone; itself if
+    /// there are none.
+    #[must_use]
+    pub fn pieces(&self) -> Vec<Part> {
+        match self {
+            Part::Field(Field::IpTos) => {
+                places(Field::IpTos).iter().map(|f| Part::Field(*f)).collect()
+            }
+            whole => vec![whole.clone()],
+        }
+    }
+
     /// Whether it is in a packet's headers, which a copy of the headers has.
     #[must_use]
     pub fn is_in_headers(&self) -> bool {

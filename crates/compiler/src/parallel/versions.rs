@@ -308,39 +308,40 @@ impl Plan<'_> {
                 writes.map(|(f, _)| *f).collect()
             };
             let actions = &self.functions[*function].actions;
-            operations.extend(
-                actions
-                    .iter()
-                    .filter_map(|action| operation(action, *from, *function, &later, priority)),
-            );
+            let each = |action| operations_of(action, *from, *function, &later, priority);
+            operations.extend(actions.iter().flat_map(each));
         }
         operations
     }
 }
 
-/// The merge operation for an action, if it changes the packet. `later` gives those functions whose
-/// change counts more, if it is of some kind.
-fn operation(
+/// The merge operations for an action, if it changes the packet. `later` gives those functions
+/// whose change counts more, if it is of some kind.
+fn operations_of(
     action: &Action,
     from: u32,
     by: usize,
     later: &dyn Fn(Is<'_>) -> Vec<usize>,
     priority: bool,
-) -> Option<Operation> {
+) -> Vec<Operation> {
     let shapes = |action: &Action| priority && matches!(action, Action::Add(_) | Action::Remove(_));
-    Some(match action {
-        Action::Write(part) => {
-            let over = |other: &Action| matches!(other, Action::Write(p) if p.changes(part));
-            Operation::Modify { part: part.clone(), from, by, unless: later(&over) }
+    match action {
+        Action::Write(whole) => {
+            let modify = |part: Part| {
+                let over = |other: &Action| matches!(other, Action::Write(p) if p.changes(&part));
+                let unless = later(&over);
+                Operation::Modify { part, from, by, unless }
+            };
+            whole.pieces().into_iter().map(modify).collect()
         }
         Action::Add(header) => {
-            Operation::Add { header: header.name(), from, by, unless: later(&shapes) }
+            vec![Operation::Add { header: header.name(), from, by, unless: later(&shapes) }]
         }
         Action::Remove(header) => {
-            Operation::Remove { header: header.name(), by, unless: later(&shapes) }
+            vec![Operation::Remove { header: header.name(), by, unless: later(&shapes) }]
         }
-        _ => return None,
-    })
+        _ => Vec::new(),
+    }
 }
 
 impl Node {

@@ -135,6 +135,15 @@ fn added_header_is_merged_into_what_others_read() {
 }
 
 #[test]
+fn write_to_a_tag_goes_before_a_change_of_the_tags() {
+    // Merged behind it, the write would go to the new outermost tag.
+    assert_graph(&[function("a", "w vlan.pcp"), function("b", "add vlan")], "a -> b");
+    assert_graph(&[function("a", "w vlan2.id"), function("b", "remove vlan")], "a -> b");
+    assert_graph(&[function("a", "w ip.ttl"), function("b", "add vlan")], "(a | b)");
+    assert_graph(&[function("a", "r vlan.id"), function("b", "add vlan")], "(a | b)");
+}
+
+#[test]
 fn tables_steer_a_packet_through_copy_and_merger() {
     let functions = [
         function("ids", "r ip.src, w #seen"),
