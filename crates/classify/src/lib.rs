@@ -1,4 +1,5 @@
 //! Decision structures: rule sets, route tables and sets made fast to look up.
+#![forbid(unsafe_code)]
 
 mod bits;
 mod flat;
