@@ -115,18 +115,18 @@ impl Flow {
         }
     }
 
-    /// Parses all, and reads the word of the table that each will need: the loads do not wait for
-    /// each other.
+    /// Parses all; then reads the word of the table that each will need, in a loop so small that the
+    /// loads do not wait for each other.
     fn probe(&mut self, packets: &[Packet]) {
-        let mut touched = 0;
-        for (packet, place) in packets.iter().zip(&mut self.keys) {
+        let mut slots = [0; BATCH];
+        for ((packet, place), slot) in packets.iter().zip(&mut self.keys).zip(&mut slots) {
             *place = (0, 0);
             if let Some(parsed) = parse(packet.data()) {
-                let slot = slot_of(parsed.key, self.table.len());
-                touched ^= self.table[slot].packets;
-                *place = (parsed.key, parsed.sum << 40 | slot);
+                *slot = slot_of(parsed.key, self.table.len());
+                *place = (parsed.key, parsed.sum << 40 | *slot);
             }
         }
+        let touched = slots.iter().fold(0, |touched, slot| touched ^ self.table[*slot].packets);
         std::hint::black_box(touched);
     }
 
