@@ -8,7 +8,7 @@ use super::state::Memo;
 use super::values::{Def, Pure};
 use super::visit::Visit;
 use braid_ir::engine::Fault;
-use braid_ir::model::{BinOp, EventArg, Kind, Op, SetRef, Ty, ValueId, Word};
+use braid_ir::model::{BinOp, EventArg, Kind, Op, ParamId, SetRef, Ty, ValueId, Word};
 use braid_ir::residual::{Counter, Fate, Step, Tallied, What};
 use braid_ir::value::{IntervalSet, ParamValue};
 use braid_packet::Header;
@@ -242,47 +242,8 @@ impl<'a> Synth<'a> {
                 self.bind(way, *out, value);
             }
             Op::ListGet { out, param, index, column } => {
-                let index = self.value(way, *index);
-                let ty = Self::model_ty(visit, *out);
-                let list = match &visit.params[param.index()] {
-                    ParamValue::List(rows) => Some(rows),
-                    _ => None,
-                };
-                let (mut faults, mut inside) = (true, None);
-                if let Some(rows) = list {
-                    let set = match (rows.len() as Word).checked_sub(1) {
-                        Some(last) => IntervalSet::new([(0, last)]),
-                        None => IntervalSet::default(),
-                    };
-                    let range = way.state.facts.range(&self.values, index);
-                    let hit = intersect(&range, &set);
-                    if hit.is_empty() {
-                        return Ok(self.fault(visit, way, Fault::Index));
-                    }
-                    faults = hit != range;
-                    if let Some(row) =
-                        self.values.known(index).and_then(|at| rows.get(usize::try_from(at).ok()?))
-                    {
-                        let value = self.values.constant(ty, row[*column as usize]);
-                        self.bind(way, *out, value);
-                        return Ok(Flow::Next);
-                    }
-                    inside = Some(set);
-                }
-                let memo = Memo::ListGet(node, *param, index, *column);
-                let (param, column) = (*param, *column);
-                let make =
-                    |outs: &[ValueId]| What::Op(Op::ListGet { out: outs[0], param, index, column });
-                let outs = self.once(visit, way, memo, &[ty], faults, make);
-                if let Some(set) = inside {
-                    way.state.facts.learn(&self.values, index, &set);
-                }
-                if let Some(rows) = list.filter(|rows| rows.len() <= FEW_ROWS) {
-                    let column = column as usize;
-                    let set = IntervalSet::new(rows.iter().map(|row| (row[column], row[column])));
-                    way.state.facts.learn(&self.values, outs[0], &set);
-                }
-                self.bind(way, *out, outs[0]);
+                let at = self.value(way, *index);
+                return Ok(self.list_get(visit, way, *out, *param, at, *column));
             }
             Op::BackendUp { out, param, index } => {
                 let index = self.value(way, *index);
@@ -296,6 +257,52 @@ impl<'a> Synth<'a> {
             _ => {}
         }
         Ok(Flow::Next)
+    }
+
+    /// A column of a list's or of backends' member.
+    fn list_get(
+        &mut self,
+        visit: &Visit<'a>,
+        way: &mut Way,
+        out: ValueId,
+        param: ParamId,
+        index: ValueId,
+        column: u32,
+    ) -> Flow {
+        let ty = Self::model_ty(visit, out);
+        let rows = match &visit.params[param.index()] {
+            ParamValue::List(rows) => Some(rows),
+            _ => None,
+        };
+        let mut faults = true;
+        if let Some(rows) = rows {
+            let inside = members(rows);
+            let range = way.state.facts.range(&self.values, index);
+            let hit = intersect(&range, &inside);
+            if hit.is_empty() {
+                return self.fault(visit, way, Fault::Index);
+            }
+            faults = hit != range;
+            let known = self.values.known(index).and_then(|at| rows.get(usize::try_from(at).ok()?));
+            if let Some(row) = known {
+                let value = self.values.constant(ty, row[column as usize]);
+                self.bind(way, out, value);
+                return Flow::Next;
+            }
+        }
+        let memo = Memo::ListGet(visit.node(), param, index, column);
+        let make = |outs: &[ValueId]| What::Op(Op::ListGet { out: outs[0], param, index, column });
+        let value = self.once(visit, way, memo, &[ty], faults, make)[0];
+        if let Some(rows) = rows {
+            way.state.facts.learn(&self.values, index, &members(rows));
+            if rows.len() <= FEW_ROWS {
+                let column = column as usize;
+                let set = IntervalSet::new(rows.iter().map(|row| (row[column], row[column])));
+                way.state.facts.learn(&self.values, value, &set);
+            }
+        }
+        self.bind(way, out, value);
+        Flow::Next
     }
 
     fn membership(&mut self, visit: &Visit<'_>, a: ValueId, set: &SetRef) -> ValueId {
@@ -414,5 +421,13 @@ impl<'a> Synth<'a> {
             }
             _ => {}
         }
+    }
+}
+
+/// Indices of a list's members.
+fn members(rows: &[Vec<Word>]) -> IntervalSet {
+    match (rows.len() as Word).checked_sub(1) {
+        Some(last) => IntervalSet::new([(0, last)]),
+        None => IntervalSet::default(),
     }
 }

@@ -40,7 +40,7 @@ use facts::Facts;
 use headers::{Headers, bit};
 use serde::Serialize;
 use state::State;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use values::Values;
 
 /// Most blocks of a program; functions that would come after that many are left to programs of
@@ -244,9 +244,9 @@ fn to(block: usize) -> Target {
 }
 
 /// Points that packets may come to from a point on, each after all those before it. Going round is
-/// left out, as are functions that others see packets beside.
+/// left out, also by coming back to a function from its other side, as are functions that others see packets beside.
 fn order(chain: &Chain, graph: &Graph, start: Point) -> Vec<Point> {
-    let mut search = Search { chain, graph, found: Vec::new(), state: HashMap::new() };
+    let mut search = Search { chain, graph, found: Vec::new(), entered: HashSet::new() };
     search.visit(start, 0);
     search.found.reverse();
     search.found
@@ -258,16 +258,17 @@ struct Search<'a> {
     graph: &'a Graph,
     /// In the order in which they were left.
     found: Vec<Point>,
-    /// The points that were entered.
-    state: HashMap<Point, ()>,
+    /// The functions that were entered. None is entered in both directions: an engine can then tell
+    /// from its counters which way packets go through it.
+    entered: HashSet<u16>,
 }
 
 impl Search<'_> {
     fn visit(&mut self, point: Point, depth: u32) {
-        if self.state.contains_key(&point) || depth >= MOST_VISITS {
+        if self.entered.contains(&point.node) || depth >= MOST_VISITS {
             return;
         }
-        self.state.insert(point, ());
+        self.entered.insert(point.node);
         if self.graph.group(point.node).len() == 1 {
             for next in self.next(point) {
                 self.visit(next, depth + 1);

@@ -11,7 +11,7 @@ use super::state::{Cell, State, Tag};
 use super::values::{Def, Pure, field_ty};
 use super::visit::Visit;
 use braid_ir::engine::Fault;
-use braid_ir::model::{Op, ValueId, Word};
+use braid_ir::model::{Op, TagId, ValueId, Word};
 use braid_ir::residual::{Counter, RuleFields, What};
 use braid_ir::value::IntervalSet;
 use braid_packet::{Field, Header};
@@ -49,21 +49,7 @@ impl<'a> Synth<'a> {
                 }
             }
             Op::LoadTag { out, tag } => {
-                let decl = &visit.model.tags[tag.index()];
-                let (name, ty) = (decl.name.clone(), decl.ty);
-                let value = match way.state.tags.get(&name) {
-                    Some(Tag::Stored(value)) => self.values.resize(ty, *value),
-                    Some(Tag::Loaded(value)) if self.values.ty(*value).width >= ty.width => {
-                        self.values.resize(ty, *value)
-                    }
-                    _ => {
-                        let tag = *tag;
-                        let make = |outs: &[ValueId]| What::Op(Op::LoadTag { out: outs[0], tag });
-                        let value = self.act(visit, way, &[ty], false, make)[0];
-                        way.state.tags.insert(name, Tag::Loaded(value));
-                        value
-                    }
-                };
+                let value = self.load_tag(visit, way, *tag);
                 self.bind(way, *out, value);
             }
             Op::StoreTag { tag, a } => {
@@ -93,6 +79,24 @@ impl<'a> Synth<'a> {
             _ => {}
         }
         Ok(Flow::Next)
+    }
+
+    /// A tag's value now.
+    fn load_tag(&mut self, visit: &Visit<'_>, way: &mut Way, tag: TagId) -> ValueId {
+        let decl = &visit.model.tags[tag.index()];
+        let ty = decl.ty;
+        match way.state.tags.get(&decl.name) {
+            Some(Tag::Stored(value)) => self.values.resize(ty, *value),
+            Some(Tag::Loaded(value)) if self.values.ty(*value).width >= ty.width => {
+                self.values.resize(ty, *value)
+            }
+            _ => {
+                let make = |outs: &[ValueId]| What::Op(Op::LoadTag { out: outs[0], tag });
+                let value = self.act(visit, way, &[ty], false, make)[0];
+                way.state.tags.insert(decl.name.clone(), Tag::Loaded(value));
+                value
+            }
+        }
     }
 
     /// A field's value now; `None`: its header is absent.

@@ -81,8 +81,9 @@ impl Text<'_> {
             }
             What::Write(fields) => {
                 let fields = fields.iter();
-                let fields: Vec<String> =
-                    fields.map(|(field, value)| format!("{} = {value}", field.info().name)).collect();
+                let fields: Vec<String> = fields
+                    .map(|(field, value)| format!("{} = {value}", field.info().name))
+                    .collect();
                 format!("write {}", fields.join(", "))
             }
             What::Parse => "parse".to_owned(),
