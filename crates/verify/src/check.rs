@@ -101,6 +101,7 @@ fn verdict(
     let (touches, stops) = (walk.touches, walk.stops);
     let questions = questions(&mut terms, chain, &program, &touches, &stops);
     let plain = plain(&mut terms, &kind);
+    let lemmas: Vec<_> = questions.iter().map(|one| terms.not(one.bad)).collect();
     let plain_too: Vec<_> = questions.iter().map(|one| terms.both(one.bad, plain)).collect();
     found.terms = terms.len();
     let shown = shown(&mut terms, &kind);
@@ -116,10 +117,15 @@ fn verdict(
             .chain(shown.iter().map(|s| s.1))
             .collect();
         if coarse.ask(&terms, question.bad, &[])?.0 == Answer::Never {
+            // What was shown helps with what comes.
+            coarse.learn(&terms, lemmas[place])?;
             continue;
         }
         match exact.ask(&terms, question.bad, &asked)? {
-            (Answer::Never, _) => {}
+            (Answer::Never, _) => {
+                coarse.learn(&terms, lemmas[place])?;
+                exact.learn(&terms, lemmas[place])?;
+            }
             (Answer::Unknown(why), _) => {
                 return Ok(Verdict::Unknown(format!("{}: {why}", question.title)));
             }
@@ -143,6 +149,14 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
+    /// States what was shown, if anything more is asked.
+    fn learn(&mut self, terms: &Terms, lemma: Term) -> Result<(), String> {
+        match &mut self.session {
+            Some(session) => session.assume(terms, lemma),
+            None => Ok(()),
+        }
+    }
+
     fn ask(
         &mut self,
         terms: &Terms,
@@ -187,7 +201,7 @@ fn questions(
         found.push(Question { title: title.clone(), bad: *bad, parts: Vec::new() });
     }
     for way in &program.ways {
-        found.push(way_question(terms, chain, way, stops));
+        found.extend(way_questions(terms, chain, way, stops));
     }
     for (title, ones, others) in [
         ("an entry is not renewed", touches, &*program.touches),
@@ -200,7 +214,7 @@ fn questions(
 }
 
 /// A way ends where the walk stops, with everything equal.
-fn way_question(terms: &mut Terms, chain: &Chain, way: &Way, stops: &[Stop]) -> Question {
+fn way_questions(terms: &mut Terms, chain: &Chain, way: &Way, stops: &[Stop]) -> [Question; 2] {
     let mut matches = Vec::new();
     let mut parts: Vec<(String, Term)> = Vec::new();
     let mut somewhere = Vec::new();
@@ -219,12 +233,16 @@ fn way_question(terms: &mut Terms, chain: &Chain, way: &Way, stops: &[Stop]) -> 
         let not_here = terms.not(here);
         parts.extend(same.into_iter().map(|(name, equal)| (name, terms.or(&[not_here, equal]))));
     }
+    let title = format!("a packet {}", way.goal.text(chain));
+    let stops_there = terms.or(&somewhere);
+    let nowhere = terms.not(stops_there);
+    let lost = terms.both(way.guard, nowhere);
+    let place = ("where it ends".to_owned(), stops_there);
+    let where_it_ends = Question { title: title.clone(), bad: lost, parts: vec![place] };
     let good = terms.or(&matches);
     let bad = terms.not(good);
-    let bad = terms.both(way.guard, bad);
-    let stops_there = terms.or(&somewhere);
-    parts.push(("where it ends".to_owned(), stops_there));
-    Question { title: format!("a packet {}", way.goal.text(chain)), bad, parts }
+    let bad = terms.and(&[way.guard, stops_there, bad]);
+    [where_it_ends, Question { title, bad, parts }]
 }
 
 /// What must be equal where a way ends and the walk stops.
@@ -253,7 +271,7 @@ fn same(terms: &mut Terms, chain: &Chain, way: &Way, stop: &Stop) -> Vec<(String
     parts
 }
 
-/// For each function: every entry that one side renews, the other renews, too.
+/// Every entry that one side renews, the other renews, too.
 fn renewals(
     terms: &mut Terms,
     chain: &Chain,
@@ -263,7 +281,6 @@ fn renewals(
 ) -> Vec<Question> {
     let mut found = Vec::new();
     for (number, node) in (0..).zip(&chain.nodes) {
-        let mut bad = Vec::new();
         for one in ones.iter().filter(|one| one.node == number && !one.assigned) {
             let of_table = others.iter().filter(|o| o.node == number && o.state == one.state);
             let mut covered = Vec::new();
@@ -274,11 +291,10 @@ fn renewals(
             }
             let covered = terms.or(&covered);
             let missed = terms.not(covered);
-            bad.push(terms.both(one.when, missed));
+            let bad = terms.both(one.when, missed);
+            let title = format!("{}: {title}", node.name);
+            found.push(Question { title, bad, parts: Vec::new() });
         }
-        let bad = terms.or(&bad);
-        let title = format!("{}: {title}", node.name);
-        found.push(Question { title, bad, parts: Vec::new() });
     }
     found
 }

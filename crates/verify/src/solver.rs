@@ -172,6 +172,10 @@ impl Session {
 
     /// States a fact for all questions.
     pub(crate) fn assume(&mut self, terms: &Terms, fact: Term) -> Result<(), String> {
+        if self.dead.is_some() {
+            // It is not asked any more.
+            return Ok(());
+        }
         let mut text = String::new();
         self.said.define(terms, fact, &mut text);
         text += &format!("(assert {})\n", name(terms, fact));
