@@ -108,6 +108,11 @@ fn verdict(
     let facts: Vec<_> = kind.facts.iter().chain(&terms.facts).copied().collect();
     let mut coarse = Asking { session: None, solver, facts: &facts, coarse: true };
     let mut exact = Asking { session: None, solver, facts: &facts, coarse: false };
+    // Facts that contradict each other would prove anything.
+    let some = terms.var("some packet", Sort::Bool);
+    if !questions.is_empty() && coarse.ask(&terms, some, &[])?.0 == Answer::Never {
+        return Err("no packet can have these headers".to_owned());
+    }
     for (place, question) in questions.into_iter().enumerate() {
         found.questions += 1;
         let asked: Vec<_> = question
