@@ -1,6 +1,6 @@
 //! Ways to run a chain, by name.
 
-use braid_engine::{Compiled, Jit, Options};
+use braid_engine::{Compiled, Options};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
 use braid_ir::interp::Reference;
@@ -11,10 +11,6 @@ use crate::answer::Failure;
 
 /// The engine that runs unless another is asked for.
 pub const DEFAULT: &str = "reference";
-
-/// Packets after which a program becomes machine code: it takes about as long to make as a few hundred
-/// packets take without it.
-const HOT: u32 = 500;
 
 /// Names of engines, each with what it is.
 const ENGINES: &[(&str, &str)] = &[
@@ -43,7 +39,7 @@ pub fn make(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
         "synth" => Extent::Chain,
         _ => return Ok(Box::new(reference(chain)?)),
     };
-    let engine = Compiled::new(chain.clone(), extent, Options { jit: Jit::After(HOT) });
+    let engine = Compiled::new(chain.clone(), extent, Options::default());
     Ok(Box::new(engine.map_err(refused)?))
 }
 

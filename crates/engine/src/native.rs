@@ -13,14 +13,20 @@ use braid_packet::{Layout, Packet};
 use braid_state::Handle;
 
 /// When programs become machine code.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Jit {
     /// Never: they are interpreted.
-    #[default]
     Off,
     /// When so many packets have run by them. Where there is no code generator for the machine,
     /// never.
     After(u32),
+}
+
+impl Default for Jit {
+    /// After as many packets as take about as long to interpret as the code takes to make.
+    fn default() -> Self {
+        Jit::After(500)
+    }
 }
 
 /// Entries of a table that stays in the processor's caches without any help.
