@@ -98,9 +98,9 @@ pub(crate) enum Role {
 pub(crate) struct Work<'a> {
     pub(crate) packet: &'a mut Packet,
     /// Where its headers are.
-    pub(crate) layout: Layout,
+    pub(crate) layout: &'a mut Layout,
     /// Packets that the program sends, before it is done.
-    pub(crate) emissions: Vec<Emission>,
+    pub(crate) emissions: &'a mut Vec<Emission>,
 }
 
 /// A packet that a program sends.
@@ -148,11 +148,11 @@ impl Values<'_> {
 impl Work<'_> {
     /// Finds the headers anew, after a change.
     pub(crate) fn parse(&mut self) {
-        self.layout = self.packet.parse();
+        *self.layout = self.packet.parse();
     }
 
     /// The payload, if the capture has all of it.
     pub(crate) fn payload(&self) -> Option<&[u8]> {
-        (!self.layout.payload_truncated()).then(|| self.packet.payload(&self.layout))
+        (!self.layout.payload_truncated()).then(|| self.packet.payload(self.layout))
     }
 }

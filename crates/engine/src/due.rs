@@ -143,8 +143,7 @@ impl Compiled {
         packet.time_ns = self.functions.now;
         let mut walk = Walk { hops, worker, out };
         let point = Point { node, backward: packet.backward, held: true };
-        if let Reached::Interface(interface) =
-            self.travel(At::Point(point), &mut packet, None, &mut walk)
+        if let Reached::Interface(interface) = self.travel(At::Point(point), &mut packet, &mut walk)
         {
             out.packet(interface, packet);
         }

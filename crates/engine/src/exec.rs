@@ -92,7 +92,7 @@ impl Exec<'_, '_> {
             What::Write(fields) => {
                 for (field, value) in fields {
                     let value = values.get(*value);
-                    if !self.work.packet.set(&self.work.layout, *field, value) {
+                    if !self.work.packet.set(self.work.layout, *field, value) {
                         return Err(Fault::Truncated);
                     }
                 }

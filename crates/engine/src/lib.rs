@@ -121,7 +121,7 @@ impl Compiled {
                 *layout = packet.parse();
             }
             self.prefetch(ingress, part, &mut layouts, out);
-            for (packet, layout) in part.iter_mut().zip(layouts) {
+            for (packet, layout) in part.iter_mut().zip(&mut layouts) {
                 reached.push(self.enter(ingress, packet, layout, out));
             }
         }
@@ -132,7 +132,7 @@ impl Compiled {
         &mut self,
         ingress: u16,
         packet: &mut Packet,
-        layout: Layout,
+        layout: &mut Layout,
         out: &mut dyn Outputs,
     ) -> Reached {
         self.advance_to(packet.time_ns, out);
@@ -146,8 +146,9 @@ impl Compiled {
 
 impl Engine for Compiled {
     fn packet(&mut self, ingress: u16, mut packet: Packet, out: &mut dyn Outputs) {
-        let layout = packet.parse();
-        if let Reached::Interface(interface) = self.enter(ingress, &mut packet, layout, out) {
+        let mut layout = packet.parse();
+        let reached = self.enter(ingress, &mut packet, &mut layout, out);
+        if let Reached::Interface(interface) = reached {
             out.packet(interface, packet);
         }
     }

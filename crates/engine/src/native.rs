@@ -107,7 +107,9 @@ impl Native {
         Self { code, steps: steps.collect() }
     }
 
-    /// Runs the program; `None`, and nothing is done, when it cannot run on this packet.
+    /// Runs the program; `None`, and nothing is done, when it cannot run on this packet. Inlined, so that
+    /// how it ended stays in registers.
+    #[inline]
     pub(crate) fn run(
         &self,
         program: &Residual,
@@ -125,14 +127,13 @@ impl Native {
             worker: exec.worker,
             now,
             out: exec.out,
-            emissions: std::mem::take(&mut exec.work.emissions),
+            emissions: exec.work.emissions,
             words,
         };
         let packet = &mut *exec.work.packet;
-        let layout = &mut exec.work.layout;
+        let layout = &mut *exec.work.layout;
         let work = abi::Work { packet, layout, now, counts: exec.counts };
         let ended = self.code.run(&mut machine, work);
-        exec.work.emissions = machine.emissions;
         ended.ok()
     }
 }
@@ -156,7 +157,7 @@ impl Program {
             worker,
             now,
             out,
-            emissions: Vec::new(),
+            emissions: &mut Vec::new(),
             words: &mut [],
         };
         native.code.prefetch(&mut machine, packet, layout, now);
@@ -171,7 +172,7 @@ struct Machine<'a> {
     worker: u16,
     now: u64,
     out: &'a mut dyn Outputs,
-    emissions: Vec<Emission>,
+    emissions: &'a mut Vec<Emission>,
     words: &'a mut [Word],
 }
 
@@ -188,19 +189,15 @@ impl Machine<'_> {
         packet: &mut Packet,
         layout: &mut Layout,
     ) -> Result<(), Fault> {
-        let emissions = std::mem::take(&mut self.emissions);
         let mut exec = Exec {
             functions: self.functions,
             worker: self.worker,
             out: self.out,
-            work: Work { packet, layout: *layout, emissions },
+            work: Work { packet, layout, emissions: self.emissions },
             counts: &mut [],
         };
         let mut values = Values { words: self.words, types: &self.program.values };
-        let done = exec.step(&mut values, &self.program.blocks[block].steps[step]);
-        *layout = exec.work.layout;
-        self.emissions = exec.work.emissions;
-        done
+        exec.step(&mut values, &self.program.blocks[block].steps[step])
     }
 }
 

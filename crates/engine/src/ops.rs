@@ -145,7 +145,7 @@ impl Act<'_> {
         match op {
             Op::Has { out, header } => values.set(*out, Word::from(work.layout.has(*header))),
             Op::Load { out, field } => {
-                let value = work.packet.get(&work.layout, *field).ok_or(Fault::Truncated)?;
+                let value = work.packet.get(work.layout, *field).ok_or(Fault::Truncated)?;
                 values.set(*out, value);
             }
             Op::LoadTag { out, tag } => {

@@ -72,12 +72,12 @@ pub(crate) fn on_resubmitted(
     act: &mut Act<'_>,
     packet: &mut Packet,
     mut submitted: u32,
-    emissions: Vec<Emission>,
+    mut emissions: Vec<Emission>,
 ) -> Outcome {
     let model = act.model;
-    let layout = packet.parse();
+    let mut layout = packet.parse();
     let entry = Box::new((packet.clone(), layout));
-    let work = Work { packet, layout, emissions };
+    let work = Work { packet, layout: &mut layout, emissions: &mut emissions };
     let subject = Subject::Packet { work, entry, writes: Vec::new() };
     let mut run = Run { act, subject };
     let verdict = loop {
@@ -96,14 +96,11 @@ pub(crate) fn on_resubmitted(
         let bytes = run.subject.wire_len();
         run.act.instance.count_row(run.act.instance.fault_row(), bytes);
     }
-    match run.subject {
-        Subject::Packet { work, writes, .. } => {
-            Outcome { verdict, emissions: work.emissions, writes }
-        }
-        Subject::Nothing | Subject::Ended(..) => {
-            Outcome { verdict, emissions: Vec::new(), writes: Vec::new() }
-        }
-    }
+    let writes = match run.subject {
+        Subject::Packet { writes, .. } => writes,
+        Subject::Nothing | Subject::Ended(..) => Vec::new(),
+    };
+    Outcome { verdict, emissions, writes }
 }
 
 /// Runs a timer's program.
@@ -267,7 +264,7 @@ impl Run<'_, '_> {
         match op {
             Op::Store { field, a } => {
                 writes.push(Write::Field(*field, values.get(*a)));
-                let done = work.packet.set(&work.layout, *field, values.get(*a));
+                let done = work.packet.set(work.layout, *field, values.get(*a));
                 work.parse();
                 return if done { Ok(()) } else { Err(Fault::Truncated) };
             }
@@ -298,7 +295,7 @@ impl Run<'_, '_> {
     /// Whether the packet passes a rule set, and the number of the rule, which is counted.
     fn rules(&mut self, param: ParamId) -> (bool, u32) {
         let packet = match &self.subject {
-            Subject::Packet { work, .. } => rule_packet(work.packet, &work.layout),
+            Subject::Packet { work, .. } => rule_packet(work.packet, work.layout),
             Subject::Nothing | Subject::Ended(..) => None,
         };
         let answer = self.act.instance.classify(param, packet.as_ref());
@@ -344,7 +341,7 @@ impl<'a> Subject<'a> {
         if let Subject::Packet { work, entry, .. } = self {
             work.parse();
             entry.0.clone_from(work.packet);
-            entry.1 = work.layout;
+            entry.1 = *work.layout;
         }
     }
 

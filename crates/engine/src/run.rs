@@ -15,41 +15,74 @@ impl Compiled {
         &mut self,
         number: usize,
         packet: &mut Packet,
-        layout: Layout,
+        layout: &mut Layout,
         walk: &mut Walk<'_>,
     ) -> At {
         let program = &mut self.programs.all[number];
         let before = program.mark();
+        let mut emissions = Vec::new();
         let mut exec = Exec {
             functions: &mut self.functions,
             worker: walk.worker,
             out: walk.out,
-            work: Work { packet, layout, emissions: Vec::new() },
+            work: Work { packet, layout, emissions: &mut emissions },
             counts: &mut program.counts,
         };
         let native = program.stage.next(&program.residual);
-        let ended = native.and_then(|code| code.run(&program.residual, &mut self.words, &mut exec));
-        let ended = ended.unwrap_or_else(|| exec.run(&program.residual, &mut self.words));
-        let emissions = exec.work.emissions;
+        let Some(ended) =
+            native.and_then(|code| code.run(&program.residual, &mut self.words, &mut exec))
+        else {
+            let ended = exec.run(&program.residual, &mut self.words);
+            return self.ended(number, ended, before, (packet, emissions), walk);
+        };
+        self.ended(number, ended, before, (packet, emissions), walk)
+    }
+
+    /// Where a packet is after a program that has sent nothing, if it left a function or ended there.
+    fn left(
+        &mut self,
+        number: usize,
+        block: usize,
+        before: u64,
+        walk: &mut Walk<'_>,
+    ) -> Option<At> {
+        let program = &mut self.programs.all[number];
+        let End::Exit(Exit { fate, .. }) = &program.residual.blocks[block].end else { return None };
+        let at = match fate {
+            Fate::Leave { interface } => At::End(Reached::Interface(*interface)),
+            Fate::Drop { .. } | Fate::Fault { .. } | Fate::Consume { .. } => GONE,
+            Fate::Go(point) => At::Point(*point),
+            Fate::Output { .. } | Fate::Resubmit { .. } => return None,
+        };
+        program.ends[block] += 1;
+        // Of a packet that is gone, too: others of the same walk may still be on their way.
+        walk.hops += program.hops(block, None, before);
+        Some(at)
+    }
+
+    /// Does what the end of a program says. What it counts is counted. Inlined, so that how it ended stays
+    /// in registers.
+    #[inline(always)]
+    fn ended(
+        &mut self,
+        number: usize,
+        ended: Ended,
+        before: u64,
+        (packet, emissions): (&mut Packet, Vec<Emission>),
+        walk: &mut Walk<'_>,
+    ) -> At {
+        if let Ended::End(block) = ended
+            && emissions.is_empty()
+            && let Some(at) = self.left(number, block as usize, before, walk)
+        {
+            return at;
+        }
+        let program = &mut self.programs.all[number];
         match ended {
             Ended::End(block) => {
                 let block = block as usize;
                 program.ends[block] += 1;
-                let End::Exit(Exit { fate, .. }) = &program.residual.blocks[block].end else {
-                    return GONE;
-                };
-                // Of a packet that is gone, too: others of the same walk may still be on their way.
                 walk.hops += program.hops(block, None, before);
-                match fate {
-                    Fate::Leave { interface } => return At::End(Reached::Interface(*interface)),
-                    Fate::Drop { .. } | Fate::Fault { .. } | Fate::Consume { .. }
-                        if emissions.is_empty() =>
-                    {
-                        return GONE;
-                    }
-                    Fate::Go(point) => return At::Point(*point),
-                    _ => {}
-                }
                 packet.backward = program.ends_backward(block);
                 self.finish(number, block, packet, emissions, walk)
             }

@@ -49,7 +49,7 @@ impl Compiled {
         &mut self,
         ingress: u16,
         packet: &mut Packet,
-        layout: Layout,
+        layout: &mut Layout,
         out: &mut dyn Outputs,
     ) -> Reached {
         let worker = worker(packet, self.workers);
@@ -61,7 +61,7 @@ impl Compiled {
         }
         let mut walk = Walk { hops: 0, worker, out };
         let entry = At::Sink(self.graph.entry(ingress));
-        self.travel(entry, packet, Some(layout), &mut walk)
+        self.travel_parsed(entry, packet, layout, &mut walk)
     }
 
     /// Packets are about to enter: what they will likely look up first is fetched from memory.
@@ -81,14 +81,22 @@ impl Compiled {
         }
     }
 
-    /// A packet goes on until it leaves or is gone. `layout` is its layout, if that is known.
-    pub(crate) fn travel(
+    /// A packet goes on until it leaves or is gone.
+    pub(crate) fn travel(&mut self, at: At, packet: &mut Packet, walk: &mut Walk<'_>) -> Reached {
+        let mut layout = packet.parse();
+        self.travel_parsed(at, packet, &mut layout, walk)
+    }
+
+    /// The same for a packet with its layout. The layout stays in its place: copying it so soon after it was
+    /// written would cost more than the parse.
+    fn travel_parsed(
         &mut self,
         mut at: At,
         packet: &mut Packet,
-        mut layout: Option<Layout>,
+        layout: &mut Layout,
         walk: &mut Walk<'_>,
     ) -> Reached {
+        let mut parsed = true;
         loop {
             at = match at {
                 At::End(reached) => return reached,
@@ -104,7 +112,9 @@ impl Compiled {
                     At::Point(Point { node, backward: port == RIGHT, held: false })
                 }
                 At::Point(point) => {
-                    let layout = layout.take().unwrap_or_else(|| packet.parse());
+                    if !std::mem::take(&mut parsed) {
+                        *layout = packet.parse();
+                    }
                     self.visit(point, packet, layout, walk)
                 }
             }
@@ -116,7 +126,7 @@ impl Compiled {
         &mut self,
         point: Point,
         packet: &mut Packet,
-        layout: Layout,
+        layout: &mut Layout,
         walk: &mut Walk<'_>,
     ) -> At {
         packet.backward = point.backward;
@@ -200,7 +210,7 @@ impl Compiled {
         walk: &mut Walk<'_>,
     ) {
         let sink = self.graph.next(node, port(dest, backward));
-        if let Reached::Interface(interface) = self.travel(At::Sink(sink), packet, None, walk) {
+        if let Reached::Interface(interface) = self.travel(At::Sink(sink), packet, walk) {
             walk.out.packet(interface, std::mem::replace(packet, nothing()));
         }
     }

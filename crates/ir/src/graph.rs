@@ -2,11 +2,13 @@
 
 use crate::chain::{Chain, Sink, Source};
 use crate::model::{Dest, LEFT, Model, PortId, Program, RIGHT, Term};
-use std::collections::HashMap;
 
 /// Links and groups.
 pub struct Graph {
-    links: HashMap<Source, Sink>,
+    /// Where each interface leads.
+    entries: Vec<Option<Sink>>,
+    /// Where each port of each function leads.
+    ports: Vec<Vec<Option<Sink>>>,
     /// For each function, the number of its group.
     group_of: Vec<usize>,
     /// Functions of each group, those whose result wins first. Most groups have one member.
@@ -19,10 +21,16 @@ impl Graph {
     /// # Errors
     /// Links or priorities that make no sense.
     pub fn new(chain: &Chain) -> Result<Self, String> {
-        let mut links = HashMap::new();
+        let mut entries = vec![None; chain.interfaces.len()];
+        let nodes = chain.nodes.iter();
+        let mut ports: Vec<Vec<_>> = nodes.map(|node| vec![None; node.model.ports.len()]).collect();
         for (source, sink) in &chain.links {
             check_link(chain, *source, *sink)?;
-            if links.insert(*source, *sink).is_some() {
+            let link = match source {
+                Source::Interface(number) => &mut entries[usize::from(*number)],
+                Source::Port(node, port) => &mut ports[usize::from(*node)][port.index()],
+            };
+            if link.replace(*sink).is_some() {
                 return Err(format!("two links leave from {source:?}"));
             }
         }
@@ -33,13 +41,13 @@ impl Graph {
                 group_of[usize::from(*member)] = number;
             }
         }
-        Ok(Self { links, group_of, groups })
+        Ok(Self { entries, ports, group_of, groups })
     }
 
     /// Where packets that enter at an interface go first.
     #[must_use]
     pub fn entry(&self, interface: u16) -> Option<Sink> {
-        self.links.get(&Source::Interface(interface)).copied()
+        self.entries.get(usize::from(interface)).copied().flatten()
     }
 
     /// The functions that see a packet side by side with this one, itself included, in the order
@@ -57,7 +65,7 @@ impl Graph {
         let mut at = (node, port);
         // Each step passes by one member, so there are at most as many steps as members.
         for _ in 0..=self.groups[group].len() {
-            let sink = *self.links.get(&Source::Port(at.0, at.1))?;
+            let sink = (*self.ports[usize::from(at.0)].get(at.1.index())?)?;
             match sink {
                 Sink::Port(next, port) if self.group_of[usize::from(next)] == group => {
                     at = (next, if port == RIGHT { LEFT } else { RIGHT });

@@ -82,6 +82,7 @@ impl Packet {
     }
 
     /// Finds its headers.
+    #[inline]
     #[must_use]
     pub fn parse(&self) -> Layout {
         Layout::parse(self.link, &self.data, self.wire_len)

@@ -2,9 +2,9 @@
 //! header shape, as one residual program.
 //!
 //! Functions are followed in topological order, and in each its blocks; where ways meet, what they
-//! know is joined ([`join`]), so the program is a graph about as large as the functions together.
-//! Fields are values while the program runs ([`cells`]); what is known about values ([`facts`])
-//! decides conditions. Pure values are placed at the end, where they are needed ([`place`]).
+//! know is joined (`join`), so the program is a graph about as large as the functions together.
+//! Fields are values while the program runs (`cells`); what is known about values (`facts`)
+//! decides conditions. Pure values are placed at the end, where they are needed (`place`).
 
 mod bugs;
 mod build;

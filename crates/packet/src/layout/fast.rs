@@ -132,7 +132,7 @@ fn tcp(message: &[u8], l4: usize, end: usize) -> Option<Transport> {
     }
 }
 
-/// As [`tcp`].
+/// As [`tcp()`].
 #[inline(always)]
 fn udp(message: &[u8], l4: usize, end: usize) -> Option<Transport> {
     let header = message.first_chunk::<{ udp::LEN }>()?;
