@@ -40,6 +40,7 @@ use programs::Programs;
 use report::Tally;
 use state::Scratch;
 pub use walk::Reached;
+use walk::Walk;
 
 /// How a compiled engine runs its programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -115,14 +116,15 @@ impl Compiled {
         out: &mut dyn Outputs,
     ) {
         reached.clear();
+        let mut walk = Walk { hops: 0, worker: 0, out };
         for part in packets.chunks_mut(PART) {
             let mut layouts = [Layout::default(); PART];
             for (packet, layout) in part.iter().zip(&mut layouts) {
-                *layout = packet.parse();
+                packet.parse_to(layout);
             }
-            self.prefetch(ingress, part, &mut layouts, out);
+            self.prefetch(ingress, part, &mut layouts, walk.out);
             for (packet, layout) in part.iter_mut().zip(&mut layouts) {
-                reached.push(self.enter(ingress, packet, layout, out));
+                reached.push(self.enter(ingress, packet, layout, &mut walk));
             }
         }
     }
@@ -133,23 +135,25 @@ impl Compiled {
         ingress: u16,
         packet: &mut Packet,
         layout: &mut Layout,
-        out: &mut dyn Outputs,
+        walk: &mut Walk<'_>,
     ) -> Reached {
-        self.advance_to(packet.time_ns, out);
+        self.advance_to(packet.time_ns, walk.out);
         self.start_timers();
         self.tally.packets_in += 1;
         packet.time_ns = self.functions.now;
         packet.ingress = ingress;
-        self.walk_in(ingress, packet, layout, out)
+        self.walk_in(ingress, packet, layout, walk)
     }
 }
 
 impl Engine for Compiled {
     fn packet(&mut self, ingress: u16, mut packet: Packet, out: &mut dyn Outputs) {
-        let mut layout = packet.parse();
-        let reached = self.enter(ingress, &mut packet, &mut layout, out);
+        let mut layout = Layout::default();
+        packet.parse_to(&mut layout);
+        let mut walk = Walk { hops: 0, worker: 0, out };
+        let reached = self.enter(ingress, &mut packet, &mut layout, &mut walk);
         if let Reached::Interface(interface) = reached {
-            out.packet(interface, packet);
+            walk.out.packet(interface, packet);
         }
     }
 

@@ -4,11 +4,12 @@ use crate::act::{Emission, Functions, Values, Work};
 use crate::exec::Exec;
 use crate::ops;
 use crate::program::Program;
+use crate::walk::Walk;
 use braid_ir::engine::{Fault, Outputs};
 use braid_ir::model::{ParamId, QueueId, StateId, ValueId, Word};
 use braid_ir::residual::{End, Residual};
 use braid_ir::rules::RulePacket;
-use braid_jit::{Call, Code, Host, Resource, abi, compile};
+use braid_jit::{Call, Code, Count, Host, Resource, abi, compile};
 use braid_packet::{Layout, Packet};
 use braid_state::Handle;
 
@@ -114,27 +115,27 @@ impl Native {
         &self,
         program: &Residual,
         words: &mut Vec<Word>,
-        exec: &mut Exec<'_, '_>,
+        functions: &mut Functions,
+        walk: &mut Walk<'_>,
+        work: Work<'_>,
+        counts: &mut [Count],
     ) -> Option<abi::Ended> {
         if words.len() < program.values.len() {
             words.resize(program.values.len(), 0);
         }
-        let now = exec.functions.now;
+        let now = functions.now;
+        let Work { packet, layout, emissions } = work;
         let mut machine = Machine {
             program,
             steps: &self.steps,
-            functions: exec.functions,
-            worker: exec.worker,
+            functions,
+            worker: walk.worker,
             now,
-            out: exec.out,
-            emissions: exec.work.emissions,
+            out: walk.out,
+            emissions,
             words,
         };
-        let packet = &mut *exec.work.packet;
-        let layout = &mut *exec.work.layout;
-        let work = abi::Work { packet, layout, now, counts: exec.counts };
-        let ended = self.code.run(&mut machine, work);
-        ended.ok()
+        self.code.run(&mut machine, abi::Work { packet, layout, now, counts }).ok()
     }
 }
 

@@ -21,20 +21,23 @@ impl Compiled {
         let program = &mut self.programs.all[number];
         let before = program.mark();
         let mut emissions = Vec::new();
+        let (functions, words) = (&mut self.functions, &mut self.words);
+        if let Some(native) = program.stage.next(&program.residual) {
+            let work = Work { packet, layout, emissions: &mut emissions };
+            let counts = &mut program.counts;
+            let ended = native.run(&program.residual, words, functions, walk, work, counts);
+            if let Some(ended) = ended {
+                return self.ended(number, ended, before, (packet, emissions), walk);
+            }
+        }
         let mut exec = Exec {
-            functions: &mut self.functions,
+            functions,
             worker: walk.worker,
             out: walk.out,
             work: Work { packet, layout, emissions: &mut emissions },
             counts: &mut program.counts,
         };
-        let native = program.stage.next(&program.residual);
-        let Some(ended) =
-            native.and_then(|code| code.run(&program.residual, &mut self.words, &mut exec))
-        else {
-            let ended = exec.run(&program.residual, &mut self.words);
-            return self.ended(number, ended, before, (packet, emissions), walk);
-        };
+        let ended = exec.run(&program.residual, words);
         self.ended(number, ended, before, (packet, emissions), walk)
     }
 

@@ -50,18 +50,17 @@ impl Compiled {
         ingress: u16,
         packet: &mut Packet,
         layout: &mut Layout,
-        out: &mut dyn Outputs,
+        walk: &mut Walk<'_>,
     ) -> Reached {
-        let worker = worker(packet, self.workers);
+        (walk.hops, walk.worker) = (0, worker(packet, self.workers));
         if self.functions.chain.malformed == Malformed::Drop
             && let Some(reason) = layout.malformed()
         {
             self.tally.lose(reason);
             return Reached::Gone;
         }
-        let mut walk = Walk { hops: 0, worker, out };
         let entry = At::Sink(self.graph.entry(ingress));
-        self.travel_parsed(entry, packet, layout, &mut walk)
+        self.travel_parsed(entry, packet, layout, walk)
     }
 
     /// Packets are about to enter: what they will likely look up first is fetched from memory.

@@ -157,13 +157,19 @@ impl Layout {
     #[inline]
     #[must_use]
     pub fn parse(link: Link, data: &[u8], wire_len: u32) -> Layout {
+        let mut layout = Layout::default();
+        layout.parse_here(link, data, wire_len);
+        layout
+    }
+
+    /// As [`Self::parse`], into this layout: one that is copied so soon after it was written takes longer to
+    /// copy than to make.
+    #[inline(always)]
+    pub fn parse_here(&mut self, link: Link, data: &[u8], wire_len: u32) {
         let wire = usize::try_from(wire_len).unwrap_or(usize::MAX).max(data.len());
-        if link == Link::Ethernet
-            && let Some(layout) = fast::parse(data, wire)
-        {
-            return layout;
+        if link != Link::Ethernet || fast::parse(self, data, wire).is_none() {
+            *self = Self::parse_any(link, data, wire_len);
         }
-        Self::parse_any(link, data, wire_len)
     }
 
     /// Parses any packet.

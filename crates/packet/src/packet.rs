@@ -88,6 +88,12 @@ impl Packet {
         Layout::parse(self.link, &self.data, self.wire_len)
     }
 
+    /// Finds its headers; as [`Layout::parse_here`].
+    #[inline]
+    pub fn parse_to(&self, layout: &mut Layout) {
+        layout.parse_here(self.link, &self.data, self.wire_len);
+    }
+
     /// The captured part of the payload (see [`Layout::payload_offset`]), link padding excluded.
     #[must_use]
     pub fn payload(&self, layout: &Layout) -> &[u8] {

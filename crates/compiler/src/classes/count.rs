@@ -1,6 +1,6 @@
 //! Elements of programs by kind: what SNF's Fig. 5 and 6 count.
 
-use crate::synth::residual;
+use crate::synth::general;
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Op, RIGHT};
@@ -175,7 +175,7 @@ impl Apart<'_> {
         if depth > braid_ir::engine::HOP_LIMIT {
             return Elements::default();
         }
-        let program = residual(self.chain, self.graph, point, self.presence, Extent::Function);
+        let (program, _) = general(self.chain, self.graph, point, self.presence, Extent::Function);
         let mut next = HashMap::new();
         for block in &program.blocks {
             let End::Exit(exit) = &block.end else { continue };

@@ -12,7 +12,7 @@ pub use svg::svg;
 pub use text::text;
 pub use ways::Way;
 
-use crate::synth::residual;
+use crate::synth::{Stats, general};
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::Graph;
 use braid_ir::model::RIGHT;
@@ -71,6 +71,8 @@ pub struct Program {
     pub before: Elements,
     /// What the program does on its longest way.
     pub after: Elements,
+    /// What was found to be done already, to be done at once, or not at all, over all ways.
+    pub saved: Stats,
     /// The first ways.
     pub ways: Vec<Way>,
     /// The program's text.
@@ -104,17 +106,17 @@ pub fn classes(chain: &Chain, detail: Detail) -> Result<Classes, String> {
 
 /// A program for every set of headers that packets may have.
 fn programs(chain: &Chain, graph: &Graph, point: Point, detail: Detail) -> Vec<Program> {
-    let mut made: Vec<(Residual, u32, usize)> = Vec::new();
+    let mut made: Vec<((Residual, Stats), u32, usize)> = Vec::new();
     for presence in presences() {
-        match made.iter_mut().find(|(program, ..)| program.shape.fits(presence)) {
+        match made.iter_mut().find(|((program, _), ..)| program.shape.fits(presence)) {
             Some((.., shapes)) => *shapes += 1,
             None => {
-                let program = residual(chain, graph, point, presence, Extent::Chain);
+                let program = general(chain, graph, point, presence, Extent::Chain);
                 made.push((program, presence, 1));
             }
         }
     }
-    made.sort_by_key(|(program, _, shapes)| std::cmp::Reverse((program.visits, *shapes)));
+    made.sort_by_key(|((program, _), _, shapes)| std::cmp::Reverse((program.visits, *shapes)));
     made.into_iter()
         .map(|(program, presence, shapes)| {
             let before = count::apart(chain, graph, point, presence);
@@ -125,7 +127,7 @@ fn programs(chain: &Chain, graph: &Graph, point: Point, detail: Detail) -> Vec<P
 
 fn describe(
     chain: &Chain,
-    residual: Residual,
+    (residual, saved): (Residual, Stats),
     shapes: usize,
     before: Elements,
     detail: Detail,
@@ -146,6 +148,7 @@ fn describe(
         drops,
         before,
         after: count::longest(&residual),
+        saved,
         ways: ways::ways(chain, &residual, detail.ways),
         text: detail.programs.then(|| braid_ir::residual::print(&residual, chain)),
         residual,

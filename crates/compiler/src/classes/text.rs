@@ -43,6 +43,12 @@ fn describe(out: &mut String, number: usize, program: &Program) {
     }
     let (before, after) = (program.before.total(), program.after.total());
     let _ = writeln!(out, "       {:<17} {before:>5} {after:>5}", "in all");
+    let saved = program.saved;
+    let _ = writeln!(
+        out,
+        "     saved: {} conditions decided already, {} lookups reused, {} fields written only once, {} not at all",
+        saved.decided, saved.reused, saved.overwritten, saved.unwritten
+    );
     for (number, way) in program.ways.iter().enumerate() {
         say_way(out, number + 1, way);
     }
