@@ -97,8 +97,11 @@ impl Program {
     /// Functions that a packet has entered, when its run ended like this and `before` was
     /// [`Program::mark`] before it.
     pub(crate) fn hops(&self, block: usize, step: Option<usize>, before: u64) -> u32 {
-        let entered = self
-            .entered_by(block, step)
+        let entered = match step {
+            None => self.ends_after[block],
+            Some(_) => self.entered_by(block, step),
+        };
+        let entered = entered
             .unwrap_or_else(|| u32::try_from(self.mark().wrapping_sub(before)).unwrap_or(u32::MAX));
         // Coming from a queue counts as a visit, but not as entering.
         entered + u32::from(self.residual.point.held)
