@@ -301,7 +301,12 @@ impl<'a> Synth<'a> {
         let id = self.value(way, id);
         let ty = field_ty(Field::VlanId);
         let id = self.values.resize(ty, id);
-        self.flush_for_vlan(way);
+        if twice {
+            // Headers that fields were assigned in may be out of reach behind one tag more.
+            self.flush(way);
+        } else {
+            self.flush_for_vlan(way);
+        }
         let moved = tagged.then(|| OUTER.map(|field| self.cell(way, field)));
         self.act(visit, way, &[], true, |_| What::Op(Op::PushVlan { id }));
         let headers = &mut way.state.headers;
