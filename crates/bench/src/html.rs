@@ -76,24 +76,8 @@ pub(crate) mod tests {
             engine: "synth".to_owned(),
             flows: 1,
             frame_bytes: 60,
-            rules: 0,
-            routes: 0,
             train: 1,
-            runs: None,
-            packets_per_run: None,
-            ns_per_packet_median: None,
-            ns_per_packet_min: None,
-            ns_per_packet_max: None,
-            cycles_per_packet: None,
-            instructions_per_packet: None,
-            source_ns: None,
-            floor_ns: None,
-            ratio_to_floor: None,
-            ratio_to_sequential: None,
-            forwarded: None,
-            load_ms: None,
-            compile_ms: None,
-            resident_bytes: None,
+            ..Row::default()
         }
     }
 

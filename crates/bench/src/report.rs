@@ -6,7 +6,7 @@ use crate::definition::{Case, Definition};
 use crate::setup::Setup;
 
 /// A result. Times are net of the source: of what it takes to copy a frame into a packet.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Row {
     /// The bench.
     pub bench: String,
@@ -67,27 +67,12 @@ impl Row {
             bench: definition.name.clone(),
             chain: setup.chain.name.clone(),
             functions: setup.chain.nodes.len(),
-            engine: String::new(),
             flows: case.flows,
             frame_bytes: setup.ring.frame_bytes(),
             rules: setup.rules,
             routes: setup.routes,
             train: case.train,
-            runs: None,
-            packets_per_run: None,
-            ns_per_packet_median: None,
-            ns_per_packet_min: None,
-            ns_per_packet_max: None,
-            cycles_per_packet: None,
-            instructions_per_packet: None,
-            source_ns: None,
-            floor_ns: None,
-            ratio_to_floor: None,
-            ratio_to_sequential: None,
-            forwarded: None,
-            load_ms: None,
-            compile_ms: None,
-            resident_bytes: None,
+            ..Self::default()
         }
     }
 

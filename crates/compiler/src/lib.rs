@@ -6,3 +6,4 @@ pub mod parallel;
 mod pipeline;
 pub mod profile;
 pub mod synth;
+mod xml;

@@ -1,7 +1,7 @@
 //! An instance of a model in a chain: its state, pools, generators, timers, queues.
 
 use braid_classify::{Lpm, RuleTable};
-use braid_externs::pool::{Order, Pool, split};
+use braid_externs::pool::{Order, split};
 use braid_externs::{Cache, Rng};
 use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::{NodeCounters, Traffic};
@@ -10,7 +10,7 @@ use braid_ir::model::{
 };
 use braid_ir::rules::RulePacket;
 use braid_ir::value::ParamValue;
-use braid_state::{Handle, Store, TableRef};
+use braid_state::{Handle, Pool, Store, TableRef};
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod act;
-mod arith;
 mod control;
 mod due;
 mod exec;

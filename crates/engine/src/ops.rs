@@ -1,8 +1,8 @@
 //! What operations do that plain programs and residual programs have in common.
 
 use crate::act::{Act, Emission, Values, Work};
-use crate::arith::{binary, compare};
 use braid_externs::{Backend as _, CallCtx, MAX_RESULTS};
+use braid_ir::arith::{binary, compare};
 use braid_ir::engine::{Event, EventValue, Fault};
 use braid_ir::model::{Dest, EventArg, EventId, NewPacket, Op, ParamId, SetRef, TagId, Word};
 use braid_ir::value::ParamValue;

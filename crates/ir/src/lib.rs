@@ -1,6 +1,7 @@
 //! The model IR: types, operations, state, events; its text form, verifier and the reference engine.
 #![forbid(unsafe_code)]
 
+pub mod arith;
 pub mod chain;
 pub mod engine;
 pub mod graph;

@@ -1,13 +1,15 @@
 //! Values and steps of programs in words.
 
 use super::ways::is_effect;
-use crate::synth::range::shifted;
+use crate::synth::facts::allowed;
+use crate::synth::fold::mirrored;
+use crate::synth::range::{one, shifted};
 use braid_ir::chain::Chain;
 use braid_ir::model::{
     BinOp, CmpOp, Dest, Granularity, Key, Op, ParamId, ParamTy, SetRef, StateId, Ty, ValueId,
 };
 use braid_ir::residual::{End, Fate, Residual, Step, What};
-use braid_ir::show::{field_kind, max_of};
+use braid_ir::show::field_kind;
 use braid_ir::value::IntervalSet;
 use braid_packet::Field;
 
@@ -98,10 +100,10 @@ impl OnWay<'_> {
             match op {
                 Op::Cmp { op, a, b, .. } => {
                     if let Some(constant) = self.constant(*b) {
-                        return self.against(*a, compared_with(*op, constant, self.ty(*a)));
+                        return self.against(*a, self.allowed(*op, constant, *a));
                     }
                     if let Some(constant) = self.constant(*a) {
-                        return self.against(*b, compared_with(turned(*op), constant, self.ty(*b)));
+                        return self.against(*b, self.allowed(mirrored(*op), constant, *b));
                     }
                 }
                 Op::InSet { a, set: SetRef::Const(set), .. } => {
@@ -111,6 +113,11 @@ impl OnWay<'_> {
             }
         }
         self.against(cond, IntervalSet::new([(1, 1)]))
+    }
+
+    /// Values for which a comparison with a constant holds.
+    fn allowed(&self, op: CmpOp, constant: u128, value: ValueId) -> IntervalSet {
+        allowed(op, &one(constant), self.ty(value).width, true)
     }
 
     fn against(&self, value: ValueId, set: IntervalSet) -> Test {
@@ -351,34 +358,6 @@ impl OnWay<'_> {
         let decl = &self.speaker.chain.nodes[usize::from(node)].model.state[state.index()];
         format!("{}.{}", self.node(node), decl.name)
     }
-}
-
-/// The same comparison with its sides exchanged.
-fn turned(op: CmpOp) -> CmpOp {
-    match op {
-        CmpOp::Eq | CmpOp::Ne => op,
-        CmpOp::Lt => CmpOp::Gt,
-        CmpOp::Le => CmpOp::Ge,
-        CmpOp::Gt => CmpOp::Lt,
-        CmpOp::Ge => CmpOp::Le,
-    }
-}
-
-/// Values of a type for which a comparison with a constant holds.
-fn compared_with(op: CmpOp, constant: u128, ty: Ty) -> IntervalSet {
-    let most = max_of(ty.width);
-    let below = constant.checked_sub(1).map(|high| (0, high));
-    let above = constant.checked_add(1).map(|low| (low, most));
-    let here = Some((constant, constant));
-    let parts = match op {
-        CmpOp::Eq => [here, None],
-        CmpOp::Ne => [below, above],
-        CmpOp::Lt => [below, None],
-        CmpOp::Le => [below, here],
-        CmpOp::Gt => [above, None],
-        CmpOp::Ge => [above, here],
-    };
-    IntervalSet::new(parts.into_iter().flatten())
 }
 
 /// Values that are in a set when a constant has been taken off.

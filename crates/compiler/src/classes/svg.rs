@@ -2,6 +2,7 @@
 
 use super::say::{Bound, Speaker, end_text};
 use super::{Classes, Program};
+use crate::xml::escaped;
 use braid_ir::chain::Chain;
 use braid_ir::residual::{End, Residual};
 use std::fmt::Write as _;
@@ -29,7 +30,7 @@ pub fn svg(chain: &Chain, classes: &Classes) -> String {
                 body,
                 "<text x='20' y='{}' class='title'>{}</text>",
                 top + 16,
-                escape(&title)
+                escaped(&title)
             );
             let (width, height) = draw(&mut body, chain, &program.residual, top + 36);
             top += 36 + height + 30;
@@ -107,10 +108,10 @@ fn draw(out: &mut String, chain: &Chain, program: &Residual, top: usize) -> (usi
             out,
             "<g><title>{}</title><rect x='{x}' y='{y}' width='{WIDTH}' height='{HEIGHT}' rx='4' \
              class='{class}'/><text x='{}' y='{}'>{}</text></g>",
-            escape(&text),
+            escaped(&text),
             x + 8,
             y + 21,
-            escape(&short(&text))
+            escaped(&short(&text))
         );
     }
     let widest = used.iter().max().copied().unwrap_or(0);
@@ -122,8 +123,4 @@ fn short(text: &str) -> String {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\'', "&apos;")
 }

@@ -3,6 +3,7 @@
 use super::chain::Way;
 use super::dot::version_label;
 use super::versions::{Fork, Node};
+use crate::xml::escaped;
 use std::fmt::Write as _;
 
 /// Height of a function's box, in pixels as all measures here.
@@ -182,20 +183,4 @@ impl Picture {
                 writeln!(self.body, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>");
         }
     }
-}
-
-/// Text as XML allows it.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }

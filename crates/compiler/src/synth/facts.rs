@@ -1,8 +1,9 @@
 //! What is known about values on a way: the values that they may have.
 
-use super::fold::{binary, mirrored};
+use super::fold::mirrored;
 use super::range::{complement, ends, full, intersect, is_full, one, only, shifted, union};
 use super::values::{Def, Pure, Values};
+use braid_ir::arith::binary;
 use braid_ir::model::{BinOp, CmpOp, ValueId, Word};
 use braid_ir::show::max_of;
 use braid_ir::value::IntervalSet;
@@ -193,7 +194,7 @@ impl Facts {
 }
 
 /// Values of `a` for which `a op b` may come out so.
-pub(super) fn allowed(op: CmpOp, b: &IntervalSet, width: u16, truth: bool) -> IntervalSet {
+pub(crate) fn allowed(op: CmpOp, b: &IntervalSet, width: u16, truth: bool) -> IntervalSet {
     let max = max_of(width);
     let Some((low, high)) = ends(b) else { return full(width) };
     let op = if truth { op } else { negated(op) };
@@ -250,7 +251,7 @@ const FEW: Word = 16;
 fn each(op: BinOp, width: u16, a: &IntervalSet, b: &IntervalSet) -> Option<IntervalSet> {
     let by = only(b).filter(|_| a.len() <= FEW)?;
     let results: Option<Vec<_>> =
-        a.iter().map(|value| binary(op, width, value, by).map(|word| (word, word))).collect();
+        a.iter().map(|value| binary(op, width, value, by).ok().map(|word| (word, word))).collect();
     Some(IntervalSet::new(results?))
 }
 
@@ -287,8 +288,8 @@ fn bounds(op: BinOp, width: u16, a: &IntervalSet, b: &IntervalSet) -> IntervalSe
 
 #[cfg(test)]
 mod tests {
-    use super::super::fold::compare;
     use super::*;
+    use braid_ir::arith::compare;
 
     #[test]
     fn decided_comparisons_agree_with_all_members() {

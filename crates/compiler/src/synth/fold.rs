@@ -1,46 +1,11 @@
 //! Constant folding and algebra on values, exact for every operand.
 
 use super::values::{Def, Pure, Values};
+use braid_ir::arith::{binary, compare};
 use braid_ir::model::{BinOp, CmpOp, Kind, Ty, ValueId, Word};
-use braid_ir::show::max_of;
-
-/// The result of a binary operator on constants; `None` for a division by 0.
-pub(super) fn binary(op: BinOp, width: u16, a: Word, b: Word) -> Option<Word> {
-    let max = max_of(width);
-    let shift = u32::try_from(b).ok().filter(|shift| *shift < u32::from(width));
-    Some(match op {
-        BinOp::AddSat => a.saturating_add(b).min(max),
-        BinOp::SubSat => a.saturating_sub(b),
-        BinOp::MulSat => a.saturating_mul(b).min(max),
-        BinOp::AddWrap => a.wrapping_add(b) & max,
-        BinOp::SubWrap => a.wrapping_sub(b) & max,
-        BinOp::MulWrap => a.wrapping_mul(b) & max,
-        BinOp::Div => a.checked_div(b)?,
-        BinOp::Rem => a.checked_rem(b)?,
-        BinOp::And => a & b,
-        BinOp::Or => a | b,
-        BinOp::Xor => a ^ b,
-        BinOp::Shl => shift.map_or(0, |shift| (a << shift) & max),
-        BinOp::Shr => shift.map_or(0, |shift| a >> shift),
-        BinOp::Min => a.min(b),
-        BinOp::Max => a.max(b),
-    })
-}
-
-/// The result of a comparison of constants.
-pub(super) fn compare(op: CmpOp, a: Word, b: Word) -> bool {
-    match op {
-        CmpOp::Eq => a == b,
-        CmpOp::Ne => a != b,
-        CmpOp::Lt => a < b,
-        CmpOp::Le => a <= b,
-        CmpOp::Gt => a > b,
-        CmpOp::Ge => a >= b,
-    }
-}
 
 /// The comparison with its operands exchanged.
-pub(super) fn mirrored(op: CmpOp) -> CmpOp {
+pub(crate) fn mirrored(op: CmpOp) -> CmpOp {
     match op {
         CmpOp::Eq | CmpOp::Ne => op,
         CmpOp::Lt => CmpOp::Gt,
@@ -66,7 +31,7 @@ impl Values {
             (a, b) = (b, a);
         }
         if let (Some(x), Some(y)) = (self.known(a), self.known(b))
-            && let Some(result) = binary(op, ty.width, x, y)
+            && let Ok(result) = binary(op, ty.width, x, y)
         {
             return self.constant(ty, result);
         }

@@ -13,7 +13,7 @@ pub(crate) fn full(width: u16) -> IntervalSet {
 }
 
 /// One value.
-pub(super) fn one(value: Word) -> IntervalSet {
+pub(crate) fn one(value: Word) -> IntervalSet {
     IntervalSet::new([(value, value)])
 }
 

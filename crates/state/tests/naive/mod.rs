@@ -130,7 +130,7 @@ impl Naive {
     }
 
     /// One step of making an entry: evicts one group, or decides.
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, reason = "what making an entry depends on")]
     pub fn create(
         &mut self,
         place: Place,

@@ -1,11 +1,15 @@
-//! Arithmetic on values: unsigned integers of 1 to 128 bits.
+//! Arithmetic on values, for compilers and compiled engines: unsigned integers of 1 to 128 bits. The reference
+//! engine has its own, so that one can be judged by the other.
 
-use braid_ir::engine::Fault;
-use braid_ir::model::{BinOp, CmpOp, Word};
-use braid_ir::show::max_of;
+use crate::engine::Fault;
+use crate::model::{BinOp, CmpOp, Word};
+use crate::show::max_of;
 
 /// The result of a binary operator on operands of this width.
-pub(crate) fn binary(op: BinOp, width: u16, a: Word, b: Word) -> Result<Word, Fault> {
+///
+/// # Errors
+/// A division by 0.
+pub fn binary(op: BinOp, width: u16, a: Word, b: Word) -> Result<Word, Fault> {
     let max = max_of(width);
     // A count of at least the width shifts everything out.
     let count = u32::try_from(b).ok().filter(|count| *count < u32::from(width));
@@ -30,7 +34,8 @@ pub(crate) fn binary(op: BinOp, width: u16, a: Word, b: Word) -> Result<Word, Fa
 }
 
 /// The result of a comparison.
-pub(crate) fn compare(op: CmpOp, a: Word, b: Word) -> bool {
+#[must_use]
+pub fn compare(op: CmpOp, a: Word, b: Word) -> bool {
     match op {
         CmpOp::Eq => a == b,
         CmpOp::Ne => a != b,
@@ -44,8 +49,8 @@ pub(crate) fn compare(op: CmpOp, a: Word, b: Word) -> bool {
 #[cfg(test)]
 mod tests {
     use super::binary;
-    use braid_ir::engine::Fault;
-    use braid_ir::model::BinOp;
+    use crate::engine::Fault;
+    use crate::model::BinOp;
 
     #[test]
     fn results_stay_within_the_width() {
