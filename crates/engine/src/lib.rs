@@ -39,7 +39,7 @@ use programs::Programs;
 use report::Tally;
 use state::Scratch;
 pub use walk::Reached;
-use walk::Walk;
+use walk::{At, Walk};
 
 /// How a compiled engine runs its programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -102,6 +102,22 @@ impl Compiled {
         })
     }
 
+    /// As [`Compiled::new`], with programs that have a bug.
+    ///
+    /// # Errors
+    /// As [`Compiled::new`].
+    #[cfg(feature = "planted-bugs")]
+    pub fn with_bug(
+        chain: Chain,
+        extent: Extent,
+        options: Options,
+        bug: braid_compiler::synth::PlantedBug,
+    ) -> Result<Self, String> {
+        let mut engine = Self::new(chain, extent, options)?;
+        engine.programs.bug = Some(bug);
+        Ok(engine)
+    }
+
     /// Processes packets that entered at one interface, in order, where they are: as if
     /// [`Engine::packet`] had each of them, but a packet that leaves stays in its place, and `reached`
     /// is told where it went. What else leaves (copies, built packets, held ones) goes to `out`.
@@ -115,33 +131,37 @@ impl Compiled {
         out: &mut dyn Outputs,
     ) {
         reached.clear();
+        let entry = self.entry(ingress);
         let mut walk = Walk { hops: 0, worker: 0, out };
         for part in packets.chunks_mut(PART) {
             let mut layouts = [Layout::default(); PART];
             for (packet, layout) in part.iter().zip(&mut layouts) {
                 packet.parse_to(layout);
             }
-            self.prefetch(ingress, part, &mut layouts, walk.out);
+            self.prefetch(entry, part, &mut layouts, walk.out);
             for (packet, layout) in part.iter_mut().zip(&mut layouts) {
-                reached.push(self.enter(ingress, packet, layout, &mut walk));
+                packet.ingress = ingress;
+                reached.push(self.enter(entry, packet, layout, &mut walk));
             }
         }
     }
 
     /// One packet enters and is walked to its end.
+    #[inline]
     fn enter(
         &mut self,
-        ingress: u16,
+        entry: At,
         packet: &mut Packet,
         layout: &mut Layout,
         walk: &mut Walk<'_>,
     ) -> Reached {
         self.advance_to(packet.time_ns, walk.out);
-        self.start_timers();
+        if !self.started {
+            self.start_timers();
+        }
         self.tally.packets_in += 1;
         packet.time_ns = self.functions.now;
-        packet.ingress = ingress;
-        self.walk_in(ingress, packet, layout, walk)
+        self.walk_in(entry, packet, layout, walk)
     }
 }
 
@@ -149,8 +169,9 @@ impl Engine for Compiled {
     fn packet(&mut self, ingress: u16, mut packet: Packet, out: &mut dyn Outputs) {
         let mut layout = Layout::default();
         packet.parse_to(&mut layout);
+        packet.ingress = ingress;
         let mut walk = Walk { hops: 0, worker: 0, out };
-        let reached = self.enter(ingress, &mut packet, &mut layout, &mut walk);
+        let reached = self.enter(self.entry(ingress), &mut packet, &mut layout, &mut walk);
         if let Reached::Interface(interface) = reached {
             walk.out.packet(interface, packet);
         }

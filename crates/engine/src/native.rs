@@ -140,6 +140,11 @@ impl Native {
 }
 
 impl Program {
+    /// Whether [`Self::prefetch`] does anything.
+    pub(crate) fn prefetches(&self) -> bool {
+        matches!(&self.stage, Stage::Compiled(native) if native.code.prefetches())
+    }
+
     /// Fetches what the program will likely look up first for a packet.
     pub(crate) fn prefetch(
         &self,

@@ -1,6 +1,7 @@
 //! A residual program with what an engine keeps for it: counts, and facts about its ends.
 
 use crate::native::{Jit, Stage};
+use crate::walk::{At, GONE, Reached};
 use braid_ir::model::RowId;
 use braid_ir::residual::{Counter, End, Fate, Residual, TallyId, What};
 use braid_jit::Count;
@@ -11,18 +12,26 @@ pub(crate) struct Program {
     pub(crate) stage: Stage,
     /// By tally.
     pub(crate) counts: Vec<Count>,
-    /// How often each block's end was reached.
-    pub(crate) ends: Vec<u64>,
+    /// By block.
+    pub(crate) ends: Vec<AtEnd>,
     /// Functions that a packet enters which is counted at a tally.
     visits: Vec<u32>,
     /// Least and most functions that packets have entered when they come to a block.
     entered: Vec<(u32, u32)>,
     /// Whether those are the same for all blocks.
     even: bool,
-    /// Functions that packets have entered when they end in a block, if that is known.
-    ends_after: Vec<Option<u32>>,
-    /// The functions by whose ends a packet turns up going backward.
-    backward: Vec<bool>,
+}
+
+/// What an engine knows and keeps of the end of a block.
+pub(crate) struct AtEnd {
+    /// How often it was reached.
+    pub(crate) reached: u64,
+    /// Visits of functions that it stands for, if those are the same for all packets.
+    visits: Option<u32>,
+    /// Whether packets turn up going backward there.
+    backward: bool,
+    /// Where packets go from there that sent nothing, if that is known.
+    next: Option<At>,
 }
 
 impl Program {
@@ -34,37 +43,62 @@ impl Program {
         });
         let visits: Vec<u32> = visits.collect();
         let entered = entered_at(&residual, &visits);
-        let backward = residual.blocks.iter().map(|block| match &block.end {
-            End::Hold { node, tally, .. } => goes_backward(&residual, *node, *tally),
-            End::Exit(exit) => match exit.fate {
-                Fate::Output { node, .. }
-                | Fate::Drop { node, .. }
-                | Fate::Fault { node, .. }
-                | Fate::Consume { node }
-                | Fate::Resubmit { node } => goes_backward(&residual, node, exit.tally),
-                Fate::Leave { .. } | Fate::Go(_) => false,
-            },
-            End::Jump(_) | End::Branch { .. } => false,
-        });
         let mut program = Self {
             stage: Stage::first(jit),
             counts: vec![Count::default(); residual.tallies.len()],
-            ends: vec![0; residual.blocks.len()],
+            ends: Vec::new(),
             visits,
             even: entered.iter().all(|(least, most)| least == most),
             entered,
-            ends_after: Vec::new(),
-            backward: backward.collect(),
             residual,
         };
-        let blocks = 0..program.residual.blocks.len();
-        program.ends_after = blocks.map(|block| program.entered_by(block, None)).collect();
+        program.ends = (0..program.residual.blocks.len()).map(|at| program.at_end(at)).collect();
         program
+    }
+
+    fn at_end(&self, block: usize) -> AtEnd {
+        let residual = &self.residual;
+        let (backward, next) = match &residual.blocks[block].end {
+            End::Hold { node, tally, .. } => (goes_backward(residual, *node, *tally), None),
+            End::Exit(exit) => match exit.fate {
+                Fate::Output { node, .. } | Fate::Resubmit { node } => {
+                    (goes_backward(residual, node, exit.tally), None)
+                }
+                Fate::Drop { node, .. } | Fate::Fault { node, .. } | Fate::Consume { node } => {
+                    (goes_backward(residual, node, exit.tally), Some(GONE))
+                }
+                Fate::Leave { interface } => (false, Some(At::End(Reached::Interface(interface)))),
+                Fate::Go(point) => (false, Some(At::Point(point))),
+            },
+            End::Jump(_) | End::Branch { .. } => (false, None),
+        };
+        let visits = self.entered_by(block, None).map(|entered| entered + self.from_queue());
+        AtEnd { reached: 0, visits, backward, next }
+    }
+
+    /// Coming from a queue counts as a visit, but not as entering.
+    fn from_queue(&self) -> u32 {
+        self.residual.point.held.into()
+    }
+
+    /// Where a packet goes that has come to the end of a block and sent nothing, if that is known: then it
+    /// is counted, and its visits are added. `before` as for [`Self::hops`].
+    #[inline]
+    pub(crate) fn pass(&mut self, block: usize, before: u64, hops: &mut u32) -> Option<At> {
+        let end = &mut self.ends[block];
+        let at = end.next?;
+        end.reached += 1;
+        // Of a packet that is gone, too: others of the same walk may still be on their way.
+        match end.visits {
+            Some(visits) => *hops += visits,
+            None => *hops += self.hops(block, None, before),
+        }
+        Some(at)
     }
 
     /// Whether the packet goes backward through the function that the end of a block is about.
     pub(crate) fn ends_backward(&self, block: usize) -> bool {
-        self.backward[block]
+        self.ends[block].backward
     }
 
     /// The same for a fault of a function's step.
@@ -97,21 +131,19 @@ impl Program {
     /// Functions that a packet has entered, when its run ended like this and `before` was
     /// [`Program::mark`] before it.
     pub(crate) fn hops(&self, block: usize, step: Option<usize>, before: u64) -> u32 {
-        let entered = match step {
-            None => self.ends_after[block],
-            Some(_) => self.entered_by(block, step),
-        };
-        let entered = entered
-            .unwrap_or_else(|| u32::try_from(self.mark().wrapping_sub(before)).unwrap_or(u32::MAX));
-        // Coming from a queue counts as a visit, but not as entering.
-        entered + u32::from(self.residual.point.held)
+        let entered = self.entered_by(block, step).unwrap_or_else(|| {
+            u32::try_from(self.marked().wrapping_sub(before)).unwrap_or(u32::MAX)
+        });
+        entered + self.from_queue()
     }
 
     /// What [`Program::hops`] needs to know from before a run.
+    #[inline]
     pub(crate) fn mark(&self) -> u64 {
-        if self.even {
-            return 0;
-        }
+        if self.even { 0 } else { self.marked() }
+    }
+
+    fn marked(&self) -> u64 {
         let counts = self.counts.iter().zip(&self.visits);
         counts.fold(0, |sum, (count, visits)| {
             sum.wrapping_add(count.packets.wrapping_mul(u64::from(*visits)))
@@ -133,8 +165,8 @@ impl Program {
     /// Ends that packets have reached, with how many.
     pub(crate) fn reached(&self) -> impl Iterator<Item = (&Fate, u64)> {
         let blocks = self.residual.blocks.iter().zip(&self.ends);
-        blocks.filter(|(_, count)| **count > 0).filter_map(|(block, count)| match &block.end {
-            End::Exit(exit) => Some((&exit.fate, *count)),
+        blocks.filter(|(_, at)| at.reached > 0).filter_map(|(block, at)| match &block.end {
+            End::Exit(exit) => Some((&exit.fate, at.reached)),
             _ => None,
         })
     }

@@ -8,7 +8,7 @@ use braid_compiler::synth;
 use braid_ir::chain::Chain;
 use braid_ir::engine::NodeCounters;
 use braid_ir::graph::Graph;
-use braid_ir::residual::{Counter, Extent, Fate, HeaderMask, Point};
+use braid_ir::residual::{Counter, Extent, Fate, HeaderMask, Point, Residual};
 
 /// Most programs at a time. Packets of further shapes run by the plain executor: what is kept does
 /// not grow with what is sent.
@@ -21,6 +21,8 @@ pub(crate) struct Programs {
     pub(crate) all: Vec<Program>,
     /// By [`place`].
     points: Vec<Known>,
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) bug: Option<synth::PlantedBug>,
 }
 
 /// The programs of a point.
@@ -45,10 +47,27 @@ impl Programs {
             let grouped = graph.group(node).len() > 1;
             (0..4).map(move |_| Known { grouped, ..Known::default() })
         });
-        Self { extent, jit, all: Vec::new(), points: points.collect() }
+        Self {
+            extent,
+            jit,
+            all: Vec::new(),
+            points: points.collect(),
+            #[cfg(feature = "planted-bugs")]
+            bug: None,
+        }
+    }
+
+    /// Makes a program.
+    fn residual(&self, point: Point, presence: u32, chain: &Chain, graph: &Graph) -> Residual {
+        #[cfg(feature = "planted-bugs")]
+        if let Some(bug) = self.bug {
+            return synth::residual_with_bug(chain, graph, point, presence, self.extent, bug);
+        }
+        synth::residual(chain, graph, point, presence, self.extent)
     }
 
     /// The program for packets with these headers at a point, made if need be.
+    #[inline]
     pub(crate) fn find(
         &mut self,
         point: Point,
@@ -60,26 +79,38 @@ impl Programs {
         if let Some((_, program)) = known.last.filter(|(shape, _)| shape.fits(presence)) {
             return Some(program);
         }
-        let found = known.shapes.iter().find(|(shape, _)| shape.fits(presence)).copied();
-        known.last = match found {
-            Some(found) => Some(found),
-            None if known.grouped || self.all.len() == MOST => return None,
-            None => {
-                let residual = synth::residual(chain, graph, point, presence, self.extent);
-                let shape = residual.shape;
-                let number = self.all.len();
-                self.all.push(Program::new(residual, self.jit));
-                known.shapes.push((shape, number));
-                Some((shape, number))
-            }
-        };
-        known.last.map(|(_, program)| program)
+        self.find_other(point, presence, chain, graph)
     }
 
-    /// The program that ran last at a point, if it is for packets with these headers.
-    pub(crate) fn seen(&self, point: Point, presence: u32) -> Option<&Program> {
-        let last = self.points[place(point)].last;
-        last.filter(|(shape, _)| shape.fits(presence)).map(|(_, program)| &self.all[program])
+    /// The same for another one than the last.
+    #[inline(never)]
+    fn find_other(
+        &mut self,
+        point: Point,
+        presence: u32,
+        chain: &Chain,
+        graph: &Graph,
+    ) -> Option<usize> {
+        let known = &self.points[place(point)];
+        let found = match known.shapes.iter().find(|(shape, _)| shape.fits(presence)) {
+            Some(found) => *found,
+            None if known.grouped || self.all.len() == MOST => return None,
+            None => {
+                let residual = self.residual(point, presence, chain, graph);
+                let made = (residual.shape, self.all.len());
+                self.all.push(Program::new(residual, self.jit));
+                self.points[place(point)].shapes.push(made);
+                made
+            }
+        };
+        self.points[place(point)].last = Some(found);
+        Some(found.1)
+    }
+
+    /// The program that ran last at a point.
+    pub(crate) fn last(&self, point: Point) -> Option<(HeaderMask, &Program)> {
+        let (shape, program) = self.points[place(point)].last?;
+        Some((shape, &self.all[program]))
     }
 
     /// Forgets all programs: they are made anew when they are needed.

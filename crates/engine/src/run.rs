@@ -4,13 +4,14 @@ use crate::Compiled;
 use crate::act::{Emission, Work};
 use crate::exec::Exec;
 use crate::plain::{self, Verdict};
-use crate::walk::{At, GONE, Reached, Walk};
+use crate::walk::{At, GONE, Walk};
 use braid_ir::residual::{End, Exit, Fate};
 use braid_jit::Ended;
 use braid_packet::{Layout, Packet};
 
 impl Compiled {
     /// A residual program runs on a packet.
+    #[inline]
     pub(crate) fn run_program(
         &mut self,
         number: usize,
@@ -26,10 +27,31 @@ impl Compiled {
             let work = Work { packet, layout, emissions: &mut emissions };
             let counts = &mut program.counts;
             let ended = native.run(&program.residual, words, functions, walk, work, counts);
+            if let Some(Ended::End(block)) = ended
+                && emissions.is_empty()
+                && let Some(at) = program.pass(block as usize, before, &mut walk.hops)
+            {
+                return at;
+            }
             if let Some(ended) = ended {
                 return self.ended(number, ended, before, (packet, emissions), walk);
             }
         }
+        self.interpret(number, before, (packet, layout), walk)
+    }
+
+    /// A residual program runs on a packet step by step.
+    #[inline(never)]
+    fn interpret(
+        &mut self,
+        number: usize,
+        before: u64,
+        (packet, layout): (&mut Packet, &mut Layout),
+        walk: &mut Walk<'_>,
+    ) -> At {
+        let program = &mut self.programs.all[number];
+        let mut emissions = Vec::new();
+        let (functions, words) = (&mut self.functions, &mut self.words);
         let mut exec = Exec {
             functions,
             worker: walk.worker,
@@ -38,34 +60,17 @@ impl Compiled {
             counts: &mut program.counts,
         };
         let ended = exec.run(&program.residual, words);
+        if let Ended::End(block) = ended
+            && emissions.is_empty()
+            && let Some(at) = program.pass(block as usize, before, &mut walk.hops)
+        {
+            return at;
+        }
         self.ended(number, ended, before, (packet, emissions), walk)
     }
 
-    /// Where a packet is after a program that has sent nothing, if it left a function or ended there.
-    fn left(
-        &mut self,
-        number: usize,
-        block: usize,
-        before: u64,
-        walk: &mut Walk<'_>,
-    ) -> Option<At> {
-        let program = &mut self.programs.all[number];
-        let End::Exit(Exit { fate, .. }) = &program.residual.blocks[block].end else { return None };
-        let at = match fate {
-            Fate::Leave { interface } => At::End(Reached::Interface(*interface)),
-            Fate::Drop { .. } | Fate::Fault { .. } | Fate::Consume { .. } => GONE,
-            Fate::Go(point) => At::Point(*point),
-            Fate::Output { .. } | Fate::Resubmit { .. } => return None,
-        };
-        program.ends[block] += 1;
-        // Of a packet that is gone, too: others of the same walk may still be on their way.
-        walk.hops += program.hops(block, None, before);
-        Some(at)
-    }
-
-    /// Does what the end of a program says. What it counts is counted. Inlined, so that how it ended stays
-    /// in registers.
-    #[inline(always)]
+    /// Does what the end of a program says. What it counts is counted.
+    #[inline(never)]
     fn ended(
         &mut self,
         number: usize,
@@ -74,17 +79,11 @@ impl Compiled {
         (packet, emissions): (&mut Packet, Vec<Emission>),
         walk: &mut Walk<'_>,
     ) -> At {
-        if let Ended::End(block) = ended
-            && emissions.is_empty()
-            && let Some(at) = self.left(number, block as usize, before, walk)
-        {
-            return at;
-        }
         let program = &mut self.programs.all[number];
         match ended {
             Ended::End(block) => {
                 let block = block as usize;
-                program.ends[block] += 1;
+                program.ends[block].reached += 1;
                 walk.hops += program.hops(block, None, before);
                 packet.backward = program.ends_backward(block);
                 self.finish(number, block, packet, emissions, walk)

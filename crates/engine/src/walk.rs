@@ -32,22 +32,42 @@ pub(crate) struct Walk<'a> {
 }
 
 /// Where a packet is.
+#[derive(Clone, Copy)]
 pub(crate) enum At {
-    /// Behind a link, if there is one.
-    Sink(Option<Sink>),
     /// In front of a function.
     Point(Point),
+    /// On its way out by this interface, which is not counted yet.
+    Leaves(u16),
+    /// Where no link leads on.
+    Unlinked,
     /// At the end of its walk.
     End(Reached),
 }
 
 pub(crate) const GONE: At = At::End(Reached::Gone);
 
+/// Where a packet is behind a link.
+fn onward(sink: Option<Sink>) -> At {
+    match sink {
+        None => At::Unlinked,
+        Some(Sink::Interface(interface)) => At::Leaves(interface),
+        Some(Sink::Port(node, port)) => {
+            At::Point(Point { node, backward: port == RIGHT, held: false })
+        }
+    }
+}
+
 impl Compiled {
+    /// Where packets that enter at an interface are first.
+    pub(crate) fn entry(&self, ingress: u16) -> At {
+        onward(self.graph.entry(ingress))
+    }
+
     /// A packet that has entered is walked to its end.
+    #[inline]
     pub(crate) fn walk_in(
         &mut self,
-        ingress: u16,
+        entry: At,
         packet: &mut Packet,
         layout: &mut Layout,
         walk: &mut Walk<'_>,
@@ -59,22 +79,26 @@ impl Compiled {
             self.tally.lose(reason);
             return Reached::Gone;
         }
-        let entry = At::Sink(self.graph.entry(ingress));
         self.travel_parsed(entry, packet, layout, walk)
     }
 
     /// Packets are about to enter: what they will likely look up first is fetched from memory.
     pub(crate) fn prefetch(
         &mut self,
-        ingress: u16,
+        entry: At,
         packets: &mut [Packet],
         layouts: &mut [Layout],
         out: &mut dyn Outputs,
     ) {
-        let Some(Sink::Port(node, port)) = self.graph.entry(ingress) else { return };
-        let point = Point { node, backward: port == RIGHT, held: false };
+        let At::Point(point) = entry else { return };
+        let Some((shape, program)) = self.programs.last(point) else { return };
+        if !program.prefetches() {
+            return;
+        }
         for (packet, layout) in packets.iter_mut().zip(layouts) {
-            let Some(program) = self.programs.seen(point, layout.presence()) else { continue };
+            if !shape.fits(layout.presence()) {
+                continue;
+            }
             let worker = worker(packet, self.workers);
             program.prefetch(&mut self.functions, worker, packet, layout, out);
         }
@@ -88,6 +112,7 @@ impl Compiled {
 
     /// The same for a packet with its layout. The layout stays in its place: copying it so soon after it was
     /// written would cost more than the parse.
+    #[inline]
     fn travel_parsed(
         &mut self,
         mut at: At,
@@ -95,32 +120,27 @@ impl Compiled {
         layout: &mut Layout,
         walk: &mut Walk<'_>,
     ) -> Reached {
-        let mut parsed = true;
         loop {
-            at = match at {
+            match at {
+                At::Point(point) => at = self.visit(point, packet, layout, walk),
                 At::End(reached) => return reached,
-                At::Sink(None) => {
-                    self.tally.lose(LOST_UNLINKED);
-                    GONE
-                }
-                At::Sink(Some(Sink::Interface(interface))) => {
+                At::Leaves(interface) => {
                     self.tally.leave(interface, 1);
-                    At::End(Reached::Interface(interface))
+                    return Reached::Interface(interface);
                 }
-                At::Sink(Some(Sink::Port(node, port))) => {
-                    At::Point(Point { node, backward: port == RIGHT, held: false })
+                At::Unlinked => {
+                    self.tally.lose(LOST_UNLINKED);
+                    return Reached::Gone;
                 }
-                At::Point(point) => {
-                    if !std::mem::take(&mut parsed) {
-                        *layout = packet.parse();
-                    }
-                    self.visit(point, packet, layout, walk)
-                }
+            }
+            if let At::Point(_) = at {
+                packet.parse_to(layout);
             }
         }
     }
 
     /// A packet enters a function, or several side by side.
+    #[inline]
     fn visit(
         &mut self,
         point: Point,
@@ -136,6 +156,12 @@ impl Compiled {
         {
             return self.run_program(number, packet, layout, walk);
         }
+        self.visit_plainly(point, packet, walk)
+    }
+
+    /// The same by the plain executor.
+    #[inline(never)]
+    fn visit_plainly(&mut self, point: Point, packet: &mut Packet, walk: &mut Walk<'_>) -> At {
         match self.graph.group(point.node) {
             [node] => {
                 let node = *node;
@@ -208,8 +234,8 @@ impl Compiled {
         backward: bool,
         walk: &mut Walk<'_>,
     ) {
-        let sink = self.graph.next(node, port(dest, backward));
-        if let Reached::Interface(interface) = self.travel(At::Sink(sink), packet, walk) {
+        let at = onward(self.graph.next(node, port(dest, backward)));
+        if let Reached::Interface(interface) = self.travel(at, packet, walk) {
             walk.out.packet(interface, std::mem::replace(packet, nothing()));
         }
     }
@@ -228,7 +254,7 @@ impl Compiled {
             self.tally.copied += 1;
             self.deliver(node, *dest, &mut packet.clone(), backward, walk);
         }
-        At::Sink(self.graph.next(node, port(*last, backward)))
+        onward(self.graph.next(node, port(*last, backward)))
     }
 
     /// What becomes of the packet when a function is done with it.

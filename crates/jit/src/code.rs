@@ -60,6 +60,12 @@ impl Code {
         sys::run(&self.memory, self.shape, self.tallies, host, work)
     }
 
+    /// Whether [`Self::prefetch`] does anything.
+    #[must_use]
+    pub fn prefetches(&self) -> bool {
+        self.memory.prefetches()
+    }
+
     /// Tells the host of the key that the program will likely look up first, if that is known before
     /// it runs ([`Host::prefetch`]).
     pub fn prefetch<H: Host>(
@@ -84,6 +90,7 @@ fn machine() -> Result<OwnedTargetIsa, Error> {
         ("use_colocated_libcalls", "false"),
         ("is_pic", "false"),
         ("unwind_info", "false"),
+        ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
         // A large frame must not reach past the guard behind the stack.
         ("enable_probestack", "true"),
         ("probestack_strategy", "inline"),

@@ -225,6 +225,11 @@ impl Memory {
         let prefetch = prefetch.map(|id| module.get_finalized_function(id));
         Memory { run: start, prefetch, module: Some(module) }
     }
+
+    /// Whether there is code that prefetches.
+    pub(crate) fn prefetches(&self) -> bool {
+        self.prefetch.is_some()
+    }
 }
 
 /// Runs the code of a program for packets of a shape with so many tallies.

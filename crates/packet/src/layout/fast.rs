@@ -52,6 +52,81 @@ struct Transport {
 /// longer to copy than to make.
 #[inline(always)]
 pub(super) fn parse(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
+    plainest(layout, data, wire).or_else(|| plain(layout, data, wire))
+}
+
+/// Where IPv4 and what is behind it begin without tags and options.
+const IP: usize = ethernet::LEN;
+const L4: usize = IP + ipv4::LEN;
+
+/// IPv4 without tags and options: everything but lengths is where it always is.
+#[inline(always)]
+fn plainest(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
+    let head = data.first_chunk::<{ L4 + udp::LEN }>()?;
+    let word = |at: usize| be16(head[at], head[at + 1]);
+    let is_plain = word(ethernet::TYPE) == ether_type::IPV4
+        && head[IP] == VERSION_AND_LENGTH
+        && word(IP + ipv4::FRAGMENT) & FRAGMENTED == 0;
+    let end = IP + usize::from(word(IP + ipv4::TOTAL));
+    if !is_plain || end > wire {
+        return None;
+    }
+    let captured = end.min(data.len());
+    let payload_end = match head[IP + ipv4::PROTO] {
+        proto::TCP => {
+            let offset = data.get(L4 + tcp::DATA_OFFSET)?;
+            if captured < L4 + tcp::LEN || offset >> 4 != 5 {
+                return None;
+            }
+            *layout = TCP4;
+            end
+        }
+        proto::UDP => {
+            let payload_end = L4 + usize::from(word(L4 + udp::LENGTH));
+            let is_whole = captured >= L4 + udp::LEN && payload_end >= L4 + udp::LEN;
+            if !is_whole || payload_end > end || word(L4 + 2) == vxlan::PORT {
+                return None;
+            }
+            *layout = UDP4;
+            payload_end
+        }
+        _ => return None,
+    };
+    layout.captured = long(data.len());
+    layout.payload_end = payload_end as u32;
+    layout.ip_end = end as u32;
+    Some(())
+}
+
+/// What is the same for all of [`plainest`].
+const PLAINEST: Layout = Layout {
+    ether_type: ether_type::IPV4,
+    ether_type_at: ethernet::TYPE as u16,
+    ip: IP as u16,
+    pseudo_dst: (IP + ipv4::DST) as u16,
+    l4: L4 as u16,
+    ..PLAIN
+};
+const TCP4: Layout = Layout {
+    present: IP4 | TCP,
+    payload: (L4 + tcp::LEN) as u32,
+    sum_at: (L4 + tcp::CHECKSUM) as u16,
+    sum: Some(SumKind::Tcp),
+    proto: proto::TCP,
+    ..PLAINEST
+};
+const UDP4: Layout = Layout {
+    present: IP4 | UDP,
+    payload: (L4 + udp::LEN) as u32,
+    sum_at: (L4 + udp::CHECKSUM) as u16,
+    sum: Some(SumKind::Udp),
+    proto: proto::UDP,
+    ..PLAINEST
+};
+
+/// The others.
+#[inline(never)]
+fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
     let link = data.first_chunk::<{ ethernet::LEN + vlan::LEN }>()?;
     let mut ether_type_at = ethernet::TYPE;
     let mut tagged = 0;
