@@ -154,6 +154,18 @@ pub fn fill(packet: &mut Packet) {
     }
 }
 
+/// Writes 0xffff, a sum of zero in the form that is not canonical, to a packet's checksums, whether
+/// right or not. Those of UDP stay, which have no such form.
+pub fn fill_not_canonical(packet: &mut Packet) {
+    let layout = packet.parse();
+    if layout.has(Header::Ip4) {
+        write(packet, layout.ip() + ipv4::CHECKSUM, 0xffff);
+    }
+    if let Some(sum) = layout.sum().filter(|sum| !sum.is_udp()) {
+        write(packet, sum.at, 0xffff);
+    }
+}
+
 fn write(packet: &mut Packet, at: usize, checksum: u16) {
     if let Some(field) = packet.data_mut().get_mut(at..).and_then(|t| t.first_chunk_mut::<2>()) {
         *field = checksum.to_be_bytes();

@@ -6,13 +6,18 @@
 use std::time::Duration;
 
 use braid_compiler::synth::{self, PlantedBug};
+use braid_engine::{Compiled, Options};
 use braid_ir::chain::Chain;
+use braid_ir::engine::Engine;
 use braid_ir::graph::Graph;
+use braid_ir::interp::Reference;
 use braid_ir::residual::Extent;
 use braid_lang::{Loader, compile};
+use braid_packet::Packet;
 use braid_verify::chain::{Overall, Report, verify};
 use braid_verify::check::{Difference, Verdict};
 use braid_verify::example;
+use braid_verify::replay::replay;
 use braid_verify::solver::Solver;
 
 /// No files: the chains here name none.
@@ -87,6 +92,31 @@ fn catches(bug: PlantedBug, chain: &Chain, differs: &str) {
     let packet = example::packet(difference).expect("a packet that shows the bug");
     let wanted = difference.presence & (1 << braid_packet::Header::Ip4 as u32);
     assert_eq!(packet.parse().presence() & wanted, wanted);
+    differs_when_run(bug, chain, &packet);
+}
+
+/// That the packet really makes a difference: on the reference engine and on the engine whose
+/// programs have the bug; and none where they have not.
+fn differs_when_run(bug: PlantedBug, chain: &Chain, packet: &Packet) {
+    let engine = |bug: Option<PlantedBug>| {
+        let (chain, options) = (chain.clone(), Options::default());
+        let engine = match bug {
+            Some(bug) => Compiled::with_bug(chain, Extent::Chain, options, bug),
+            None => Compiled::new(chain, Extent::Chain, options),
+        };
+        Box::new(engine.expect("an engine")) as Box<dyn Engine>
+    };
+    let reference = || {
+        let engine = Reference::new(chain.clone()).expect("the reference engine");
+        Some(Box::new(engine) as Box<dyn Engine>)
+    };
+    let mut right = |together| if together { Some(engine(None)) } else { reference() };
+    assert_eq!(replay(chain, packet, &mut right), None, "{bug:?}");
+    let mut wrong = |together| if together { Some(engine(Some(bug))) } else { reference() };
+    let found = replay(chain, packet, &mut wrong);
+    let found = found.unwrap_or_else(|| panic!("{bug:?}: {packet:?} makes no difference"));
+    assert_ne!(found.chain, found.program);
+    assert!(found.text(chain).contains("enters  packet at"));
 }
 
 const HOP: &str = "nf hop() {

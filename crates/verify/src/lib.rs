@@ -11,6 +11,7 @@ mod meet;
 mod ops;
 mod original;
 mod packet;
+pub mod replay;
 mod residual;
 mod smt;
 pub mod solver;

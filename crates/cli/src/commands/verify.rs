@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use braid_compiler::synth;
 use braid_ir::chain::Chain;
-use braid_ir::engine::{Engine, Event, Outputs};
+use braid_ir::engine::Engine;
 use braid_ir::graph::Graph;
-use braid_ir::residual::Extent;
-use braid_packet::{Packet, format_field};
+use braid_ir::residual::{Extent, Point, Residual};
+use braid_packet::format_field;
 use braid_verify::chain::{Case, Overall, Report, point_text, shape_text, verify};
 use braid_verify::check::{Difference, Verdict};
 use braid_verify::example;
+use braid_verify::replay::{Replay, replay};
 use braid_verify::solver::Solver;
 use serde_json::{Value, json};
 
@@ -32,6 +34,42 @@ pub struct Args {
     /// Most seconds for one question to the solver
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
+    /// Look at programs with a bug
+    #[cfg(feature = "planted-bugs")]
+    #[arg(long, hide = true)]
+    bug: Option<synth::PlantedBug>,
+}
+
+impl Args {
+    /// The program for packets with these headers at a point.
+    #[cfg_attr(
+        not(feature = "planted-bugs"),
+        allow(clippy::unused_self, reason = "it says which bug, with the feature")
+    )]
+    fn residual(&self, chain: &Chain, graph: &Graph, point: Point, presence: u32) -> Residual {
+        #[cfg(feature = "planted-bugs")]
+        if let Some(bug) = self.bug {
+            let extent = Extent::Chain;
+            return synth::residual_with_bug(chain, graph, point, presence, extent, bug);
+        }
+        synth::residual(chain, graph, point, presence, Extent::Chain)
+    }
+
+    /// The engine that runs these programs.
+    #[cfg_attr(
+        not(feature = "planted-bugs"),
+        allow(clippy::unused_self, reason = "it says which bug, with the feature")
+    )]
+    fn engine(&self, chain: &Chain) -> Option<Box<dyn Engine>> {
+        #[cfg(feature = "planted-bugs")]
+        if let Some(bug) = self.bug {
+            use braid_engine::{Compiled, Options};
+            let options = Options::default();
+            let engine = Compiled::with_bug(chain.clone(), Extent::Chain, options, bug).ok()?;
+            return Some(Box::new(engine));
+        }
+        engines::make("synth", chain).ok()
+    }
 }
 
 /// What holds whatever the chain is.
@@ -51,9 +89,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let graph = Graph::new(&chain).map_err(Failure::inconsistent)?;
     let solver = Solver::find(args.solver.as_deref(), Duration::from_secs(args.timeout))
         .map_err(Failure::input)?;
-    let mut programs = |point, presence| {
-        braid_compiler::synth::residual(&chain, &graph, point, presence, Extent::Chain)
-    };
+    let mut programs = |point, presence| args.residual(&chain, &graph, point, presence);
     let mut each = |case: &Case| {
         if !output.json {
             output.text(case_text(&chain, case));
@@ -61,7 +97,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         true
     };
     let report = verify(&chain, &graph, &mut programs, &solver, &mut each);
-    let confirmed: Vec<_> = report.cases.iter().map(|case| confirm(&chain, case)).collect();
+    let confirmed: Vec<_> = report.cases.iter().map(|case| confirm(args, &chain, case)).collect();
     if output.json {
         output.value(&to_json(&chain, &report, &confirmed, &solver));
     } else {
@@ -93,51 +129,20 @@ fn case_text(chain: &Chain, case: &Case) -> String {
 enum Confirmed {
     /// There is none to run.
     Nothing,
-    /// It does: what differs.
-    Yes(String),
-    /// Not by itself, with fresh state.
+    /// It does.
+    Yes(Replay),
+    /// Not that could be found.
     No,
 }
 
-fn confirm(chain: &Chain, case: &Case) -> Confirmed {
+fn confirm(args: &Args, chain: &Chain, case: &Case) -> Confirmed {
     let Verdict::Refuted(difference) = &case.found.verdict else { return Confirmed::Nothing };
     let Some(packet) = example::packet(difference) else { return Confirmed::Nothing };
-    let interfaces = 0..u16::try_from(chain.interfaces.len()).unwrap_or(u16::MAX);
-    for interface in interfaces {
-        let run = |name: &str| {
-            let mut engine = engines::make(name, chain).ok()?;
-            Some(trace(engine.as_mut(), interface, &packet))
-        };
-        if let (Some(a), Some(b)) = (run(engines::DEFAULT), run("synth"))
-            && a != b
-        {
-            return Confirmed::Yes(format!("{a}\n  but put together:\n{b}"));
-        }
-    }
-    Confirmed::No
-}
-
-/// What comes of one packet.
-fn trace(engine: &mut dyn Engine, interface: u16, packet: &Packet) -> String {
-    let mut seen = Seen::default();
-    let mut packet = packet.clone();
-    packet.ingress = interface;
-    engine.packet(interface, packet, &mut seen);
-    format!("{}{:?}\n{:?}", seen.0, engine.counters(), engine.state())
-}
-
-/// Outputs as text.
-#[derive(Default)]
-struct Seen(String);
-
-impl Outputs for Seen {
-    fn packet(&mut self, interface: u16, packet: Packet) {
-        self.0 += &format!("out {interface}: {:02x?}\n", packet.data());
-    }
-
-    fn event(&mut self, event: Event) {
-        self.0 += &format!("{event:?}\n");
-    }
+    let mut engines = |together| match together {
+        true => args.engine(chain),
+        false => engines::make(engines::DEFAULT, chain).ok(),
+    };
+    replay(chain, &packet, &mut engines).map_or(Confirmed::No, Confirmed::Yes)
 }
 
 fn difference_text(
@@ -160,10 +165,12 @@ fn difference_text(
         text += &format!("  {} = {}\n", field.info().name, format_field(*field, *value));
     }
     text += &match confirmed {
-        Confirmed::Yes(what) => format!("  confirmed by running it on both:\n{what}\n"),
-        Confirmed::No => {
-            "  not confirmed: with fresh state this packet alone makes no difference\n".to_owned()
+        Confirmed::Yes(replay) => {
+            format!("  confirmed by running it on both:\n{}", replay.text(chain))
         }
+        Confirmed::No => "  not confirmed: run on both, this packet makes no difference, neither \
+                          first nor after itself and replies to it\n"
+            .to_owned(),
         Confirmed::Nothing => "  not confirmed: such a packet cannot be built here\n".to_owned(),
     };
     text

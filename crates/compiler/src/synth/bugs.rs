@@ -27,6 +27,17 @@ pub enum Bug {
     KeyPartsSwapped,
 }
 
+#[cfg(feature = "planted-bugs")]
+impl std::str::FromStr for Bug {
+    type Err = String;
+
+    /// The bug of this name, as in the source.
+    fn from_str(name: &str) -> Result<Self, String> {
+        let mut all = BUGS.into_iter();
+        all.find(|bug| format!("{bug:?}") == name).ok_or_else(|| format!("there is no bug {name}"))
+    }
+}
+
 /// All of them.
 #[cfg(feature = "planted-bugs")]
 pub const BUGS: [Bug; 10] = [
