@@ -6,6 +6,10 @@ use crate::wire::{ethernet, vlan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Most bytes of a packet, on the wire too, when it arrives: so there is room for tags that functions
+/// add.
+pub const MOST: u32 = u32::MAX / 2;
+
 /// What a packet's bytes start with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Link {
@@ -40,22 +44,22 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A packet captured as a whole. Bytes past 2^32 - 1 are cut off.
+    /// A packet captured as a whole. Bytes past [`MOST`] are cut off.
     #[must_use]
     pub fn new(link: Link, time_ns: u64, data: Vec<u8>) -> Self {
         Packet::snapped(link, time_ns, data, 0)
     }
 
     /// A packet of `wire_len` bytes of which `data` was captured; a smaller `wire_len` than that
-    /// is raised to it.
+    /// is raised to it. No packet is longer than [`MOST`].
     #[must_use]
     pub fn snapped(link: Link, time_ns: u64, mut data: Vec<u8>, wire_len: u32) -> Self {
-        let captured = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        let captured = u32::try_from(data.len()).unwrap_or(u32::MAX).min(MOST);
         data.truncate(usize::try_from(captured).unwrap_or(usize::MAX));
         Packet {
             link,
             time_ns,
-            wire_len: wire_len.max(captured),
+            wire_len: wire_len.clamp(captured, MOST),
             ingress: 0,
             backward: false,
             held: false,

@@ -225,6 +225,32 @@ fn two_translations_of_addresses_and_ports_are_proven() {
     assert!(report.cases.len() >= 20, "{} programs", report.cases.len());
 }
 
+/// Tags that come and go: what is not done to them must make no difference.
+const TAGS: &str = "nf look() {
+  match {
+    pkt.len > 100 B => drop \"long\";
+    vlan.id == 9 and ip.ttl > 9 => { vlan.id = 10; ip.ttl -= 1; output; }
+    has vlan2 => { vlan2.pcp = 1; output; }
+    else => output;
+  }
+}
+nf untag() { match { has vlan => { pop vlan; output; } else => output; } }
+nf nine() { match { has eth => { push vlan(9); vlan.dei = 1; output; } else => output; } }";
+
+#[test]
+fn tags_that_are_added_and_removed_again_are_proven() {
+    let Some(solver) = solver() else { return };
+    for nodes in [
+        &["nine", "look", "untag"][..],
+        &["untag", "look", "nine"],
+        &["nine", "nine", "look", "untag", "untag"],
+        &["untag", "nine", "look", "untag"],
+    ] {
+        let report = found(&between(TAGS, nodes), None, &solver);
+        assert_eq!(report.overall(), Overall::Proven, "{nodes:?}: {:?}", report.cases.last());
+    }
+}
+
 #[test]
 fn program_for_other_packets_than_asked_for_is_refuted() {
     let Some(solver) = solver() else { return };

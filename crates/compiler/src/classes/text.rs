@@ -46,8 +46,8 @@ fn describe(out: &mut String, number: usize, program: &Program) {
     let saved = program.saved;
     let _ = writeln!(
         out,
-        "     saved: {} conditions decided already, {} lookups reused, {} fields written only once, {} not at all",
-        saved.decided, saved.reused, saved.overwritten, saved.unwritten
+        "     saved: {} conditions decided already, {} lookups reused, {} fields written only once, {} not at all, {} VLAN tags left as they are",
+        saved.decided, saved.reused, saved.overwritten, saved.unwritten, saved.cancelled
     );
     for (number, way) in program.ways.iter().enumerate() {
         say_way(out, number + 1, way);

@@ -22,6 +22,8 @@ pub(super) enum Flow {
     Ended,
     /// With the same one, once it is known whether this header is present.
     Needs(Header),
+    /// With the same one, once it is known whether this holds.
+    Splits(ValueId),
 }
 
 /// Most rows of a list whose values are kept in mind.
@@ -108,7 +110,8 @@ impl<'a> Synth<'a> {
         let fault = faults.then(|| {
             let counter = Counter::Row(self.fault_row(visit.node()));
             let mut tally = way.state.tally();
-            tally.push(Tallied { node: visit.node(), counter, length: 0 });
+            let length = way.state.waiting.length();
+            tally.push(Tallied { node: visit.node(), counter, length });
             tally.sort_unstable();
             self.blocks.tally(tally)
         });

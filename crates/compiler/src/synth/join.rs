@@ -7,6 +7,7 @@ use super::facts::Facts;
 use super::range::union;
 use super::state::{Cell, State, common};
 use super::values::Def;
+use super::vlan::Outline;
 use braid_ir::model::ValueId;
 use braid_ir::residual::{Step, What};
 use braid_packet::Field;
@@ -21,22 +22,23 @@ struct Phis {
 /// Most groups of ways that one place keeps apart.
 const MOST_GROUPS: usize = 8;
 
-/// What keeps ways apart where they meet: headers, checksums to be made canonical, and whether
-/// something was sent.
-type Kind = ((u32, u32, u32), u32, bool);
+/// What keeps ways apart where they meet: headers, checksums to be made canonical, changes of tags
+/// that wait, and whether something was sent.
+type Kind = ((u32, u32, u32), u32, Outline, bool);
 
 impl Synth<'_> {
     /// Puts edges to one place together as far as they may be.
     pub(super) fn groups(&mut self, edges: Vec<Edge>) -> Vec<Vec<Edge>> {
         let mut groups: BTreeMap<Kind, Vec<Edge>> = BTreeMap::new();
         for mut edge in edges {
-            let mut kind = kind(&edge.state);
-            if !groups.contains_key(&kind) && groups.len() >= MOST_GROUPS && kind.1 != 0 {
+            let mut kind = of(&edge.state);
+            let open = kind.1 != 0 || !edge.state.waiting.is_empty();
+            if !groups.contains_key(&kind) && groups.len() >= MOST_GROUPS && open {
                 // Too many: what was assigned is written here already.
                 let mut way = self.blocks.open(edge);
                 self.flush(&mut way);
                 edge = way.edge();
-                kind.1 = 0;
+                kind = of(&edge.state);
             }
             groups.entry(kind).or_default().push(edge);
         }
@@ -59,6 +61,7 @@ impl Synth<'_> {
             state.sent |= other.sent;
             state.stale |= other.stale;
             state.moved |= other.moved;
+            state.written.extend(&other.written);
             state.visits = state.visits.max(other.visits);
             state.tags.retain(|name, tag| other.tags.get(name) == Some(tag));
             state.memo.retain(|memo, outs| other.memo.get(memo) == Some(outs));
@@ -201,6 +204,6 @@ impl Synth<'_> {
     }
 }
 
-fn kind(state: &State) -> Kind {
-    (state.headers.known(), state.checksums(), state.sent)
+fn of(state: &State) -> Kind {
+    (state.headers.known(), state.checksums(), state.waiting.outline(), state.sent)
 }

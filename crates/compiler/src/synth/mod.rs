@@ -25,6 +25,7 @@ mod tables;
 mod terms;
 mod values;
 mod visit;
+mod vlan;
 
 use crate::pipeline;
 use braid_ir::chain::{Chain, Sink};
@@ -88,6 +89,8 @@ pub struct Stats {
     pub overwritten: usize,
     /// Fields that were assigned to packets which then went no further.
     pub unwritten: usize,
+    /// VLAN tags that were added and removed again, or removed and added again.
+    pub cancelled: usize,
     /// Conditions of the main way that are tested at once.
     pub tested_at_once: usize,
 }

@@ -10,6 +10,7 @@ use super::range::{intersect, one};
 use super::state::{Cell, State, Tag};
 use super::values::{Def, Pure, field_ty};
 use super::visit::Visit;
+use super::vlan::is_tag;
 use braid_ir::engine::Fault;
 use braid_ir::model::{Op, TagId, ValueId, Word};
 use braid_ir::residual::{Counter, RuleFields, What};
@@ -18,8 +19,6 @@ use braid_packet::{Field, Header};
 
 /// The UDP port of VXLAN.
 const VXLAN: Word = 4789;
-/// TPID of the tags that are added.
-const TPID: Word = 0x8100;
 
 impl<'a> Synth<'a> {
     pub(super) fn packet_op(
@@ -162,7 +161,8 @@ impl<'a> Synth<'a> {
             return value;
         }
         let checksum = matches!(cell, Field::IpChecksum | Field::L4Checksum);
-        if checksum || way.state.stale || way.state.moved {
+        let waits = is_tag(cell) && !way.state.waiting.is_empty();
+        if checksum || waits || way.state.stale || way.state.moved {
             self.freshen(way);
         }
         let out = self.values.fresh(field_ty(cell), Def::Step);
@@ -287,133 +287,23 @@ impl<'a> Synth<'a> {
         way.state.stale = true;
     }
 
-    fn push_vlan(
-        &mut self,
-        visit: &mut Visit<'a>,
-        way: &mut Way,
-        id: ValueId,
-    ) -> Result<Flow, Header> {
-        if !way.state.headers.has(Header::Eth)? {
-            return Ok(self.fault(visit, way, Fault::Truncated));
-        }
-        let tagged = way.state.headers.has(Header::Vlan)?;
-        let twice = way.state.headers.has(Header::Vlan2)?;
-        let id = self.value(way, id);
-        let ty = field_ty(Field::VlanId);
-        let id = self.values.resize(ty, id);
-        if twice {
-            // Headers that fields were assigned in may be out of reach behind one tag more.
-            self.flush(way);
-        } else {
-            self.flush_for_vlan(way);
-        }
-        let moved = tagged.then(|| OUTER.map(|field| self.cell(way, field)));
-        self.act(visit, way, &[], true, |_| What::Op(Op::PushVlan { id }));
-        let headers = &mut way.state.headers;
-        if twice {
-            // So many tags may be too many: then nothing behind them is recognised.
-            let tags = [Header::Pkt, Header::Eth, Header::Vlan, Header::Vlan2];
-            let tags = tags.iter().fold(0, |bits, header| bits | bit(*header));
-            headers.asked |= headers.known().0;
-            headers.doubt(!tags);
-        }
-        headers.set(if tagged { Header::Vlan2 } else { Header::Vlan }, true);
-        if let Some(values) = moved {
-            for (field, value) in INNER.into_iter().zip(values) {
-                way.state.cells.insert(field, Cell::Value(value, false));
-            }
-        }
-        let zero = |synth: &mut Self, field| synth.values.constant(field_ty(field), 0);
-        let dei = zero(self, Field::VlanDei);
-        let pcp = zero(self, Field::VlanPcp);
-        let tpid = self.values.constant(field_ty(Field::VlanTpid), TPID);
-        for (field, value) in [
-            (Field::VlanId, id),
-            (Field::VlanDei, dei),
-            (Field::VlanPcp, pcp),
-            (Field::VlanTpid, tpid),
-        ] {
-            way.state.cells.insert(field, Cell::Value(value, false));
-        }
-        self.shift_packet(way, 4);
-        Ok(Flow::Next)
-    }
-
-    fn pop_vlan(&mut self, visit: &mut Visit<'a>, way: &mut Way) -> Result<Flow, Header> {
-        if !way.state.headers.has(Header::Vlan)? {
-            return Ok(self.fault(visit, way, Fault::Truncated));
-        }
-        let twice = way.state.headers.has(Header::Vlan2)?;
-        self.flush_for_vlan(way);
-        let moved = twice.then(|| INNER.map(|field| self.cell(way, field)));
-        self.step(way.at, What::Op(Op::PopVlan));
-        let headers = &mut way.state.headers;
-        if twice {
-            // A third tag becomes the second; and what too many tags had hidden may come out.
-            let mut open = bit(Header::Vlan2);
-            let behind = [Header::Inet, Header::Arp, Header::Mpls];
-            let named = behind.map(|header| headers.has(header));
-            if !named.contains(&Ok(true)) {
-                let (present, ..) = headers.known();
-                headers.asked = u32::MAX >> 2;
-                open |= (u32::MAX >> 2) & !present;
-            }
-            headers.forget(open);
-            way.state.cells.insert(Field::VlanTpid, Cell::Reload);
-        } else {
-            headers.set(Header::Vlan, false);
-        }
-        if let Some(values) = moved {
-            for (field, value) in OUTER.into_iter().zip(values) {
-                way.state.cells.insert(field, Cell::Value(value, false));
-            }
-            for field in INNER {
-                way.state.cells.insert(field, Cell::Reload);
-            }
-        } else {
-            for field in OUTER.into_iter().chain([Field::VlanTpid]) {
-                way.state.cells.insert(field, Cell::Reload);
-            }
-        }
-        self.shift_packet(way, -4);
-        Ok(Flow::Next)
-    }
-
-    /// Before tags are added or removed: what was assigned to tags is written, and offsets are right.
-    fn flush_for_vlan(&mut self, way: &mut Way) {
-        let tags = |field: &Field| matches!(field.info().header, Header::Vlan | Header::Vlan2);
-        let dirty = way
-            .state
-            .cells
-            .iter()
-            .any(|(field, cell)| matches!(cell, Cell::Value(_, true)) && tags(field));
-        if dirty {
-            self.flush(way);
-        }
-    }
-
-    /// The packet's headers behind the link have moved.
-    fn shift_packet(&mut self, way: &mut Way, bytes: i32) {
-        way.state.lengthen(bytes);
-        let before = self.cell_len(way);
-        let by = Word::from(bytes.unsigned_abs());
-        let by = if bytes < 0 { by.wrapping_neg() } else { by };
-        let ty = field_ty(Field::PktLen);
-        let value = self.values.plus(ty, before, by);
-        way.state.cells.insert(Field::PktLen, Cell::Value(value, false));
-        (way.state.moved, way.state.stale) = (true, true);
-    }
-
-    fn cell_len(&mut self, way: &mut Way) -> ValueId {
-        match way.state.cells.get(&Field::PktLen) {
-            Some(Cell::Value(value, _)) => *value,
-            _ => self.values.init(Field::PktLen),
-        }
-    }
-
     /// Writes what was assigned.
     pub(super) fn flush(&mut self, way: &mut Way) {
-        if way.state.dirty() == 0 {
+        if way.state.waiting.is_empty() {
+            self.write(way, |_| true);
+            return;
+        }
+        // Where other fields are, tags that wait to be added or removed make no difference.
+        self.write(way, |field| !is_tag(field));
+        self.settle(way);
+        self.write(way, is_tag);
+    }
+
+    /// Writes what was assigned of these fields.
+    fn write(&mut self, way: &mut Way, wanted: impl Fn(Field) -> bool) {
+        let cells = way.state.cells.iter();
+        let mut dirty = cells.filter(|(_, cell)| matches!(cell, Cell::Value(_, true)));
+        if !dirty.any(|(field, _)| wanted(*field)) {
             return;
         }
         if way.state.moved {
@@ -425,14 +315,19 @@ impl<'a> Synth<'a> {
         let mut writes = Vec::new();
         for (field, cell) in &mut way.state.cells {
             let Cell::Value(value, dirty @ true) = cell else { continue };
+            if !wanted(*field) {
+                continue;
+            }
             *dirty = false;
-            let same = *self.values.def(*value) == Def::Pure(Pure::Init(*field));
+            let same = *self.values.def(*value) == Def::Pure(Pure::Init(*field))
+                && !way.state.written.contains(field);
             let covered = cells::checksums(*field) != 0 && !forget;
             if covered || !same {
                 writes.push((*field, *value));
             }
         }
         if !writes.is_empty() {
+            way.state.written.extend(writes.iter().map(|(field, _)| *field));
             self.step(way.at, What::Write(writes));
         }
     }
@@ -493,10 +388,6 @@ impl<'a> Synth<'a> {
         Ok(Some(RuleFields { version, src, dst, proto, ports, tcp_flags, icmp }))
     }
 }
-
-/// Fields of the outermost tag that models may assign, and the same ones of the second.
-const OUTER: [Field; 3] = [Field::VlanId, Field::VlanPcp, Field::VlanDei];
-const INNER: [Field; 3] = [Field::Vlan2Id, Field::Vlan2Pcp, Field::Vlan2Dei];
 
 fn quoted_cells() -> impl Iterator<Item = (Field, Header)> {
     let all = braid_packet::FIELDS.iter().map(|info| (info.field, info.header));

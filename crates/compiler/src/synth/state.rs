@@ -3,10 +3,11 @@
 use super::cells::checksums;
 use super::facts::Facts;
 use super::headers::Headers;
+use super::vlan::Waiting;
 use braid_ir::model::{ParamId, StateId, ValueId};
 use braid_ir::residual::{Counter, Tallied};
 use braid_packet::Field;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known on a way.
 #[derive(Clone)]
@@ -23,6 +24,10 @@ pub(super) struct State {
     pub(super) stale: bool,
     /// Whether the layout's offsets are out of date.
     pub(super) moved: bool,
+    /// Changes of VLAN tags that the packet's bytes have still to see.
+    pub(super) waiting: Waiting,
+    /// Cells whose bytes may not be those that the packet entered with.
+    pub(super) written: BTreeSet<Field>,
     /// Tags that functions of the program have read or written: values of the tag's whole width,
     /// or of the width that was read.
     pub(super) tags: BTreeMap<String, Tag>,
@@ -39,7 +44,7 @@ pub(super) struct State {
 }
 
 /// A cell's content.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Cell {
     /// This value; whether it has still to be written.
     Value(ValueId, bool),
@@ -88,6 +93,8 @@ impl State {
             sent: false,
             stale: false,
             moved: false,
+            waiting: Waiting::default(),
+            written: BTreeSet::new(),
             tags: BTreeMap::new(),
             memo: BTreeMap::new(),
             last: BTreeMap::new(),
@@ -99,7 +106,7 @@ impl State {
 
     /// Counts the packet, with its length now.
     pub(super) fn count(&mut self, node: u16, counter: Counter) {
-        self.pending.push(Tallied { node, counter, length: 0 });
+        self.pending.push(Tallied { node, counter, length: self.waiting.length() });
     }
 
     /// The packet gets longer by so many bytes.

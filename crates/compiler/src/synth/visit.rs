@@ -93,7 +93,8 @@ impl<'a> Synth<'a> {
         for edge in ways {
             alike.entry(edge.state.headers.known()).or_default().push(edge);
         }
-        for edges in alike.into_values() {
+        for mut edges in alike.into_values() {
+            self.settle_unlike(&mut edges, number);
             self.function(number, edges);
         }
     }
@@ -120,10 +121,18 @@ impl<'a> Synth<'a> {
         let bool = braid_ir::model::Ty::of(braid_ir::model::Kind::Bool);
         let out = self.values.fresh(bool, super::values::Def::Step);
         self.step(way.at, What::Op(Op::Has { out, header }));
-        self.blocks.all[way.at].end = End::Branch { cond: out, yes: nowhere(), no: nowhere() };
+        let (mut yes, mut no) = self.split(way, out);
+        yes.state.headers.set(header, true);
+        no.state.headers.set(header, false);
+        (yes, no)
+    }
+
+    /// A way for each outcome of a condition.
+    fn split(&mut self, way: Way, cond: ValueId) -> (Way, Way) {
+        self.blocks.all[way.at].end = End::Branch { cond, yes: nowhere(), no: nowhere() };
         let (mut yes, mut no) = (way.state.clone(), way.state);
-        yes.headers.set(header, true);
-        no.headers.set(header, false);
+        yes.facts.decide(&self.values, cond, true);
+        no.facts.decide(&self.values, cond, false);
         let edge = |slot, state| Edge { from: way.at, slot, state };
         let yes = edge(super::Slot::Yes, yes);
         let no = edge(super::Slot::No, no);
@@ -214,6 +223,7 @@ impl<'a> Synth<'a> {
         let mut block = from;
         loop {
             let code = &program.blocks[block.index()];
+            let stats = self.stats;
             let scratch = self.blocks.add(Vec::new());
             let mut way = Way { at: scratch, state: edge.state.clone() };
             let free = code.ops.iter().enumerate().all(|(number, op)| {
@@ -232,7 +242,11 @@ impl<'a> Synth<'a> {
                 }
                 _ => None,
             };
-            let Some(target) = next else { break };
+            let Some(target) = next else {
+                // It will be done again, on all ways that meet here.
+                self.stats = stats;
+                break;
+            };
             pass(visit, &mut way, target);
             self.asked |= way.state.headers.asked;
             self.stats.decided += usize::from(matches!(code.term, Term::Branch { .. }));
@@ -261,6 +275,11 @@ impl<'a> Synth<'a> {
                         }
                         Flow::Needs(header) => {
                             let (yes, no) = self.resolve(way, header);
+                            open.push((no, number));
+                            way = yes;
+                        }
+                        Flow::Splits(cond) => {
+                            let (yes, no) = self.split(way, cond);
                             open.push((no, number));
                             way = yes;
                         }

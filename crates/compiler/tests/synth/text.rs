@@ -215,7 +215,7 @@ fn lengths_of_counts_are_those_at_their_place() {
         "at f0 forward for eth not vlan not vlan2, 1 functions
          b0:
            f0: v0:u12 = const 9
-           f0: push_vlan v0 else [f0:forward f0:row2]
+           f0: push_vlan v0
            leave wan [f0:forward-4 f0:row0]",
     );
 }
@@ -254,6 +254,12 @@ fn ways_that_meet_count_apart_what_they_do_not_share() {
     );
 }
 
+/// Drops packets that are longer than 100 bytes.
+const LONG: &str =
+    "b0: v0:u32 = load pkt.len v1:u32 = const 100 v2:bool = gt v0, v1 branch v2, b1, b2
+         b1: count row1 drop \"no\" at row1
+         b2: count row0 output onward at row0";
+
 #[test]
 fn tag_that_is_added_and_taken_off_again_leaves_fields_known() {
     let push = model(
@@ -269,8 +275,83 @@ fn tag_that_is_added_and_taken_off_again_leaves_fields_known() {
          b2: drop \"no\" at row1
          b3: pop_vlan output onward at row0",
     );
-    let program = forward(&row(&[&push, &check], &[]), &[Eth]);
-    assert_eq!(program.blocks.len(), 1, "the tag's number is known");
+    let chain = row(&[&push, &model("", LONG), &check], &[]);
+    expect(
+        &text(&chain, &[Eth, Ip4]),
+        "at f0 forward for eth not vlan not vlan2, 3 functions
+         b0:
+           f0: v0:u32 = load pkt.len
+           f0: v1:u32 = const 4
+           f0: v2:u32 = add_wrap v0, v1
+           f1: v3:u32 = const 100
+           f1: v4:bool = gt v2, v3
+           branch v4, b1, b2
+         b1:
+           f1: drop \"no\" at row1 [f0:forward f1:forward+4 f1:row1+4]
+         b2:
+           leave wan [f0:forward f1:forward+4 f1:row0+4 f2:forward+4]",
+    );
     let twice = forward(&row(&[&check], &[]), &[Vlan]);
     assert_eq!(twice.blocks.len(), 3, "it is not for packets that come with a tag");
+}
+
+#[test]
+fn tag_that_is_taken_off_and_added_again_is_written_where_it_has_the_usual_type() {
+    let pop = model(
+        "",
+        "b0: v0:bool = has vlan branch v0, b1, b2
+         b1: pop_vlan count row0 output onward at row0
+         b2: drop \"no\" at row1",
+    );
+    let push = model(
+        "",
+        "b0: v0:bool = has eth branch v0, b1, b2
+         b1: v1:u12 = const 9 push_vlan v1 v2:u3 = const 1 store vlan.pcp, v2 output onward at row0
+         b2: output onward at row0",
+    );
+    expect(
+        &text(&row(&[&pop, &push], &[]), &[Vlan]),
+        "at f0 forward for eth vlan not vlan2, 2 functions
+         b0:
+           f0: v0:u16 = load vlan.tpid
+           f1: v1:u16 = const 33024
+           f1: v2:bool = eq v0, v1
+           branch v2, b1, b2
+         b1:
+           f1: v3:u12 = const 9
+           f1: v4:u3 = const 1
+           f1: v5:bool = const false
+           f1: write vlan.id = v3, vlan.pcp = v4, vlan.dei = v5
+           leave wan [f0:forward f0:row0-4 f1:forward-4]
+         b2:
+           f0: pop_vlan
+           f1: v6:u12 = const 9
+           f1: push_vlan v6
+           f1: parse
+           f1: v7:u3 = const 1
+           f1: write vlan.pcp = v7
+           leave wan [f0:forward f0:row0-4 f1:forward-4]",
+    );
+}
+
+#[test]
+fn old_value_is_written_where_a_copy_was_sent_with_another_one() {
+    let lend = model(
+        "",
+        "b0: v0:bool = has eth branch v0, b1, b2
+         b1: v1:mac = load eth.src v2:mac = load eth.dst store eth.src, v2 mirror back
+             store eth.src, v1 output onward at row0
+         b2: output onward at row0",
+    );
+    expect(
+        &text(&row(&[&lend], &[]), &[Eth]),
+        "at f0 forward for eth, 1 functions
+         b0:
+           f0: v0:mac = load eth.src
+           f0: v1:mac = load eth.dst
+           f0: write eth.src = v1
+           f0: mirror back
+           f0: write eth.src = v0
+           f0: output onward [f0:forward]",
+    );
 }
