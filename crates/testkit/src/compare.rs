@@ -188,13 +188,31 @@ pub fn compare(
     right: Make<'_>,
     stimuli: &[Stimulus],
 ) -> Result<(), Box<Report>> {
-    let run = |stimuli: &[Stimulus]| {
-        let a = record(left(chain).as_mut(), stimuli, Detail::End);
-        let b = record(right(chain).as_mut(), stimuli, Detail::End);
-        difference(&a, &b)
+    let wrong = |stimuli: &[Stimulus], expected: &Trace| {
+        difference(expected, &record(right(chain).as_mut(), stimuli, Detail::End))
     };
-    let Some(first) = run(stimuli) else { return Ok(()) };
-    let (stimuli, mismatch) = shrink(stimuli, first, &run);
+    let expected = record(left(chain).as_mut(), stimuli, Detail::End);
+    check(chain, left, &wrong, stimuli, &expected)
+}
+
+/// Runs something on stimuli, and says how it differs from what was expected.
+pub type Wrong<'a> = &'a dyn Fn(&[Stimulus], &Trace) -> Option<Mismatch>;
+
+/// Checks a run against what is `expected` on these stimuli, which is what `left` does (counters at the end).
+///
+/// # Errors
+/// As [`compare`].
+pub fn check(
+    chain: &Chain,
+    left: Make<'_>,
+    wrong: Wrong<'_>,
+    stimuli: &[Stimulus],
+    expected: &Trace,
+) -> Result<(), Box<Report>> {
+    let Some(first) = wrong(stimuli, expected) else { return Ok(()) };
+    let again =
+        |stimuli: &[Stimulus]| wrong(stimuli, &record(left(chain).as_mut(), stimuli, Detail::End));
+    let (stimuli, mismatch) = shrink(stimuli, first, &again);
     let interfaces = chain.interfaces.iter().map(|interface| interface.name.clone()).collect();
     Err(Box::new(Report { mismatch, stimuli, interfaces }))
 }

@@ -1,10 +1,8 @@
 //! From source text to chains and engines: what tests need of the other crates, in one place.
 
-use braid_engine::{Compiled, Jit, Options};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine;
 use braid_ir::interp::Reference;
-use braid_ir::residual::Extent;
 use braid_lang::diag::{Diagnostics, Style, render};
 use braid_lang::sema::Env;
 use braid_lang::source::SourceMap;
@@ -14,6 +12,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub mod budget;
+mod engines;
+
+pub use engines::{ENGINES, Engine};
 
 /// In which form functions are compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,51 +136,6 @@ pub fn reference(chain: &Chain) -> Box<dyn engine::Engine> {
     match Reference::new(chain.clone()) {
         Ok(engine) => Box::new(engine),
         Err(error) => panic!("the reference engine refuses a chain: {error}"),
-    }
-}
-
-/// An engine that is compared with the reference.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Engine {
-    /// Its name in messages.
-    pub name: &'static str,
-    extent: Extent,
-    options: Options,
-}
-
-/// All engines that are compared with the reference.
-pub const ENGINES: &[Engine] = &[
-    Engine { name: "sequential", extent: Extent::Function, options: Options { jit: Jit::Off } },
-    Engine { name: "synth", extent: Extent::Chain, options: Options { jit: Jit::Off } },
-    Engine {
-        name: "sequential with machine code",
-        extent: Extent::Function,
-        options: Options { jit: Jit::After(0) },
-    },
-    Engine {
-        name: "synth with machine code",
-        extent: Extent::Chain,
-        options: Options { jit: Jit::After(0) },
-    },
-];
-
-impl Engine {
-    /// Whether it makes machine code, which takes long in builds that are not optimised.
-    #[must_use]
-    pub fn is_native(&self) -> bool {
-        self.options.jit != Jit::Off
-    }
-
-    /// The engine for a chain.
-    ///
-    /// # Panics
-    /// When it refuses the chain: chains from the language are never refused.
-    #[must_use]
-    pub fn make(&self, chain: &Chain) -> Box<dyn engine::Engine> {
-        match Compiled::new(chain.clone(), self.extent, self.options) {
-            Ok(engine) => Box::new(engine),
-            Err(error) => panic!("{} refuses a chain: {error}", self.name),
-        }
     }
 }
 

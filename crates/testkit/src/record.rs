@@ -1,5 +1,6 @@
 //! What an engine does with stimuli, written down step by step.
 
+use braid_engine::{Compiled, Reached};
 use braid_ir::chain::Control;
 use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
 use braid_packet::Packet;
@@ -101,7 +102,126 @@ pub fn record(engine: &mut dyn Engine, stimuli: &[Stimulus], detail: Detail) -> 
     trace
 }
 
+/// A run in batches.
+#[derive(Clone, Debug, Default)]
+pub struct Batched {
+    /// What can be seen of it. Packets that stayed in their places are outputs of their own stimuli; all else
+    /// that a batch gave out comes before them, at its first.
+    pub trace: Trace,
+    /// By stimulus: the first one of its batch, and whether a packet left in its place.
+    places: Vec<(usize, bool)>,
+}
+
+impl Batched {
+    /// A run packet by packet, as this run would show it: a packet that leaves in its place is the last thing
+    /// that comes of it.
+    #[must_use]
+    pub fn shows(&self, single: &Trace) -> Trace {
+        let mut shown: Vec<Vec<Output>> = vec![Vec::new(); single.outputs.len()];
+        let mut last = Vec::new();
+        for (step, outputs) in single.outputs.iter().enumerate() {
+            let (first, left) = self.places.get(step).copied().unwrap_or((step, false));
+            let (beside, own) = outputs.split_at(outputs.len().saturating_sub(usize::from(left)));
+            shown[first].extend_from_slice(beside);
+            last.push(own);
+        }
+        for (shown, own) in shown.iter_mut().zip(last) {
+            shown.extend_from_slice(own);
+        }
+        Trace { outputs: shown, ..single.clone() }
+    }
+}
+
+/// Does everything to an engine as [`record`] does, but packets that come one behind the other at the same
+/// interface come together, at most `most`.
+pub fn record_batches(engine: &mut Compiled, stimuli: &[Stimulus], most: usize) -> Batched {
+    let mut run = Batched::default();
+    let together = |a: &Stimulus, b: &Stimulus| match (a, b) {
+        (Stimulus::Packet(a, _), Stimulus::Packet(b, _)) => a == b,
+        _ => false,
+    };
+    for part in stimuli.chunk_by(together).flat_map(|part| part.chunks(most.max(1))) {
+        match catch_unwind(AssertUnwindSafe(|| batch(engine, part))) {
+            Ok(parts) => {
+                let first = run.places.len();
+                for (outputs, left) in parts {
+                    run.places.push((first, left));
+                    run.trace.outputs.push(outputs);
+                }
+            }
+            Err(payload) => {
+                run.trace.panic = Some(panic_message(payload.as_ref()));
+                return run;
+            }
+        }
+    }
+    run.trace.counters.push(engine.counters());
+    run.trace.state = engine.state();
+    run
+}
+
+/// Does a batch of packets, or something else, to an engine: what comes of each stimulus, and whether it is a
+/// packet that left in its place.
+fn batch(engine: &mut Compiled, part: &[Stimulus]) -> Vec<(Vec<Output>, bool)> {
+    let [Stimulus::Packet(ingress, _), ..] = part else {
+        return part.iter().map(|stimulus| (step(engine, stimulus), false)).collect();
+    };
+    let own = |stimulus: &Stimulus| match stimulus {
+        Stimulus::Packet(_, packet) => Some(packet.clone()),
+        _ => None,
+    };
+    let mut packets: Vec<Packet> = part.iter().filter_map(own).collect();
+    let (mut beside, mut reached) = (Collector::default(), Vec::new());
+    engine.batch(*ingress, &mut packets, &mut reached, &mut beside);
+    assert_eq!(packets.len(), reached.len(), "a place for each packet");
+    let mut beside = Some(beside.0);
+    let parts = packets.into_iter().zip(reached).map(|(packet, reached)| {
+        let mut outputs = beside.take().unwrap_or_default();
+        match reached {
+            Reached::Interface(interface) => {
+                outputs.push(Output::Packet(interface, packet));
+                (outputs, true)
+            }
+            Reached::Gone => (outputs, false),
+        }
+    });
+    parts.collect()
+}
+
 fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use braid_packet::Link;
+
+    fn packet(byte: u8) -> Output {
+        Output::Packet(0, Packet::new(Link::RawIp, 0, vec![byte]))
+    }
+
+    #[test]
+    fn batch_shows_what_left_beside_it_first() {
+        // A copy before the first packet, none of the second leaves but a copy does, then another batch.
+        let single = Trace {
+            outputs: vec![
+                vec![packet(10), packet(1)],
+                vec![packet(20)],
+                vec![packet(3)],
+                vec![packet(40), packet(4)],
+            ],
+            ..Trace::default()
+        };
+        let places = vec![(0, true), (0, false), (0, true), (3, true)];
+        let run = Batched { places, ..Batched::default() };
+        let shown = [
+            vec![packet(10), packet(20), packet(1)],
+            vec![],
+            vec![packet(3)],
+            vec![packet(40), packet(4)],
+        ];
+        assert_eq!(run.shows(&single).outputs, shown);
+    }
 }

@@ -1,62 +1,90 @@
 //! All engines do what the reference engine does: bytes, outcomes, counters, events, state.
 
-use braid_engine::{Compiled, Jit, Options, Reached};
 use braid_ir::chain::Chain;
-use braid_ir::engine::{Engine as _, Event, Outputs};
-use braid_ir::residual::Extent;
 use braid_packet::Packet;
 use braid_runtime::split::Splitter;
 use braid_testkit::case::{list, replay};
-use braid_testkit::compare::compare;
-use braid_testkit::generate::program::program;
-use braid_testkit::generate::traffic::stimuli;
-use braid_testkit::harness::{self, ENGINES, Form, budget};
-use braid_testkit::record::Stimulus;
+use braid_testkit::compare::check;
+use braid_testkit::generate::Rng;
+use braid_testkit::generate::program::any;
+use braid_testkit::generate::traffic::recorded;
+use braid_testkit::harness::budget::{self, Progress};
+use braid_testkit::harness::{self, ENGINES, Engine, Form};
+use braid_testkit::record::{Detail, Stimulus, Trace, record};
 use std::path::{Path, PathBuf};
 
 /// Stimuli for each generated chain, and for each chain of library functions.
 const STIMULI: usize = 150;
 const LIBRARY_STIMULI: usize = 500;
 
-/// Of the generated cases, one in so many also runs on engines with machine code.
-const NATIVE_EVERY: u64 = 12;
+/// Of the generated cases, one in so many runs on engines with machine code: by default, where builds are not
+/// optimised, and in long runs.
+const NATIVE_EVERY: usize = 12;
+const NATIVE_EVERY_LONG: usize = 4;
 
-/// Compares all engines with the reference, those with machine code if asked for; how they differ.
-fn differences(what: &str, chain: &Chain, stimuli: &[Stimulus], native: bool) -> Vec<String> {
+/// Compares engines with what the reference did; how they differ.
+fn differences(
+    what: &str,
+    chain: &Chain,
+    (stimuli, expected): &(Vec<Stimulus>, Trace),
+    engines: impl IntoIterator<Item = Engine>,
+) -> Vec<String> {
     let mut all = Vec::new();
-    for engine in ENGINES.iter().filter(|engine| native || !engine.is_native()) {
-        let make = |chain: &Chain| engine.make(chain);
-        if let Err(report) = compare(chain, &harness::reference, &make, stimuli) {
-            all.push(format!("{what}: reference and {}: {report}", engine.name));
+    for engine in engines {
+        let wrong =
+            |stimuli: &[Stimulus], expected: &Trace| engine.difference(chain, stimuli, expected);
+        if let Err(report) = check(chain, &harness::reference, &wrong, stimuli, expected) {
+            all.push(format!("{what}: reference and {engine}: {report}"));
         }
     }
     all
+}
+
+/// Stimuli, with what the reference does with them.
+fn expected(chain: &Chain, stimuli: Vec<Stimulus>) -> (Vec<Stimulus>, Trace) {
+    let trace = record(harness::reference(chain).as_mut(), &stimuli, Detail::End);
+    (stimuli, trace)
+}
+
+/// All engines; without machine code unless asked for.
+fn all(native: bool) -> impl Iterator<Item = Engine> {
+    ENGINES.iter().copied().filter(move |engine| native || !engine.is_native())
 }
 
 fn folder(below: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(below)
 }
 
+/// Compares both engines with the reference on the chain and the traffic of a seed; how they differ.
+fn pair(seed: u64, native: bool) -> Option<String> {
+    let program = any(seed);
+    let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
+    let chain = chain.unwrap_or_else(|errors| panic!("seed {seed}\n{program}\n{errors}"));
+    let traffic = recorded(&chain, seed, STIMULI);
+    let wrong = differences(&format!("seed {seed}"), &chain, &traffic, Engine::drawn(seed, native));
+    (!wrong.is_empty()).then(|| format!("{}\n{program}", wrong.join("\n")))
+}
+
 #[test]
 fn engines_are_equal_on_generated_chains() {
-    for seed in budget::seeds(240) {
-        let program = program(seed);
-        let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
-        let chain = chain.unwrap_or_else(|errors| panic!("{program}\n{errors}"));
-        let stimuli = stimuli(&chain, seed, STIMULI);
-        let what = format!("seed {seed}");
-        let wrong = differences(&what, &chain, &stimuli, budget::in_full(seed, NATIVE_EVERY));
-        assert!(wrong.is_empty(), "{}\n{program}", wrong.join("\n"));
+    let seeds = budget::seeds(240);
+    let every = if budget::is_asked() { NATIVE_EVERY_LONG } else { NATIVE_EVERY };
+    let mut progress = Progress::new(seeds.clone());
+    for seed in seeds {
+        // Without regard to what kind of chain the seed makes.
+        let native = Rng::new(seed).below(1 << 16).is_multiple_of(every);
+        progress.done(seed, native, pair(seed, native));
     }
+    progress.end();
 }
 
 #[test]
 fn engines_are_equal_on_chains_of_library_functions() {
     for (name, chain) in harness::library_chains().expect("chains compile") {
         for seed in budget::seeds(3) {
-            let stimuli = stimuli(&chain, seed, LIBRARY_STIMULI);
+            let traffic = recorded(&chain, seed, LIBRARY_STIMULI);
             let what = format!("{name}, seed {seed}");
-            let wrong = differences(&what, &chain, &stimuli, budget::in_full(seed, 3));
+            let wrong = differences(&what, &chain, &traffic, all(budget::in_full(seed, 3)));
             assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         }
     }
@@ -69,7 +97,8 @@ fn engines_are_equal_on_all_cases() {
     for case in list(&folder("crates")).expect("folders of cases") {
         if case.name.contains(&wanted) {
             let (chain, stimuli) = replay(&case).unwrap_or_else(|error| panic!("{error}"));
-            wrong.extend(differences(&case.name, &chain, &stimuli, true));
+            let traffic = expected(&chain, stimuli);
+            wrong.extend(differences(&case.name, &chain, &traffic, all(true)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -111,65 +140,9 @@ fn engines_are_equal_on_examples() {
         let mut stimuli = entering(&chain, &capture, usize::MAX);
         assert!(stimuli.len() > 100);
         stimuli.push(Stimulus::Advance(u64::MAX));
-        let wrong = differences(&path.display().to_string(), &chain, &stimuli, true);
+        let traffic = expected(&chain, stimuli);
+        let wrong = differences(&path.display().to_string(), &chain, &traffic, all(true));
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    }
-}
-
-/// Takes what leaves beside the packets of a batch.
-#[derive(Default)]
-struct Beside(Vec<(u16, Packet)>);
-
-impl Outputs for Beside {
-    fn packet(&mut self, interface: u16, packet: Packet) {
-        self.0.push((interface, packet));
-    }
-
-    fn event(&mut self, _: Event) {}
-}
-
-/// Batches leave the packets where they are, and are otherwise packet after packet.
-#[test]
-fn batches_do_what_packets_one_by_one_do() {
-    for (name, chain) in harness::library_chains().expect("chains compile") {
-        let packets: Vec<Packet> = stimuli(&chain, 7, 300)
-            .into_iter()
-            .filter_map(|stimulus| match stimulus {
-                Stimulus::Packet(0, packet) => Some(packet),
-                _ => None,
-            })
-            .collect();
-        let options = Options { jit: Jit::After(3) };
-        let make = || Compiled::new(chain.clone(), Extent::Chain, options);
-        let (mut single, mut batch) = (make().expect("an engine"), make().expect("an engine"));
-        let mut one_by_one = Beside::default();
-        for packet in &packets {
-            single.packet(0, packet.clone(), &mut one_by_one);
-        }
-        let (mut beside, mut reached) = (Beside::default(), Vec::new());
-        let mut all = Vec::new();
-        for part in packets.chunks(32) {
-            let mut part = part.to_vec();
-            batch.batch(0, &mut part, &mut reached, &mut beside);
-            assert_eq!(reached.len(), part.len(), "{name}");
-            let left = part.into_iter().zip(&reached).filter_map(|(packet, at)| match at {
-                Reached::Interface(interface) => Some((*interface, packet)),
-                Reached::Gone => None,
-            });
-            all.extend(left);
-        }
-        assert!(!all.is_empty(), "{name}: nothing left");
-        assert_eq!(single.counters(), batch.counters(), "{name}");
-        assert_eq!(single.state(), batch.state(), "{name}");
-        // What leaves beside a batch comes at another place in the order.
-        all.extend(beside.0);
-        let sorted = |mut all: Vec<(u16, Packet)>| {
-            all.sort_by_key(|(interface, packet)| {
-                (packet.time_ns, *interface, packet.data().to_vec())
-            });
-            all.into_iter().map(|(interface, packet)| (interface, packet.into_data()))
-        };
-        assert!(sorted(all).eq(sorted(one_by_one.0)), "{name}");
     }
 }
 
@@ -181,9 +154,9 @@ fn engines_are_equal_on_captures() {
     let most = budget::captured(2_000);
     for path in files(Path::new(&data), &[".pcap", ".pcapng", ".cap"]) {
         for (name, chain) in &chains {
-            let stimuli = entering(chain, &path, most);
+            let traffic = expected(chain, entering(chain, &path, most));
             let what = format!("{name}, {}", path.display());
-            let wrong = differences(&what, chain, &stimuli, true);
+            let wrong = differences(&what, chain, &traffic, all(true));
             assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         }
     }

@@ -2,7 +2,7 @@
 
 use braid_ir::model::Op;
 use braid_packet::{Field, Header, Packet};
-use braid_testkit::generate::program::program;
+use braid_testkit::generate::program::{any, program};
 use braid_testkit::generate::traffic::stimuli;
 use braid_testkit::harness::{self, Form, budget};
 use braid_testkit::record::Stimulus;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[test]
 fn generated_programs_compile() {
     for seed in budget::seeds(1000) {
-        let program = program(seed);
+        let program = any(seed);
         if let Err(errors) = harness::compile(&program.source, &program.files, Form::AsWritten) {
             panic!("seed {seed}:\n{program}\n{errors}");
         }

@@ -1,6 +1,7 @@
 //! How many generated cases a test takes: few by default, more on request.
 
 use std::ops::Range;
+use std::time::Instant;
 
 /// Seeds of a property's cases: `count` of them unless `BRAID_CASES` says how many, from
 /// `BRAID_SEED` on if it is set.
@@ -18,7 +19,71 @@ pub fn seeds(count: u64) -> Range<u64> {
 /// a number of cases.
 #[must_use]
 pub fn in_full(case: u64, every: u64) -> bool {
-    case.is_multiple_of(every) || std::env::var_os("BRAID_CASES").is_some()
+    case.is_multiple_of(every) || is_asked()
+}
+
+/// Whether `BRAID_CASES` asks for a number of cases.
+#[must_use]
+pub fn is_asked() -> bool {
+    std::env::var_os("BRAID_CASES").is_some()
+}
+
+/// Says how far a run is that `BRAID_CASES` made long, and in the end what it has shown.
+pub struct Progress {
+    seeds: Range<u64>,
+    start: Instant,
+    /// Cases with machine code.
+    native: u64,
+    /// What differed.
+    found: Vec<String>,
+}
+
+/// Most cases that differ before a run gives up.
+const ENOUGH: usize = 5;
+
+impl Progress {
+    /// A run over these seeds.
+    #[must_use]
+    pub fn new(seeds: Range<u64>) -> Self {
+        Self { seeds, start: Instant::now(), native: 0, found: Vec::new() }
+    }
+
+    /// The case of a seed is done.
+    ///
+    /// # Panics
+    /// When enough cases have differed.
+    pub fn done(&mut self, seed: u64, native: bool, found: Option<String>) {
+        self.native += u64::from(native);
+        self.found.extend(found);
+        let done = seed + 1 - self.seeds.start;
+        if self.found.len() >= ENOUGH || self.seeds.end == seed + 1 || done.is_multiple_of(1000) {
+            self.say(done);
+        }
+        assert!(self.found.len() < ENOUGH, "{}", self.found.join("\n"));
+    }
+
+    fn say(&self, done: u64) {
+        if !is_asked() {
+            return;
+        }
+        let Range { start, end } = self.seeds;
+        eprintln!(
+            "{done} of {} pairs done (seeds {start} to {}; {} with machine code): {} differ, {:.0} s",
+            end - start,
+            start + done - 1,
+            self.native,
+            self.found.len(),
+            self.start.elapsed().as_secs_f64(),
+        );
+    }
+
+    /// All cases are done.
+    ///
+    /// # Panics
+    /// When one has differed.
+    pub fn end(self) {
+        assert!(self.found.is_empty(), "{}", self.found.join("\n"));
+    }
 }
 
 /// Packets of each capture: `most` unless `BRAID_PACKETS` says how many.

@@ -1,6 +1,6 @@
 //! One random function: chooses what it declares, and gives each of that a row that uses it.
 
-mod declare;
+pub(super) mod declare;
 
 use super::pieces::{Event, ParamKind, Pieces, Scope};
 use super::pred::{Anchors, row};

@@ -6,6 +6,7 @@
 mod chain;
 mod expr;
 mod function;
+mod library;
 mod pieces;
 mod pred;
 mod stmt;
@@ -47,6 +48,12 @@ pub struct Options {
 #[must_use]
 pub fn program(seed: u64) -> Program {
     program_with(seed, Options::default())
+}
+
+/// The program of a seed: one out of three is a chain of library functions, which meet in what they look at.
+#[must_use]
+pub fn any(seed: u64) -> Program {
+    if seed.is_multiple_of(3) { library::program(&mut Rng::new(seed)) } else { program(seed) }
 }
 
 /// The program of a seed, changed as the options say.

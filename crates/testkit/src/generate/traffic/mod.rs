@@ -1,5 +1,6 @@
 //! Traffic aimed at a chain's boundaries: new flows, their next packets, replies to what left the
-//! chain, ICMP errors about it, fragments, malformed packets, odd ones, and jumps of time.
+//! chain, ICMP errors about it, fragments, malformed packets, odd ones, and jumps of time. By its seed it
+//! comes in trains, or for long from one side.
 
 mod answer;
 mod control;
@@ -13,7 +14,7 @@ use super::{Boundaries, Rng};
 use crate::convert::packet_of;
 use crate::harness;
 use crate::packet::{Eth, Icmp, Layer, Spec};
-use crate::record::{Output, Stimulus, step};
+use crate::record::{Output, Stimulus, Trace, step};
 use braid_ir::chain::{Chain, Source};
 use braid_packet::{Header, Packet};
 use flow::Flow;
@@ -37,31 +38,54 @@ pub struct Traffic<'a> {
     left: VecDeque<(u16, Packet)>,
     /// What is left of a fragmented packet.
     pending: VecDeque<(u16, Spec)>,
+    /// Whether packets come again at once, some times.
+    trains: bool,
+    /// How often one still comes again.
+    train: Option<(usize, u16, Spec)>,
+    /// Whether packets come from one side for a while.
+    stays: bool,
+    /// For how many more, and where they enter.
+    stay: (usize, u16),
 }
 
 /// `count` stimuli for a chain. The reference engine runs along, so that there are replies to what
 /// it lets out.
 #[must_use]
 pub fn stimuli(chain: &Chain, seed: u64, count: usize) -> Vec<Stimulus> {
+    recorded(chain, seed, count).0
+}
+
+/// The same, and what the reference engine did with them.
+#[must_use]
+pub fn recorded(chain: &Chain, seed: u64, count: usize) -> (Vec<Stimulus>, Trace) {
     let mut engine = harness::reference(chain);
     let mut traffic = Traffic::new(chain, seed);
-    (0..count)
-        .map(|_| {
-            let stimulus = traffic.next();
-            traffic.observe(&step(engine.as_mut(), &stimulus));
-            stimulus
-        })
-        .collect()
+    let (mut stimuli, mut trace) = (Vec::new(), Trace::default());
+    for _ in 0..count {
+        let stimulus = traffic.next();
+        let outputs = step(engine.as_mut(), &stimulus);
+        traffic.observe(&outputs);
+        stimuli.push(stimulus);
+        trace.outputs.push(outputs);
+    }
+    trace.counters.push(engine.counters());
+    trace.state = engine.state();
+    (stimuli, trace)
 }
 
 impl<'a> Traffic<'a> {
     /// Traffic for a chain.
     #[must_use]
     pub fn new(chain: &'a Chain, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
         Self {
             chain,
             boundaries: Boundaries::of(chain),
-            rng: Rng::new(seed),
+            trains: rng.one_in(3),
+            train: None,
+            stays: rng.one_in(2),
+            stay: (0, 0),
+            rng,
             // Not a multiple of any tick.
             now: 1_000_000_123,
             flows: VecDeque::new(),
@@ -85,6 +109,12 @@ impl<'a> Traffic<'a> {
     /// The next stimulus.
     #[allow(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> Stimulus {
+        if let Some((more, interface, spec)) = self.train.take() {
+            self.now += self.rng.range(0, 300);
+            let packet = packet_of(&spec.frame(), self.now);
+            self.train = (more > 1).then_some((more - 1, interface, spec));
+            return Stimulus::Packet(interface, packet);
+        }
         self.now = time::next(&mut self.rng, &self.boundaries, self.now);
         match self.rng.below(100) {
             0 => return Stimulus::Advance(self.now),
@@ -97,7 +127,10 @@ impl<'a> Traffic<'a> {
             }
             _ => {}
         }
-        let (interface, spec) = self.packet();
+        let (interface, spec) = self.packet_there();
+        if self.trains && self.rng.one_in(3) {
+            self.train = Some((1 + self.rng.below(12), interface, spec.clone()));
+        }
         let mut frame = spec.frame();
         if self.rng.one_in(25) {
             mangle::bytes(&mut self.rng, &mut frame);
@@ -111,6 +144,23 @@ impl<'a> Traffic<'a> {
             self.now
         };
         Stimulus::Packet(interface, packet_of(&frame, time_ns))
+    }
+
+    /// A packet that enters where packets enter for a while, if that is soon found.
+    fn packet_there(&mut self) -> (u16, Spec) {
+        let (mut more, mut there) = self.stay;
+        if more == 0 {
+            (more, there) = (4 + self.rng.below(60), self.interface());
+        }
+        self.stay = (more - 1, there);
+        let mut made = self.packet();
+        for _ in 0..6 {
+            if !self.stays || made.0 == there {
+                break;
+            }
+            made = self.packet();
+        }
+        made
     }
 
     fn packet(&mut self) -> (u16, Spec) {

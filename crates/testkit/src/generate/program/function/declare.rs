@@ -1,6 +1,6 @@
 //! Declarations, each with the rows that use it.
 
-mod files;
+pub(in crate::generate::program) mod files;
 mod more;
 mod state;
 

@@ -5,7 +5,7 @@ use crate::generate::program::types::{ip6, prefix4};
 use std::fmt::Write as _;
 
 /// A rule file.
-pub(super) fn rules(rng: &mut Rng) -> String {
+pub(in crate::generate::program) fn rules(rng: &mut Rng) -> String {
     let mut text = String::from("# generated\n");
     for _ in 0..1 + rng.below(8) {
         let verdict = if rng.one_in(3) { "drop" } else { "pass" };
@@ -42,7 +42,7 @@ pub(super) fn rules(rng: &mut Rng) -> String {
 }
 
 /// A route table.
-pub(super) fn routes(rng: &mut Rng) -> String {
+pub(in crate::generate::program) fn routes(rng: &mut Rng) -> String {
     let mut text = String::new();
     for hop in 0..1 + rng.below(8) {
         let _ = writeln!(text, "{} {hop}", prefix4(rng));

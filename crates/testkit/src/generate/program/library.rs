@@ -1,0 +1,151 @@
+//! Chains of library functions that look at the same fields: routers by the same address, translators one
+//! behind the other, tables per flow in several functions. Limits are so small that traffic reaches them.
+
+use super::Program;
+use super::function;
+use super::function::declare::files;
+use super::types::ip4;
+use crate::generate::Rng;
+use std::fmt::Write as _;
+
+/// What chains of this kind are mostly made of.
+#[derive(Clone, Copy)]
+enum Kind {
+    Routers,
+    Translators,
+    PerFlow,
+    Mixed,
+}
+
+/// A chain.
+pub(super) fn program(rng: &mut Rng) -> Program {
+    let mut program = Program::default();
+    let kind = *rng.pick(&[Kind::Routers, Kind::Translators, Kind::PerFlow, Kind::Mixed]);
+    let count = 2 + rng.below(5);
+    // Of few files, so that functions share some.
+    for file in 0..2 {
+        program.files.insert(format!("routes{file}.txt"), routes(rng));
+        program.files.insert(format!("rules{file}.txt"), files::rules(rng));
+    }
+    let mut nodes = String::new();
+    for number in 0..count {
+        // Functions with ports or a side of their own need links that these chains do not have.
+        let own = function::generate(&mut rng.split(), number);
+        let text = if own.ports.is_empty() && rng.one_in(6) {
+            let _ = writeln!(program.source, "{}", own.source);
+            program.files.extend(own.files);
+            let args: Vec<_> = own.args.into_iter().map(|(arg, _)| arg).collect();
+            format!("{}({})", own.name, args.join(", "))
+        } else {
+            one(rng, kind, number)
+        };
+        let _ = writeln!(nodes, "n{number} = {text};");
+    }
+    let stops: Vec<_> = (0..count).map(|number| format!("n{number}")).collect();
+    let workers = 1 + rng.below(12) / 9;
+    let _ = write!(
+        program.source,
+        "chain library {{\n\
+         interface lan {{ behind 10.0.0.0/8, 2001:db8::/125 }}\n\
+         interface wan;\n\
+         {nodes}path lan <-> {} <-> wan;\n\
+         seed {};\nworkers {workers};\n}}\n",
+        stops.join(" <-> "),
+        rng.below(1000)
+    );
+    program
+}
+
+/// Routes by which most packets get on: what is behind the left goes there, all else to the right.
+fn routes(rng: &mut Rng) -> String {
+    let mut text = files::routes(rng);
+    text.push_str("10.0.0.0/8 0\n");
+    if !text.contains("0.0.0.0/0") {
+        text.push_str("0.0.0.0/0 1\n");
+    }
+    text
+}
+
+/// One function with its arguments.
+fn one(rng: &mut Rng, kind: Kind, number: usize) -> String {
+    let router = |rng: &mut Rng| router(rng, number);
+    match (kind, rng.below(8)) {
+        (Kind::Routers, 0..6) => router(rng),
+        (Kind::Translators, 0..5) => translator(rng, number),
+        (Kind::PerFlow, 0..6) => per_flow(rng),
+        (_, choice) => match choice % 4 {
+            0 => router(rng),
+            1 => translator(rng, number),
+            2 => per_flow(rng),
+            _ => filter(rng),
+        },
+    }
+}
+
+fn router(rng: &mut Rng, number: usize) -> String {
+    let hops: Vec<_> = (0..2 + rng.below(8))
+        .map(|hop| {
+            let left = hop % 4 == 0;
+            format!(
+                "{{ mac: 02:00:00:00:{number:02x}:{hop:02x}, neighbour: 02:00:00:01:00:{hop:02x}, left: {left} }}"
+            )
+        })
+        .collect();
+    let mtu = if rng.one_in(4) { ", mtu: 120" } else { "" };
+    format!(
+        "router(table: routes(\"routes{}.txt\"), hops: [{}], left: 10.0.0.{}, right: 192.0.2.{}{mtu})",
+        rng.below(2),
+        hops.join(", "),
+        200 + number,
+        200 + number,
+    )
+}
+
+fn translator(rng: &mut Rng, number: usize) -> String {
+    let low = 1024 + 16 * number;
+    match rng.below(5) {
+        0 => format!("static_nat(inside: 10.0.0.0, outside: 192.0.{number}.0)"),
+        _ => format!(
+            "napt(public: 203.0.113.{}, ports: {low}..{}, idle: {} ms, mappings: {})",
+            1 + number,
+            low + rng.below(12),
+            5 + rng.below(3000),
+            1 + rng.below(12),
+        ),
+    }
+}
+
+fn per_flow(rng: &mut Rng) -> String {
+    let (idle, flows) = (5 + rng.below(2000), 1 + rng.below(9));
+    match rng.below(7) {
+        0..3 => format!("monitor(idle: {idle} ms, flows: {flows})"),
+        3 => format!("syn_flood(threshold: {}, window: {idle} ms, flows: {flows})", rng.below(4)),
+        4 => format!(
+            "stateful_firewall(ok: rules(\"rules{}.txt\"), tcp_opening: {idle} ms, tcp_idle: 9 s, other_idle: {idle} ms, connections: {flows})",
+            rng.below(2)
+        ),
+        5 => format!(
+            "heavy_hitter(threshold: {} B, window: {idle} ms, block: true, sources: {flows})",
+            100 + rng.below(900)
+        ),
+        _ => format!(
+            "maglev(vip: {}, backends: [10.0.4.1, 10.0.4.2, 10.0.4.3], idle: {idle} ms, flows: {flows})",
+            ip4(rng)
+        ),
+    }
+}
+
+fn filter(rng: &mut Rng) -> String {
+    match rng.below(4) {
+        0 => format!(
+            "l3_load_balancer(vip: {}, servers: [10.0.1.1, 10.0.1.2], idle: 2 s, flows: 5)",
+            ip4(rng)
+        ),
+        1 => format!("ipfilter(filter: rules(\"rules{}.txt\"))", rng.below(2)),
+        2 => format!(
+            "source_rate_limiter(rate: 80 kbit/s, burst: 3000 B, idle: 2 s, sources: {})",
+            1 + rng.below(4)
+        ),
+        _ => format!("stateless_firewall(allow: rules(\"rules{}.txt\"))", rng.below(2)),
+    }
+}

@@ -1,0 +1,103 @@
+//! The engines that are compared with the reference, and how they are run.
+
+use crate::compare::{Mismatch, difference};
+use crate::generate::Rng;
+use crate::record::{Detail, Stimulus, Trace, record, record_batches};
+use braid_engine::{Compiled, Jit, Options};
+use braid_ir::chain::Chain;
+use braid_ir::residual::Extent;
+use std::fmt;
+
+/// An engine, and how packets are handed to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Engine {
+    extent: Extent,
+    jit: Jit,
+    /// Most packets that it gets together; `None`: one by one.
+    batch: Option<usize>,
+}
+
+const fn engine(extent: Extent, jit: Jit, batch: Option<usize>) -> Engine {
+    Engine { extent, jit, batch }
+}
+
+/// The engines that cases, captures and library functions run on.
+pub const ENGINES: &[Engine] = &[
+    engine(Extent::Function, Jit::Off, None),
+    engine(Extent::Chain, Jit::Off, None),
+    engine(Extent::Function, Jit::After(0), None),
+    engine(Extent::Chain, Jit::After(0), None),
+    engine(Extent::Function, Jit::After(0), Some(32)),
+    engine(Extent::Chain, Jit::After(0), Some(32)),
+];
+
+impl Engine {
+    /// The engines for a generated chain, run in a way that the seed chooses: `synth`, which does all that
+    /// `sequential` does and puts functions together, each time, and `sequential` every other time; packet by
+    /// packet or in batches; interpreted or, if wanted, as machine code from the first packet of a program on, or
+    /// from a later one.
+    #[must_use]
+    pub fn drawn(seed: u64, native: bool) -> Vec<Self> {
+        let mut rng = Rng::new(seed ^ 0x656e_6769_6e65_7321);
+        let extents =
+            if rng.one_in(2) { &[Extent::Chain][..] } else { &[Extent::Function, Extent::Chain] };
+        let engines = extents.iter().map(|extent| {
+            let jit = if native { Jit::After(*rng.pick(&[0, 2, 5])) } else { Jit::Off };
+            let batch = *rng.pick(&[None, None, Some(32), Some(32), Some(7), Some(80)]);
+            engine(*extent, jit, batch)
+        });
+        engines.collect()
+    }
+
+    /// Whether it makes machine code, which takes long in builds that are not optimised.
+    #[must_use]
+    pub fn is_native(&self) -> bool {
+        self.jit != Jit::Off
+    }
+
+    /// The engine for a chain.
+    ///
+    /// # Panics
+    /// When it refuses the chain: chains from the language are never refused.
+    #[must_use]
+    pub fn make(&self, chain: &Chain) -> Compiled {
+        match Compiled::new(chain.clone(), self.extent, Options { jit: self.jit }) {
+            Ok(engine) => engine,
+            Err(error) => panic!("{self} refuses a chain: {error}"),
+        }
+    }
+
+    /// The first difference from what is expected on these stimuli, if any.
+    #[must_use]
+    pub fn difference(
+        &self,
+        chain: &Chain,
+        stimuli: &[Stimulus],
+        expected: &Trace,
+    ) -> Option<Mismatch> {
+        let mut engine = self.make(chain);
+        match self.batch {
+            None => difference(expected, &record(&mut engine, stimuli, Detail::End)),
+            Some(most) => {
+                let run = record_batches(&mut engine, stimuli, most);
+                difference(&run.shows(expected), &run.trace)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.extent {
+            Extent::Function => "sequential",
+            Extent::Chain => "synth",
+        })?;
+        if let Jit::After(packets) = self.jit {
+            write!(f, ", machine code after {packets} packets")?;
+        }
+        match self.batch {
+            Some(most) => write!(f, ", in batches of {most}"),
+            None => Ok(()),
+        }
+    }
+}

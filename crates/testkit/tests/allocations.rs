@@ -1,0 +1,160 @@
+//! Engines that have seen their flows ask for no memory any more: 10,000 packets through `batch`, not one
+//! allocation.
+
+use braid_engine::{Compiled, Options, Reached};
+use braid_ir::chain::Chain;
+use braid_ir::engine::{Event, Outputs};
+use braid_ir::residual::Extent;
+use braid_packet::Packet;
+use braid_testkit::harness::{self, Form};
+use braid_testkit::packet::{tcp, udp};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+thread_local! {
+    /// How often this thread has asked for memory.
+    static ASKED: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // Not while a thread ends and its variables are gone.
+    let _ = ASKED.try_with(|asked| asked.set(asked.get() + 1));
+}
+
+/// The system's allocator, counting.
+struct Counting;
+
+// SAFETY: All calls go to the system's allocator as they are; counting allocates nothing, as the counter is made
+// without code to run first.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: The caller's promise about the layout is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: The pointer came from `alloc` or `realloc` above, so from the system's allocator.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: As for `dealloc`; the caller's promise about the size is passed on.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Takes nothing: what leaves stays in its batch.
+struct Nothing;
+
+impl Outputs for Nothing {
+    fn packet(&mut self, interface: u16, packet: Packet) {
+        panic!("{packet:?} left by interface {interface} beside its batch");
+    }
+
+    fn event(&mut self, event: Event) {
+        panic!("{event:?}");
+    }
+}
+
+const ROUTES: &str = "10.0.0.0/8 0\n0.0.0.0/0 1\n198.51.100.0/24 2\n198.51.100.64/26 3\n";
+const RULES: &str = "pass proto tcp from 10.0.0.0/9 port 1000-1199 to 198.51.100.0/25
+pass proto udp to 198.51.100.0/26 port 53
+drop proto udp from 10.0.0.7/32
+default pass
+";
+
+/// A chain between a network on the left and all others.
+fn chain(nodes: &[String]) -> Chain {
+    let names: Vec<_> = (0..nodes.len()).map(|at| format!("n{at}")).collect();
+    let named: String =
+        nodes.iter().zip(&names).map(|(node, name)| format!("{name} = {node};\n")).collect();
+    let source = format!(
+        "chain warm {{\ninterface lan {{ behind 10.0.0.0/8 }}\ninterface wan;\n{named}path lan <-> {} <-> wan;\n}}",
+        names.join(" <-> ")
+    );
+    let files = [("routes", ROUTES), ("rules", RULES)];
+    let files: BTreeMap<_, _> =
+        files.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+    harness::compile(&source, &files, Form::AsWritten).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn router(number: usize) -> String {
+    let hop = |hop: usize| {
+        format!(
+            "{{ mac: 02:00:00:00:{number:02x}:{hop:02x}, neighbour: 02:00:00:01:00:{hop:02x}, left: {} }}",
+            hop == 0
+        )
+    };
+    let hops: Vec<_> = (0..4).map(hop).collect();
+    format!(
+        "router(table: routes(\"routes\"), hops: [{}], left: 10.0.0.254, right: 192.0.2.254)",
+        hops.join(", ")
+    )
+}
+
+fn napt(number: usize) -> String {
+    format!("napt(public: 203.0.113.{})", number + 1)
+}
+
+/// Packets of 500 flows, one after the other, in no order that is kept.
+fn packets(count: u64) -> Vec<Packet> {
+    let packet = |number: u64| {
+        let flow = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let flow = flow % 500;
+        let (host, port) = (1 + flow % 200, 1000 + flow % 190);
+        let addresses =
+            format!("10.0.0.{host}:{port} > 198.51.100.{}:{}", flow % 120, 53 + flow % 3);
+        let spec = if flow.is_multiple_of(3) { tcp(&addresses) } else { udp(&addresses) };
+        spec.payload(b"some bytes").at(1_000_000_000 + number * 100)
+    };
+    (0..count).map(packet).collect()
+}
+
+/// How often an engine asks for memory for packets `from..`, in batches of 32; how many left.
+fn asked(engine: &mut Compiled, packets: &[Packet], reached: &mut Vec<Reached>) -> (u64, usize) {
+    let mut packets = packets.to_vec();
+    let mut left = 0;
+    let before = ASKED.get();
+    for part in packets.chunks_mut(32) {
+        engine.batch(0, part, reached, &mut Nothing);
+        left += reached.iter().filter(|at| **at != Reached::Gone).count();
+    }
+    (ASKED.get() - before, left)
+}
+
+#[test]
+fn warm_engines_ask_for_no_memory() {
+    let chains = [
+        ("a router", chain(&[router(0)])),
+        ("ten routers", chain(&(0..10).map(router).collect::<Vec<_>>())),
+        ("four NAPTs", chain(&(0..4).map(napt).collect::<Vec<_>>())),
+        (
+            "firewall, router, NAPT",
+            chain(&["stateless_firewall(allow: rules(\"rules\"))".to_owned(), router(0), napt(0)]),
+        ),
+    ];
+    let mut wrong = Vec::new();
+    let all = packets(30_000);
+    let (first, then) = all.split_at(20_000);
+    let (mut reached, mut other) = (Vec::with_capacity(32), Vec::with_capacity(32));
+    for (name, chain) in chains {
+        for extent in [Extent::Function, Extent::Chain] {
+            let engine = Compiled::new(chain.clone(), extent, Options::default());
+            let mut engine = engine.unwrap_or_else(|why| panic!("{name}: {why}"));
+            let (cold, _) = asked(&mut engine, first, &mut other);
+            assert!(cold > 0, "{name}: programs were made without memory");
+            let (warm, left) = asked(&mut engine, then, &mut reached);
+            assert!(left > then.len() / 2, "{name}: only {left} packets left");
+            if warm > 0 {
+                wrong.push(format!("{name}, {extent:?}: {warm} allocations for {}", then.len()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
