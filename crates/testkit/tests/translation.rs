@@ -252,6 +252,24 @@ fn tags_that_are_added_and_removed_again_are_proven() {
 }
 
 #[test]
+fn entry_that_is_looked_up_before_ways_meet_is_proven() {
+    let Some(solver) = solver() else { return };
+    let twice = "nf twice() {
+      state n: u32 per ip.src = 0, capacity 10;
+      match {
+        has ip => {
+          if ip.ttl > 9 { if exists n { ip.dscp = 1; } } else { if exists n { ip.dscp = 2; } }
+          n += 1;
+          output;
+        }
+        else => output;
+      }
+    }";
+    let report = found(&between(twice, &["twice", "twice"]), None, &solver);
+    assert_eq!(report.overall(), Overall::Proven, "{:?}", report.cases.last());
+}
+
+#[test]
 fn program_for_other_packets_than_asked_for_is_refuted() {
     let Some(solver) = solver() else { return };
     let chain = between(HOP, &["hop"]);

@@ -5,7 +5,7 @@ use super::bugs::Bug;
 use super::build::{Edge, Way};
 use super::facts::Facts;
 use super::range::union;
-use super::state::{Cell, State, common};
+use super::state::{Cell, Memo, State, common};
 use super::values::Def;
 use super::vlan::Outline;
 use braid_ir::model::ValueId;
@@ -64,12 +64,12 @@ impl Synth<'_> {
             state.written.extend(&other.written);
             state.visits = state.visits.max(other.visits);
             state.tags.retain(|name, tag| other.tags.get(name) == Some(tag));
-            state.memo.retain(|memo, outs| other.memo.get(memo) == Some(outs));
             state.last.retain(|table, key| other.last.get(table) == Some(key));
         }
         state.env = self.join_env(&states, live, &mut phis);
         state.entry = self.join_entry(&states, &mut phis);
         state.cells = self.join_cells(&states, &mut phis);
+        state.memo = self.join_memo(&states, &mut phis);
         for (column, param) in &phis.order {
             let sets = states.iter().zip(column);
             let sets = sets.map(|(state, value)| state.facts.range(&self.values, *value));
@@ -186,6 +186,19 @@ impl Synth<'_> {
             cells.insert(field, cell);
         }
         cells
+    }
+
+    /// What was found out on all ways, each by itself, need not be again.
+    fn join_memo(&mut self, states: &[&State], phis: &mut Phis) -> BTreeMap<Memo, Vec<ValueId>> {
+        let mut joined = BTreeMap::new();
+        for (memo, outs) in &states[0].memo {
+            let all: Option<Vec<_>> = states.iter().map(|state| state.memo.get(memo)).collect();
+            let Some(all) = all else { continue };
+            let columns = (0..outs.len()).map(|out| all.iter().map(|outs| outs[out]).collect());
+            let values = columns.map(|column| self.phi(column, phis)).collect();
+            joined.insert(memo.clone(), values);
+        }
+        joined
     }
 
     /// One value for the values that edges have.

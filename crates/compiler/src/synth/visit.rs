@@ -5,6 +5,7 @@ use super::build::{Edge, Way, nowhere};
 use super::cells::{Place, needs, place};
 use super::exec::Flow;
 use super::headers::{self, BEHIND_ICMP, Headers, bit};
+use super::state::Memo;
 use super::terms::pass;
 use braid_ir::model::{
     BlockId, Granularity, Key, Model, Op, ParamId, Program, Setting, StateId, Term, ValueId, Word,
@@ -183,7 +184,9 @@ impl<'a> Synth<'a> {
         state.sent = false;
         state.env.clear();
         state.entry.clear();
-        state.last.retain(|(other, _), _| *other != node);
+        // What other functions looked up is theirs.
+        state.memo.retain(|memo, _| matches!(memo, Memo::Quotient(..)));
+        state.last.clear();
         if !visit.point.held {
             let counter = if visit.point.backward { Counter::Backward } else { Counter::Forward };
             state.count(node, counter);

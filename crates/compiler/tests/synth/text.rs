@@ -104,6 +104,49 @@ fn entry_that_exists_is_looked_up_once_and_read() {
 }
 
 #[test]
+fn entry_that_was_looked_up_on_all_ways_that_meet_is_not_looked_up_again() {
+    let model = model(
+        "state s: u16 per (ip.src) default (7) capacity 10",
+        "b0: v0:bool = has ip branch v0, b1, b7
+         b1: v1:u8 = load ip.ttl v2:u8 = const 9 v3:bool = gt v1, v2 branch v3, b2, b4
+         b2: v4:bool = exists s[entry] branch v4, b3, b6
+         b3: count row0 jump b6
+         b4: v5:bool = exists s[entry] branch v5, b5, b6
+         b5: count row1 jump b6
+         b6: v6:u16 = get s[entry] store ip.id, v6 output onward at row0
+         b7: output onward at row0",
+    );
+    expect(&text(&row(&[&model], &[]), &[Ip4]), "at f0 forward for ip, 1 functions
+         b0:
+           f0: v0:ip4 = load ip.src
+           f0: v1:u8 = load ip.ttl
+           f0: v2:u8 = const 9
+           f0: v3:bool = gt v1, v2
+           branch v3, b1, b2
+         b1:
+           f0: v4:bool, v5:u64 = find s[v0]
+           branch v4, b3, b5(v4, v5)
+         b2:
+           f0: v6:bool, v7:u64 = find s[v0]
+           branch v6, b4, b5(v6, v7)
+         b3:
+           f0: tally [f0:row0]
+           jump b5(v4, v5)
+         b4:
+           f0: tally [f0:row1]
+           jump b5(v6, v7)
+         b5(v8:bool, v9:u64):
+           f0: v10:u16 = const 7
+           branch v8, b6, b7(v10)
+         b6:
+           f0: v11:u16 = read s, v9
+           jump b7(v11)
+         b7(v12:u16):
+           f0: write ip.id = v12
+           leave wan [f0:forward]");
+}
+
+#[test]
 fn read_without_an_entry_gives_the_default_and_without_one_is_a_fault() {
     let with = model(
         "state s: u16 per (ip.src) default (7) capacity 10",
