@@ -1,13 +1,13 @@
 //! What a running program may touch, and what it sends.
 
 use crate::instance::Instance;
-use crate::state::Scratch;
+use crate::state::{Scratch, Touched};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Outputs;
-use braid_ir::model::{Dest, Model, QueueId, Ty, ValueId, Word};
+use braid_ir::model::{Dest, Model, QueueId, StateId, Ty, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_packet::{Layout, Packet};
-use braid_state::Store;
+use braid_state::{Home, Store};
 
 /// A function at work.
 pub(crate) struct Act<'a> {
@@ -23,6 +23,9 @@ pub(crate) struct Act<'a> {
     pub(crate) instance: &'a mut Instance,
     /// The chain's state.
     pub(crate) store: &'a mut Store,
+    /// Where its state tables are.
+    pub(crate) homes: &'a [Home],
+    pub(crate) touched: &'a mut Touched,
     pub(crate) scratch: &'a mut Scratch,
     /// Where events go.
     pub(crate) out: &'a mut dyn Outputs,
@@ -37,12 +40,29 @@ pub(crate) struct Functions {
     /// In the order of their position.
     pub(crate) instances: Vec<Instance>,
     pub(crate) store: Store,
+    /// Where the state tables of each worker are: those of one function after those of the other.
+    pub(crate) homes: Vec<Home>,
+    pub(crate) touched: Touched,
     pub(crate) scratch: Scratch,
     /// The time: the latest that any packet or change had.
     pub(crate) now: u64,
 }
 
 impl Functions {
+    /// All functions of a chain, before its first packet.
+    pub(crate) fn new(chain: Chain) -> Self {
+        let store = Store::new(&chain);
+        let mut homes = Vec::new();
+        let mut instances = Vec::new();
+        for (place, node) in (0..).zip(&chain.nodes) {
+            let states = (0..).map(StateId).take(node.model.state.len());
+            instances.push(Instance::new(&chain, place, homes.len()));
+            homes.extend(states.map(|state| store.home(place, state)));
+        }
+        let touched = Touched::default();
+        Self { chain, instances, store, homes, touched, scratch: Scratch::default(), now: 0 }
+    }
+
     /// A function at work in a shard.
     pub(crate) fn act<'a>(
         &'a mut self,
@@ -52,14 +72,17 @@ impl Functions {
         out: &'a mut dyn Outputs,
     ) -> Act<'a> {
         let config = &self.chain.nodes[usize::from(node)];
+        let instance = &mut self.instances[usize::from(node)];
         Act {
             node,
             shard,
             now: self.now,
             model: &config.model,
             params: &config.params,
-            instance: &mut self.instances[usize::from(node)],
+            homes: &self.homes[instance.first_home..][..config.model.state.len()],
+            instance,
             store: &mut self.store,
+            touched: &mut self.touched,
             scratch: &mut self.scratch,
             out,
             role,

@@ -6,21 +6,19 @@ use braid_externs::{Cache, Rng};
 use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::{NodeCounters, Traffic};
 use braid_ir::model::{
-    Model, ParamDecl, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, StateId, Word,
+    Model, ParamDecl, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, Word,
 };
 use braid_ir::rules::RulePacket;
 use braid_ir::value::ParamValue;
-use braid_state::{Handle, Pool, Store, TableRef};
+use braid_state::Pool;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// An instance.
 pub(crate) struct Instance {
     pub(crate) model: Arc<Model>,
-    /// Its state tables, by shard, then by number.
-    tables: Vec<TableRef>,
-    /// The entry that the running program last found or assigned, by table.
-    pub(crate) touched: Vec<Option<Handle>>,
+    /// Where its first state table is among those of all functions.
+    pub(crate) first_home: usize,
     /// One, or as many as workers when a table is sharded.
     pub(crate) shards: Vec<Shard>,
     /// When each timer is due; `None` before the first packet and past the end of time.
@@ -52,7 +50,7 @@ pub(crate) struct Shard {
 
 impl Instance {
     /// A fresh instance at a position of a chain.
-    pub(crate) fn new(chain: &Chain, position: u16, store: &Store) -> Self {
+    pub(crate) fn new(chain: &Chain, position: u16, first_home: usize) -> Self {
         let node = &chain.nodes[usize::from(position)];
         let model = &node.model;
         let sharded = model.state.iter().any(|decl| decl.sharded);
@@ -64,8 +62,7 @@ impl Instance {
         };
         Self {
             model: model.clone(),
-            tables: tables(model, position, store, count),
-            touched: vec![None; model.state.len()],
+            first_home,
             shards: (0..count).map(shard).collect(),
             timers: vec![None; model.timers.len()],
             held: vec![0; model.queues.len()],
@@ -81,11 +78,6 @@ impl Instance {
     /// The shard of a worker.
     pub(crate) fn shard(&self, worker: u16) -> u16 {
         worker.min(self.shard_count() - 1)
-    }
-
-    /// A state table, for what runs in a shard.
-    pub(crate) fn table(&self, state: StateId, shard: u16) -> TableRef {
-        self.tables[usize::from(shard) * self.touched.len() + state.index()]
     }
 
     pub(crate) fn shard_count(&self) -> u16 {
@@ -138,12 +130,6 @@ impl Instance {
     pub(crate) fn fault_row(&self) -> RowId {
         RowId(u32::try_from(self.model.rows.len().saturating_sub(1)).unwrap_or(u32::MAX))
     }
-}
-
-fn tables(model: &Model, position: u16, store: &Store, shards: u16) -> Vec<TableRef> {
-    let states = || (0..).map(StateId).take(model.state.len());
-    let of_shard = |shard| states().map(move |state| store.table(position, state, shard));
-    (0..shards).flat_map(of_shard).collect()
 }
 
 /// Counts a packet of so many bytes.

@@ -31,13 +31,10 @@ use braid_ir::residual::Extent;
 use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
 use braid_packet::{Layout, Packet};
-use braid_state::Store;
 use due::Waiting;
-use instance::Instance;
 pub use native::Jit;
 use programs::Programs;
 use report::Tally;
-use state::Scratch;
 pub use walk::Reached;
 use walk::{At, Walk};
 
@@ -81,13 +78,9 @@ impl Compiled {
         }
         let graph = Graph::new(&chain)?;
         let workers = chain.workers.max(1);
-        let store = Store::new(&chain);
-        let count = u16::try_from(chain.nodes.len()).unwrap_or(u16::MAX);
-        let instances = (0..count).map(|place| Instance::new(&chain, place, &store)).collect();
         let tally = Tally::new(&chain);
         let programs = Programs::new(&chain, &graph, extent, options.jit);
-        let scratch = Scratch::default();
-        let functions = Functions { chain, instances, store, scratch, now: 0 };
+        let functions = Functions::new(chain);
         Ok(Self {
             functions,
             graph,

@@ -6,7 +6,7 @@ use crate::ops;
 use crate::program::Program;
 use crate::walk::Walk;
 use braid_ir::engine::{Fault, Outputs};
-use braid_ir::model::{ParamId, QueueId, StateId, ValueId, Word};
+use braid_ir::model::{ParamId, QueueId, ValueId, Word};
 use braid_ir::residual::{End, Residual};
 use braid_ir::rules::RulePacket;
 use braid_jit::{Call, Code, Count, Host, Resource, abi, compile};
@@ -29,9 +29,6 @@ impl Default for Jit {
         Jit::After(500)
     }
 }
-
-/// Entries of a table that stays in the processor's caches without any help.
-const SMALL: u64 = 4096;
 
 /// A program as machine code.
 pub(crate) struct Native {
@@ -63,13 +60,15 @@ impl Stage {
     }
 
     /// One more packet is to run by a program: its machine code, if that is what it runs by.
-    pub(crate) fn next(&mut self, program: &Residual) -> Option<&Native> {
+    pub(crate) fn next(&mut self, program: &Residual, functions: &Functions) -> Option<&Native> {
         match self {
             Stage::Waiting(0) => {
-                *self = match compile(program, &mut number) {
-                    Ok(code) => Stage::Compiled(Box::new(Native::new(code, program))),
-                    Err(_) => Stage::Interpreted,
-                };
+                *self =
+                    match compile(program, &mut |node, resource| number(functions, node, resource))
+                    {
+                        Ok(code) => Stage::Compiled(Box::new(Native::new(code, program))),
+                        Err(_) => Stage::Interpreted,
+                    };
             }
             Stage::Waiting(packets) => *packets -= 1,
             Stage::Interpreted | Stage::Compiled(_) => {}
@@ -81,11 +80,15 @@ impl Stage {
     }
 }
 
-/// The number of a function's resource in machine code: the function, then its own number.
-fn number(node: u16, resource: Resource) -> Option<u32> {
+/// The number of a function's resource in machine code: that of a table among all functions' ones; of
+/// others the function, then its own number.
+fn number(functions: &Functions, node: u16, resource: Resource) -> Option<u32> {
     let own = match resource {
-        Resource::Table(StateId(own))
-        | Resource::Rules(ParamId(own))
+        Resource::Table(state) => {
+            let home = functions.instances[usize::from(node)].first_home + state.index();
+            return u32::try_from(home).ok();
+        }
+        Resource::Rules(ParamId(own))
         | Resource::Routes(ParamId(own))
         | Resource::List(ParamId(own))
         | Resource::Queue(QueueId(own)) => u16::try_from(own).ok()?,
@@ -93,7 +96,7 @@ fn number(node: u16, resource: Resource) -> Option<u32> {
     Some(u32::from(node) << 16 | u32::from(own))
 }
 
-/// Function and own number of a resource.
+/// Function and own number of a resource that is not a table.
 fn resource(number: u32) -> (usize, u32) {
     ((number >> 16) as usize, number & 0xffff)
 }
@@ -124,6 +127,8 @@ impl Native {
             words.resize(program.values.len(), 0);
         }
         let now = functions.now;
+        functions.touched.start();
+        functions.store.begin();
         let Work { packet, layout, emissions } = work;
         let mut machine = Machine {
             program,
@@ -187,6 +192,19 @@ impl Machine<'_> {
         self.functions.queue_has_room(node, queue)
     }
 
+    /// Finds an entry and its slots. Inlined, so that a key's size is known.
+    #[inline(always)]
+    fn look_up(&mut self, number: u32, key: &[u64]) -> Option<(u64, &[u64])> {
+        let Functions { homes, store, touched, .. } = &mut *self.functions;
+        let home = homes[number as usize];
+        let table = home.table(self.worker);
+        let (entry, slots) = store.find_joined(table, key, self.now)?;
+        if home.is_partner() {
+            touched.set(table, entry);
+        }
+        Some((entry.to_bits(), slots))
+    }
+
     /// Does a step as the interpreter does it.
     fn interpret(
         &mut self,
@@ -229,19 +247,15 @@ impl Host for Machine<'_> {
     }
 
     fn find(&mut self, number: u32, key: &[u64]) -> Option<(u64, &[u64])> {
-        let (node, state) = resource(number);
-        let instance = &mut self.functions.instances[node];
-        let table = instance.table(StateId(state), instance.shard(self.worker));
-        let entry = self.functions.store.find_seen(table, key, self.now)?;
-        instance.touched[state as usize] = Some(entry);
-        let slots = self.functions.store.slots(table, entry).unwrap_or(&[]);
-        Some((entry.to_bits(), slots))
+        self.look_up(number, key)
+    }
+
+    fn find_words<const N: usize>(&mut self, number: u32, key: &[u64; N]) -> Option<(u64, &[u64])> {
+        self.look_up(number, key)
     }
 
     fn read(&mut self, number: u32, entry: u64) -> &[u64] {
-        let (node, state) = resource(number);
-        let instance = &self.functions.instances[node];
-        let table = instance.table(StateId(state), instance.shard(self.worker));
+        let table = self.functions.homes[number as usize].table(self.worker);
         self.functions.store.slots(table, Handle::from_bits(entry)).unwrap_or(&[])
     }
 
@@ -273,13 +287,7 @@ impl Host for Machine<'_> {
     }
 
     fn prefetch(&mut self, number: u32, key: &[u64]) {
-        let (node, state) = resource(number);
-        let instance = &self.functions.instances[node];
-        let table = instance.table(StateId(state), instance.shard(self.worker));
-        let store = &self.functions.store;
-        if store.len(table) < SMALL {
-            return;
-        }
-        std::hint::black_box(store.touch(table, store.hash(key)));
+        let table = self.functions.homes[number as usize].table(self.worker);
+        self.functions.store.ahead(table, key);
     }
 }

@@ -109,7 +109,7 @@ impl Act<'_> {
                 values.set(*out, Word::from(self.now));
             }
             (Op::StateLen { out, state }, _) => {
-                let len = self.store.len(self.instance.table(*state, self.shard));
+                let len = self.store.len(self.table(*state));
                 values.set(*out, Word::from(len).min(values.ty(*out).max()));
             }
             (Op::Emit { event, args }, _) => self.emit(values, *event, args),

@@ -125,6 +125,8 @@ pub(crate) fn on_ending(
         params: act.params,
         instance: act.instance,
         store: act.store,
+        homes: act.homes,
+        touched: act.touched,
         scratch: act.scratch,
         out: act.out,
         role: Role::Expire,

@@ -23,7 +23,7 @@ impl Compiled {
         let before = program.mark();
         let mut emissions = Vec::new();
         let (functions, words) = (&mut self.functions, &mut self.words);
-        if let Some(native) = program.stage.next(&program.residual) {
+        if let Some(native) = program.stage.next(&program.residual, functions) {
             let work = Work { packet, layout, emissions: &mut emissions };
             let counts = &mut program.counts;
             let ended = native.run(&program.residual, words, functions, walk, work, counts);

@@ -19,14 +19,62 @@ pub(crate) struct Scratch {
     pub(crate) ended: Ended,
 }
 
+/// The entries that the running program last found or assigned, of tables with whose entries others live.
+#[derive(Default)]
+pub(crate) struct Touched {
+    /// The number of the run.
+    run: u64,
+    /// The number of the last run that started.
+    last: u64,
+    /// By table: the entry, and the run that found it.
+    entries: Vec<(u64, Handle)>,
+}
+
+impl Touched {
+    /// A program starts to run: it has found nothing yet.
+    #[inline]
+    pub(crate) fn start(&mut self) {
+        self.last = self.last.wrapping_add(1);
+        self.run = self.last;
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, table: TableRef, entry: Handle) {
+        let at = table.to_bits() as usize;
+        match self.entries.get_mut(at) {
+            Some(known) => *known = (self.run, entry),
+            None => self.grow(at, entry),
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, at: usize, entry: Handle) {
+        self.entries.resize(at + 1, (u64::MAX, entry));
+        self.entries[at].0 = self.run;
+    }
+
+    pub(crate) fn get(&self, table: TableRef) -> Option<Handle> {
+        let (run, entry) = self.entries.get(table.to_bits() as usize)?;
+        (*run == self.run).then_some(*entry)
+    }
+}
+
 impl Act<'_> {
-    fn table(&self, state: StateId) -> TableRef {
-        self.instance.table(state, self.shard)
+    pub(crate) fn table(&self, state: StateId) -> TableRef {
+        self.homes[state.index()].table(self.shard)
     }
 
     /// A packet's, timer's or expiry program starts: it has found nothing yet.
     pub(crate) fn start(&mut self) {
-        self.instance.touched.fill(None);
+        self.touched.start();
+    }
+
+    /// The running program has found or assigned an entry.
+    fn touch(&mut self, state: StateId, entry: Handle) {
+        let home = self.homes[state.index()];
+        if home.is_partner() {
+            self.touched.set(home.table(self.shard), entry);
+        }
     }
 
     /// Packs a key into the scratch words.
@@ -50,8 +98,8 @@ impl Act<'_> {
             Role::Packet => self.store.find_seen(table, key, self.now),
             Role::Timer | Role::Expire => self.store.find(table, key),
         };
-        if entry.is_some() {
-            self.instance.touched[state.index()] = entry;
+        if let Some(entry) = entry {
+            self.touch(state, entry);
         }
         entry
     }
@@ -146,7 +194,7 @@ impl Act<'_> {
         let new = New {
             key: &key,
             slots: &slots,
-            partner: with.and_then(|with| self.instance.touched[with.index()]),
+            partner: with.and_then(|with| self.touched.get(self.table(with))),
             now: self.now,
             shard: self.shard,
             renews: self.role == Role::Packet,
@@ -160,7 +208,7 @@ impl Act<'_> {
         self.scratch.slots = slots;
         self.scratch.ended = ended;
         if let Created::Entry(entry) = created {
-            self.instance.touched[state.index()] = Some(entry);
+            self.touch(state, entry);
         }
         matches!(created, Created::Entry(_))
     }
@@ -179,8 +227,10 @@ impl Act<'_> {
         if ended.is_empty() {
             return;
         }
-        let touched = std::mem::take(&mut self.instance.touched);
-        self.instance.touched.resize(touched.len(), None);
+        let run = self.touched.run;
+        let tables: Vec<_> = self.homes.iter().map(|home| home.table(self.shard)).collect();
+        let touched: Vec<_> = tables.iter().map(|table| self.touched.get(*table)).collect();
+        self.start();
         let model = self.model;
         for entry in ended.entries() {
             let program = model.expire.iter().find(|(state, _)| *state == entry.state);
@@ -189,6 +239,11 @@ impl Act<'_> {
             let slots: Vec<_> = self.store.slot_shape(entry.table).unpack(entry.slots).collect();
             plain::on_ending(self, entry.shard, program, &slots, &key);
         }
-        self.instance.touched = touched;
+        self.touched.run = run;
+        for (table, entry) in tables.into_iter().zip(touched) {
+            if let Some(entry) = entry {
+                self.touched.set(table, entry);
+            }
+        }
     }
 }

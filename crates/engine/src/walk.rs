@@ -91,6 +91,9 @@ impl Compiled {
         out: &mut dyn Outputs,
     ) {
         let At::Point(point) = entry else { return };
+        if !self.functions.store.is_large() {
+            return;
+        }
         let Some((shape, program)) = self.programs.last(point) else { return };
         if !program.prefetches() {
             return;
@@ -102,6 +105,7 @@ impl Compiled {
             let worker = worker(packet, self.workers);
             program.prefetch(&mut self.functions, worker, packet, layout, out);
         }
+        self.functions.store.fetch();
     }
 
     /// A packet goes on until it leaves or is gone.

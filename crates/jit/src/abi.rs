@@ -13,6 +13,9 @@
 //! table, a rule set, …) by a number that the engine chose when it compiled the program; a resource
 //! without a number goes through `step`.
 //!
+//! **Runs.** When a run begins, nothing has been found or assigned in any function. So `What::Enter` is no
+//! call, unless the run can have come to the function before.
+//!
 //! **Values** are the low bits of a `u128`; those that a host gives must fit their types.
 //!
 //! **Headers.** Up to the first `PushVlan`, `PopVlan` or `Parse` on its way, code trusts that the packet
@@ -54,6 +57,12 @@ pub trait Host {
     /// As `What::Find`: the entry's handle and its slots (see [`Self::read`]). The key's parts lie in
     /// it in order, from bit 0 of word 0 up, contiguous, each with its width; the bits above are 0.
     fn find(&mut self, number: u32, key: &[u64]) -> Option<(u64, &[u64])>;
+
+    /// As [`Self::find`], for a key of a size known when compiling.
+    #[inline]
+    fn find_words<const N: usize>(&mut self, number: u32, key: &[u64; N]) -> Option<(u64, &[u64])> {
+        self.find(number, key)
+    }
 
     /// As `What::Read`: the slots in order, each in one word; in two, the low one first, if it is
     /// wider than 64 bits. Too few words are read as zeros.

@@ -82,6 +82,12 @@ pub(crate) struct Calls {
     pub(crate) reshape: Step,
     /// `Host::find`: frame, number, key, its words, words of slots that will be read.
     pub(crate) find: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64, u64) -> Found,
+    /// `Host::find_words`: frame, number, a key of one word, words of slots that will be read.
+    pub(crate) find_1: unsafe extern "C" fn(*mut Frame, u32, u64, u64) -> Found,
+    /// The same for a key of two words.
+    pub(crate) find_2: unsafe extern "C" fn(*mut Frame, u32, u64, u64, u64) -> Found,
+    /// The same for a key of five words, which lie on the stack.
+    pub(crate) find_5: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64) -> Found,
     /// `Host::read`: frame, number, entry, words that will be read.
     pub(crate) read: unsafe extern "C" fn(*mut Frame, u32, u64, u64) -> *const u64,
     /// `Host::classify`: frame, number, fields; the rule, and 2^32 more if the packet passes.
@@ -172,6 +178,9 @@ impl<H: Host> Table<H> {
         step: step::<H>,
         reshape: reshape::<H>,
         find: find::<H>,
+        find_1: find_1::<H>,
+        find_2: find_2::<H>,
+        find_5: find_5::<H>,
         read: read::<H>,
         classify: classify::<H>,
         count_rule: count_rule::<H>,
@@ -416,6 +425,43 @@ unsafe extern "C" fn find<H: Host>(
         let key = std::slice::from_raw_parts(key, words as usize);
         host::<H>(frame).find(number, key)
     };
+    result(found, wanted)
+}
+
+unsafe extern "C" fn find_1<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    key: u64,
+    wanted: u64,
+) -> Found {
+    // SAFETY: The host is as `host` asks.
+    result(unsafe { host::<H>(frame) }.find_words(number, &[key]), wanted)
+}
+
+unsafe extern "C" fn find_2<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    first: u64,
+    second: u64,
+    wanted: u64,
+) -> Found {
+    // SAFETY: The host is as `host` asks.
+    result(unsafe { host::<H>(frame) }.find_words(number, &[first, second]), wanted)
+}
+
+unsafe extern "C" fn find_5<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    key: *const u64,
+    wanted: u64,
+) -> Found {
+    // SAFETY: Generated code has written five words of the key to its stack; the host is as `host` asks.
+    let found = unsafe { host::<H>(frame).find_words(number, &*key.cast::<[u64; 5]>()) };
+    result(found, wanted)
+}
+
+#[inline]
+fn result(found: Option<(u64, &[u64])>, wanted: u64) -> Found {
     match found {
         None => Found { entry: 0, slots: MISSING.as_ptr() },
         Some((entry, slots)) => Found { entry, slots: enough(slots, wanted) },

@@ -49,15 +49,19 @@
 //! and the entry, and stores when its group was last seen in the group's root: nothing else moves,
 //! since the queue of deadlines holds lower bounds.
 //!
-//! For batches, [`Store::hash`] all keys and [`Store::touch`] their lines, then
-//! [`Store::touch_entry`], then [`Store::find_slots`]: the misses of a pass wait together. That pays
-//! once a table is larger than the caches ([`Store::bytes`]), and costs where it is not.
+//! A run of a program that looks up several entries ([`Store::begin`], [`Store::find_joined`]) finds all
+//! but the first one where it found them last time, without hashing, and without the index.
+//!
+//! For batches, [`Store::ahead`] for all first keys, then [`Store::fetch`]: the misses of a pass wait
+//! together. That pays once tables are larger than the caches ([`Store::is_large`]), and costs where
+//! they are not.
 //!
 //! # Memory
 //! An entry of k words of key and s words of slots takes 8 (1 + k + s) bytes, 8 more if it lives with
 //! no other, rounded up to a power of two, above 64 to a multiple of 32; 24 for what finding does not
 //! need; about 8 in the index; 25 if it has a deadline, 8 if its table evicts, 2 if it has shards. A
 //! flow through a NAPT (two entries) takes about 153 bytes, one in a table per connection about 121.
+//! Entries that runs find first, and others behind, take 64 more.
 //! Tables grow with their entries, whatever their capacity: the index by a line for every eight new
 //! ones; arrays by doubling, which large ones do without being copied where the allocator can remap
 //! pages. What ended leaves its place to the next one; memory is not given back.
@@ -67,6 +71,7 @@ mod due;
 mod group;
 mod hash;
 mod index;
+mod joined;
 mod pool;
 mod report;
 mod shape;
@@ -78,7 +83,7 @@ pub use group::{Ended, EndedEntry};
 pub use hash::HashKey;
 pub use pool::Pool;
 pub use shape::{KeyShape, SlotShape};
-pub use store::{Created, Handle, New, Store, TableRef};
+pub use store::{Created, Handle, Home, New, Store, TableRef};
 
 /// A chain of one function without links, from the text of its model: for the examples and tests.
 ///

@@ -2,6 +2,7 @@
 
 use crate::group::{Cause, Ended};
 use crate::hash::HashKey;
+use crate::joined::Joined;
 use crate::shape::{KeyShape, SlotShape};
 use crate::table::{Fresh, Limits, Site, Table, Times};
 use braid_ir::chain::{Chain, Node};
@@ -9,6 +10,9 @@ use braid_ir::engine::share;
 use braid_ir::model::{Granularity, Model, Setting, StateDecl, StateId, Word};
 use braid_ir::value::ParamValue;
 use std::sync::Arc;
+
+/// Entries of a table that stays in the processor's caches without any help.
+const LARGE: u64 = 4096;
 
 /// The state of a chain: all tables of all functions and shards.
 #[derive(Debug)]
@@ -24,6 +28,7 @@ pub struct Store {
     ids: u64,
     /// Members of a group that ends: table in the function, number, place.
     pub(crate) members: Vec<(usize, u64, u32)>,
+    pub(crate) joined: Joined,
 }
 
 /// A function's part.
@@ -33,6 +38,18 @@ pub(crate) struct Function {
     pub(crate) shards: u16,
     /// Number of its first table. All tables of a shard are next to each other.
     pub(crate) first: usize,
+}
+
+/// Where a function's table is for each worker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Home {
+    first: u32,
+    /// From one shard's to the next one's.
+    step: u32,
+    /// The last shard.
+    last: u16,
+    /// Whether entries of other tables live with this one's.
+    is_partner: bool,
 }
 
 /// A table of a store, for a shard.
@@ -72,6 +89,23 @@ pub enum Created {
     /// Not yet: entries were evicted whose programs have to run first. Then go on with
     /// [`Store::create_after_eviction`].
     Evicted,
+}
+
+impl Home {
+    /// The table for what runs for a worker.
+    #[must_use]
+    #[inline]
+    pub fn table(self, worker: u16) -> TableRef {
+        // Numbers of tables have 32 bits.
+        TableRef(self.first.wrapping_add(u32::from(worker.min(self.last)).wrapping_mul(self.step)))
+    }
+
+    /// Whether entries of other tables live with this one's.
+    #[must_use]
+    #[inline]
+    pub fn is_partner(self) -> bool {
+        self.is_partner
+    }
 }
 
 impl TableRef {
@@ -129,10 +163,12 @@ impl Store {
             next: u64::MAX,
             ids: 0,
             members: Vec::new(),
+            joined: Joined::new(0),
         };
         for (position, node) in (0..).zip(&chain.nodes) {
             store.add_function(position, node, chain.workers);
         }
+        store.joined = Joined::new(store.tables.len());
         let timed = store.tables.iter().enumerate();
         store.timed = timed.filter(|(_, table)| table.queue.is_some()).map(|(at, _)| at).collect();
         store
@@ -205,10 +241,29 @@ impl Store {
     /// When the chain has no such function, table or shard.
     #[must_use]
     pub fn table(&self, node: u16, state: StateId, shard: u16) -> TableRef {
+        self.home(node, state).table(shard)
+    }
+
+    /// Where a function's table is for each worker.
+    ///
+    /// # Panics
+    /// When the chain has no such function or table.
+    #[must_use]
+    pub fn home(&self, node: u16, state: StateId) -> Home {
         let function = &self.functions[usize::from(node)];
-        let decl = &function.model.state[state.index()];
-        let home = if decl.sharded { usize::from(shard.min(function.shards - 1)) } else { 0 };
-        TableRef((function.first + home * function.model.state.len() + state.index()) as u32)
+        let states = &function.model.state;
+        Home {
+            first: (function.first + state.index()) as u32,
+            step: states.len() as u32,
+            last: if states[state.index()].sharded { function.shards - 1 } else { 0 },
+            is_partner: states.iter().any(|decl| decl.lives_with == Some(state)),
+        }
+    }
+
+    /// Whether a table is so large that fetching entries ahead of time pays.
+    #[must_use]
+    pub fn is_large(&self) -> bool {
+        self.tables.iter().any(|table| table.len() >= LARGE)
     }
 
     fn at(&self, table: TableRef) -> &Table {
@@ -297,7 +352,7 @@ impl Store {
 
     /// The group of an entry, whose first word this is, is seen.
     #[inline(always)]
-    fn see(&mut self, at: usize, head: u64, now: u64) {
+    pub(crate) fn see(&mut self, at: usize, head: u64, now: u64) {
         let root = self.tables[at].site.root;
         self.tables[root].renew(head as u32, now);
     }
@@ -357,7 +412,7 @@ impl Store {
     /// next ones use.
     #[must_use]
     pub fn bytes(&self, table: TableRef) -> usize {
-        self.at(table).bytes()
+        self.at(table).bytes() + self.joined.bytes(table.0 as usize)
     }
 
     /// Creates an entry if there is room, or room can be made, and something to live with if its
@@ -499,7 +554,7 @@ impl Store {
 
 /// The handle of an entry, from its first word.
 #[inline]
-fn handle(head: u64, place: u32) -> Handle {
+pub(crate) fn handle(head: u64, place: u32) -> Handle {
     Handle(head >> 32 << 32 | u64::from(place))
 }
 

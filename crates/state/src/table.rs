@@ -191,6 +191,52 @@ impl Table {
         self.index.touch(hash)
     }
 
+    /// Whether the entry with this number has this key.
+    #[inline(always)]
+    pub(crate) fn is_at(&self, number: u32, key: &[u64]) -> bool {
+        let place = (number as usize).wrapping_mul(self.stride);
+        let Some(entry) = self.hot.try_get(place, self.stride) else { return false };
+        let Some(words) = entry.get(KEY..KEY + key.len()) else { return false };
+        let differs = words.iter().zip(key).fold(0, |differs, (a, b)| differs | (a ^ b));
+        // Odd while there is an entry.
+        let is_there = entry[0] >> 32 & 1 == 1;
+        is_there && differs == 0 && key.len() == self.key_words
+    }
+
+    /// The entry with this number, which is there: its place, its first word and its slots. It is seen now
+    /// if it is a root.
+    #[inline(always)]
+    pub(crate) fn see_at(&mut self, number: u32, now: u64) -> Option<(u32, u64, &[u64])> {
+        let place = (number as usize).wrapping_mul(self.stride);
+        let entry = self.hot.try_get_mut(place, self.stride)?;
+        let head = entry[0];
+        let (found, behind) = entry.split_at_mut_checked(self.seen_at)?;
+        let slots = found.get(self.slots_at..)?;
+        if self.site.is_root {
+            *behind.first_mut()? = now;
+        }
+        Some((place as u32, head, slots))
+    }
+
+    /// The first word of the entry with a number, if there ever was one.
+    #[inline]
+    pub(crate) fn head_at(&self, number: u32) -> u64 {
+        self.hot.try_word((number as usize).wrapping_mul(self.stride)).unwrap_or(0)
+    }
+
+    /// The place that finding a key of this hash will look at first, if any.
+    #[inline]
+    pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
+        self.index.guess(hash)
+    }
+
+    /// A number of a place that no other one has; less than twice the number of places.
+    #[inline]
+    pub(crate) fn line(&self, place: u32) -> usize {
+        // Places are at least as far from each other as this power of two.
+        place as usize >> self.stride.ilog2()
+    }
+
     /// Reads the entry that finding a key of this hash will look at first.
     #[inline]
     pub(crate) fn touch_entry(&self, hash: u64) -> u64 {
@@ -231,7 +277,7 @@ impl Table {
     }
 
     /// The number of a place, from 0.
-    fn number(&self, place: u32) -> usize {
+    pub(crate) fn number(&self, place: u32) -> usize {
         place as usize / self.stride
     }
 

@@ -78,6 +78,17 @@ impl Words {
         self.buffer.get(self.index(at)).copied()
     }
 
+    #[inline(always)]
+    pub(crate) fn try_get(&self, at: usize, len: usize) -> Option<&[u64]> {
+        self.buffer.get(self.index(at)..)?.get(..len)
+    }
+
+    #[inline(always)]
+    pub(crate) fn try_get_mut(&mut self, at: usize, len: usize) -> Option<&mut [u64]> {
+        let index = self.index(at);
+        self.buffer.get_mut(index..)?.get_mut(..len)
+    }
+
     #[inline]
     pub(crate) fn set(&mut self, at: usize, value: u64) {
         let index = self.index(at);

@@ -112,10 +112,20 @@ impl Emitter<'_, '_> {
         (found, entry): (ValueId, ValueId),
         key: &[ValueId],
     ) -> Result<(), Error> {
-        let (key, words) = self.key(key)?;
-        let words = self.imm(words as u64);
+        let words = self.key_words(key)?;
         let wanted = self.imm(u64::from(self.facts.words[entry.index()]));
-        let results = self.host_call(at::FIND, number, &[key, words, wanted], 2);
+        let results = match *words {
+            [word] => self.host_call(at::FIND_1, number, &[word, wanted], 2),
+            [first, second] => self.host_call(at::FIND_2, number, &[first, second, wanted], 2),
+            _ => {
+                let key = self.key(&words);
+                let size = self.imm(words.len() as u64);
+                match words.len() {
+                    5 => self.host_call(at::FIND_5, number, &[key, wanted], 2),
+                    _ => self.host_call(at::FIND, number, &[key, size, wanted], 2),
+                }
+            }
+        };
         let missing = self.imm(sys::missing());
         let is_there = self.build.ins().icmp(IntCC::NotEqual, results[1], missing);
         self.set(found, is_there);

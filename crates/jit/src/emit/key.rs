@@ -6,8 +6,17 @@ use braid_ir::model::ValueId;
 use cranelift_codegen::ir::{InstBuilder, Value};
 
 impl Emitter<'_, '_> {
-    /// Writes a key to the stack: where it is, and how many words it has.
-    pub(super) fn key(&mut self, parts: &[ValueId]) -> Result<(Value, usize), Error> {
+    /// Writes a key to the stack.
+    pub(super) fn key(&mut self, words: &[Value]) -> Value {
+        let key = self.scratch(words.len() * 8);
+        for (index, word) in words.iter().enumerate() {
+            self.put(*word, key, index * 8);
+        }
+        key
+    }
+
+    /// The words of a key.
+    pub(super) fn key_words(&mut self, parts: &[ValueId]) -> Result<Vec<Value>, Error> {
         let width: usize = parts.iter().map(|part| usize::from(self.width(*part))).sum();
         let words = width.div_ceil(64);
         let mut packed: Vec<Option<Value>> = vec![None; words];
@@ -21,12 +30,7 @@ impl Emitter<'_, '_> {
             }
             at += usize::from(self.width(*part));
         }
-        let key = self.scratch(words * 8);
-        for (index, word) in packed.into_iter().enumerate() {
-            let word = word.unwrap_or_else(|| self.imm(0));
-            self.put(word, key, index * 8);
-        }
-        Ok((key, words))
+        Ok(packed.into_iter().map(|word| word.unwrap_or_else(|| self.imm(0))).collect())
     }
 
     /// Adds a value of so many bits (at most 64) from bit `at` on.

@@ -5,6 +5,7 @@
 
 mod arith;
 mod call;
+mod enter;
 mod key;
 mod load;
 mod prefetch;
@@ -27,6 +28,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::FunctionBuilder;
+use std::collections::BTreeSet;
 use std::mem::offset_of;
 
 type ClBlock = cranelift_codegen::ir::Block;
@@ -50,6 +52,9 @@ pub(crate) mod at {
     pub(crate) const STEP: usize = offset_of!(Calls, step);
     pub(crate) const RESHAPE: usize = offset_of!(Calls, reshape);
     pub(crate) const FIND: usize = offset_of!(Calls, find);
+    pub(crate) const FIND_1: usize = offset_of!(Calls, find_1);
+    pub(crate) const FIND_2: usize = offset_of!(Calls, find_2);
+    pub(crate) const FIND_5: usize = offset_of!(Calls, find_5);
     pub(crate) const READ: usize = offset_of!(Calls, read);
     pub(crate) const CLASSIFY: usize = offset_of!(Calls, classify);
     pub(crate) const COUNT_RULE: usize = offset_of!(Calls, count_rule);
@@ -97,6 +102,8 @@ pub(crate) struct Emitter<'a, 'f> {
     fresh: Option<Fresh>,
     /// Whether the packet still has the headers that it was entered with.
     entered: bool,
+    /// By block: functions that its ways may have entered, of those in which state lives with other state.
+    begun: Vec<BTreeSet<u16>>,
     /// Arguments and results of host calls, and how many bytes they need.
     scratch: StackSlot,
     scratch_bytes: u32,
@@ -138,6 +145,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             blocks,
             fresh: None,
             entered: true,
+            begun: enter::begun(residual),
             scratch,
             scratch_bytes: 16,
             regions,

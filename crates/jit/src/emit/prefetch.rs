@@ -116,9 +116,10 @@ impl Emitter<'_, '_> {
                 }
             }
         }
-        let (key, words) = self.key(hint.key)?;
+        let words = self.key_words(hint.key)?;
+        let key = self.key(&words);
         let number = self.build.ins().iconst(types::I32, i64::from(number));
-        let words = self.imm(words as u64);
+        let words = self.imm(words.len() as u64);
         self.call(at::PREFETCH, &[self.frame, number, key, words], 0);
         Ok(true)
     }

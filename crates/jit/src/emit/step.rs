@@ -45,7 +45,8 @@ impl Emitter<'_, '_> {
                     None => self.host(place, &step.what),
                 }
             }
-            What::Enter | What::Parse | What::Classify { .. } => self.host(place, &step.what),
+            What::Enter => self.enter(place, node),
+            What::Parse | What::Classify { .. } => self.host(place, &step.what),
         }
     }
 

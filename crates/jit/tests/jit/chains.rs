@@ -67,7 +67,8 @@ fn run(residual: &Residual, code: Option<&Code>, packet: &Packet, seed: u64) -> 
             Some(code) => code.run(&mut host, Work { packet, layout, now, counts }).unwrap(),
             None => {
                 let (host, values) = (&mut host, Vec::new());
-                Interp { residual, host, packet, layout, now, counts, values }.run()
+                Interp { residual, host, packet, layout, now, counts, values, entered: Vec::new() }
+                    .run()
             }
         }
     };

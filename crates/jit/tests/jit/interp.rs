@@ -16,6 +16,8 @@ pub struct Interp<'a, H> {
     pub now: u64,
     pub counts: &'a mut [Count],
     pub values: Vec<u128>,
+    /// Functions that the run has entered.
+    pub entered: Vec<u16>,
 }
 
 impl<H: Host> Interp<'_, H> {
@@ -25,6 +27,10 @@ impl<H: Host> Interp<'_, H> {
         loop {
             let block = &self.residual.blocks[at];
             for (number, step) in (0..).zip(&block.steps) {
+                if step.what == What::Enter && !self.entered.contains(&step.site.node) {
+                    self.entered.push(step.site.node);
+                    continue;
+                }
                 if let Err(fault) = self.step(at as u32, number, &step.what) {
                     if let Some(tally) = step.fault {
                         self.count(tally.0);

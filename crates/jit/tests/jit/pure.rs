@@ -53,6 +53,7 @@ pub fn same(residual: &Residual, inputs: &[Vec<u128>], context: &str) {
                     now,
                     counts: counts_now,
                     values: Vec::new(),
+                    entered: Vec::new(),
                 };
                 interp.run()
             };

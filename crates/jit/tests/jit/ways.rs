@@ -105,6 +105,33 @@ fn keys_are_packed_from_bit_0_up_without_gaps() {
     }
 }
 
+#[test]
+fn only_functions_that_may_have_been_entered_before_are_entered_by_the_host() {
+    let mut builder = Builder::new(ANY, 3);
+    let enter = |builder: &mut Builder, block: usize, node: u16| {
+        builder.block = block;
+        builder.push(What::Enter);
+        builder.residual.blocks[block].steps.last_mut().unwrap().site.node = node;
+    };
+    let cond = tag(&mut builder, 0, 1);
+    enter(&mut builder, 0, 0);
+    builder.end(End::Branch { cond, yes: to(1, &[]), no: to(2, &[]) });
+    enter(&mut builder, 1, 0);
+    enter(&mut builder, 1, 1);
+    enter(&mut builder, 1, 1);
+    builder.end(End::Jump(to(2, &[])));
+    enter(&mut builder, 2, 1);
+    enter(&mut builder, 2, 2);
+    let (code, mut host) = ready(&builder);
+    let step = |block, step| Asked::Step(block, step, Vec::new());
+    for (way, entered) in [(1, vec![step(1, 0), step(1, 2), step(2, 0)]), (0, vec![step(2, 0)])] {
+        host.tags = vec![way];
+        host.asked.clear();
+        run(&code, &mut host, &mut named("udp"));
+        assert_eq!(host.asked[1..], entered);
+    }
+}
+
 /// A lookup by a tag of 16 bits; if found the slots are shown, with a host call before if asked for.
 fn lookup(call_before_read: bool) -> Builder {
     let mut builder = Builder::new(ANY, 3);

@@ -47,7 +47,8 @@ fn same(builder: &Builder, packet: &Packet, context: &str) -> Vec<Asked> {
             } else {
                 let residual = &builder.residual;
                 let (host, now, values) = (&mut host, 99, Vec::new());
-                Interp { residual, host, packet, layout, now, counts, values }.run()
+                Interp { residual, host, packet, layout, now, counts, values, entered: Vec::new() }
+                    .run()
             }
         };
         (ended, packet, counts, host.asked)
