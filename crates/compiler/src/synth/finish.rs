@@ -387,8 +387,11 @@ fn shorten(mut blocks: Vec<Block>) -> Vec<Block> {
 /// Puts blocks after those that alone jump to them.
 fn merge(blocks: &mut [Block]) {
     let mut preds = vec![0; blocks.len()];
-    for block in blocks.iter() {
-        block.end.visit_targets(&mut |target| preds[target.block.index()] += 1);
+    for (at, block) in blocks.iter().enumerate() {
+        // Blocks that nothing leads to do not count.
+        if at == 0 || preds[at] > 0 {
+            block.end.visit_targets(&mut |target| preds[target.block.index()] += 1);
+        }
     }
     for at in (0..blocks.len()).rev() {
         let End::Jump(target) = &blocks[at].end else { continue };

@@ -23,8 +23,6 @@ pub(super) struct Guard {
     pub(super) cond: ValueId,
     /// What is known then.
     pub(super) facts: Facts,
-    /// How many conditions of the likely way it stands for.
-    pub(super) conditions: usize,
 }
 
 impl Synth<'_> {
@@ -61,7 +59,7 @@ impl Synth<'_> {
             let test = if truth { other } else { self.values.not(BOOL, other) };
             cond = self.values.bin(BinOp::And, BOOL, cond, test);
         }
-        Some(Guard { cond, facts, conditions: count })
+        Some(Guard { cond, facts })
     }
 
     /// The values of one field for which a condition comes out so.

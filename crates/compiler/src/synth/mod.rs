@@ -91,8 +91,6 @@ pub struct Stats {
     pub unwritten: usize,
     /// VLAN tags that were added and removed again, or removed and added again.
     pub cancelled: usize,
-    /// Conditions of the main way that are tested at once.
-    pub tested_at_once: usize,
 }
 
 /// As [`residual`], with a bug.
@@ -200,7 +198,6 @@ impl<'a> Synth<'a> {
             self.blocks.all[entry].end =
                 End::Branch { cond: guard.cond, yes: to(main), no: to(general) };
             self.guarded = true;
-            self.stats.tested_at_once = guard.conditions;
             self.run_from(main, guard.facts);
         }
     }
