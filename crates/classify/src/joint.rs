@@ -373,31 +373,116 @@ impl<K: Key> Pair<K> {
     }
 }
 
-impl<K: Key> Rows<K> {
-    fn new(columns: &[Column]) -> Self {
-        let mut starts: Vec<u128> = columns.iter().flatten().map(|run| run.0).chain([0]).collect();
-        starts.sort_unstable();
-        starts.dedup();
-        let mut left: Vec<&[Run]> = columns.iter().map(Vec::as_slice).collect();
-        let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
-        let (mut runs, mut values): (Vec<Run>, Vec<u32>) = (Vec::new(), Vec::new());
-        for start in starts {
-            for left in &mut left {
-                while left.get(1).is_some_and(|next| next.0 <= start) {
-                    *left = &left[1..];
-                }
-            }
-            let row: Vec<u32> =
-                left.iter().map(|left| left.first().map_or(0, |run| run.1)).collect();
-            let next = u32::try_from(known.len()).unwrap_or(0);
-            let number = *known.entry(row).or_insert_with_key(|row| {
-                values.extend(row);
-                next
+/// Classes of addresses: all of one have the same hop in each of some route tables.
+#[derive(Clone, Debug)]
+pub struct Classes {
+    runs: Vec<Run>,
+    count: u32,
+}
+
+/// [`Classes`], made fast to look up.
+#[derive(Clone, Debug)]
+pub enum ClassTrie {
+    /// Of IPv4 addresses.
+    V4(Trie<u32>),
+    /// Of IPv6 addresses.
+    V6(Trie<u128>),
+}
+
+impl Classes {
+    /// The classes of IPv4 addresses, or of IPv6 ones if `wide`.
+    #[must_use]
+    pub fn of(tables: &[&Lpm], wide: bool) -> Self {
+        let column = |table: &&Lpm| -> Column {
+            let ranges = if wide { table.ranges6() } else { table.ranges4() };
+            let mut places = HashMap::new();
+            let numbered = ranges.into_iter().map(|(start, hop)| {
+                let next = number(places.len());
+                (start, *places.entry(hop).or_insert(next))
             });
-            if runs.last().is_none_or(|last| last.1 != number) {
-                runs.push((start, number));
+            numbered.collect()
+        };
+        let columns: Vec<Column> = tables.iter().map(column).collect();
+        let (runs, values) = distinct(&columns);
+        let count = number(values.len() / columns.len().max(1));
+        Self { runs, count }
+    }
+
+    /// How many there are, numbered from 0.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The first address of each interval, with its class, in order from address 0.
+    #[must_use]
+    pub fn runs(&self) -> &[(u128, u32)] {
+        &self.runs
+    }
+
+    /// A trie of them.
+    #[must_use]
+    pub fn trie(&self, wide: bool) -> ClassTrie {
+        if wide {
+            ClassTrie::V6(Trie::new(&self.runs))
+        } else {
+            ClassTrie::V4(Trie::new(&self.runs))
+        }
+    }
+}
+
+impl ClassTrie {
+    /// The class of an address.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, addr: u128) -> u32 {
+        match self {
+            Self::V4(trie) => trie.get(u32::cut(addr)),
+            Self::V6(trie) => trie.get(addr),
+        }
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        match self {
+            Self::V4(trie) => trie.memory(),
+            Self::V6(trie) => trie.memory(),
+        }
+    }
+}
+
+/// Intervals of addresses with the numbers of their rows, and the distinct rows, each with a value of
+/// every column.
+fn distinct(columns: &[Column]) -> (Vec<Run>, Vec<u32>) {
+    let mut starts: Vec<u128> = columns.iter().flatten().map(|run| run.0).chain([0]).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    let mut left: Vec<&[Run]> = columns.iter().map(Vec::as_slice).collect();
+    let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
+    let (mut runs, mut values): (Vec<Run>, Vec<u32>) = (Vec::new(), Vec::new());
+    for start in starts {
+        for left in &mut left {
+            while left.get(1).is_some_and(|next| next.0 <= start) {
+                *left = &left[1..];
             }
         }
+        let row: Vec<u32> = left.iter().map(|left| left.first().map_or(0, |run| run.1)).collect();
+        let next = u32::try_from(known.len()).unwrap_or(0);
+        let number = *known.entry(row).or_insert_with_key(|row| {
+            values.extend(row);
+            next
+        });
+        if runs.last().is_none_or(|last| last.1 != number) {
+            runs.push((start, number));
+        }
+    }
+    (runs, values)
+}
+
+impl<K: Key> Rows<K> {
+    fn new(columns: &[Column]) -> Self {
+        let (runs, values) = distinct(columns);
         Self { trie: Trie::new(&runs), width: columns.len(), values }
     }
 

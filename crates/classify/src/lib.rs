@@ -15,7 +15,7 @@ mod tree;
 mod trie;
 mod tuples;
 
-pub use joint::{Answer, Found, Joint, Member, Side};
+pub use joint::{Answer, ClassTrie, Classes, Found, Joint, Member, Side};
 pub use lpm::Lpm;
 pub use rules::RuleTable;
 pub use sets::SetTable;

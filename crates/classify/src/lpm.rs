@@ -70,6 +70,21 @@ impl Lpm {
         self.v6.lookup(addr)
     }
 
+    /// The class of an address (IPv6 if `wide`), below [`Self::classes`]: all addresses of one have the
+    /// same next hop, until a route is added or removed.
+    #[must_use]
+    #[inline]
+    pub fn class(&self, addr: u128, wide: bool) -> u32 {
+        if wide { self.v6.trie.get(addr) } else { self.v4.trie.get(u32::cut(addr)) }
+    }
+
+    /// How many classes there are.
+    #[must_use]
+    pub fn classes(&self, wide: bool) -> u32 {
+        let hops = if wide { self.v6.hops.len() } else { self.v4.hops.len() };
+        u32::try_from(hops).unwrap_or(u32::MAX)
+    }
+
     /// As [`Self::lookup4`] for each address, side by side; as many as both slices have places for.
     pub fn lookup4_batch(&self, addrs: &[u32], hops: &mut [Option<u32>]) {
         self.v4.lookup_batch(addrs, hops);

@@ -1,5 +1,6 @@
 //! What a running program may touch, and what it sends.
 
+use crate::classes::Known;
 use crate::instance::Instance;
 use crate::state::{Scratch, Touched};
 use braid_ir::chain::Chain;
@@ -44,6 +45,8 @@ pub(crate) struct Functions {
     pub(crate) homes: Vec<Home>,
     pub(crate) touched: Touched,
     pub(crate) scratch: Scratch,
+    /// What machine code knows of routes.
+    pub(crate) classes: Known,
     /// The time: the latest that any packet or change had.
     pub(crate) now: u64,
 }
@@ -60,7 +63,8 @@ impl Functions {
             homes.extend(states.map(|state| store.home(place, state)));
         }
         let touched = Touched::default();
-        Self { chain, instances, store, homes, touched, scratch: Scratch::default(), now: 0 }
+        let (classes, scratch) = (Known::default(), Scratch::default());
+        Self { chain, instances, store, homes, touched, scratch, classes, now: 0 }
     }
 
     /// A function at work in a shard.

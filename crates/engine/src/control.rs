@@ -31,6 +31,10 @@ impl Compiled {
         instance.take_value(param, value);
         let compiled_in =
             matches!(value, ParamValue::Scalar(_) | ParamValue::Set(_) | ParamValue::List(_));
+        if let ParamValue::Routes(_) = value {
+            functions.classes.clear();
+            self.programs.all.iter_mut().for_each(|program| program.stage.routes_changed());
+        }
         // Capacities and time-outs may have changed.
         functions.store.change(control.node, &config.params);
         if compiled_in {

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod act;
+mod classes;
 mod control;
 mod due;
 mod exec;

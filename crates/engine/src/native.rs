@@ -9,7 +9,8 @@ use braid_ir::engine::{Fault, Outputs};
 use braid_ir::model::{ParamId, QueueId, ValueId, Word};
 use braid_ir::residual::{End, Residual};
 use braid_ir::rules::RulePacket;
-use braid_jit::{Call, Code, Count, Host, Resource, abi, compile};
+use braid_ir::value::ParamValue;
+use braid_jit::{Call, Classes, Code, Count, Host, Resource, Resources, abi, compile_with};
 use braid_packet::{Layout, Packet};
 use braid_state::Handle;
 
@@ -59,16 +60,25 @@ impl Stage {
         }
     }
 
+    /// Machine code that knows of routes holds no longer: the next packet has it made anew.
+    pub(crate) fn routes_changed(&mut self) {
+        if matches!(self, Stage::Compiled(native) if native.code.knows_classes()) {
+            *self = Stage::Waiting(0);
+        }
+    }
+
     /// One more packet is to run by a program: its machine code, if that is what it runs by.
-    pub(crate) fn next(&mut self, program: &Residual, functions: &Functions) -> Option<&Native> {
+    pub(crate) fn next(
+        &mut self,
+        program: &Residual,
+        functions: &mut Functions,
+    ) -> Option<&Native> {
         match self {
             Stage::Waiting(0) => {
-                *self =
-                    match compile(program, &mut |node, resource| number(functions, node, resource))
-                    {
-                        Ok(code) => Stage::Compiled(Box::new(Native::new(code, program))),
-                        Err(_) => Stage::Interpreted,
-                    };
+                *self = match compile_with(program, &mut Means(functions)) {
+                    Ok(code) => Stage::Compiled(Box::new(Native::new(code, program))),
+                    Err(_) => Stage::Interpreted,
+                };
             }
             Stage::Waiting(packets) => *packets -= 1,
             Stage::Interpreted | Stage::Compiled(_) => {}
@@ -76,6 +86,27 @@ impl Stage {
         match self {
             Stage::Compiled(native) => Some(native),
             Stage::Interpreted | Stage::Waiting(_) => None,
+        }
+    }
+}
+
+/// What machine code is told about functions.
+struct Means<'a>(&'a mut Functions);
+
+impl Resources for Means<'_> {
+    fn number(&mut self, node: u16, resource: Resource) -> Option<u32> {
+        number(self.0, node, resource)
+    }
+
+    fn classes(&mut self, tables: &[(u16, ParamId)], wide: bool) -> Option<Classes> {
+        self.0.classes.of(&self.0.instances, tables, wide)
+    }
+
+    fn list(&self, node: u16, param: ParamId) -> Option<&[Vec<Word>]> {
+        // With another list come other programs.
+        match self.0.chain.nodes.get(usize::from(node))?.params.get(param.index())? {
+            ParamValue::List(rows) => Some(rows),
+            _ => None,
         }
     }
 }
@@ -273,6 +304,11 @@ impl Host for Machine<'_> {
         let (node, param) = resource(number);
         let width = if wide { 128 } else { 32 };
         self.functions.instances[node].route(ParamId(param), width, addr)
+    }
+
+    fn class(&mut self, number: u32, addr: u128) -> u32 {
+        let classes = &self.functions.classes;
+        classes.search(&self.functions.instances, number, addr).unwrap_or(u32::MAX)
     }
 
     fn member(&mut self, number: u32, index: u64, column: u32) -> Option<u128> {

@@ -23,10 +23,13 @@
 //! program with fault `truncated`. From there on, loads and writes are the host's.
 
 use braid_ir::engine::Fault;
-use braid_ir::model::{Op, ParamId, QueueId, StateId};
+use braid_ir::model::{Op, ParamId, QueueId, StateId, Word};
 use braid_ir::residual::What;
 use braid_ir::rules::RulePacket;
 use braid_packet::{Layout, Packet};
+use std::sync::Arc;
+
+use crate::index::Index;
 
 /// Something of a function that host calls work on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -41,6 +44,39 @@ pub enum Resource {
     List(ParamId),
     /// A queue: [`Host::has_room`].
     Queue(QueueId),
+}
+
+/// What a program's functions have, as far as it matters when the program is compiled.
+pub trait Resources {
+    /// A number of the engine's choice for a resource; one without goes through [`Host::step`].
+    fn number(&mut self, node: u16, resource: Resource) -> Option<u32>;
+
+    /// Classes of addresses (IPv6 if `wide`): all addresses of one have the same hop in each of these
+    /// route tables, given by function and parameter, as long as the code lives. `None` if the engine
+    /// has none; each table is then asked by itself.
+    fn classes(&mut self, tables: &[(u16, ParamId)], wide: bool) -> Option<Classes>;
+
+    /// The members of a list, each with a value for each column, if they stay as they are as long as
+    /// the code lives.
+    fn list(&self, node: u16, param: ParamId) -> Option<&[Vec<Word>]>;
+}
+
+/// Classes of addresses.
+#[derive(Clone, Debug)]
+pub struct Classes {
+    /// How many there are, numbered from 0.
+    pub count: u32,
+    /// How an address's class is found.
+    pub search: Search,
+}
+
+/// How an address's class is found.
+#[derive(Clone, Debug)]
+pub enum Search {
+    /// By machine code, for IPv4.
+    Index(Arc<Index>),
+    /// By [`Host::class`], with this number.
+    Host(u32),
 }
 
 /// The engine, as machine code sees it. `number` always is what `compile`'s caller gave for the
@@ -76,6 +112,12 @@ pub trait Host {
 
     /// As `Op::Route`: the next hop, for an IPv6 address if `wide`.
     fn route(&mut self, number: u32, addr: u128, wide: bool) -> Option<u32>;
+
+    /// The class of an address: below [`Classes::count`], or any other number if it has none.
+    fn class(&mut self, number: u32, addr: u128) -> u32 {
+        let _ = (number, addr);
+        u32::MAX
+    }
 
     /// As `Op::ListGet`; `None` past the end.
     fn member(&mut self, number: u32, index: u64, column: u32) -> Option<u128>;

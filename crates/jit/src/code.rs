@@ -1,10 +1,13 @@
 //! Compiled programs: from a residual program to code that runs.
 
-use crate::abi::{Ended, Host, Misfit, Resource, Work};
-use crate::emit::{Emitter, Hint};
+use crate::abi::{Classes, Ended, Host, Misfit, Resource, Resources, Search, Work};
+use crate::emit::{Emitter, Hint, Lists};
 use crate::error::Error;
 use crate::facts::Facts;
-use crate::sys::{self, Memory};
+use crate::index::Index;
+use crate::regions::Regions;
+use crate::sys::{self, Memory, Records};
+use braid_ir::model::{ParamId, Word};
 use braid_ir::residual::{HeaderMask, Residual};
 use braid_packet::{Layout, Packet};
 use cranelift_codegen::ir::{AbiParam, Function, Signature, UserFuncName, types};
@@ -14,6 +17,7 @@ use cranelift_codegen::{CodegenError, Context};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
+use std::sync::Arc;
 
 /// The machine code of a residual program. Its memory is freed with it.
 #[derive(Debug)]
@@ -21,6 +25,28 @@ pub struct Code {
     memory: Memory,
     shape: HeaderMask,
     tallies: usize,
+    /// What the code reads and writes beside what it is given: it has their addresses.
+    _records: Records,
+    _lists: Lists,
+    _indexes: Vec<Arc<Index>>,
+    knows_classes: bool,
+}
+
+/// Resources that have nothing but numbers.
+struct Numbers<'a>(&'a mut dyn FnMut(u16, Resource) -> Option<u32>);
+
+impl Resources for Numbers<'_> {
+    fn number(&mut self, node: u16, resource: Resource) -> Option<u32> {
+        (self.0)(node, resource)
+    }
+
+    fn classes(&mut self, _: &[(u16, ParamId)], _: bool) -> Option<Classes> {
+        None
+    }
+
+    fn list(&self, _: u16, _: ParamId) -> Option<&[Vec<Word>]> {
+        None
+    }
 }
 
 /// Compiles a program. `number` chooses numbers for the resources of functions (see
@@ -32,22 +58,51 @@ pub fn compile(
     residual: &Residual,
     number: &mut dyn FnMut(u16, Resource) -> Option<u32>,
 ) -> Result<Code, Error> {
+    compile_with(residual, &mut Numbers(number))
+}
+
+/// As [`compile`], for an engine that tells more about its resources.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_with(residual: &Residual, resources: &mut dyn Resources) -> Result<Code, Error> {
     let facts = Facts::of(residual)?;
     let isa = machine()?;
+    let regions = Regions::of(residual, &facts, resources);
+    let records = Records::new(regions.words);
+    let mut lists = Lists::default();
     let mut module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
     let (run, ()) = function(&mut module, "run", 1, |builder, config| {
-        Emitter::new(residual, &facts, &mut *number, builder).program(config)
+        let regions = (&regions, records.start());
+        Emitter::new(residual, &facts, &mut *resources, &mut lists, regions, builder)
+            .program(config)
     })?;
     let mut prefetch = None;
     if let Some(hint) = Hint::of(residual, &facts) {
+        let none = Regions::default();
         let (id, useful) = function(&mut module, "prefetch", 0, |builder, config| {
-            Emitter::new(residual, &facts, &mut *number, builder).prefetch(&hint, config)
+            let none = (&none, 0);
+            Emitter::new(residual, &facts, &mut *resources, &mut lists, none, builder)
+                .prefetch(&hint, config)
         })?;
         prefetch = useful.then_some(id);
     }
     module.finalize_definitions().map_err(generator)?;
     let memory = Memory::new(module, run, prefetch);
-    Ok(Code { memory, shape: residual.shape, tallies: residual.tallies.len() })
+    let knows_classes = !regions.groups.is_empty();
+    let searched = regions.groups.into_iter().filter_map(|group| match group.classes.search {
+        Search::Index(index) => Some(index),
+        Search::Host(_) => None,
+    });
+    Ok(Code {
+        memory,
+        shape: residual.shape,
+        tallies: residual.tallies.len(),
+        _records: records,
+        _lists: lists,
+        _indexes: searched.collect(),
+        knows_classes,
+    })
 }
 
 impl Code {
@@ -58,6 +113,12 @@ impl Code {
     #[inline]
     pub fn run<H: Host>(&self, host: &mut H, work: Work<'_>) -> Result<Ended, Misfit> {
         sys::run(&self.memory, self.shape, self.tallies, host, work)
+    }
+
+    /// Whether it relies on [`Resources::classes`].
+    #[must_use]
+    pub fn knows_classes(&self) -> bool {
+        self.knows_classes
     }
 
     /// Whether [`Self::prefetch`] does anything.

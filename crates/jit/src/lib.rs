@@ -12,9 +12,12 @@ mod emit;
 mod error;
 mod facts;
 mod headers;
+mod index;
+mod regions;
 #[allow(unsafe_code, reason = "generated code is called, and calls back, through pointers")]
 mod sys;
 
-pub use abi::{Call, Count, Ended, Host, Misfit, Resource, Work};
-pub use code::{Code, compile};
+pub use abi::{Call, Classes, Count, Ended, Host, Misfit, Resource, Resources, Search, Work};
+pub use code::{Code, compile, compile_with};
 pub use error::Error;
+pub use index::Index;

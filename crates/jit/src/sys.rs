@@ -7,6 +7,9 @@
 //!   are so many, and that the headers are those that the code was generated for;
 //! - the layout: its own parts ([`parts`](braid_packet::layout::parts));
 //! - the counts: those of the program's tallies, of which `run` checks that there are enough;
+//! - records ([`Records`]), entries of indexes and columns of lists, which live as long as the code: at
+//!   classes below their number and at members below the length of the list, all of them known when the code is made;
+//!   nothing else refers to records, and a `Code` runs on one thread at a time;
 //! - slots of entries: as many as `find` and `read` were told to check for, and only until the
 //!   next host call;
 //! - its own stack.
@@ -97,6 +100,8 @@ pub(crate) struct Calls {
     /// `Host::route`: frame, number, low and high half of the address, whether it is wide; the hop, and
     /// 2^32 more if there is one.
     pub(crate) route: unsafe extern "C" fn(*mut Frame, u32, u64, u64, u64) -> u64,
+    /// `Host::class`: frame, number, low and high half of the address.
+    pub(crate) class: unsafe extern "C" fn(*mut Frame, u32, u64, u64) -> u64,
     /// `Host::member`: frame, number, index, column; the low half of the value, and 1 if there is one.
     pub(crate) member: unsafe extern "C" fn(*mut Frame, u32, u64, u32) -> Two,
     /// `Host::has_room`: frame, number; 0 or 1.
@@ -185,12 +190,50 @@ impl<H: Host> Table<H> {
         classify: classify::<H>,
         count_rule: count_rule::<H>,
         route: route::<H>,
+        class: class::<H>,
         member: member::<H>,
         has_room: has_room::<H>,
         prefetch: prefetch::<H>,
         wide,
     };
 }
+
+/// Words in which generated code keeps records, all 0 at first.
+#[derive(Debug)]
+pub(crate) struct Records {
+    start: *mut u64,
+    words: usize,
+}
+
+// SAFETY: The words belong to this and move with it; what reads and writes them is generated code, which
+// runs where its `Code` is.
+unsafe impl Send for Records {}
+
+impl Records {
+    /// So many, from [`Self::start`] on.
+    pub(crate) fn new(words: usize) -> Self {
+        // Pages that nobody writes to take no memory.
+        let all = vec![0_u64; words + LINE / 8].into_boxed_slice();
+        Records { words: all.len(), start: Box::into_raw(all).cast() }
+    }
+
+    /// Where they start, for generated code: at the start of a cache line.
+    pub(crate) fn start(&self) -> u64 {
+        (self.start as u64).next_multiple_of(LINE as u64)
+    }
+}
+
+impl Drop for Records {
+    fn drop(&mut self) {
+        let all = std::ptr::slice_from_raw_parts_mut(self.start, self.words);
+        // SAFETY: This is the slice that `new` made, and no code runs that has its address: that is
+        // dropped with it.
+        drop(unsafe { Box::from_raw(all) });
+    }
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// Generated code in memory.
 pub(crate) struct Memory {
@@ -203,8 +246,6 @@ pub(crate) struct Memory {
 // SAFETY: The pointers lead to code, which nothing writes to after it was made, and which lives as
 // long as the module does; the module itself is only touched by `drop`.
 unsafe impl Send for Memory {}
-// SAFETY: As above: shared references only run the code, and what it writes to comes with each run.
-unsafe impl Sync for Memory {}
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -524,6 +565,12 @@ unsafe extern "C" fn route<H: Host>(
     // SAFETY: The host is as `host` asks.
     let hop = unsafe { host::<H>(frame) }.route(number, addr, wide != 0);
     hop.map_or(0, |hop| 1 << 32 | u64::from(hop))
+}
+
+unsafe extern "C" fn class<H: Host>(frame: *mut Frame, number: u32, low: u64, high: u64) -> u64 {
+    let addr = u128::from(high) << 64 | u128::from(low);
+    // SAFETY: The host is as `host` asks.
+    u64::from(unsafe { host::<H>(frame) }.class(number, addr))
 }
 
 unsafe extern "C" fn member<H: Host>(

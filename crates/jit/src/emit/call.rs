@@ -5,7 +5,7 @@ use crate::abi::Resource;
 use crate::error::Error;
 use crate::sys::{self, Fields};
 use braid_ir::engine::Fault;
-use braid_ir::model::{QueueId, ValueId};
+use braid_ir::model::{ParamId, QueueId, ValueId, Word};
 use braid_ir::residual::{RuleFields, What};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Value, types};
@@ -31,7 +31,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Calls one of the host's functions for a resource.
-    fn host_call(
+    pub(super) fn host_call(
         &mut self,
         function: usize,
         number: u32,
@@ -241,6 +241,34 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
+    /// As `list_get` for a list that stays as it is: without the host.
+    pub(super) fn list_at(
+        &mut self,
+        place: Place,
+        node: u16,
+        out: ValueId,
+        (param, index, column): (ParamId, ValueId, u32),
+    ) -> Result<(), Error> {
+        let wide = self.width(out) > 64;
+        let rows = self.resources.list(node, param).unwrap_or(&[]);
+        let count = rows.len() as u64;
+        let known = self.lists.0.entry((node, param.0, column)).or_insert_with(|| {
+            let values = rows.iter().map(|row| row.get(column as usize).copied().unwrap_or(0));
+            let halves = |value: Word| [value as u64, (value >> 64) as u64];
+            values.flat_map(|value| halves(value).into_iter().take(1 + usize::from(wide))).collect()
+        });
+        let start = known.as_ptr() as u64;
+        let index = self.low(index)?;
+        let count = self.imm(count);
+        let past = self.build.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, count);
+        self.fault_when(place, past, Fault::Index);
+        let start = self.imm(start);
+        let offset = self.up(index, if wide { 4 } else { 3 });
+        let from = self.build.ins().iadd(start, offset);
+        self.slots(&[out], from);
+        Ok(())
+    }
+
     /// Whether a queue has room, at the end of a block.
     pub(super) fn has_room(
         &mut self,
@@ -248,7 +276,7 @@ impl Emitter<'_, '_> {
         (node, queue): (u16, QueueId),
         delay: ValueId,
     ) -> Result<Value, Error> {
-        if let Some(number) = (self.number)(node, Resource::Queue(queue)) {
+        if let Some(number) = self.resources.number(node, Resource::Queue(queue)) {
             return Ok(self.host_call(at::HAS_ROOM, number, &[], 1)[0]);
         }
         let steps = self.residual.blocks[block as usize].steps.len();

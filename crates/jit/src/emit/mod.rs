@@ -9,6 +9,7 @@ mod enter;
 mod key;
 mod load;
 mod prefetch;
+mod region;
 mod set;
 mod step;
 mod value;
@@ -16,10 +17,12 @@ mod write;
 
 pub(crate) use prefetch::Hint;
 
-use crate::abi::{Count, Resource};
+use crate::abi::{Count, Resources};
 use crate::error::Error;
 use crate::facts::Facts;
+use crate::regions::Regions;
 use crate::sys::{self, Frame};
+use braid_ir::engine::Fault;
 use braid_ir::model::{Target, ValueId};
 use braid_ir::residual::{End, Residual, TallyId};
 use cranelift_codegen::ir::{
@@ -28,7 +31,8 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::TargetFrontendConfig;
 use cranelift_frontend::FunctionBuilder;
-use std::collections::BTreeSet;
+use region::Records;
+use std::collections::{BTreeSet, HashMap};
 use std::mem::offset_of;
 
 type ClBlock = cranelift_codegen::ir::Block;
@@ -59,6 +63,7 @@ pub(crate) mod at {
     pub(crate) const CLASSIFY: usize = offset_of!(Calls, classify);
     pub(crate) const COUNT_RULE: usize = offset_of!(Calls, count_rule);
     pub(crate) const ROUTE: usize = offset_of!(Calls, route);
+    pub(crate) const CLASS: usize = offset_of!(Calls, class);
     pub(crate) const MEMBER: usize = offset_of!(Calls, member);
     pub(crate) const HAS_ROOM: usize = offset_of!(Calls, has_room);
     pub(crate) const PREFETCH: usize = offset_of!(Calls, prefetch);
@@ -72,6 +77,11 @@ struct Fresh {
     slots: Value,
 }
 
+/// Columns of lists, by function, parameter and column, in words as machine code reads them. They stay
+/// where they are.
+#[derive(Debug, Default)]
+pub(crate) struct Lists(HashMap<(u16, u32, u32), Box<[u64]>>);
+
 /// A step in work.
 #[derive(Clone, Copy)]
 struct Place {
@@ -82,7 +92,7 @@ struct Place {
 
 /// Kinds of memory that do not overlap.
 #[derive(Clone, Copy)]
-struct Regions {
+struct Memories {
     frame: AliasRegion,
     packet: AliasRegion,
     counts: AliasRegion,
@@ -92,7 +102,9 @@ struct Regions {
 pub(crate) struct Emitter<'a, 'f> {
     residual: &'a Residual,
     facts: &'a Facts,
-    number: &'a mut dyn FnMut(u16, Resource) -> Option<u32>,
+    resources: &'a mut dyn Resources,
+    lists: &'a mut Lists,
+    records: Records<'a>,
     build: FunctionBuilder<'f>,
     frame: Value,
     values: Vec<Option<Value>>,
@@ -100,6 +112,9 @@ pub(crate) struct Emitter<'a, 'f> {
     /// By block: the entry at hand when it begins.
     fresh_at: Vec<Option<Fresh>>,
     fresh: Option<Fresh>,
+    /// Ways out of regions from the block in work: the number of the target, a block in between, and where
+    /// that leads to.
+    left: Vec<(usize, ClBlock, ClBlock, Vec<BlockArg>)>,
     /// Whether the packet still has the headers that it was entered with.
     entered: bool,
     /// By block: functions that its ways may have entered, of those in which state lives with other state.
@@ -107,7 +122,7 @@ pub(crate) struct Emitter<'a, 'f> {
     /// Arguments and results of host calls, and how many bytes they need.
     scratch: StackSlot,
     scratch_bytes: u32,
-    regions: Regions,
+    regions: Memories,
 }
 
 impl<'a, 'f> Emitter<'a, 'f> {
@@ -115,7 +130,9 @@ impl<'a, 'f> Emitter<'a, 'f> {
     pub(crate) fn new(
         residual: &'a Residual,
         facts: &'a Facts,
-        number: &'a mut dyn FnMut(u16, Resource) -> Option<u32>,
+        resources: &'a mut dyn Resources,
+        lists: &'a mut Lists,
+        (regions, start): (&'a Regions, u64),
         mut build: FunctionBuilder<'f>,
     ) -> Self {
         let first = build.create_block();
@@ -128,7 +145,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             let data = AliasRegionData { user_id, description: description.into() };
             build.func.dfg.alias_regions.insert(data)
         };
-        let regions = Regions {
+        let aliases = Memories {
             frame: region(0, "frame and layout"),
             packet: region(1, "packet"),
             counts: region(2, "counts"),
@@ -138,7 +155,10 @@ impl<'a, 'f> Emitter<'a, 'f> {
         Emitter {
             residual,
             facts,
-            number,
+            resources,
+            lists,
+            records: Records::new(regions, start),
+            left: Vec::new(),
             frame,
             values: vec![None; residual.values.len()],
             fresh_at: vec![None; blocks.len()],
@@ -148,13 +168,14 @@ impl<'a, 'f> Emitter<'a, 'f> {
             begun: enter::begun(residual),
             scratch,
             scratch_bytes: 16,
-            regions,
+            regions: aliases,
             build,
         }
     }
 
     /// Writes the program.
     pub(crate) fn program(mut self, config: TargetFrontendConfig) -> Result<(), Error> {
+        self.declare();
         for (number, block) in (0..).zip(&self.residual.blocks) {
             let index = number as usize;
             if self.facts.ways[index] == 0 {
@@ -164,19 +185,27 @@ impl<'a, 'f> Emitter<'a, 'f> {
             if index > 0 {
                 let start = self.blocks[index];
                 self.build.switch_to_block(start);
-                for param in &block.params {
+                if self.records.regions.first_only[index] {
+                    self.build.set_cold_block(start);
+                }
+                let params = block.params.iter().map(|param| {
                     let ty = if self.is_wide(*param) { types::I128 } else { types::I64 };
-                    let value = self.build.append_block_param(start, ty);
-                    self.values[param.index()] = Some(value);
+                    (*param, self.build.append_block_param(start, ty))
+                });
+                for (param, value) in params.collect::<Vec<_>>() {
+                    self.set(param, value);
                 }
             }
             // Block parameters change nothing about headers: what all ways know holds here.
             self.entered = self.facts.entered_at[index];
             self.fresh = self.fresh_at[index].filter(|_| self.facts.ways[index] == 1);
             for (step, what) in (0..).zip(&block.steps) {
+                self.at_step(index, step as usize)?;
                 self.step(Place { block: number, step, fault: what.fault }, what)?;
             }
+            self.at_step(index, block.steps.len())?;
             self.end(number, &block.end)?;
+            self.leave_regions(index, &block.end)?;
         }
         self.finish(config);
         Ok(())
@@ -198,13 +227,15 @@ impl<'a, 'f> Emitter<'a, 'f> {
     fn end(&mut self, block: u32, end: &End) -> Result<(), Error> {
         match end {
             End::Jump(target) => {
-                let (to, args) = self.target(target)?;
+                let target = self.target(target)?;
+                let (to, args) = self.leaving(block as usize, 0, target);
                 self.build.ins().jump(to, &args);
             }
             End::Branch { cond, yes, no } => {
                 let cond = self.low(*cond)?;
-                let (yes, yes_args) = self.target(yes)?;
-                let (no, no_args) = self.target(no)?;
+                let (yes, no) = (self.target(yes)?, self.target(no)?);
+                let (yes, yes_args) = self.leaving(block as usize, 0, yes);
+                let (no, no_args) = self.leaving(block as usize, 1, no);
                 self.build.ins().brif(cond, yes, &yes_args, no, &no_args);
             }
             End::Exit(exit) => {
@@ -275,6 +306,13 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let result = self.build.ins().bor(kind, result);
         self.build.ins().return_(&[result]);
         self.build.switch_to_block(good);
+    }
+
+    /// Ends by a fault where a condition holds, off the way.
+    fn fault_when(&mut self, place: Place, cond: Value, fault: Fault) {
+        let (code, zero) = (self.imm(sys::code(fault)), self.imm(0));
+        let code = self.build.ins().select(cond, code, zero);
+        self.fault_if(place, code);
     }
 
     /// Room of so many bytes on the stack for the next host call.

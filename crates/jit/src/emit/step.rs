@@ -58,11 +58,8 @@ impl Emitter<'_, '_> {
         step: &Step,
     ) -> Result<(), Error> {
         match op {
-            Op::Const { out, value } => {
-                let value = self.constant(*value, self.is_wide(*out));
-                self.set(*out, value);
-                Ok(())
-            }
+            // Made where it is used.
+            Op::Const { .. } => Ok(()),
             Op::Bin { out, op, a, b } => self.binary(place, *out, *op, (*a, *b)),
             Op::Cmp { out, op, a, b } => self.compare(*out, *op, (*a, *b)),
             Op::Not { out, a } => self.complement(*out, *a),
@@ -90,6 +87,11 @@ impl Emitter<'_, '_> {
                 }
             }
             Op::ListGet { out, param, index, column }
+                if self.resources.list(node, *param).is_some() && !self.is_wide(*index) =>
+            {
+                self.list_at(place, node, *out, (*param, *index, *column))
+            }
+            Op::ListGet { out, param, index, column }
                 if !self.is_wide(*out) && !self.is_wide(*index) =>
             {
                 match self.numbered(node, Resource::List(*param), 0) {
@@ -111,7 +113,10 @@ impl Emitter<'_, '_> {
 
     /// The number of a resource of which so many words are read.
     pub(super) fn numbered(&mut self, node: u16, resource: Resource, words: u32) -> Option<u32> {
-        if words as usize > crate::sys::SLOTS { None } else { (self.number)(node, resource) }
+        if words as usize > crate::sys::SLOTS {
+            return None;
+        }
+        self.resources.number(node, resource)
     }
 
     /// A universal host call.

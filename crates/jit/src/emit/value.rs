@@ -23,7 +23,13 @@ impl Emitter<'_, '_> {
         self.residual.values[value.index()].width
     }
 
-    fn value(&self, value: ValueId) -> Result<Value, Error> {
+    fn value(&mut self, value: ValueId) -> Result<Value, Error> {
+        if let Some(is) = self.facts.consts.get(value.index()).copied().flatten() {
+            return Ok(self.constant(is, self.is_wide(value)));
+        }
+        if let Some(variable) = self.records.variables.get(&value) {
+            return Ok(self.build.use_var(*variable));
+        }
         self.values.get(value.index()).copied().flatten().ok_or(Error::Value(value))
     }
 
@@ -84,6 +90,9 @@ impl Emitter<'_, '_> {
     pub(super) fn set(&mut self, out: ValueId, value: Value) {
         let wide = self.is_wide(out);
         let value = if wide { self.widened(value) } else { self.narrowed(value) };
+        if let Some(variable) = self.records.variables.get(&out) {
+            self.build.def_var(*variable, value);
+        }
         self.values[out.index()] = Some(value);
     }
 

@@ -18,6 +18,7 @@ pub enum Asked {
     Classify(u32, RulePacket),
     CountRule(u32, u32),
     Route(u32, u128, bool),
+    Class(u32, u128),
     Member(u32, u64, u32),
     HasRoom(u32),
     Prefetch(u32, Vec<u64>),
@@ -34,6 +35,13 @@ pub struct Recorder {
     pub entries: BTreeMap<(u32, Vec<u64>), (u64, Vec<u64>)>,
     pub asked: Vec<Asked>,
     pub room: bool,
+    /// Tables that have no route for addresses with these lowest two bits, beside even ones.
+    pub no_route: Vec<(u32, u128)>,
+    /// Whether no address has a class.
+    pub classless: bool,
+    /// Whether routes and members are answered step by step as they are otherwise; the latter from here.
+    pub routes_by_step: bool,
+    pub lists: Vec<Vec<u128>>,
 }
 
 impl Recorder {
@@ -46,6 +54,10 @@ impl Recorder {
             entries: BTreeMap::new(),
             asked: Vec::new(),
             room: true,
+            no_route: Vec::new(),
+            classless: false,
+            routes_by_step: false,
+            lists: Vec::new(),
         }
     }
 
@@ -54,6 +66,11 @@ impl Recorder {
             self.seed ^ u64::from(block) << 40 ^ u64::from(step) << 20 ^ u64::from(out.0),
         );
         random.value(self.residual.values[out.index()].width)
+    }
+
+    fn hop(&self, number: u32, addr: u128) -> Option<u32> {
+        let has = addr & 1 == 1 && !self.no_route.contains(&(number, addr & 3));
+        has.then_some(u32::MAX - 1)
     }
 
     /// The step that is asked for; `None` for the end of a block.
@@ -79,6 +96,14 @@ impl Host for Recorder {
             }
             Some(What::Op(Op::Load { field, .. })) => {
                 outs[0] = packet.get(layout, field).ok_or(Fault::Truncated)?;
+            }
+            Some(What::Op(Op::Route { param, .. })) if self.routes_by_step => {
+                let hop = self.hop(300 + param.0, args[0]);
+                (outs[0], outs[1]) = (hop.is_some().into(), hop.unwrap_or(0).into());
+            }
+            Some(What::Op(Op::ListGet { column, .. })) if self.routes_by_step => {
+                let row = usize::try_from(args[0]).ok().and_then(|at| self.lists.get(at));
+                outs[0] = row.ok_or(Fault::Index)?[column as usize];
             }
             Some(What::Op(Op::PushVlan { .. })) => assert!(packet.push_vlan(args[0] as u16)),
             Some(What::Op(Op::PopVlan)) => assert!(packet.pop_vlan()),
@@ -121,7 +146,12 @@ impl Host for Recorder {
 
     fn route(&mut self, number: u32, addr: u128, wide: bool) -> Option<u32> {
         self.asked.push(Asked::Route(number, addr, wide));
-        (addr & 1 == 1).then_some(u32::MAX - 1)
+        self.hop(number, addr)
+    }
+
+    fn class(&mut self, number: u32, addr: u128) -> u32 {
+        self.asked.push(Asked::Class(number, addr));
+        if self.classless { 4 } else { (addr & 3) as u32 }
     }
 
     fn member(&mut self, number: u32, index: u64, column: u32) -> Option<u128> {

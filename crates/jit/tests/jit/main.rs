@@ -6,6 +6,7 @@ mod interp;
 mod packets;
 mod pure;
 mod random;
+mod regions;
 mod speed;
 mod ways;
 mod writes;

@@ -481,18 +481,23 @@ fn prefetch_keeps_silent_about_keys_that_hang_on_the_host() {
 }
 
 #[test]
-fn code_may_be_used_by_several_threads() {
+fn code_runs_on_whatever_thread_has_it() {
     let builder = lookup(false);
-    let code = compile(&builder.residual, &mut numbered).unwrap();
-    let ended = |tag: u128| {
-        let mut host = Recorder { tags: vec![tag], ..Recorder::new(&builder.residual) };
-        host.entries.insert((100, vec![7]), (0, vec![1, 2, 3, 4]));
-        run(&code, &mut host, &mut named("udp")).0
+    let often = |tag: u128| {
+        let code = compile(&builder.residual, &mut numbered).unwrap();
+        let builder = &builder;
+        move || {
+            let ended = |_| {
+                let mut host = Recorder { tags: vec![tag], ..Recorder::new(&builder.residual) };
+                host.entries.insert((100, vec![7]), (0, vec![1, 2, 3, 4]));
+                run(&code, &mut host, &mut named("udp")).0
+            };
+            (0..50).map(ended).collect::<Vec<_>>()
+        }
     };
-    let often = |tag: u128| (0..50).map(|_| ended(tag)).collect::<Vec<_>>();
     let ends = std::thread::scope(|scope| {
-        let found = scope.spawn(|| often(7));
-        [found, scope.spawn(|| often(8))].map(|thread| thread.join().unwrap())
+        let found = scope.spawn(often(7));
+        [found, scope.spawn(often(8))].map(|thread| thread.join().unwrap())
     });
     assert_eq!(ends, [vec![Ended::End(1); 50], vec![Ended::End(2); 50]]);
 }

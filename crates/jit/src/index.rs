@@ -1,0 +1,151 @@
+//! From IPv4 addresses to the numbers of classes, in a form that machine code searches by itself.
+
+use std::fmt;
+
+/// Entries from here on lead to further entries.
+const NODE: u32 = 1 << 28;
+/// Entries of the first table, for the upper 16 bits; each of the others is for 8 bits more.
+const TOP: usize = 1 << 16;
+const BELOW: usize = 1 << 8;
+
+/// A map from IPv4 addresses to numbers of classes: tables for the first 16 bits, the next 8, and the
+/// last 8, the lower ones only where something is decided there.
+pub struct Index {
+    entries: Vec<u32>,
+    classes: u32,
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index").field("classes", &self.classes).finish_non_exhaustive()
+    }
+}
+
+impl Index {
+    /// The map of these runs, each the first address of an interval and its class, in order from
+    /// address 0. `None` when it would have more than `most` entries, when a class is not below
+    /// `classes`, or when the runs are not in order.
+    #[must_use]
+    pub fn new(runs: &[(u32, u32)], classes: u32, most: usize) -> Option<Self> {
+        let is_ordered = runs.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let starts = runs.first().is_some_and(|first| first.0 == 0);
+        let is_known = classes < NODE && runs.iter().all(|run| run.1 < classes);
+        if !is_ordered || !starts || !is_known {
+            return None;
+        }
+        let mut index = Self { entries: vec![0; TOP], classes };
+        let mut left = runs;
+        for entry in 0..TOP {
+            index.fill(entry, (entry as u32) << 16, 16, &mut left, most)?;
+        }
+        Some(index)
+    }
+
+    /// Sets an entry, which is for the addresses from `base` on that differ in the last `rest` bits. The
+    /// first run left is the one that `base` is in, and afterwards the one that the last of them is in.
+    fn fill(
+        &mut self,
+        entry: usize,
+        base: u32,
+        rest: u32,
+        left: &mut &[(u32, u32)],
+        most: usize,
+    ) -> Option<()> {
+        while left.get(1).is_some_and(|next| next.0 <= base) {
+            *left = &left[1..];
+        }
+        let last = base | ((1 << rest) - 1);
+        if left.get(1).is_none_or(|next| next.0 > last) {
+            self.entries[entry] = left.first()?.1;
+            return Some(());
+        }
+        // Of a single address there is but one class.
+        let child = rest.checked_sub(8)?;
+        let start = self.entries.len();
+        let number = u32::try_from(start).ok().filter(|start| *start < NODE)?;
+        if start + BELOW > most {
+            return None;
+        }
+        self.entries.resize(start + BELOW, 0);
+        self.entries[entry] = NODE + number;
+        for (at, place) in (start..start + BELOW).zip(0..) {
+            self.fill(at, base + (place << child), child, left, most)?;
+        }
+        Some(())
+    }
+
+    /// The class of an address: below [`Self::classes`].
+    #[must_use]
+    pub fn get(&self, address: u32) -> u32 {
+        let mut entry = self.entries[(address >> 16) as usize];
+        for rest in [8, 0] {
+            if entry >= NODE {
+                let place = address >> rest & 0xff;
+                entry = self.entries[(entry - NODE + place) as usize];
+            }
+        }
+        entry
+    }
+
+    /// How many classes there are.
+    #[must_use]
+    pub fn classes(&self) -> u32 {
+        self.classes
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.entries.len() * size_of::<u32>()
+    }
+
+    /// Where the entries are, for machine code: as long as the index lives.
+    pub(crate) fn address(&self) -> u64 {
+        self.entries.as_ptr() as u64
+    }
+}
+
+/// For machine code: entries from here on lead to further entries.
+pub(crate) const FIRST_NODE: u32 = NODE;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn naive(runs: &[(u32, u32)], address: u32) -> u32 {
+        runs.iter().rev().find(|run| run.0 <= address).unwrap().1
+    }
+
+    #[test]
+    fn class_is_that_of_the_run_that_an_address_is_in() {
+        let runs = [
+            (0, 3),
+            (5, 0),
+            (0x0a00_0000, 1),
+            (0x0a00_0001, 2),
+            (0x0a00_0100, 1),
+            (0x0a01_0000, 0),
+            (0x0a01_ff00, 3),
+            (0xffff_ffff, 2),
+        ];
+        let index = Index::new(&runs, 4, usize::MAX).unwrap();
+        let near =
+            runs.iter().flat_map(|run| [run.0.wrapping_sub(1), run.0, run.0 | 1, run.0 | 0xff]);
+        for address in near.chain([0x0a00_ffff, 0x0a02_0000, 0x8000_0000]) {
+            assert_eq!(index.get(address), naive(&runs, address), "{address:x}");
+        }
+        // 0.0/16 and 255.255/16 to the last bit, of 10.0/16 one table, of 10.1/16 none below 24 bits.
+        assert_eq!(index.memory(), 4 * (TOP + BELOW * (2 + 2 + 2 + 1)));
+    }
+
+    #[test]
+    fn runs_that_make_no_sense_or_take_too_much_have_no_index() {
+        let made = |runs: &[(u32, u32)], most| Index::new(runs, 2, most).is_some();
+        assert!(made(&[(0, 0), (7, 1)], TOP + 2 * BELOW));
+        assert!(!made(&[(0, 0), (7, 1)], TOP + 2 * BELOW - 1));
+        assert!(!made(&[], usize::MAX));
+        assert!(!made(&[(1, 0)], usize::MAX));
+        assert!(!made(&[(0, 0), (7, 1), (7, 0)], usize::MAX));
+        assert!(!made(&[(0, 2)], usize::MAX));
+    }
+}
