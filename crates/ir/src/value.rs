@@ -130,16 +130,16 @@ impl IntervalSet {
     /// those with a lower end above the upper are empty).
     #[must_use]
     pub fn new(intervals: impl IntoIterator<Item = (Word, Word)>) -> Self {
-        let mut sorted: Vec<_> = intervals.into_iter().filter(|(lo, hi)| lo <= hi).collect();
-        sorted.sort_unstable();
-        let mut merged: Vec<(Word, Word)> = Vec::with_capacity(sorted.len());
-        for (lo, hi) in sorted {
-            match merged.last_mut() {
-                Some(last) if lo <= last.1 || lo - 1 == last.1 => last.1 = last.1.max(hi),
-                _ => merged.push((lo, hi)),
+        let mut all: Vec<_> = intervals.into_iter().filter(|(lo, hi)| lo <= hi).collect();
+        all.sort_unstable();
+        all.dedup_by(|(lo, hi), last| {
+            let meets = *lo <= last.1 || *lo - 1 == last.1;
+            if meets {
+                last.1 = last.1.max(*hi);
             }
-        }
-        Self(merged)
+            meets
+        });
+        Self(all)
     }
 
     /// The intervals in order.

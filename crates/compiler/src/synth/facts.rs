@@ -24,20 +24,38 @@ impl Facts {
 
     /// The value, if only one is possible.
     pub(super) fn only(&self, values: &Values, value: ValueId) -> Option<Word> {
-        values.known(value).or_else(|| only(&self.range(values, value)))
+        let known = values.known(value);
+        if known.is_some() || !self.sees(values, value) {
+            return known;
+        }
+        only(&self.range(values, value))
     }
 
     fn range_to(&self, values: &Values, value: ValueId, depth: u32) -> IntervalSet {
         let width = values.ty(value).width;
+        let fact = self.0.get(&value);
         let shape = match values.def(value) {
             Def::Pure(Pure::Const(word)) => return one(*word),
             Def::Pure(pure) if depth > 0 => self.of_pure(values, pure, width, depth - 1),
-            _ => full(width),
+            _ => return fact.cloned().unwrap_or_else(|| full(width)),
         };
-        match self.0.get(&value) {
+        match fact {
             Some(fact) => intersect(fact, &shape),
             None => shape,
         }
+    }
+
+    /// Whether a condition holds, if that is known.
+    fn truth(&self, values: &Values, cond: ValueId, depth: u32) -> Option<bool> {
+        if !self.sees(values, cond) {
+            return None;
+        }
+        only(&self.range_to(values, cond, depth)).map(|word| word != 0)
+    }
+
+    /// Whether anything can be known about a value: it is not just any of its width.
+    fn sees(&self, values: &Values, value: ValueId) -> bool {
+        matches!(values.def(value), Def::Pure(_)) || self.0.contains_key(&value)
     }
 
     fn of_pure(&self, values: &Values, pure: &Pure, width: u16, depth: u32) -> IntervalSet {
@@ -52,17 +70,26 @@ impl Facts {
                 Some(by) => shifted(&range(a), by.wrapping_neg(), width),
                 None => full(width),
             },
+            Pure::Bin(op @ (BinOp::And | BinOp::Or), a, b) if width == 1 => {
+                // One of them may decide alone.
+                let decides = *op == BinOp::Or;
+                match self.truth(values, *a, depth) {
+                    Some(word) if word == decides => truth(Some(decides)),
+                    Some(_) => truth(self.truth(values, *b, depth)),
+                    None => truth(self.truth(values, *b, depth).filter(|word| *word == decides)),
+                }
+            }
             Pure::Bin(op, a, b) => {
                 let (a, b) = (range(a), range(b));
                 each(*op, width, &a, &b).unwrap_or_else(|| bounds(*op, width, &a, &b))
             }
             Pure::Cmp(op, a, b) => truth(decided(*op, &range(a), &range(b))),
-            Pure::Not(a) if width == 1 => truth(only(&range(a)).map(|word| word == 0)),
+            Pure::Not(a) if width == 1 => truth(self.truth(values, *a, depth).map(|word| !word)),
             Pure::Resize(a) if values.ty(*a).width <= width => range(a),
             Pure::Retype(a, _) => range(a),
-            Pure::Select(cond, a, b) => match only(&range(cond)) {
-                Some(0) => range(b),
-                Some(_) => range(a),
+            Pure::Select(cond, a, b) => match self.truth(values, *cond, depth) {
+                Some(false) => range(b),
+                Some(true) => range(a),
                 None => union(&range(a), &range(b)),
             },
             Pure::InSet(a, set) => {
@@ -263,8 +290,6 @@ fn bounds(op: BinOp, width: u16, a: &IntervalSet, b: &IntervalSet) -> IntervalSe
     };
     let set = |low: Word, high: Word| IntervalSet::new([(low, high)]);
     match op {
-        BinOp::And if width == 1 => set(a_low & b_low, a_high & b_high),
-        BinOp::Or if width == 1 => set(a_low | b_low, a_high | b_high),
         BinOp::And => set(0, a_high.min(b_high)),
         BinOp::AddSat => {
             set(a_low.saturating_add(b_low).min(max), a_high.saturating_add(b_high).min(max))

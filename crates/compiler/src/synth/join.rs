@@ -5,7 +5,7 @@ use super::bugs::Bug;
 use super::build::{Edge, Way};
 use super::facts::Facts;
 use super::range::union;
-use super::state::{Cell, Memo, State, common};
+use super::state::{Cell, Memo, Shared, State, common};
 use super::values::Def;
 use super::vlan::Outline;
 use braid_ir::model::ValueId;
@@ -48,7 +48,11 @@ impl Synth<'_> {
     /// Joins edges of one group. `live` are the values of the model's program that are used later.
     pub(super) fn join(&mut self, mut edges: Vec<Edge>, live: &BTreeSet<ValueId>) -> Option<Way> {
         if edges.len() <= 1 {
-            return edges.pop().map(|edge| self.blocks.open(edge));
+            let mut edge = edges.pop()?;
+            if edge.state.env.keys().any(|value| !live.contains(value)) {
+                edge.state.env.retain(|value, _| live.contains(value));
+            }
+            return Some(self.blocks.open(edge));
         }
         self.flush_clashes(&mut edges);
         let pending = self.settle_counts(&mut edges);
@@ -56,20 +60,25 @@ impl Synth<'_> {
         let states: Vec<&State> = edges.iter().map(|edge| &edge.state).collect();
         let mut state = states[0].clone();
         state.pending = pending;
-        state.facts = Facts::meet(&self.values, states.iter().map(|state| &state.facts));
+        if !states[1..].iter().all(|other| other.facts.is(&state.facts)) {
+            let all = states.iter().map(|state| &*state.facts);
+            state.facts = Facts::meet(&self.values, all).into();
+        }
         for other in &states[1..] {
             state.sent |= other.sent;
             state.stale |= other.stale;
             state.moved |= other.moved;
             state.written.extend(&other.written);
             state.visits = state.visits.max(other.visits);
-            state.tags.retain(|name, tag| other.tags.get(name) == Some(tag));
-            state.last.retain(|table, key| other.last.get(table) == Some(key));
+            keep_common(&mut state.tags, &other.tags);
+            keep_common(&mut state.last, &other.last);
         }
-        state.env = self.join_env(&states, live, &mut phis);
-        state.entry = self.join_entry(&states, &mut phis);
-        state.cells = self.join_cells(&states, &mut phis);
-        state.memo = self.join_memo(&states, &mut phis);
+        state.env = self.join_env(&states, live, &mut phis).into();
+        state.entry = self.join_entry(&states, &mut phis).into();
+        state.cells = self.join_cells(&states, &mut phis).into();
+        if !states[1..].iter().all(|other| other.memo.is(&state.memo)) {
+            state.memo = self.join_memo(&states, &mut phis).into();
+        }
         for (column, param) in &phis.order {
             let sets = states.iter().zip(column);
             let sets = sets.map(|(state, value)| state.facts.range(&self.values, *value));
@@ -90,7 +99,7 @@ impl Synth<'_> {
     /// written before they meet.
     fn flush_clashes(&mut self, edges: &mut Vec<Edge>) {
         let of = |wanted: fn(&Cell) -> bool| -> BTreeSet<Field> {
-            let cells = edges.iter().flat_map(|edge| &edge.state.cells);
+            let cells = edges.iter().flat_map(|edge| edge.state.cells.iter());
             cells.filter(|(_, cell)| wanted(cell)).map(|(field, _)| *field).collect()
         };
         let mut reload = of(|cell| *cell == Cell::Reload);
@@ -191,7 +200,7 @@ impl Synth<'_> {
     /// What was found out on all ways, each by itself, need not be again.
     fn join_memo(&mut self, states: &[&State], phis: &mut Phis) -> BTreeMap<Memo, Vec<ValueId>> {
         let mut joined = BTreeMap::new();
-        for (memo, outs) in &states[0].memo {
+        for (memo, outs) in states[0].memo.iter() {
             let all: Option<Vec<_>> = states.iter().map(|state| state.memo.get(memo)).collect();
             let Some(all) = all else { continue };
             let columns = (0..outs.len()).map(|out| all.iter().map(|outs| outs[out]).collect());
@@ -214,6 +223,16 @@ impl Synth<'_> {
         phis.columns.insert(column.clone(), param);
         phis.order.push((column, param));
         param
+    }
+}
+
+/// Leaves what both have.
+fn keep_common<K: Ord + Clone, V: PartialEq + Clone>(
+    all: &mut Shared<BTreeMap<K, V>>,
+    other: &Shared<BTreeMap<K, V>>,
+) {
+    if !all.is(other) {
+        all.retain(|key, value| other.get(key) == Some(value));
     }
 }
 

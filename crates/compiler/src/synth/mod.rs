@@ -205,7 +205,7 @@ impl<'a> Synth<'a> {
     /// Follows all ways from a block on.
     fn run_from(&mut self, from: usize, facts: Facts) {
         let mut state = State::new(Headers::exactly(self.initial));
-        state.facts = facts;
+        state.facts = facts.into();
         self.inbox[0].push(Edge { from, slot: Slot::Open, state });
         for number in 0..self.order.len() {
             let edges = std::mem::take(&mut self.inbox[number]);

@@ -313,7 +313,7 @@ impl<'a> Synth<'a> {
         }
         let forget = self.has_bug(Bug::ForgottenCanonical);
         let mut writes = Vec::new();
-        for (field, cell) in &mut way.state.cells {
+        for (field, cell) in way.state.cells.iter_mut() {
             let Cell::Value(value, dirty @ true) = cell else { continue };
             if !wanted(*field) {
                 continue;

@@ -8,14 +8,48 @@ use braid_ir::model::{ParamId, StateId, ValueId};
 use braid_ir::residual::{Counter, Tallied};
 use braid_packet::Field;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
+/// What ways have in common until one of them changes it: most of what is known when ways part stays as it is on
+/// both.
+#[derive(Clone, Default)]
+pub(super) struct Shared<T>(Rc<T>);
+
+impl<T> From<T> for Shared<T> {
+    fn from(value: T) -> Self {
+        Self(Rc::new(value))
+    }
+}
+
+impl<T> Shared<T> {
+    /// Whether both are the same one, unchanged.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Clone> DerefMut for Shared<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        Rc::make_mut(&mut self.0)
+    }
+}
 
 /// What is known on a way.
 #[derive(Clone)]
 pub(super) struct State {
     pub(super) headers: Headers,
     /// Cells that are not as they were when the packet entered the program.
-    pub(super) cells: BTreeMap<Field, Cell>,
-    pub(super) facts: Facts,
+    pub(super) cells: Shared<BTreeMap<Field, Cell>>,
+    pub(super) facts: Shared<Facts>,
     /// Counted already, but not yet by a step.
     pub(super) pending: Vec<Tallied>,
     /// Whether the function has sent anything.
@@ -30,15 +64,15 @@ pub(super) struct State {
     pub(super) written: BTreeSet<Field>,
     /// Tags that functions of the program have read or written: values of the tag's whole width,
     /// or of the width that was read.
-    pub(super) tags: BTreeMap<String, Tag>,
+    pub(super) tags: Shared<BTreeMap<String, Tag>>,
     /// Results of operations that would come out the same again.
-    pub(super) memo: BTreeMap<Memo, Vec<ValueId>>,
+    pub(super) memo: Shared<BTreeMap<Memo, Vec<ValueId>>>,
     /// The key of each table's entry that the function last found or assigned.
-    pub(super) last: BTreeMap<(u16, StateId), Vec<ValueId>>,
+    pub(super) last: Shared<BTreeMap<(u16, StateId), Vec<ValueId>>>,
     /// Values of the model's program, by their numbers there.
-    pub(super) env: BTreeMap<ValueId, ValueId>,
+    pub(super) env: Shared<BTreeMap<ValueId, ValueId>>,
     /// Cells as they were when the packet entered the function, as far as it asks.
-    pub(super) entry: BTreeMap<Field, ValueId>,
+    pub(super) entry: Shared<BTreeMap<Field, ValueId>>,
     /// Most functions visited.
     pub(super) visits: u32,
 }
@@ -87,19 +121,19 @@ impl State {
     pub(super) fn new(headers: Headers) -> Self {
         Self {
             headers,
-            cells: BTreeMap::new(),
-            facts: Facts::default(),
+            cells: Shared::default(),
+            facts: Shared::default(),
             pending: Vec::new(),
             sent: false,
             stale: false,
             moved: false,
             waiting: Waiting::default(),
             written: BTreeSet::new(),
-            tags: BTreeMap::new(),
-            memo: BTreeMap::new(),
-            last: BTreeMap::new(),
-            env: BTreeMap::new(),
-            entry: BTreeMap::new(),
+            tags: Shared::default(),
+            memo: Shared::default(),
+            last: Shared::default(),
+            env: Shared::default(),
+            entry: Shared::default(),
             visits: 0,
         }
     }
@@ -125,7 +159,9 @@ impl State {
 
     /// A function's state changes: what was found there may no longer be so.
     pub(super) fn forget_state(&mut self, node: u16) {
-        self.memo.retain(|memo, _| memo.state_of() != Some(node));
+        if self.memo.keys().any(|memo| memo.state_of() == Some(node)) {
+            self.memo.retain(|memo, _| memo.state_of() != Some(node));
+        }
     }
 
     /// Checksums that the writes to come make canonical.

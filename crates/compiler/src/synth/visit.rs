@@ -5,7 +5,7 @@ use super::build::{Edge, Way, nowhere};
 use super::cells::{Place, needs, place};
 use super::exec::Flow;
 use super::headers::{self, BEHIND_ICMP, Headers, bit};
-use super::state::Memo;
+use super::state::{Memo, Shared};
 use super::terms::pass;
 use braid_ir::model::{
     BlockId, Granularity, Key, Model, Op, ParamId, Program, Setting, StateId, Term, ValueId, Word,
@@ -182,11 +182,13 @@ impl<'a> Synth<'a> {
         state.visits += 1;
         self.visits = self.visits.max(state.visits);
         state.sent = false;
-        state.env.clear();
-        state.entry.clear();
+        state.env = Shared::default();
+        state.entry = Shared::default();
+        state.last = Shared::default();
         // What other functions looked up is theirs.
-        state.memo.retain(|memo, _| matches!(memo, Memo::Quotient(..)));
-        state.last.clear();
+        if state.memo.keys().any(|memo| !matches!(memo, Memo::Quotient(..))) {
+            state.memo.retain(|memo, _| matches!(memo, Memo::Quotient(..)));
+        }
         if !visit.point.held {
             let counter = if visit.point.backward { Counter::Backward } else { Counter::Forward };
             state.count(node, counter);
@@ -226,6 +228,9 @@ impl<'a> Synth<'a> {
         let mut block = from;
         loop {
             let code = &program.blocks[block.index()];
+            if !matches!(code.term, Term::Jump(_) | Term::Branch { .. }) {
+                break;
+            }
             let stats = self.stats;
             let scratch = self.blocks.add(Vec::new());
             let mut way = Way { at: scratch, state: edge.state.clone() };
