@@ -7,10 +7,11 @@ use crate::plot::plot;
 use crate::report::{Row, cells};
 
 const STYLE: &str = "\
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; color: #222; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 84em; margin: 2em auto; padding: 0 1em; color: #222; }
 h1, h2 { line-height: 1.2; } h2 { margin-top: 2.5em; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; display: block; overflow-x: auto; }
-th, td { padding: .15em .8em; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
+p { max-width: 60em; } figure { margin: 1em 0; }
+th, td { padding: .15em .6em; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 .facts th { text-align: left; font-weight: normal; color: #666; } .facts td { text-align: left; white-space: normal; }
 svg { max-width: 100%; height: auto; }";

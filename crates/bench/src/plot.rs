@@ -1,23 +1,48 @@
 //! Plots of a bench's rows as SVG: time per packet (or to compile) over what varies.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 use crate::definition::{Axis, Definition, Kind};
 use crate::report::Row;
 
-/// Size in pixels.
-const SIZE: (u32, u32) = (860, 420);
+/// Width in pixels, of the plot alone and with its legend.
+const WIDTH: (u32, u32) = (820, 1160);
+/// Least height, and height of a line of the legend.
+const HEIGHT: (u32, u32) = (420, 20);
+/// Text on axes and in the legend.
+const FONT: (&str, u32) = ("sans-serif", 13);
 /// Values that differ by more than this factor are drawn on a logarithmic axis.
 const LOGARITHMIC: f64 = 25.0;
 
 /// Something that may vary: its name, its axis, its value in a row.
 type Varying = (&'static str, Axis, fn(&Row) -> u64);
 
-/// A curve: its name and its points.
-type Curves = BTreeMap<String, Vec<(f64, f64)>>;
+/// A curve's engine, and what else it is of.
+type Name = (String, String);
+/// Curves' points.
+type Curves = BTreeMap<Name, Vec<(f64, f64)>>;
+
+/// Colours of engines (Okabe and Ito's, which people who see colours differently tell apart, too).
+const ENGINES: [(&str, RGBColor); 5] = [
+    ("floor_touch", RGBColor(0xaa, 0xaa, 0xaa)),
+    ("floor_flow", RGBColor(0x55, 0x55, 0x55)),
+    ("reference", RGBColor(0x00, 0x9e, 0x73)),
+    ("sequential", RGBColor(0x00, 0x72, 0xb2)),
+    ("synth", RGBColor(0xd5, 0x5e, 0x00)),
+];
+/// Colours of others.
+const OTHERS: [RGBColor; 4] = [
+    RGBColor(0xcc, 0x79, 0xa7),
+    RGBColor(0xe6, 0x9f, 0x00),
+    RGBColor(0x56, 0xb4, 0xe9),
+    RGBColor(0x88, 0x22, 0x55),
+];
+/// Lengths of dashes and of gaps between them, by what else a curve is of.
+const DASHES: [(u32, u32); 4] = [(1, 0), (8, 5), (2, 4), (14, 3)];
 
 /// An SVG element; `None` when there is nothing to draw.
 #[must_use]
@@ -28,7 +53,9 @@ pub fn plot(definition: &Definition, rows: &[Row]) -> Option<String> {
     let y = Span::of(points().map(|point| point.1))?;
     let labels = (x_label(definition.axis), y_label(definition.kind));
     let mut svg = String::new();
-    let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+    let lines = u32::try_from(curves.len()).unwrap_or(u32::MAX).saturating_add(2);
+    let size = (WIDTH.1, HEIGHT.0.max(lines.saturating_mul(HEIGHT.1).min(4000)));
+    let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
     let drawn = match (x.logarithmic(), y.logarithmic()) {
         (true, true) => draw(&root, &curves, x.log(), y.log(), labels),
         (true, false) => draw(&root, &curves, x.log(), y.linear(), labels),
@@ -50,14 +77,18 @@ fn curves(definition: &Definition, rows: &[Row]) -> Curves {
     ];
     let mut curves = Curves::new();
     for row in rows {
-        let mut name = row.engine.clone();
+        let mut name = String::new();
+        let mut say = |text: String| {
+            let comma = if name.is_empty() { "" } else { ", " };
+            name += &format!("{comma}{text}");
+        };
         for (what, axis, value) in beside {
             if axis != definition.axis && varies(value) {
-                name.push_str(&format!(", {} {what}", value(row)));
+                say(format!("{} {what}", value(row)));
             }
         }
         if varies(|row| row.train) {
-            name.push_str(&format!(", trains of {}", row.train));
+            say(format!("trains of {}", row.train));
         }
         let x = beside.iter().find(|(_, axis, _)| *axis == definition.axis);
         let x = x.map_or(0, |(_, _, value)| value(row)) as f64;
@@ -66,7 +97,7 @@ fn curves(definition: &Definition, rows: &[Row]) -> Curves {
             Kind::Compile => row.compile_ms,
         };
         if let Some(y) = y.filter(|y| y.is_finite()) {
-            curves.entry(name).or_default().push((x, y.max(0.1)));
+            curves.entry((row.engine.clone(), name)).or_default().push((x, y.max(0.1)));
         }
     }
     for points in curves.values_mut() {
@@ -129,7 +160,8 @@ where
     X::CoordDescType: ValueFormatter<f64>,
     Y::CoordDescType: ValueFormatter<f64>,
 {
-    let mut chart = ChartBuilder::on(root)
+    let (area, legend) = root.split_horizontally(WIDTH.0);
+    let mut chart = ChartBuilder::on(&area)
         .margin(12)
         .x_label_area_size(44)
         .y_label_area_size(64)
@@ -139,29 +171,46 @@ where
         .configure_mesh()
         .x_desc(labels.0)
         .y_desc(labels.1)
+        .axis_desc_style(FONT)
+        .label_style(FONT)
         .x_label_formatter(&plain)
         .y_label_formatter(&plain)
         .light_line_style(TRANSPARENT)
         .draw()
         .map_err(text)?;
-    for (number, (name, points)) in curves.iter().enumerate() {
-        let color = Palette99::pick(number).to_rgba();
-        chart
-            .draw_series(LineSeries::new(points.iter().copied(), color.stroke_width(2)))
-            .map_err(text)?
-            .label(name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
+    for (number, ((engine, beside), points)) in curves.iter().enumerate() {
+        let (color, dash) = look(curves, engine, beside);
+        let style = color.stroke_width(2);
         let dots = points.iter().map(|point| Circle::new(*point, 3, color.filled()));
         chart.draw_series(dots).map_err(text)?;
+        let y = 24 + i32::try_from(number).unwrap_or(0) * HEIGHT.1 as i32;
+        let key = [(8, y), (48, y)];
+        if dash.1 == 0 {
+            chart.draw_series(LineSeries::new(points.iter().copied(), style)).map_err(text)?;
+            legend.draw(&PathElement::new(key, style)).map_err(text)?;
+        } else {
+            let line = DashedLineSeries::new(points.iter().copied(), dash.0, dash.1, style);
+            chart.draw_series(line).map_err(text)?;
+            legend.draw(&DashedPathElement::new(key, dash.0, dash.1, style)).map_err(text)?;
+        }
+        let comma = if beside.is_empty() { "" } else { ", " };
+        let name = Text::new(format!("{engine}{comma}{beside}"), (56, y - 7), FONT);
+        legend.draw(&name).map_err(text)?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.85))
-        .border_style(BLACK.mix(0.2))
-        .draw()
-        .map_err(text)?;
     root.present().map_err(text)
+}
+
+/// A curve's colour, by its engine, and how it is dashed, by what else it is of.
+fn look(curves: &Curves, engine: &str, beside: &str) -> (RGBColor, (u32, u32)) {
+    let known = ENGINES.iter().find(|(name, _)| *name == engine);
+    let color = known.map(|(_, color)| *color).unwrap_or_else(|| {
+        let others: BTreeSet<&str> = curves.keys().map(|(engine, _)| engine.as_str()).collect();
+        let mut others = others.iter().filter(|other| ENGINES.iter().all(|(n, _)| n != *other));
+        OTHERS[others.position(|other| *other == engine).unwrap_or(0) % OTHERS.len()]
+    });
+    let all: BTreeSet<&str> = curves.keys().map(|(_, beside)| beside.as_str()).collect();
+    let number = all.iter().position(|other| *other == beside).unwrap_or(0);
+    (color, DASHES[number % DASHES.len()])
 }
 
 /// An error's text: the error itself borrows what is drawn on.
@@ -194,8 +243,9 @@ mod tests {
         let rows =
             [row("a", 10, 1, Some(2.0)), row("a", 1, 1, Some(1.0)), row("a", 10, 8, Some(3.0))];
         let curves = curves(&definition(), &rows);
-        assert_eq!(curves["a, trains of 1"], [(1.0, 1.0), (10.0, 2.0)]);
-        assert_eq!(curves["a, trains of 8"], [(10.0, 3.0)]);
+        let name = |beside: &str| ("a".to_owned(), beside.to_owned());
+        assert_eq!(curves[&name("trains of 1")], [(1.0, 1.0), (10.0, 2.0)]);
+        assert_eq!(curves[&name("trains of 8")], [(10.0, 3.0)]);
     }
 
     #[test]
@@ -207,5 +257,22 @@ mod tests {
             assert!(svg.contains(label), "{label}");
         }
         assert_eq!(plot(&definition(), &[row("a", 1, 1, None)]), None);
+    }
+
+    #[test]
+    fn engines_have_colours_of_their_own_and_what_varies_beside_them_dashes() {
+        let engines = ["synth", "sequential", "fastclick", "rte"];
+        let rows: Vec<Row> = engines
+            .iter()
+            .flat_map(|engine| [1, 8].map(|train| row(engine, 1, train, Some(1.0))))
+            .collect();
+        let curves = curves(&definition(), &rows);
+        let looks: Vec<_> =
+            curves.keys().map(|(engine, beside)| look(&curves, engine, beside)).collect();
+        for (number, one) in looks.iter().enumerate() {
+            assert!(!looks[..number].contains(one), "{one:?} twice");
+        }
+        assert_eq!(looks[0].0, looks[1].0, "one engine has one colour");
+        assert!(plot(&definition(), &rows).unwrap().contains("rte, trains of 8"));
     }
 }

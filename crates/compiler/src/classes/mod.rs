@@ -2,6 +2,7 @@
 //! the ways through them are, and what putting functions together saved (SNF, Fig. 5 and 6).
 
 mod count;
+mod layout;
 mod say;
 mod svg;
 mod text;

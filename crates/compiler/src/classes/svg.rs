@@ -1,15 +1,12 @@
 //! A program's graph as a picture: blocks by depth, what they test and what becomes of packets.
 
+use super::layout::{HEIGHT, Layout, WIDTH};
 use super::say::{Bound, Speaker, end_text};
 use super::{Classes, Program};
 use crate::xml::escaped;
 use braid_ir::chain::Chain;
 use braid_ir::residual::{End, Residual};
 use std::fmt::Write as _;
-
-const WIDTH: usize = 260;
-const HEIGHT: usize = 34;
-const GAP: (usize, usize) = (30, 26);
 
 /// Most blocks of a program that are drawn.
 const MOST_BLOCKS: usize = 400;
@@ -22,7 +19,9 @@ const MOST_TEXT: usize = 40;
 #[must_use]
 pub fn svg(chain: &Chain, classes: &Classes) -> String {
     let mut body = String::new();
-    let (mut top, mut right) = (20, 600);
+    body += "<text x='20' y='20'>What is tested, and where it leads: <tspan class='if'>solid</tspan> if \
+             it holds, <tspan class='else'>dashed</tspan> if not</text>\n";
+    let (mut top, mut right) = (36, 600);
     for entry in &classes.entries {
         for program in &entry.programs {
             let title = title(&entry.interface, program);
@@ -43,7 +42,8 @@ pub fn svg(chain: &Chain, classes: &Classes) -> String {
          <style>.title{{font-size:14px;font-weight:bold}} .test{{fill:#eef3ff;stroke:#5470b0}} \
          .end{{fill:#eefaee;stroke:#4f8f4f}} .drop{{fill:#fdeeee;stroke:#b05050}} \
          .yes{{stroke:#4f8f4f}} .no{{stroke:#b05050;stroke-dasharray:4 3}} .on{{stroke:#888}} \
-         line{{stroke-width:1.2}}</style>\n{body}</svg>\n"
+         .if{{fill:#4f8f4f}} .else{{fill:#b05050}} polyline{{fill:none;stroke-width:1.2}}</style>\n\
+         <rect width='100%' height='100%' fill='white'/>\n{body}</svg>\n"
     )
 }
 
@@ -61,43 +61,13 @@ fn title(interface: &str, program: &Program) -> String {
 
 /// Draws a program; its extent.
 fn draw(out: &mut String, chain: &Chain, program: &Residual, top: usize) -> (usize, usize) {
-    let count = program.blocks.len().min(MOST_BLOCKS);
-    let mut layer = vec![0_usize; count];
-    for (number, block) in program.blocks.iter().take(count).enumerate() {
-        for target in block.end.targets() {
-            if let Some(next) = layer.get(target.block.index()).copied() {
-                layer[target.block.index()] = next.max(layer[number] + 1);
-            }
-        }
+    let layout = Layout::of(program, program.blocks.len().min(MOST_BLOCKS), top);
+    for (kind, points) in &layout.lines {
+        let points: Vec<String> = points.iter().map(|(x, y)| format!("{x},{y}")).collect();
+        let _ = writeln!(out, "<polyline points='{}' class='{kind}'/>", points.join(" "));
     }
-    let mut used = vec![0_usize; layer.iter().max().map_or(0, |deepest| deepest + 1)];
-    let places: Vec<(usize, usize)> = layer
-        .iter()
-        .map(|layer| {
-            let x = 20 + used[*layer] * (WIDTH + GAP.0);
-            used[*layer] += 1;
-            (x, top + layer * (HEIGHT + GAP.1))
-        })
-        .collect();
     let (speaker, none) = (Speaker::new(chain, program), Bound::new());
-    for (number, block) in program.blocks.iter().take(count).enumerate() {
-        let kinds: &[&str] = match block.end {
-            End::Branch { .. } => &["yes", "no"],
-            _ => &["on"],
-        };
-        for (target, kind) in block.end.targets().into_iter().zip(kinds) {
-            let Some((x, y)) = places.get(target.block.index()).copied() else { continue };
-            let (from_x, from_y) = places[number];
-            let _ = writeln!(
-                out,
-                "<line x1='{}' y1='{}' x2='{}' y2='{y}' class='{kind}'/>",
-                from_x + WIDTH / 2,
-                from_y + HEIGHT,
-                x + WIDTH / 2
-            );
-        }
-    }
-    for (block, (x, y)) in program.blocks.iter().zip(&places) {
+    for (block, (x, y)) in program.blocks.iter().zip(&layout.places) {
         let (class, text) = match &block.end {
             End::Branch { cond, .. } => ("test", speaker.on(&none).condition(*cond)),
             End::Jump(_) => ("test", format!("{} steps", block.steps.len())),
@@ -114,8 +84,7 @@ fn draw(out: &mut String, chain: &Chain, program: &Residual, top: usize) -> (usi
             escaped(&short(&text))
         );
     }
-    let widest = used.iter().max().copied().unwrap_or(0);
-    (40 + widest * (WIDTH + GAP.0), used.len() * (HEIGHT + GAP.1))
+    layout.size
 }
 
 fn short(text: &str) -> String {

@@ -116,7 +116,9 @@ fn entry_that_was_looked_up_on_all_ways_that_meet_is_not_looked_up_again() {
          b6: v6:u16 = get s[entry] store ip.id, v6 output onward at row0
          b7: output onward at row0",
     );
-    expect(&text(&row(&[&model], &[]), &[Ip4]), "at f0 forward for ip, 1 functions
+    expect(
+        &text(&row(&[&model], &[]), &[Ip4]),
+        "at f0 forward for ip, 1 functions
          b0:
            f0: v0:ip4 = load ip.src
            f0: v1:u8 = load ip.ttl
@@ -143,7 +145,8 @@ fn entry_that_was_looked_up_on_all_ways_that_meet_is_not_looked_up_again() {
            jump b7(v11)
          b7(v12:u16):
            f0: write ip.id = v12
-           leave wan [f0:forward]");
+           leave wan [f0:forward]",
+    );
 }
 
 #[test]
