@@ -378,6 +378,7 @@ fn by_steps(builder: &Builder, like: &Recorder, tags: &[u128]) -> (Ended, Vec<As
         now: 5,
         counts: &mut counts,
         values: Vec::new(),
+        entered: Vec::new(),
     }
     .run();
     (ended, host.asked.into_iter().filter(|one| is_event(builder, one)).collect())
