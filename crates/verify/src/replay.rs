@@ -57,7 +57,7 @@ pub fn replay(chain: &Chain, packet: &Packet, engines: &mut Engines<'_>) -> Opti
         before = before
             .iter()
             .flat_map(|before| {
-                others.iter().map(|other| [before.as_slice(), &[other.clone()]].concat())
+                others.iter().map(|other| [before.as_slice(), std::slice::from_ref(other)].concat())
             })
             .collect();
     }
