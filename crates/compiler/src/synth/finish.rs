@@ -387,13 +387,14 @@ fn shorten(mut blocks: Vec<Block>) -> Vec<Block> {
 /// Puts blocks after those that alone jump to them.
 fn merge(blocks: &mut [Block]) {
     let mut preds = vec![0; blocks.len()];
+    // Blocks that nothing leads to do not count, and take nothing away from those that are left.
+    let reached = |preds: &[usize], at: usize| at == 0 || preds[at] > 0;
     for (at, block) in blocks.iter().enumerate() {
-        // Blocks that nothing leads to do not count.
-        if at == 0 || preds[at] > 0 {
+        if reached(&preds, at) {
             block.end.visit_targets(&mut |target| preds[target.block.index()] += 1);
         }
     }
-    for at in (0..blocks.len()).rev() {
+    for at in (0..blocks.len()).rev().filter(|at| reached(&preds, *at)) {
         let End::Jump(target) = &blocks[at].end else { continue };
         let there = target.block.index();
         if preds[there] == 1 && blocks[there].params.is_empty() {
