@@ -55,8 +55,8 @@ impl Bits {
         let fields = [
             field(flat.src_ranks, &|rule| rule.src),
             field(flat.dst_ranks, &|rule| rule.dst),
-            field(ports, &|rule| wide(service(rule).sport)),
-            field(ports, &|rule| wide(service(rule).dport)),
+            field(ports, &|rule| wide(service(rule).sport())),
+            field(ports, &|rule| wide(service(rule).dport())),
         ];
         let protos = Field::of_protocols(flat, words);
         Self { services: flat.services.clone(), rules: flat.rules.clone(), fields, protos }
@@ -65,7 +65,7 @@ impl Bits {
     /// Number of the first rule that matches, or [`NONE`].
     #[must_use]
     pub fn find(&self, query: &Query) -> u32 {
-        let point = [query.src, query.dst, query.ask.sport.into(), query.ask.dport.into()];
+        let point = [query.src, query.dst, query.ask.sport().into(), query.ask.dport().into()];
         let words = self.rules.len().div_ceil(64).next_multiple_of(STEP);
         let proto = u32::from(query.ask.proto());
         let [a, b, c, d] = std::array::from_fn(|field| self.fields[field].of(point[field], words));

@@ -5,6 +5,7 @@
 //! and a search for the rank can serve several tables.
 
 use crate::packed::{Ask, Packed, Range, Service};
+use crate::steps::Steps;
 use crate::trie::{Key, Run, Trie};
 use std::collections::HashMap;
 
@@ -78,6 +79,13 @@ impl Starts {
     #[must_use]
     pub fn addresses(&self) -> &[u128] {
         &self.0
+    }
+
+    /// From IPv4 addresses to ranks, fastest, if there are not too many of them.
+    #[must_use]
+    pub fn steps<K: Key>(&self) -> Option<Steps> {
+        let starts: Vec<u32> = self.0.iter().map(|start| u32::cut(*start)).collect();
+        (K::BITS == u32::BITS).then(|| Steps::new(&starts)).flatten()
     }
 
     /// From addresses to ranks, fast.

@@ -14,7 +14,8 @@
 mod build;
 
 use crate::flat::Query;
-use crate::packed::{NONE, Service};
+use crate::packed::{Ask, NONE, Service};
+use crate::sparse::{self, Sparse};
 
 pub use build::Plan;
 
@@ -29,10 +30,11 @@ pub struct Grid {
 
 /// A rule in a list.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Entry {
+pub struct Entry {
     /// The rule's service; the top bit says that it is the list's last.
-    service: u32,
-    rule: u32,
+    pub service: u32,
+    /// Its number.
+    pub rule: u32,
 }
 
 const LAST: u32 = 1 << 31;
@@ -45,6 +47,8 @@ enum Group {
     Rows { by_src: bool, rows: Vec<Row>, cells: Vec<Cell> },
     /// A table of lists: where the row starts by the source's rank, the column by the destination's.
     Table { rows: Vec<u32>, columns: Vec<u32>, lists: Vec<u32> },
+    /// The same for tables that are mostly empty.
+    Sparse(Sparse),
 }
 
 /// Where cells of a row lie.
@@ -63,28 +67,57 @@ struct Cell {
 }
 
 impl Grid {
-    /// Number of the first rule that matches, or [`NONE`].
+    /// Number of the first rule that matches a packet with addresses of these ranks, or [`NONE`].
     #[must_use]
-    #[inline]
-    pub fn find(&self, query: &Query) -> u32 {
+    #[inline(always)]
+    pub fn find(&self, src: u32, dst: u32, ask: &Ask) -> u32 {
+        // Most grids are just this.
+        match self.groups.as_slice() {
+            [Group::Sparse(sparse)] => self.first_of(sparse.cell(src, dst), ask, NONE),
+            _ => self.find_in_groups(Query { src, dst, ask: *ask }),
+        }
+    }
+
+    #[inline(never)]
+    fn find_in_groups(&self, query: Query) -> u32 {
         let mut best = NONE;
         for group in &self.groups {
-            let list = group.list(query);
+            if let Group::Sparse(sparse) = group {
+                best = self.first_of(sparse.cell(query.src, query.dst), &query.ask, best);
+                continue;
+            }
+            let list = group.list(&query);
             if list != NONE {
-                best = self.first(list, query, best);
+                best = self.first(list, query.ask, best);
             }
         }
         best
     }
 
+    /// As [`Self::first`], for the list of a cell.
+    #[inline(always)]
+    fn first_of(&self, cell: Option<&sparse::Cell>, ask: &Ask, best: u32) -> u32 {
+        let Some(cell) = cell else { return best };
+        let Entry { service, rule } = cell.first;
+        if rule >= best {
+            best
+        } else if self.services[(service & !LAST) as usize].matches(ask) {
+            rule
+        } else if service & LAST != 0 {
+            best
+        } else {
+            self.first(cell.list.saturating_add(1), *ask, best)
+        }
+    }
+
     /// The first rule of a list that matches, if it is better than this one.
-    #[inline]
-    fn first(&self, list: u32, query: &Query, best: u32) -> u32 {
+    #[inline(never)]
+    fn first(&self, list: u32, ask: Ask, best: u32) -> u32 {
         for entry in &self.entries[list as usize..] {
             if entry.rule >= best {
                 break;
             }
-            if self.services[(entry.service & !LAST) as usize].matches(&query.ask) {
+            if self.services[(entry.service & !LAST) as usize].matches(&ask) {
                 return entry.rule;
             }
             if entry.service & LAST != 0 {
@@ -100,6 +133,7 @@ impl Grid {
         let groups = self.groups.iter().map(|group| match group {
             Group::Rows { rows, cells, .. } => rows.len() * 8 + cells.len() * 8,
             Group::Table { rows, columns, lists } => (rows.len() + columns.len() + lists.len()) * 4,
+            Group::Sparse(sparse) => sparse.memory(),
         });
         self.services.len() * size_of::<Service>() + self.entries.len() * 8 + groups.sum::<usize>()
     }
@@ -129,6 +163,9 @@ impl Group {
             Self::Table { rows, columns, lists } => {
                 let (row, column) = (rows[query.src as usize], columns[query.dst as usize]);
                 lists[row as usize + column as usize]
+            }
+            Self::Sparse(sparse) => {
+                sparse.cell(query.src, query.dst).map_or(NONE, |cell| cell.list)
             }
         }
     }

@@ -11,6 +11,8 @@ mod rules;
 pub mod sample;
 mod sets;
 mod side;
+mod sparse;
+mod steps;
 mod tree;
 mod trie;
 mod tuples;

@@ -6,7 +6,7 @@
 //! stay in the nearest cache.
 
 use crate::trie::Key;
-use braid_ir::rules::{ANY_PORT, RulePacket};
+use braid_ir::rules::{ANY_PORT, RulePacket, RuleWords};
 use braid_ir::value::{Rule, RuleAddrs};
 
 /// An inclusive range.
@@ -15,19 +15,15 @@ pub type Range<T> = (T, T);
 /// There is no such rule.
 pub const NONE: u32 = u32::MAX;
 
-const FLAGS_HERE: u64 = 1 << 32;
-const ICMP_HERE: u64 = 1 << 33;
-const PORTS_HERE: u64 = 1 << 34;
+const GUARDS: u64 = RuleWords::GUARDS;
 
-/// What is not an address, in a packet.
+/// What is not an address, in a packet: words as [`RuleWords`] has them.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Ask {
     /// Protocol, flags, ICMP, and which headers are there.
-    pub bits: u64,
-    /// Ports; 0 when absent.
-    pub sport: u16,
-    /// As `sport`.
-    pub dport: u16,
+    bits: u64,
+    /// Ports.
+    ports: u64,
 }
 
 /// What is not an address, in a rule.
@@ -36,10 +32,12 @@ pub struct Service {
     /// What the bits under the mask must be.
     value: u64,
     mask: u64,
-    /// Port ranges.
-    pub sport: Range<u16>,
-    /// As `sport`.
-    pub dport: Range<u16>,
+    /// Least ports, each where [`RuleWords`] has it. Subtracted from a packet's ports they leave its
+    /// guards where they are not above them.
+    low: u64,
+    /// Greatest ports, and twice the guards. A packet's ports subtracted from them leave a guard where
+    /// they are not above.
+    high: u64,
 }
 
 /// A rule on the addresses of one family.
@@ -58,21 +56,14 @@ impl Ask {
     #[must_use]
     #[inline]
     pub fn new(packet: &RulePacket) -> Self {
-        let mut bits = u64::from(packet.proto);
-        if let Some(flags) = packet.tcp_flags {
-            bits |= FLAGS_HERE | u64::from(flags) << 8;
-        }
-        if let Some((kind, code)) = packet.icmp {
-            bits |= ICMP_HERE | u64::from(u16::from_be_bytes([kind, code])) << 16;
-        }
-        let (sport, dport) = match packet.ports {
-            Some(ports) => {
-                bits |= PORTS_HERE;
-                ports
-            }
-            None => (0, 0),
-        };
-        Self { bits, sport, dport }
+        Self::of(&RuleWords::new(packet))
+    }
+
+    /// The same of its words.
+    #[must_use]
+    #[inline]
+    pub fn of(words: &RuleWords) -> Self {
+        Self { bits: words.bits, ports: words.ports }
     }
 
     /// The protocol.
@@ -80,6 +71,22 @@ impl Ask {
     pub fn proto(&self) -> u8 {
         self.bits.to_le_bytes()[0]
     }
+
+    /// The source port; 0 when absent.
+    #[must_use]
+    pub fn sport(&self) -> u16 {
+        port(self.ports, 0)
+    }
+
+    /// The destination port; 0 when absent.
+    #[must_use]
+    pub fn dport(&self) -> u16 {
+        port(self.ports, RuleWords::DPORT)
+    }
+}
+
+fn port(ports: u64, shift: u32) -> u16 {
+    (ports >> shift & 0xffff) as u16
 }
 
 impl Service {
@@ -87,21 +94,26 @@ impl Service {
     #[must_use]
     pub fn new(rule: &Rule) -> Self {
         let spread = |value: u8, flags: u8, icmp: u16| {
-            u64::from(value) | u64::from(flags) << 8 | u64::from(icmp) << 16
+            u64::from(value)
+                | u64::from(flags) << RuleWords::FLAGS
+                | u64::from(icmp) << RuleWords::ICMP
         };
         let mut mask = spread(rule.proto.1, rule.tcp_flags.1, rule.icmp.1);
         let mut value = spread(rule.proto.0, rule.tcp_flags.0, rule.icmp.0) & mask;
         let any_ports = rule.sport == ANY_PORT && rule.dport == ANY_PORT;
         for (here, needed) in [
-            (FLAGS_HERE, rule.tcp_flags.1 != 0),
-            (ICMP_HERE, rule.icmp.1 != 0),
-            (PORTS_HERE, !any_ports),
+            (RuleWords::FLAGS_HERE, rule.tcp_flags.1 != 0),
+            (RuleWords::ICMP_HERE, rule.icmp.1 != 0),
+            (RuleWords::PORTS_HERE, !any_ports),
         ] {
             if needed {
                 (mask, value) = (mask | here, value | here);
             }
         }
-        Self { value, mask, sport: rule.sport, dport: rule.dport }
+        let ports =
+            |sport: u16, dport: u16| u64::from(sport) | u64::from(dport) << RuleWords::DPORT;
+        let low = ports(rule.sport.0, rule.dport.0);
+        Self { value, mask, low, high: ports(rule.sport.1, rule.dport.1) + 2 * GUARDS }
     }
 
     /// Whether it covers a packet.
@@ -109,11 +121,20 @@ impl Service {
     #[inline]
     pub fn matches(&self, ask: &Ask) -> bool {
         // Without branches: which part fails is as good as random.
-        ((ask.bits ^ self.value) & self.mask == 0)
-            & (self.sport.0 <= ask.sport)
-            & (ask.sport <= self.sport.1)
-            & (self.dport.0 <= ask.dport)
-            & (ask.dport <= self.dport.1)
+        let ports = ask.ports.wrapping_sub(self.low) & self.high.wrapping_sub(ask.ports);
+        (ask.bits ^ self.value) & self.mask | !ports & GUARDS == 0
+    }
+
+    /// Source ports.
+    #[must_use]
+    pub fn sport(&self) -> Range<u16> {
+        (port(self.low, 0), port(self.high, 0))
+    }
+
+    /// Destination ports.
+    #[must_use]
+    pub fn dport(&self) -> Range<u16> {
+        (port(self.low, RuleWords::DPORT), port(self.high - 2 * GUARDS, RuleWords::DPORT))
     }
 
     /// Whether it covers all that another one does.
@@ -121,8 +142,8 @@ impl Service {
     pub fn covers(&self, other: &Self) -> bool {
         let within = |a: Range<u16>, b: Range<u16>| a.0 <= b.0 && b.1 <= a.1;
         self.covers_bits(other)
-            && within(self.sport, other.sport)
-            && within(self.dport, other.dport)
+            && within(self.sport(), other.sport())
+            && within(self.dport(), other.dport())
     }
 
     /// As [`Self::covers`], where the ports are as good as equal.
@@ -140,21 +161,22 @@ impl Service {
     /// Whether every packet has it.
     #[must_use]
     pub fn covers_all(&self) -> bool {
-        self.mask == 0 && self.sport == ANY_PORT && self.dport == ANY_PORT
+        self.mask == 0 && self.sport() == ANY_PORT && self.dport() == ANY_PORT
     }
 
     /// Whether some packet may have both (where it is not easy to say, that it may).
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         (self.value ^ other.value) & self.mask & other.mask == 0
-            && meet(self.sport, other.sport)
-            && meet(self.dport, other.dport)
+            && meet(self.sport(), other.sport())
+            && meet(self.dport(), other.dport())
     }
 
     /// Whether no packet has it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.sport.0 > self.sport.1 || self.dport.0 > self.dport.1
+        let empty = |range: Range<u16>| range.0 > range.1;
+        empty(self.sport()) || empty(self.dport())
     }
 }
 

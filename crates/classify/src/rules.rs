@@ -37,7 +37,7 @@ use crate::packed::{Ask, NONE, Packed};
 use crate::side::{Family, LANES, Side};
 use crate::trie::Key;
 use crate::tuples::Tuples;
-use braid_ir::rules::RulePacket;
+use braid_ir::rules::{RulePacket, RuleWords};
 use braid_ir::value::{Rule, RuleSet};
 use std::collections::HashMap;
 
@@ -52,6 +52,9 @@ const HEIRS: usize = 64;
 #[derive(Clone, Debug)]
 pub struct RuleTable {
     set: RuleSet,
+    /// By rule, whether packets that it decides pass; behind them the default. Lookups need nothing else
+    /// of the set.
+    passes: Vec<bool>,
     v4: Side<u32>,
     v6: Side<u128>,
     changes: Option<Box<Changes>>,
@@ -89,8 +92,7 @@ impl RuleTable {
     /// A table of these rules, of the kind of structure that fits them.
     #[must_use]
     pub fn new(set: &RuleSet) -> Self {
-        let (v4, v6) = (Side::new(&set.rules), Side::new(&set.rules));
-        Self { set: set.clone(), v4, v6, changes: None, generation: 0 }
+        Self::over(set, Side::new(&set.rules), Side::new(&set.rules))
     }
 
     /// A table of this kind of structure, for comparisons; `None` if it would take too much time or
@@ -99,20 +101,37 @@ impl RuleTable {
     pub fn of_family(set: &RuleSet, family: Family) -> Option<Self> {
         let v4 = Side::of_family(&set.rules, family)?;
         let v6 = Side::of_family(&set.rules, family)?;
-        Some(Self { set: set.clone(), v4, v6, changes: None, generation: 0 })
+        Some(Self::over(set, v4, v6))
+    }
+
+    fn over(set: &RuleSet, v4: Side<u32>, v6: Side<u128>) -> Self {
+        let rules = set.rules.iter().map(|rule| rule.pass);
+        let passes = rules.chain([set.default_pass]).collect();
+        Self { set: set.clone(), passes, v4, v6, changes: None, generation: 0 }
     }
 
     /// Whether an IP packet passes, and the number of the rule that decides.
     #[must_use]
     #[inline]
     pub fn lookup(&self, packet: &RulePacket) -> (bool, u32) {
-        let ask = Ask::new(packet);
         let found = match packet.version {
-            4 => self.v4.find(u32::cut(packet.src), u32::cut(packet.dst), &ask),
-            6 => self.v6.find(packet.src, packet.dst, &ask),
+            4 => return self.lookup4(&RuleWords::new(packet)),
+            6 => self.v6.find(packet.src, packet.dst, &Ask::new(packet)),
             _ => return self.set.decide(packet),
         };
         self.answer(packet, found)
+    }
+
+    /// The same for an IPv4 packet.
+    #[must_use]
+    #[inline(always)]
+    pub fn lookup4(&self, words: &RuleWords) -> (bool, u32) {
+        let [src, dst] = [words.addrs >> 32, words.addrs].map(|addr| u32::cut(addr.into()));
+        let found = self.v4.find(src, dst, &Ask::of(words));
+        match self.changes {
+            None => self.verdict(found),
+            Some(_) => self.changed(*words, found),
+        }
     }
 
     /// As [`Self::lookup`] for each packet; as many as both slices have places for.
@@ -167,14 +186,23 @@ impl RuleTable {
     /// What it means that the structure found this rule.
     #[inline]
     fn answer(&self, packet: &RulePacket, found: u32) -> (bool, u32) {
-        let number = match &self.changes {
+        self.verdict(match &self.changes {
             None => found,
             Some(changes) => changes.now(packet, found, &self.set),
-        };
-        match self.set.rules.get(number as usize) {
-            Some(rule) => (rule.pass, number),
-            None => (self.set.default_pass, count(&self.set)),
-        }
+        })
+    }
+
+    /// The same for an IPv4 packet. Not part of the caller's code, which is faster without it.
+    #[inline(never)]
+    fn changed(&self, words: RuleWords, found: u32) -> (bool, u32) {
+        self.answer(&words.packet(), found)
+    }
+
+    /// What a rule says, by its present number.
+    #[inline]
+    fn verdict(&self, number: u32) -> (bool, u32) {
+        let number = number.min(count(&self.set));
+        (self.passes[number as usize], number)
     }
 
     /// Adds a rule so that it has this number; past the end, after the last one. Those from there
@@ -183,6 +211,7 @@ impl RuleTable {
         let at = at.min(self.set.rules.len());
         let (four, six) = (Packed::new(&rule), Packed::new(&rule));
         self.changes().insert(u32::try_from(at).unwrap_or(NONE), four, six);
+        self.passes.insert(at, rule.pass);
         self.set.rules.insert(at, rule);
         if self.changes().added.len() > PENDING {
             self.settle();
@@ -204,6 +233,7 @@ impl RuleTable {
         }
         changes.remove(number);
         let many = changes.removed > PENDING;
+        self.passes.remove(at);
         let rule = self.set.rules.remove(at);
         if many {
             self.settle();
@@ -218,6 +248,7 @@ impl RuleTable {
     /// Sets whether packets pass that match no rule.
     pub fn set_default(&mut self, pass: bool) {
         self.set.default_pass = pass;
+        self.passes[self.set.rules.len()] = pass;
     }
 
     /// The rules as they are now.
@@ -258,6 +289,7 @@ impl Changes {
     }
 
     /// The present number of the rule that decides, if there is one.
+    #[inline(never)]
     fn now(&self, packet: &RulePacket, found: u32, set: &RuleSet) -> u32 {
         let mut best = self.numbers.get(found as usize).copied().unwrap_or(NONE);
         if best == NONE && found != NONE {

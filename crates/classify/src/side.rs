@@ -4,6 +4,7 @@ use crate::bits::Bits;
 use crate::flat::{FlatSet, Query, Starts};
 use crate::grid::{Grid, Plan};
 use crate::packed::{Ask, NONE, Packed};
+use crate::steps::Steps;
 use crate::tree::Tree;
 use crate::trie::{Key, Trie};
 use crate::tuples::Tuples;
@@ -43,6 +44,8 @@ enum Index<K> {
     Linear(Vec<(u32, Packed<K>)>),
     Tuples(Tuples<K>),
     Ranked(Box<Ranked<K>>),
+    /// As `Ranked`; for IPv4 only.
+    Fast(Box<Fast>),
 }
 
 /// A structure over ranks, and how addresses get theirs.
@@ -52,6 +55,15 @@ struct Ranked<K> {
     dst: Trie<K>,
     over: Over,
     /// As `src` and `dst`, for those who search for ranks themselves.
+    starts: [Starts; 2],
+}
+
+/// The fastest structure over ranks, with the fastest way from addresses to them.
+#[derive(Clone, Debug)]
+struct Fast {
+    src: Steps,
+    dst: Steps,
+    grid: Grid,
     starts: [Starts; 2],
 }
 
@@ -105,18 +117,28 @@ impl<K: Key + std::hash::Hash> Side<K> {
     }
 
     /// The number of the first rule that matches, or [`NONE`].
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, src: K, dst: K, ask: &Ask) -> u32 {
+        match &self.index {
+            Index::Fast(fast) => fast.find(u32::cut(src.into()), u32::cut(dst.into()), ask),
+            _ => self.find_otherwise(src, dst, *ask),
+        }
+    }
+
+    /// The same in another structure. Not part of the caller's code, which is faster without it.
+    #[inline(never)]
+    fn find_otherwise(&self, src: K, dst: K, ask: Ask) -> u32 {
         match &self.index {
             Index::Linear(rules) => rules
                 .iter()
-                .find(|(_, rule)| rule.matches(src, dst, ask))
+                .find(|(_, rule)| rule.matches(src, dst, &ask))
                 .map_or(NONE, |(number, _)| *number),
             Index::Ranked(ranked) => {
                 let (src, dst) = (ranked.src.get(src), ranked.dst.get(dst));
-                ranked.over.find(&Query { src, dst, ask: *ask })
+                ranked.over.find(&Query { src, dst, ask })
             }
-            Index::Tuples(tuples) => tuples.find(src, dst, ask),
+            Index::Tuples(tuples) => tuples.find(src, dst, &ask),
+            Index::Fast(_) => NONE,
         }
     }
 
@@ -129,7 +151,7 @@ impl<K: Key + std::hash::Hash> Side<K> {
         ask: &[Ask; LANES],
     ) -> [u32; LANES] {
         match &self.index {
-            Index::Linear(_) | Index::Tuples(_) => {
+            Index::Linear(_) | Index::Tuples(_) | Index::Fast(_) => {
                 std::array::from_fn(|lane| self.find(src[lane], dst[lane], &ask[lane]))
             }
             Index::Ranked(ranked) => {
@@ -152,7 +174,7 @@ impl<K: Key + std::hash::Hash> Side<K> {
                 Over::Bits(bits) => bits.forget(number),
                 Over::Grid(_) | Over::Tree(_) => return false,
             },
-            Index::Tuples(_) => return false,
+            Index::Tuples(_) | Index::Fast(_) => return false,
         }
         true
     }
@@ -163,6 +185,7 @@ impl<K: Key + std::hash::Hash> Side<K> {
     pub fn starts(&self) -> Option<&[Starts; 2]> {
         match &self.index {
             Index::Ranked(ranked) => Some(&ranked.starts),
+            Index::Fast(fast) => Some(&fast.starts),
             _ => None,
         }
     }
@@ -171,6 +194,7 @@ impl<K: Key + std::hash::Hash> Side<K> {
     #[inline]
     pub fn find_ranked(&self, query: &Query) -> u32 {
         match &self.index {
+            Index::Fast(fast) => fast.grid.find(query.src, query.dst, &query.ask),
             Index::Ranked(ranked) => ranked.over.find(query),
             _ => NONE,
         }
@@ -191,14 +215,29 @@ impl<K: Key + std::hash::Hash> Side<K> {
             Index::Ranked(ranked) => {
                 ranked.src.memory() + ranked.dst.memory() + ranked.over.memory()
             }
+            Index::Fast(fast) => fast.src.memory() + fast.dst.memory() + fast.grid.memory(),
         }
     }
 }
 
 impl<K: Key> Index<K> {
     fn ranked(src: Starts, dst: Starts, over: Over) -> Self {
+        let over = match (over, src.steps::<K>(), dst.steps::<K>()) {
+            (Over::Grid(grid), Some(srcs), Some(dsts)) => {
+                let starts = [src, dst];
+                return Self::Fast(Box::new(Fast { src: srcs, dst: dsts, grid, starts }));
+            }
+            (over, ..) => over,
+        };
         let (srcs, dsts) = (src.trie(), dst.trie());
         Self::Ranked(Box::new(Ranked { src: srcs, dst: dsts, over, starts: [src, dst] }))
+    }
+}
+
+impl Fast {
+    #[inline(always)]
+    fn find(&self, src: u32, dst: u32, ask: &Ask) -> u32 {
+        self.grid.find(self.src.get(src).into(), self.dst.get(dst).into(), ask)
     }
 }
 
@@ -227,7 +266,7 @@ impl Over {
     #[inline]
     fn find(&self, query: &Query) -> u32 {
         match self {
-            Self::Grid(grid) => grid.find(query),
+            Self::Grid(grid) => grid.find(query.src, query.dst, &query.ask),
             Self::Tree(tree) => tree.find(query),
             Self::Bits(bits) => bits.find(query),
         }
@@ -236,7 +275,9 @@ impl Over {
     #[inline]
     fn find_each(&self, queries: &[Query; LANES]) -> [u32; LANES] {
         match self {
-            Self::Grid(grid) => queries.each_ref().map(|query| grid.find(query)),
+            Self::Grid(grid) => {
+                queries.each_ref().map(|query| grid.find(query.src, query.dst, &query.ask))
+            }
             Self::Tree(tree) => queries.each_ref().map(|query| tree.find(query)),
             Self::Bits(bits) => queries.each_ref().map(|query| bits.find(query)),
         }

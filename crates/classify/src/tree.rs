@@ -102,7 +102,7 @@ impl Tree {
     #[must_use]
     #[inline]
     pub fn find(&self, query: &Query) -> u32 {
-        let point = [query.src, query.dst, query.ask.sport.into(), query.ask.dport.into()];
+        let point = [query.src, query.dst, query.ask.sport().into(), query.ask.dport().into()];
         let mut best = NONE;
         for root in self.roots.iter().take_while(|root| root.best < NONE) {
             if root.best >= best {
@@ -232,8 +232,8 @@ impl Builder<'_> {
         match field {
             0 => rule.src,
             1 => rule.dst,
-            2 => wide(service.sport),
-            _ => wide(service.dport),
+            2 => wide(service.sport()),
+            _ => wide(service.dport()),
         }
     }
 }

@@ -299,6 +299,18 @@ fn the_structure_fits_the_rules() {
 }
 
 #[test]
+fn large_tables_without_empty_cells_answer_as_rules_in_order_do() {
+    let host = |number: u32| (0x0a00_0000 + number, 0x0a00_0000 + number);
+    let all = (0, u32::MAX);
+    let rule = |src, dst| Rule { addrs: Some(RuleAddrs::V4 { src, dst }), ..Rule::any(true) };
+    let hosts = (0..80).flat_map(|n| [rule(host(n * 3), all), rule(all, host(n * 5))]);
+    let udp = Rule { proto: (17, 0xff), ..rule(all, all) };
+    let set = RuleSet { rules: hosts.chain([udp]).collect(), default_pass: false };
+    let table = RuleTable::of_family(&set, Family::Table).expect("small enough");
+    agrees(&table, &packets(&set.rules, 400, 8));
+}
+
+#[test]
 fn one_change_does_not_make_the_structure_anew_and_many_do() {
     let set = sample::rules(Kind::Access, 2000, 3);
     let mut table = RuleTable::new(&set);

@@ -8,7 +8,7 @@ use braid_ir::engine::{NodeCounters, Traffic};
 use braid_ir::model::{
     Model, ParamDecl, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, Word,
 };
-use braid_ir::rules::RulePacket;
+use braid_ir::rules::{RulePacket, RuleWords};
 use braid_ir::value::ParamValue;
 use braid_state::Pool;
 use std::collections::HashMap;
@@ -102,6 +102,22 @@ impl Instance {
             (Some(rules), None) => (false, (rules.counts.len() - 1) as u32),
             (None, _) => (false, 0),
         }
+    }
+
+    /// As [`Self::classify`] for an IPv4 packet, whose rule is counted at once if `count`.
+    #[inline(always)]
+    pub(crate) fn classify4(
+        &mut self,
+        param: ParamId,
+        words: &RuleWords,
+        count: bool,
+    ) -> (bool, u32) {
+        let Some(rules) = &mut self.rules[param.index()] else { return (false, 0) };
+        let (pass, rule) = rules.table.lookup4(words);
+        if count && let Some(count) = rules.counts.get_mut(rule as usize) {
+            *count += 1;
+        }
+        (pass, rule)
     }
 
     /// Counts a rule that decided.

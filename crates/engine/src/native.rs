@@ -8,7 +8,7 @@ use crate::walk::Walk;
 use braid_ir::engine::{Fault, Outputs};
 use braid_ir::model::{ParamId, QueueId, ValueId, Word};
 use braid_ir::residual::{End, Residual};
-use braid_ir::rules::RulePacket;
+use braid_ir::rules::{RulePacket, RuleWords};
 use braid_ir::value::ParamValue;
 use braid_jit::{Call, Classes, Code, Count, Host, Resource, Resources, abi, compile_with};
 use braid_packet::{Layout, Packet};
@@ -293,6 +293,13 @@ impl Host for Machine<'_> {
     fn classify(&mut self, number: u32, packet: &RulePacket) -> (bool, u32) {
         let (node, param) = resource(number);
         self.functions.instances[node].classify(ParamId(param), Some(packet))
+    }
+
+    /// Inlined, so that the words stay in registers.
+    #[inline(always)]
+    fn classify4(&mut self, number: u32, words: &RuleWords, count: bool) -> (bool, u32) {
+        let (node, param) = resource(number);
+        self.functions.instances[node].classify4(ParamId(param), words, count)
     }
 
     fn count_rule(&mut self, number: u32, rule: u32) {

@@ -35,6 +35,74 @@ pub struct RulePacket {
     pub icmp: Option<(u8, u8)>,
 }
 
+/// What rules look at in an IPv4 packet, as words that can be compared at once: how machine code hands
+/// a packet over, and what classifiers take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RuleWords {
+    /// Source address in the upper half, destination in the lower one.
+    pub addrs: u64,
+    /// Source port from bit 0, destination port from bit [`RuleWords::DPORT`]; 0 when absent.
+    /// [`RuleWords::GUARDS`] are set above them.
+    pub ports: u64,
+    /// Protocol from bit 0, TCP flags from bit 8, ICMP type and code as 16 bits from bit 16, each 0 when
+    /// absent; which of the headers are there.
+    pub bits: u64,
+}
+
+impl RuleWords {
+    /// Where the destination port starts.
+    pub const DPORT: u32 = 17;
+    /// A bit above each port, which a difference of ports may borrow.
+    pub const GUARDS: u64 = 1 << 16 | 1 << 33;
+    /// Where TCP flags start.
+    pub const FLAGS: u32 = 8;
+    /// Where ICMP's code starts.
+    pub const ICMP: u32 = 16;
+    /// There are TCP flags.
+    pub const FLAGS_HERE: u64 = 1 << 32;
+    /// There is an ICMP type.
+    pub const ICMP_HERE: u64 = 1 << 33;
+    /// There are ports.
+    pub const PORTS_HERE: u64 = 1 << 34;
+
+    /// The words of a packet, of whose addresses the low 32 bits count.
+    #[must_use]
+    #[inline]
+    pub fn new(packet: &RulePacket) -> Self {
+        let low = |addr: u128| addr as u64 & u64::from(u32::MAX);
+        let mut bits = u64::from(packet.proto);
+        if let Some(flags) = packet.tcp_flags {
+            bits |= Self::FLAGS_HERE | u64::from(flags) << Self::FLAGS;
+        }
+        if let Some((kind, code)) = packet.icmp {
+            bits |= Self::ICMP_HERE | u64::from(u16::from_be_bytes([kind, code])) << Self::ICMP;
+        }
+        let mut ports = Self::GUARDS;
+        if let Some((sport, dport)) = packet.ports {
+            bits |= Self::PORTS_HERE;
+            ports |= u64::from(sport) | u64::from(dport) << Self::DPORT;
+        }
+        Self { addrs: low(packet.src) << 32 | low(packet.dst), ports, bits }
+    }
+
+    /// The packet of these words.
+    #[must_use]
+    pub fn packet(&self) -> RulePacket {
+        let [_, _, _, _, kind, code, flags, proto] = self.bits.to_be_bytes();
+        let here = |bit: u64| self.bits & bit != 0;
+        let port = |shift: u32| (self.ports >> shift) as u16;
+        RulePacket {
+            version: 4,
+            src: (self.addrs >> 32).into(),
+            dst: (self.addrs & u64::from(u32::MAX)).into(),
+            proto,
+            ports: here(Self::PORTS_HERE).then(|| (port(0), port(Self::DPORT))),
+            tcp_flags: here(Self::FLAGS_HERE).then_some(flags),
+            icmp: here(Self::ICMP_HERE).then_some((kind, code)),
+        }
+    }
+}
+
 impl Rule {
     /// The rule that matches every IP packet.
     #[must_use]
@@ -231,7 +299,7 @@ fn fmt_flags(f: &mut fmt::Formatter<'_>, (value, mask): (u8, u8)) -> fmt::Result
 
 #[cfg(test)]
 mod tests {
-    use super::{Rule, RuleAddrs, RulePacket, RuleSet};
+    use super::{Rule, RuleAddrs, RulePacket, RuleSet, RuleWords};
 
     const PACKET: RulePacket = RulePacket {
         version: 4,
@@ -282,6 +350,20 @@ mod tests {
         let all4 = RuleAddrs::V4 { src: (0, u32::MAX), dst: (0, u32::MAX) };
         let rule = Rule { addrs: Some(all4), ..Rule::any(true) };
         assert!(!rule.matches(&RulePacket { version: 6, ..PACKET }));
+    }
+
+    #[test]
+    fn words_say_what_packets_do() {
+        let flagged = RulePacket { tcp_flags: Some(0), ..PACKET };
+        let odd = RulePacket { ports: Some((0xffff, 0)), icmp: Some((3, 0xfe)), ..PING };
+        for packet in [PACKET, PING, flagged, odd] {
+            assert_eq!(RuleWords::new(&packet).packet(), packet);
+        }
+        let ping = RuleWords::new(&PING);
+        assert_eq!((ping.ports, ping.bits), (RuleWords::GUARDS, 1 << 33 | 0x0800 << 16 | 1));
+        let tcp =
+            RuleWords { ports: 0x2_0001_0000 | 443 << 17 | 40_000, ..RuleWords::new(&PACKET) };
+        assert_eq!(tcp, RuleWords::new(&RulePacket { ports: Some((40_000, 443)), ..PACKET }));
     }
 
     #[test]

@@ -25,7 +25,7 @@
 use braid_ir::engine::Fault;
 use braid_ir::model::{Op, ParamId, QueueId, StateId, Word};
 use braid_ir::residual::What;
-use braid_ir::rules::RulePacket;
+use braid_ir::rules::{RulePacket, RuleWords};
 use braid_packet::{Layout, Packet};
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ use crate::index::Index;
 pub enum Resource {
     /// A state table: [`Host::find`], [`Host::read`], [`Host::prefetch`].
     Table(StateId),
-    /// A rule set: [`Host::classify`], [`Host::count_rule`].
+    /// A rule set: [`Host::classify`], [`Host::classify4`], [`Host::count_rule`].
     Rules(ParamId),
     /// Routes: [`Host::route`].
     Routes(ParamId),
@@ -109,6 +109,16 @@ pub trait Host {
 
     /// As `What::CountRule`.
     fn count_rule(&mut self, number: u32, rule: u32);
+
+    /// As [`Self::classify`] for an IPv4 packet, and if `count` as [`Self::count_rule`] for the rule that
+    /// decides.
+    fn classify4(&mut self, number: u32, words: &RuleWords, count: bool) -> (bool, u32) {
+        let (pass, rule) = self.classify(number, &words.packet());
+        if count {
+            self.count_rule(number, rule);
+        }
+        (pass, rule)
+    }
 
     /// As `Op::Route`: the next hop, for an IPv6 address if `wide`.
     fn route(&mut self, number: u32, addr: u128, wide: bool) -> Option<u32>;

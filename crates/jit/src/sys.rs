@@ -21,7 +21,7 @@
 use crate::abi::{Call, Count, Ended, Host, Misfit, Work};
 use braid_ir::engine::Fault;
 use braid_ir::residual::HeaderMask;
-use braid_ir::rules::RulePacket;
+use braid_ir::rules::{RulePacket, RuleWords};
 use braid_packet::{Layout, Packet};
 use cranelift_jit::JITModule;
 use std::ffi::c_void;
@@ -95,6 +95,8 @@ pub(crate) struct Calls {
     pub(crate) read: unsafe extern "C" fn(*mut Frame, u32, u64, u64) -> *const u64,
     /// `Host::classify`: frame, number, fields; the rule, and 2^32 more if the packet passes.
     pub(crate) classify: unsafe extern "C" fn(*mut Frame, u32, *const Fields) -> u64,
+    /// `Host::classify4`: frame, number, the three words, whether to count; as `classify`.
+    pub(crate) classify4: unsafe extern "C" fn(*mut Frame, u32, u64, u64, u64, u64) -> u64,
     /// `Host::count_rule`: frame, number, rule.
     pub(crate) count_rule: unsafe extern "C" fn(*mut Frame, u32, u64),
     /// `Host::route`: frame, number, low and high half of the address, whether it is wide; the hop, and
@@ -188,6 +190,7 @@ impl<H: Host> Table<H> {
         find_5: find_5::<H>,
         read: read::<H>,
         classify: classify::<H>,
+        classify4: classify4::<H>,
         count_rule: count_rule::<H>,
         route: route::<H>,
         class: class::<H>,
@@ -546,6 +549,20 @@ unsafe extern "C" fn classify<H: Host>(
         };
         host::<H>(frame).classify(number, &packet)
     };
+    u64::from(pass) << 32 | u64::from(rule)
+}
+
+unsafe extern "C" fn classify4<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    addrs: u64,
+    ports: u64,
+    bits: u64,
+    count: u64,
+) -> u64 {
+    let words = RuleWords { addrs, ports, bits };
+    // SAFETY: The host is as `host` asks.
+    let (pass, rule) = unsafe { host::<H>(frame) }.classify4(number, &words, count != 0);
     u64::from(pass) << 32 | u64::from(rule)
 }
 

@@ -3,6 +3,7 @@
 use super::{Cell, Entry, Grid, Group, LAST, Row};
 use crate::flat::{Flat, FlatSet};
 use crate::packed::{NONE, Range};
+use crate::sparse::Sparse;
 use std::collections::{BTreeSet, HashMap};
 
 /// How rules are divided.
@@ -89,7 +90,7 @@ impl Builder<'_> {
         if !rest.is_empty() {
             let rows = self.rows(&rest, src, dst)?;
             groups.push(if self.table_cells(&rest)? <= TABLE_CELLS {
-                rows.in_table(&self.classes(&rest, dst)?, self.flat)
+                rows.in_table(&self.classes(&rest, dst)?, self.flat, &self.entries)
             } else {
                 rows.in_rows(true, self.flat.src_ranks)
             });
@@ -258,7 +259,7 @@ impl Rows {
     }
 
     /// The cells, with a row before the first and a column before the first for ranks without rules.
-    fn in_table(&self, classes: &Classes, flat: &FlatSet) -> Group {
+    fn in_table(&self, classes: &Classes, flat: &FlatSet, entries: &[Entry]) -> Group {
         let width = classes.count + 1;
         let mut lists = vec![NONE; width];
         for row in &self.rows {
@@ -275,7 +276,10 @@ impl Rows {
         let columns = by_rank(&classes.runs, flat.dst_ranks, 0, |class| {
             u32::try_from(class + 1).unwrap_or(0)
         });
-        Group::Table { rows, columns, lists }
+        match Sparse::new((&lists, width), (&rows, &columns), entries) {
+            Some(sparse) => Group::Sparse(sparse),
+            None => Group::Table { rows, columns, lists },
+        }
     }
 }
 

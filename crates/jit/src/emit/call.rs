@@ -3,13 +3,12 @@
 use super::{Emitter, Fresh, Place, at};
 use crate::abi::Resource;
 use crate::error::Error;
-use crate::sys::{self, Fields};
+use crate::sys;
 use braid_ir::engine::Fault;
 use braid_ir::model::{ParamId, QueueId, ValueId, Word};
-use braid_ir::residual::{RuleFields, What};
+use braid_ir::residual::What;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, Value, types};
-use std::mem::offset_of;
 
 /// Bytes of an argument or result of a universal call.
 const SLOT: usize = 16;
@@ -152,63 +151,12 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn classify(
-        &mut self,
-        number: u32,
-        (pass, rule): (ValueId, ValueId),
-        packet: &RuleFields,
-    ) -> Result<(), Error> {
-        let fields = self.scratch(size_of::<Fields>());
-        for (value, offset) in
-            [(packet.src, offset_of!(Fields, src)), (packet.dst, offset_of!(Fields, dst))]
-        {
-            let (low, high) = self.halves(value)?;
-            self.put(low, fields, offset);
-            self.put(high, fields, offset + 8);
-        }
-        let version = self.imm(u64::from(packet.version));
-        self.put(version, fields, offset_of!(Fields, version));
-        let proto = self.low(packet.proto)?;
-        self.put(proto, fields, offset_of!(Fields, proto));
-        let flags = packet.tcp_flags.map(|flags| [flags].to_vec());
-        let pair = |pair: Option<(ValueId, ValueId)>| pair.map(|(a, b)| [a, b].to_vec());
-        for (parts, width, offset) in [
-            (pair(packet.ports), 16, offset_of!(Fields, ports)),
-            (flags, 8, offset_of!(Fields, tcp_flags)),
-            (pair(packet.icmp), 8, offset_of!(Fields, icmp)),
-        ] {
-            let word = self.optional(parts.as_deref(), width)?;
-            self.put(word, fields, offset);
-        }
-        let result = self.host_call(at::CLASSIFY, number, &[fields], 1)[0];
-        self.flag_and_number(result, pass, rule);
-        Ok(())
-    }
-
-    /// Values of a width one after the other from bit 0 on, and the bit above them; 0 if there are none.
-    fn optional(&mut self, parts: Option<&[ValueId]>, width: i64) -> Result<Value, Error> {
-        let Some(parts) = parts else { return Ok(self.imm(0)) };
-        let mut word = self.imm(1 << (width * parts.len() as i64));
-        for (index, part) in (0..).zip(parts) {
-            let value = self.low(*part)?;
-            let value = self.up(value, width * index);
-            word = self.build.ins().bor(word, value);
-        }
-        Ok(word)
-    }
-
     /// Takes a result of 32 bits and the bit above them apart.
-    fn flag_and_number(&mut self, result: Value, flag: ValueId, number: ValueId) {
+    pub(super) fn flag_and_number(&mut self, result: Value, flag: ValueId, number: ValueId) {
         let is_set = self.down(result, 32);
         self.set(flag, is_set);
         let low = self.masked(result, 32);
         self.set(number, low);
-    }
-
-    pub(super) fn count_rule(&mut self, number: u32, rule: ValueId) -> Result<(), Error> {
-        let rule = self.low(rule)?;
-        self.host_call(at::COUNT_RULE, number, &[rule], 0);
-        Ok(())
     }
 
     pub(super) fn route(

@@ -10,6 +10,7 @@ mod key;
 mod load;
 mod prefetch;
 mod region;
+mod rules;
 mod set;
 mod step;
 mod value;
@@ -61,6 +62,7 @@ pub(crate) mod at {
     pub(crate) const FIND_5: usize = offset_of!(Calls, find_5);
     pub(crate) const READ: usize = offset_of!(Calls, read);
     pub(crate) const CLASSIFY: usize = offset_of!(Calls, classify);
+    pub(crate) const CLASSIFY4: usize = offset_of!(Calls, classify4);
     pub(crate) const COUNT_RULE: usize = offset_of!(Calls, count_rule);
     pub(crate) const ROUTE: usize = offset_of!(Calls, route);
     pub(crate) const CLASS: usize = offset_of!(Calls, class);

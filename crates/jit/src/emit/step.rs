@@ -35,13 +35,13 @@ impl Emitter<'_, '_> {
             }
             What::Classify { pass, rule, param, packet: Some(packet) } => {
                 match self.numbered(node, Resource::Rules(*param), 0) {
-                    Some(number) => self.classify(number, (*pass, *rule), packet),
+                    Some(number) => self.classify(place, number, (*pass, *rule), packet),
                     None => self.host(place, &step.what),
                 }
             }
             What::CountRule { param, rule } => {
                 match self.numbered(node, Resource::Rules(*param), 0) {
-                    Some(number) => self.count_rule(number, *rule),
+                    Some(number) => self.count_rule(place, number, *rule),
                     None => self.host(place, &step.what),
                 }
             }

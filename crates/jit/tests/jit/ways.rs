@@ -243,6 +243,65 @@ fn rules_see_the_values_that_they_are_given() {
 }
 
 #[test]
+fn ipv4_rules_are_asked_in_words_and_counted_with_the_packet() {
+    let mut builder = Builder::new(ANY, 1);
+    let widths = [32, 32, 8, 16, 16, 8, 8, 8];
+    let values: Vec<ValueId> =
+        (0..).zip(widths).map(|(number, width)| tag(&mut builder, number, width)).collect();
+    let fields = |ports: bool, flags: bool, icmp: bool| RuleFields {
+        version: 4,
+        src: values[0],
+        dst: values[1],
+        proto: values[2],
+        ports: ports.then_some((values[3], values[4])),
+        tcp_flags: flags.then_some(values[5]),
+        icmp: icmp.then_some((values[6], values[7])),
+    };
+    let mut rules = Vec::new();
+    let kinds = [(true, true, true), (true, false, false), (false, false, true)];
+    for (ports, flags, icmp) in kinds {
+        let (pass, rule) = (builder.value(1), builder.value(32));
+        let packet = Some(Box::new(fields(ports, flags, icmp)));
+        builder.push(What::Classify { pass, rule, param: ParamId(4), packet });
+        rules.push(rule);
+        // The second one is counted for another set, and so by a step of its own.
+        let param = ParamId(if rules.len() == 2 { 5 } else { 4 });
+        builder.push(What::CountRule { param, rule });
+        show(&mut builder, &[pass, rule]);
+    }
+    // Counted once more, by a step of its own.
+    builder.push(What::CountRule { param: ParamId(4), rule: rules[0] });
+    let (code, mut host) = ready(&builder);
+    host.tags = vec![0xffff_ffff, 0x8000_0001, 17, 0xffff, 0x8003, 0, 0xff, 5];
+    run(&code, &mut host, &mut named("udp"));
+    let plain = RulePacket {
+        version: 4,
+        src: 0xffff_ffff,
+        dst: 0x8000_0001,
+        proto: 17,
+        ports: Some((0xffff, 0x8003)),
+        tcp_flags: Some(0),
+        icmp: Some((0xff, 5)),
+    };
+    let second = RulePacket { tcp_flags: None, icmp: None, ..plain };
+    let third = RulePacket { ports: None, tcp_flags: None, ..plain };
+    let rule = u32::MAX - 204;
+    let expected = [
+        Asked::Classify(204, plain),
+        Asked::CountRule(204, rule),
+        Asked::Classify(204, second),
+        Asked::CountRule(205, rule),
+        Asked::Classify(204, third),
+        Asked::CountRule(204, rule),
+        Asked::CountRule(204, rule),
+    ];
+    let is_rule = |one: &&Asked| matches!(one, Asked::Classify(..) | Asked::CountRule(..));
+    let asked: Vec<_> = host.asked.iter().filter(is_rule).collect();
+    assert_eq!(asked, expected.iter().collect::<Vec<_>>());
+    assert_eq!(shown(&host), vec![vec![1, u128::from(rule)]; 3]);
+}
+
+#[test]
 fn routes_are_of_the_family_of_the_address() {
     let mut builder = Builder::new(ANY, 1);
     for (number, width) in [(0, 32), (1, 128)] {

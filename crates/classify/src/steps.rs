@@ -1,0 +1,165 @@
+//! A map from IPv4 addresses to numbers of 16 bits, constant over intervals: three arrays of arrays, by
+//! the upper half of the address, its third byte, its last one.
+//!
+//! A lookup has three memory accesses and no branches, whatever the address and the map. Addresses
+//! that are decided early go on to a block that is the same all over; there is one of those for each
+//! number. Maps that would take too many blocks are for `trie.rs`.
+
+use std::collections::HashMap;
+
+/// Blocks that a map may have.
+const MOST: usize = 1 << 13;
+
+type Block = [u16; 256];
+
+/// The map.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    /// By the upper half: a block of `middle`.
+    top: Box<[u16; 1 << 16]>,
+    /// By the third byte: a block of `low`.
+    middle: Vec<Block>,
+    low: Vec<Block>,
+}
+
+/// What there is of a map so far.
+struct Builder<'a> {
+    starts: &'a [u32],
+    middle: Vec<Block>,
+    low: Vec<Block>,
+    /// Blocks that are the same all over, by interval.
+    middle_of: HashMap<usize, u16>,
+    low_of: HashMap<usize, u16>,
+}
+
+impl Steps {
+    /// The number of an address's interval, for intervals that start at these addresses (in order, the
+    /// first at 0) and end where the next one starts. `None` if that takes too many blocks.
+    #[must_use]
+    pub fn new(starts: &[u32]) -> Option<Self> {
+        u16::try_from(starts.len()).ok()?;
+        let mut builder = Builder {
+            starts,
+            middle: Vec::new(),
+            low: Vec::new(),
+            middle_of: HashMap::new(),
+            low_of: HashMap::new(),
+        };
+        let mut top = Box::new([0; 1 << 16]);
+        builder.fill(&mut *top, 0, 16)?;
+        Some(Self { top, middle: builder.middle, low: builder.low })
+    }
+
+    /// The number of an address.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, address: u32) -> u16 {
+        let (third, last) = ((address >> 8 & 0xff) as usize, (address & 0xff) as usize);
+        let middle = self.top[(address >> 16) as usize];
+        let low = self.middle[usize::from(middle)][third];
+        self.low[usize::from(low)][last]
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        size_of_val(&*self.top) + (self.middle.len() + self.low.len()) * size_of::<Block>()
+    }
+}
+
+impl Builder<'_> {
+    /// Writes the entries of a block for addresses from `base` on, each for 2^`bits` of them.
+    fn fill(&mut self, entries: &mut [u16], base: u32, bits: u32) -> Option<()> {
+        let mut place = 0;
+        while place < entries.len() {
+            let first = u64::from(base) + ((place as u64) << bits);
+            let next = self.starts.partition_point(|start| u64::from(*start) <= first);
+            let end = self.starts.get(next).map_or(1 << 32, |start| u64::from(*start));
+            // Entries that are within one interval.
+            let same = usize::try_from((end - first) >> bits).ok()?.min(entries.len() - place);
+            let entry = match same {
+                0 => self.block(u32::try_from(first).ok()?, bits)?,
+                _ => self.same(next - 1, bits)?,
+            };
+            let past = place + same.max(1);
+            entries[place..past].fill(entry);
+            place = past;
+        }
+        Some(())
+    }
+
+    /// The number of a new block for the 2^`bits` addresses from `base` on.
+    fn block(&mut self, base: u32, bits: u32) -> Option<u16> {
+        let mut block = [0; 256];
+        self.fill(&mut block, base, bits - 8)?;
+        self.push(block, bits)
+    }
+
+    /// What stands for an interval: its number, or that of a block of which every address is in it.
+    fn same(&mut self, interval: usize, bits: u32) -> Option<u16> {
+        if bits == 0 {
+            return u16::try_from(interval).ok();
+        }
+        let known = if bits == 16 { &self.middle_of } else { &self.low_of };
+        if let Some(known) = known.get(&interval) {
+            return Some(*known);
+        }
+        let block = [self.same(interval, bits - 8)?; 256];
+        let number = self.push(block, bits)?;
+        let known = if bits == 16 { &mut self.middle_of } else { &mut self.low_of };
+        known.insert(interval, number);
+        Some(number)
+    }
+
+    /// The number of a further block, if there may be one.
+    fn push(&mut self, block: Block, bits: u32) -> Option<u16> {
+        if self.middle.len() + self.low.len() == MOST {
+            return None;
+        }
+        let blocks = if bits == 16 { &mut self.middle } else { &mut self.low };
+        blocks.push(block);
+        u16::try_from(blocks.len() - 1).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST, Steps};
+    use proptest::prelude::*;
+
+    fn agrees(starts: &[u32]) {
+        let steps = Steps::new(starts).unwrap();
+        let near = starts.iter().flat_map(|start| [start.wrapping_sub(1), *start, start | 255]);
+        for address in near.chain([0, u32::MAX, 0x8000_0000]) {
+            let number = starts.partition_point(|start| *start <= address) - 1;
+            assert_eq!(usize::from(steps.get(address)), number, "{address:x} of {starts:x?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_are_those_of_the_intervals(
+            near in prop::collection::btree_set((0_u32..3, 0_u32..600, 0_u32..32), 0..60),
+        ) {
+            let starts = near.iter().map(|(high, low, shift)| (high << 30) ^ (low << (shift % 24)));
+            let starts: std::collections::BTreeSet<u32> = starts.chain([0]).collect();
+            agrees(&starts.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn ends_of_blocks_are_where_intervals_change() {
+        agrees(&[0]);
+        agrees(&[0, 1, 255, 256, 0xffff, 0x1_0000, 0x1_0100, 0xffff_0000, 0xffff_ff00, u32::MAX]);
+    }
+
+    #[test]
+    fn maps_of_many_blocks_are_refused() {
+        // One block for each, and one for what is between them.
+        let hosts = |count: u32| (0..count).map(|number| number << 16).collect::<Vec<u32>>();
+        assert!(Steps::new(&hosts(1 << 11)).is_some());
+        assert!(Steps::new(&hosts(MOST as u32)).is_none());
+        let too_many: Vec<u32> = (0..1 << 16).collect();
+        assert!(Steps::new(&too_many).is_none());
+    }
+}
