@@ -6,7 +6,7 @@ use braid_runtime::split::Splitter;
 use braid_testkit::case::{list, replay};
 use braid_testkit::compare::check;
 use braid_testkit::generate::Rng;
-use braid_testkit::generate::program::any;
+use braid_testkit::generate::program::{any, is_library};
 use braid_testkit::generate::traffic::recorded;
 use braid_testkit::harness::budget::{self, Progress};
 use braid_testkit::harness::{self, ENGINES, Engine, Form};
@@ -16,11 +16,6 @@ use std::path::{Path, PathBuf};
 /// Stimuli for each generated chain, and for each chain of library functions.
 const STIMULI: usize = 150;
 const LIBRARY_STIMULI: usize = 500;
-
-/// Of the generated cases, one in so many runs on engines with machine code: by default, where builds are not
-/// optimised, and in long runs.
-const NATIVE_EVERY: usize = 12;
-const NATIVE_EVERY_LONG: usize = 4;
 
 /// Compares engines with what the reference did; how they differ.
 fn differences(
@@ -65,14 +60,24 @@ fn pair(seed: u64, native: bool) -> Option<String> {
     (!wrong.is_empty()).then(|| format!("{}\n{program}", wrong.join("\n")))
 }
 
+/// Whether the pair of a seed runs as machine code: few by default, where builds are not optimised; in long runs more,
+/// and most where machine code knows of several functions' tables together.
+fn is_native(seed: u64) -> bool {
+    let every = match (budget::is_asked(), is_library(seed)) {
+        (false, _) => 12,
+        (true, true) => 2,
+        (true, false) => 5,
+    };
+    // Without regard to the kind of chain.
+    Rng::new(seed).below(1 << 16).is_multiple_of(every)
+}
+
 #[test]
 fn engines_are_equal_on_generated_chains() {
     let seeds = budget::seeds(240);
-    let every = if budget::is_asked() { NATIVE_EVERY_LONG } else { NATIVE_EVERY };
     let mut progress = Progress::new(seeds.clone());
     for seed in seeds {
-        // Without regard to what kind of chain the seed makes.
-        let native = Rng::new(seed).below(1 << 16).is_multiple_of(every);
+        let native = is_native(seed);
         progress.done(seed, native, pair(seed, native));
     }
     progress.end();

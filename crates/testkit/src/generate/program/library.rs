@@ -105,6 +105,8 @@ fn translator(rng: &mut Rng, number: usize) -> String {
     let low = 1024 + 16 * number;
     match rng.below(5) {
         0 => format!("static_nat(inside: 10.0.0.0, outside: 192.0.{number}.0)"),
+        // So large a table that entries are fetched ahead.
+        1 => format!("napt(public: 203.0.113.{}, idle: {} ms)", 1 + number, 5 + rng.below(3000)),
         _ => format!(
             "napt(public: 203.0.113.{}, ports: {low}..{}, idle: {} ms, mappings: {})",
             1 + number,
@@ -116,7 +118,8 @@ fn translator(rng: &mut Rng, number: usize) -> String {
 }
 
 fn per_flow(rng: &mut Rng) -> String {
-    let (idle, flows) = (5 + rng.below(2000), 1 + rng.below(9));
+    let (idle, few) = (5 + rng.below(2000), 1 + rng.below(9));
+    let flows = if rng.one_in(5) { 10_000 } else { few };
     match rng.below(7) {
         0..3 => format!("monitor(idle: {idle} ms, flows: {flows})"),
         3 => format!("syn_flood(threshold: {}, window: {idle} ms, flows: {flows})", rng.below(4)),

@@ -53,7 +53,13 @@ pub fn program(seed: u64) -> Program {
 /// The program of a seed: one out of three is a chain of library functions, which meet in what they look at.
 #[must_use]
 pub fn any(seed: u64) -> Program {
-    if seed.is_multiple_of(3) { library::program(&mut Rng::new(seed)) } else { program(seed) }
+    if is_library(seed) { library::program(&mut Rng::new(seed)) } else { program(seed) }
+}
+
+/// Whether [`any`] makes a chain of library functions of a seed.
+#[must_use]
+pub fn is_library(seed: u64) -> bool {
+    seed.is_multiple_of(3)
 }
 
 /// The program of a seed, changed as the options say.

@@ -15,7 +15,11 @@ pub(super) fn change(
 ) -> Option<Control> {
     let at = rng.below(chain.nodes.len());
     let node = chain.nodes.get(at)?;
-    let param = rng.below(node.model.params.len());
+    let mut param = rng.below(node.model.params.len());
+    // Functions have more single values than tables, rules and lists.
+    if matches!(node.params.get(param), Some(ParamValue::Scalar(_))) && !rng.one_in(3) {
+        param = rng.below(node.params.len());
+    }
     let change = match (&node.model.params.get(param)?.ty, node.params.get(param)?) {
         (ParamTy::Backends(_), ParamValue::Backends(members)) => {
             let name = *members.get(rng.below(members.len()))?.columns.first()?;
