@@ -89,6 +89,14 @@ pub(super) fn is_tag(field: Field) -> bool {
     ALL.contains(&field)
 }
 
+/// What stands behind the tags, and from where on the payload is, may be something else when one more or one less
+/// decides whether it is recognised.
+fn forget_behind(way: &mut Way) {
+    for field in [Field::EthType, Field::PktPayloadLen] {
+        way.state.cells.insert(field, Cell::Reload);
+    }
+}
+
 fn changes_tags(op: &Op) -> bool {
     matches!(op, Op::PushVlan { .. } | Op::PopVlan)
 }
@@ -176,6 +184,7 @@ impl<'a> Synth<'a> {
             let tags = tags.iter().fold(0, |bits, header| bits | bit(*header));
             headers.asked |= headers.known().0;
             headers.doubt(!tags);
+            forget_behind(way);
         }
         if let Some(values) = moved {
             for (field, value) in INNER.into_iter().zip(values) {
@@ -268,6 +277,7 @@ impl<'a> Synth<'a> {
                 open |= (u32::MAX >> 2) & !present;
             }
             headers.forget(open);
+            forget_behind(way);
             for (field, value) in OUTER.into_iter().zip(values) {
                 way.state.cells.insert(field, Cell::Value(value, false));
             }
