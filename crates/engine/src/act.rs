@@ -43,6 +43,8 @@ pub(crate) struct Functions {
     pub(crate) store: Store,
     /// Where the state tables of each worker are: those of one function after those of the other.
     pub(crate) homes: Vec<Home>,
+    /// Of each of those, the function and its own number.
+    pub(crate) owners: Vec<(u16, StateId)>,
     pub(crate) touched: Touched,
     pub(crate) scratch: Scratch,
     /// What machine code knows of routes.
@@ -55,16 +57,17 @@ impl Functions {
     /// All functions of a chain, before its first packet.
     pub(crate) fn new(chain: Chain) -> Self {
         let store = Store::new(&chain);
-        let mut homes = Vec::new();
+        let (mut homes, mut owners) = (Vec::new(), Vec::new());
         let mut instances = Vec::new();
         for (place, node) in (0..).zip(&chain.nodes) {
             let states = (0..).map(StateId).take(node.model.state.len());
             instances.push(Instance::new(&chain, place, homes.len()));
-            homes.extend(states.map(|state| store.home(place, state)));
+            homes.extend(states.clone().map(|state| store.home(place, state)));
+            owners.extend(states.map(|state| (place, state)));
         }
         let touched = Touched::default();
         let (classes, scratch) = (Known::default(), Scratch::default());
-        Self { chain, instances, store, homes, touched, scratch, classes, now: 0 }
+        Self { chain, instances, store, homes, owners, touched, scratch, classes, now: 0 }
     }
 
     /// A function at work in a shard.

@@ -290,6 +290,25 @@ impl Host for Machine<'_> {
         self.functions.store.slots(table, Handle::from_bits(entry)).unwrap_or(&[])
     }
 
+    fn set(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool {
+        let table = self.functions.homes[number as usize].table(self.worker);
+        if let Some((entry, _)) = self.look_up(number, key) {
+            return self.functions.store.assign(table, Handle::from_bits(entry), slots);
+        }
+        let (node, state) = self.functions.owners[number as usize];
+        self.functions.act_on(node, self.worker, self.out).assign_packed(state, key, slots)
+    }
+
+    fn put(&mut self, number: u32, key: &[u64], slot: u32, value: u128) -> Result<bool, Fault> {
+        let table = self.functions.homes[number as usize].table(self.worker);
+        if let Some((entry, _)) = self.look_up(number, key) {
+            let entry = Handle::from_bits(entry);
+            return Ok(self.functions.store.put(table, entry, slot as usize, value));
+        }
+        let (node, state) = self.functions.owners[number as usize];
+        self.functions.act_on(node, self.worker, self.out).put_packed(state, key, slot, value)
+    }
+
     fn classify(&mut self, number: u32, packet: &RulePacket) -> (bool, u32) {
         let (node, param) = resource(number);
         self.functions.instances[node].classify(ParamId(param), Some(packet))

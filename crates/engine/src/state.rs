@@ -166,11 +166,21 @@ impl Act<'_> {
         value: Word,
     ) -> Result<bool, Fault> {
         let table = self.table(state);
-        let slot = slot as usize;
         self.pack_key(table, key);
         if let Some(entry) = self.find_packed(state, table) {
-            return Ok(self.store.put(table, entry, slot, value));
+            return Ok(self.store.put(table, entry, slot as usize, value));
         }
+        self.put_first(state, table, slot as usize, value)
+    }
+
+    /// Creates the entry with the packed key from the default, but for one slot.
+    fn put_first(
+        &mut self,
+        state: StateId,
+        table: TableRef,
+        slot: usize,
+        value: Word,
+    ) -> Result<bool, Fault> {
         let mut words = std::mem::take(&mut self.scratch.slots);
         let shape = self.store.slot_shape(table);
         words.resize(shape.words(), 0);
@@ -179,6 +189,25 @@ impl Act<'_> {
         self.scratch.slots = words;
         packed?;
         Ok(self.create(state, table))
+    }
+
+    /// As [`Act::assign`], where there is no entry with this packed key.
+    pub(crate) fn assign_packed(&mut self, state: StateId, key: &[u64], slots: &[u64]) -> bool {
+        key.clone_into(&mut self.scratch.key);
+        slots.clone_into(&mut self.scratch.slots);
+        self.create(state, self.table(state))
+    }
+
+    /// As [`Act::put`], where there is no entry with this packed key.
+    pub(crate) fn put_packed(
+        &mut self,
+        state: StateId,
+        key: &[u64],
+        slot: u32,
+        value: Word,
+    ) -> Result<bool, Fault> {
+        key.clone_into(&mut self.scratch.key);
+        self.put_first(state, self.table(state), slot as usize, value)
     }
 
     /// Creates the entry with the packed key and slots; false when refused.

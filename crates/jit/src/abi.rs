@@ -34,7 +34,8 @@ use crate::index::Index;
 /// Something of a function that host calls work on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Resource {
-    /// A state table: [`Host::find`], [`Host::read`], [`Host::prefetch`].
+    /// A state table: [`Host::find`], [`Host::read`], [`Host::set`], [`Host::put`],
+    /// [`Host::prefetch`].
     Table(StateId),
     /// A rule set: [`Host::classify`], [`Host::classify4`], [`Host::count_rule`].
     Rules(ParamId),
@@ -103,6 +104,15 @@ pub trait Host {
     /// As `What::Read`: the slots in order, each in one word; in two, the low one first, if it is
     /// wider than 64 bits. Too few words are read as zeros.
     fn read(&mut self, number: u32, entry: u64) -> &[u64];
+
+    /// As `Op::StateSet`: key and slots in words, as [`Self::find`] and [`Self::read`] have them.
+    fn set(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool;
+
+    /// As `Op::StatePut`.
+    ///
+    /// # Errors
+    /// As for [`Self::step`].
+    fn put(&mut self, number: u32, key: &[u64], slot: u32, value: u128) -> Result<bool, Fault>;
 
     /// As `What::Classify`, for IP packets.
     fn classify(&mut self, number: u32, packet: &RulePacket) -> (bool, u32);

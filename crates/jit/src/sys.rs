@@ -93,6 +93,11 @@ pub(crate) struct Calls {
     pub(crate) find_5: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64) -> Found,
     /// `Host::read`: frame, number, entry, words that will be read.
     pub(crate) read: unsafe extern "C" fn(*mut Frame, u32, u64, u64) -> *const u64,
+    /// `Host::set`: frame, number, key with the slots behind it, words of both; 0 or 1.
+    pub(crate) set: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64, u64) -> u64,
+    /// `Host::put`: frame, number, key with the two halves of the value behind it, words of the key, slot;
+    /// 0 or 1, or twice the [`code`] of a fault.
+    pub(crate) put: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64, u32) -> u64,
     /// `Host::classify`: frame, number, fields; the rule, and 2^32 more if the packet passes.
     pub(crate) classify: unsafe extern "C" fn(*mut Frame, u32, *const Fields) -> u64,
     /// `Host::classify4`: frame, number, the three words, whether to count; as `classify`.
@@ -189,6 +194,8 @@ impl<H: Host> Table<H> {
         find_2: find_2::<H>,
         find_5: find_5::<H>,
         read: read::<H>,
+        set: set::<H>,
+        put: put::<H>,
         classify: classify::<H>,
         classify4: classify4::<H>,
         count_rule: count_rule::<H>,
@@ -520,6 +527,39 @@ unsafe extern "C" fn read<H: Host>(
 ) -> *const u64 {
     // SAFETY: The host is as `host` asks.
     enough(unsafe { host::<H>(frame) }.read(number, entry), wanted)
+}
+
+unsafe extern "C" fn set<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    key: *const u64,
+    words: u64,
+    slots: u64,
+) -> u64 {
+    // SAFETY: Generated code has written so many words of both to its stack; the host is as `host` asks.
+    let done = unsafe {
+        let all = std::slice::from_raw_parts(key, (words + slots) as usize);
+        let (key, slots) = all.split_at(words as usize);
+        host::<H>(frame).set(number, key, slots)
+    };
+    u64::from(done)
+}
+
+unsafe extern "C" fn put<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    key: *const u64,
+    words: u64,
+    slot: u32,
+) -> u64 {
+    // SAFETY: Generated code has written so many words and two more to its stack; the host is as `host` asks.
+    let done = unsafe {
+        let words = words as usize;
+        let all = std::slice::from_raw_parts(key, words + 2);
+        let value = u128::from(all[words + 1]) << 64 | u128::from(all[words]);
+        host::<H>(frame).put(number, &all[..words], slot, value)
+    };
+    done.map_or_else(|fault| code(fault) << 1, u64::from)
 }
 
 /// The slots, or zeros if they are too few. `wanted` is at most [`SLOTS`].

@@ -56,11 +56,12 @@ impl Joined {
         self.rows.get(table).map_or(0, |rows| size_of_val(&*rows.all))
     }
 
-    /// The run has found its first entry.
-    fn start(&mut self, table: usize, line: usize) {
+    /// The run has found its first entry. If nothing is kept with that, it is likely looked up again.
+    fn start(&mut self, table: usize, line: usize, number: impl Fn() -> u32) {
         self.found = 0;
         self.first = (table, line);
-        self.row = self.rows[table].all.get(line).copied().unwrap_or_default();
+        let row = self.rows[table].all.get(line).copied();
+        self.row = row.unwrap_or_else(|| Row([number(); WIDTH]));
     }
 
     /// The run has found another one, elsewhere than last time.
@@ -69,6 +70,7 @@ impl Joined {
         let rows = &mut self.rows[first];
         if rows.all.len() <= line {
             rows.all.resize(line + 1, Row::default());
+            rows.all[line] = self.row;
         }
         rows.all[line].0[self.found] = number;
         if rows.tables.len() <= self.found {
@@ -117,7 +119,7 @@ impl Store {
         let table = &self.tables[at];
         let (place, head) = table.find(self.hash.hash(key), key)?;
         match self.joined.found {
-            FIRST => self.joined.start(at, table.line(place)),
+            FIRST => self.joined.start(at, table.line(place), || table.number(place) as u32),
             found if found < WIDTH => self.joined.learn(at, table.number(place) as u32),
             _ => {}
         }

@@ -278,7 +278,13 @@ impl Table {
 
     /// The number of a place, from 0.
     pub(crate) fn number(&self, place: u32) -> usize {
-        place as usize / self.stride
+        let place = place as usize;
+        // Mostly no division.
+        if self.stride.is_power_of_two() {
+            place >> self.stride.trailing_zeros()
+        } else {
+            place / self.stride
+        }
     }
 
     /// The place with this number; they have 32 bits (see [`Table::has_room`]).

@@ -1,6 +1,6 @@
 //! Host calls.
 
-use super::{Emitter, Fresh, Place, at};
+use super::{Emitter, Place, at};
 use crate::abi::Resource;
 use crate::error::Error;
 use crate::sys;
@@ -88,67 +88,6 @@ impl Emitter<'_, '_> {
             };
             self.set(*value, value_is);
         }
-    }
-
-    /// The slots follow each other from a pointer.
-    fn slots(&mut self, outs: &[ValueId], from: Value) {
-        let mut offset = 0;
-        for out in outs {
-            let mut value = self.take(from, offset);
-            offset += 8;
-            if self.width(*out) > 64 {
-                let high = self.take(from, offset);
-                offset += 8;
-                value = self.build.ins().iconcat(value, high);
-            }
-            self.set(*out, value);
-        }
-    }
-
-    pub(super) fn find(
-        &mut self,
-        number: u32,
-        (found, entry): (ValueId, ValueId),
-        key: &[ValueId],
-    ) -> Result<(), Error> {
-        let words = self.key_words(key)?;
-        let wanted = self.imm(u64::from(self.facts.words[entry.index()]));
-        let results = match *words {
-            [word] => self.host_call(at::FIND_1, number, &[word, wanted], 2),
-            [first, second] => self.host_call(at::FIND_2, number, &[first, second, wanted], 2),
-            _ => {
-                let key = self.key(&words);
-                let size = self.imm(words.len() as u64);
-                match words.len() {
-                    5 => self.host_call(at::FIND_5, number, &[key, wanted], 2),
-                    _ => self.host_call(at::FIND, number, &[key, size, wanted], 2),
-                }
-            }
-        };
-        let missing = self.imm(sys::missing());
-        let is_there = self.build.ins().icmp(IntCC::NotEqual, results[1], missing);
-        self.set(found, is_there);
-        self.set(entry, results[0]);
-        self.fresh = Some(Fresh { entry, slots: results[1] });
-        Ok(())
-    }
-
-    pub(super) fn read(
-        &mut self,
-        number: u32,
-        outs: &[ValueId],
-        entry: ValueId,
-    ) -> Result<(), Error> {
-        let slots = match self.fresh {
-            Some(fresh) if fresh.entry == entry => fresh.slots,
-            _ => {
-                let handle = self.low(entry)?;
-                let wanted = self.imm(u64::from(self.facts.words[entry.index()]));
-                self.host_call(at::READ, number, &[handle, wanted], 1)[0]
-            }
-        };
-        self.slots(outs, slots);
-        Ok(())
     }
 
     /// Takes a result of 32 bits and the bit above them apart.

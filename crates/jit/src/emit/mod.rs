@@ -12,6 +12,7 @@ mod prefetch;
 mod region;
 mod rules;
 mod set;
+mod state;
 mod step;
 mod value;
 mod write;
@@ -61,6 +62,8 @@ pub(crate) mod at {
     pub(crate) const FIND_2: usize = offset_of!(Calls, find_2);
     pub(crate) const FIND_5: usize = offset_of!(Calls, find_5);
     pub(crate) const READ: usize = offset_of!(Calls, read);
+    pub(crate) const SET: usize = offset_of!(Calls, set);
+    pub(crate) const PUT: usize = offset_of!(Calls, put);
     pub(crate) const CLASSIFY: usize = offset_of!(Calls, classify);
     pub(crate) const CLASSIFY4: usize = offset_of!(Calls, classify4);
     pub(crate) const COUNT_RULE: usize = offset_of!(Calls, count_rule);

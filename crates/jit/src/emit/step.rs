@@ -3,7 +3,7 @@
 use super::{Emitter, Place};
 use crate::abi::{Resource, reshapes};
 use crate::error::Error;
-use braid_ir::model::{Op, SetRef};
+use braid_ir::model::{Key, Op, SetRef};
 use braid_ir::residual::{Step, What};
 
 impl Emitter<'_, '_> {
@@ -96,6 +96,18 @@ impl Emitter<'_, '_> {
             {
                 match self.numbered(node, Resource::List(*param), 0) {
                     Some(number) => self.list_get(place, number, *out, (*index, *column)),
+                    None => self.host(place, &step.what),
+                }
+            }
+            Op::StateSet { ok, state, key: Key::Explicit(key), values } => {
+                match self.numbered(node, Resource::Table(*state), 0) {
+                    Some(number) => self.set_slots(number, *ok, key, values),
+                    None => self.host(place, &step.what),
+                }
+            }
+            Op::StatePut { ok, state, key: Key::Explicit(key), slot, value } => {
+                match self.numbered(node, Resource::Table(*state), 0) {
+                    Some(number) => self.put_slot(place, number, *ok, key, (*slot, *value)),
                     None => self.host(place, &step.what),
                 }
             }

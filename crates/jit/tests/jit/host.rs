@@ -15,6 +15,8 @@ pub enum Asked {
     Step(u32, u32, Vec<u128>),
     Find(u32, Vec<u64>),
     Read(u32, u64),
+    Set(u32, Vec<u64>, Vec<u64>),
+    Put(u32, Vec<u64>, u32, u128),
     Classify(u32, RulePacket),
     CountRule(u32, u32),
     Route(u32, u128, bool),
@@ -133,6 +135,16 @@ impl Host for Recorder {
         let mut entries = self.entries.iter();
         let entry = entries.find(|((table, _), (handle, _))| *table == number && *handle == entry);
         entry.map_or(&[], |(_, (_, slots))| slots)
+    }
+
+    fn set(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool {
+        self.asked.push(Asked::Set(number, key.to_vec(), slots.to_vec()));
+        self.room
+    }
+
+    fn put(&mut self, number: u32, key: &[u64], slot: u32, value: u128) -> Result<bool, Fault> {
+        self.asked.push(Asked::Put(number, key.to_vec(), slot, value));
+        if self.entries.is_empty() { Err(Fault::NoEntry) } else { Ok(self.room) }
     }
 
     fn classify(&mut self, number: u32, packet: &RulePacket) -> (bool, u32) {

@@ -4,7 +4,9 @@ use crate::host::{Asked, Recorder};
 use crate::packets;
 use crate::random::{Builder, Random, to};
 use braid_ir::engine::Fault;
-use braid_ir::model::{BinOp, EventArg, EventId, Op, ParamId, QueueId, StateId, TagId, ValueId};
+use braid_ir::model::{
+    BinOp, EventArg, EventId, Key, Op, ParamId, QueueId, StateId, TagId, ValueId,
+};
 use braid_ir::residual::{End, HeaderMask, RuleFields, TallyId, What};
 use braid_ir::rules::RulePacket;
 use braid_jit::{Code, Count, Ended, Misfit, Resource, Work, compile};
@@ -147,6 +149,43 @@ fn lookup(call_before_read: bool) -> Builder {
     builder.push(What::Read { outs: vec![a, b, c], state: StateId(0), entry });
     show(&mut builder, &[a, b, c]);
     builder
+}
+
+#[test]
+fn assignments_hand_over_keys_and_slots() {
+    let mut builder = Builder::new(ANY, 1);
+    let narrow = tag(&mut builder, 0, 8);
+    let wide = tag(&mut builder, 1, 128);
+    let (set, put) = (builder.value(1), builder.value(1));
+    let key = || Key::Explicit(vec![narrow, wide]);
+    let state = StateId(3);
+    builder.op(Op::StateSet { ok: set, state, key: key(), values: vec![wide, narrow] });
+    builder.op(Op::StatePut { ok: put, state, key: key(), slot: 9, value: wide });
+    show(&mut builder, &[set, put]);
+    let (code, mut host) = ready(&builder);
+    let value = 6_u128 << 64 | 5;
+    host.tags = vec![7, value];
+    let words = packed(&[(7, 8), (value, 128)]);
+    for (room, entries, faults) in [(true, true, false), (false, true, false), (true, false, true)]
+    {
+        host.room = room;
+        host.entries = entries.then(|| ((0, Vec::new()), (0, Vec::new()))).into_iter().collect();
+        host.asked.clear();
+        let (ended, counts) = run(&code, &mut host, &mut named("udp"));
+        let all: Vec<_> = host.asked.iter().filter(|one| !matches!(one, Asked::Step(..))).collect();
+        let slots = vec![5, 6, 7];
+        let asked =
+            [Asked::Set(103, words.clone(), slots), Asked::Put(103, words.clone(), 9, value)];
+        assert_eq!(all, asked.iter().collect::<Vec<_>>());
+        if faults {
+            let fault = Fault::NoEntry;
+            assert_eq!(ended, Ended::Fault { block: 0, step: 3, fault });
+            assert_eq!(counts[1].packets, 1);
+        } else {
+            assert_eq!(ended, Ended::End(0));
+            assert_eq!(shown(&host), [[u128::from(room), u128::from(room)]]);
+        }
+    }
 }
 
 #[test]
@@ -446,6 +485,14 @@ impl braid_jit::Host for Thief {
     fn find(&mut self, _: u32, _: &[u64]) -> Option<(u64, &[u64])> {
         None
     }
+    fn set(&mut self, _: u32, _: &[u64], _: &[u64]) -> bool {
+        true
+    }
+
+    fn put(&mut self, _: u32, _: &[u64], _: u32, _: u128) -> Result<bool, Fault> {
+        Ok(true)
+    }
+
     fn read(&mut self, _: u32, _: u64) -> &[u64] {
         &[]
     }
