@@ -1,9 +1,10 @@
 //! Traffic classes as people see them.
 
-use braid_compiler::classes::{Classes, Detail, classes, svg, text};
+use braid_compiler::classes::{Classes, Detail, Program, classes, svg, text};
 use braid_ir::chain::Chain;
 use braid_testkit::harness::{Form, compile};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Two functions that count TTL down behind a filter.
 const SOURCE: &str = "
@@ -73,10 +74,49 @@ fn classes_hold_every_possible_set_of_headers_once() {
 }
 
 #[test]
+fn tag_that_comes_and_goes_is_not_there_and_said_to_be_saved() {
+    let source = "
+    nf tag() { match { has eth => { push vlan(9); output; } else => output; } }
+    nf untag() { match { vlan.id == 9 => { pop vlan; output; } else => drop \"no tag\"; } }
+    chain c {
+      interface a;
+      interface b;
+      one = tag();
+      two = untag();
+      path a <-> one <-> two <-> b;
+    }";
+    let chain = compile(source, &BTreeMap::new(), Form::AsWritten).unwrap();
+    let found = classes(&chain, Detail { ways: 10, programs: true }).unwrap();
+    let plain = |program: &&Program| program.absent.contains(&"vlan") && program.visits == 2;
+    let eth = found.entries[0].programs.iter().filter(plain);
+    let eth: Vec<_> = eth.filter(|program| program.present.contains(&"eth")).collect();
+    assert_eq!(eth.len(), 1);
+    assert_eq!((eth[0].saved.cancelled, eth[0].after.others, eth[0].after.parses), (1, 0, 1));
+    assert_eq!((eth[0].before.others, eth[0].blocks), (2, 1));
+    assert!(text(&found).contains(", 1 VLAN tags left as they are"));
+}
+
+/// The program on the page is the one that is made of the chain on the page.
+#[test]
+fn example_of_the_page_is_what_is_printed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/synthesis.md")).unwrap();
+    let block = |start: &str| page.split(start).nth(1).unwrap().split("```").next().unwrap();
+    let chain = compile(block("```braid\n"), &BTreeMap::new(), Form::AsWritten).unwrap();
+    let found = classes(&chain, Detail { ways: 1, programs: true }).unwrap();
+    let programs = found.entries[0].programs.iter().filter_map(|program| program.text.as_deref());
+    let printed: String = programs.collect();
+    let shown = block("```text\n");
+    assert!(shown.contains("  …\n"));
+    for part in shown.split("  …\n") {
+        assert!(printed.contains(part), "{part}\nis not in\n{printed}");
+    }
+}
+
+#[test]
 fn text_and_picture_name_what_happens() {
     let (chain, found) = two();
     let text = text(&found);
-
     assert!(text.starts_with("chain two: a, b, c\n"), "{text}");
     assert!(text.contains("a drops it at row 2: filtered"), "{text}");
     let picture = svg(&chain, &found);

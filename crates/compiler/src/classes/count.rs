@@ -5,8 +5,9 @@ use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Op, RIGHT};
 use braid_ir::residual::{End, Extent, Fate, Point, Residual, Step, What};
+use braid_packet::Header;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Add;
 
 /// So many elements of each kind.
@@ -133,14 +134,15 @@ pub(super) fn longest(program: &Residual) -> Elements {
     parse + from_blocks(program, &|_| Elements::default())[0]
 }
 
-/// For each block, the elements on the longest way from it, with what comes behind the program.
-fn from_blocks(program: &Residual, behind: &dyn Fn(&Fate) -> Elements) -> Vec<Elements> {
+/// For each block, the elements on the longest way from it, with what comes behind the blocks that
+/// end the program.
+fn from_blocks(program: &Residual, behind: &dyn Fn(usize) -> Elements) -> Vec<Elements> {
     let mut from = vec![Elements::default(); program.blocks.len()];
     for (number, block) in program.blocks.iter().enumerate().rev() {
         let own = block.steps.iter().map(of_step).fold(Elements::default(), Add::add);
         let mut end = match &block.end {
             End::Branch { .. } => Elements { conditions: 1, ..Elements::default() },
-            End::Exit(exit) => Elements { counts: 1, ..Elements::default() } + behind(&exit.fate),
+            End::Exit(_) => Elements { counts: 1, ..Elements::default() } + behind(number),
             End::Hold { .. } => Elements { counts: 1, others: 1, ..Elements::default() },
             End::Jump(_) => Elements::default(),
         };
@@ -152,44 +154,40 @@ fn from_blocks(program: &Residual, behind: &dyn Fn(&Fate) -> Elements) -> Vec<El
 }
 
 /// What functions do on the longest way from a point on when each works for itself: the same
-/// programs, but over one function each. Packets are taken to keep their headers.
+/// programs, but over one function each. Of changes of headers those of the first two tags count.
 pub(super) fn apart(chain: &Chain, graph: &Graph, point: Point, presence: u32) -> Elements {
-    let mut walk = Apart { chain, graph, presence, known: HashMap::new() };
-    walk.from(point, 0)
+    Apart { chain, graph, known: HashMap::new() }.from(point, presence, 0)
 }
 
 struct Apart<'a> {
     chain: &'a Chain,
     graph: &'a Graph,
-    presence: u32,
-    known: HashMap<Point, Elements>,
+    known: HashMap<(Point, u32), Elements>,
 }
 
 impl Apart<'_> {
-    fn from(&mut self, point: Point, depth: u32) -> Elements {
-        if let Some(known) = self.known.get(&point) {
+    fn from(&mut self, point: Point, presence: u32, depth: u32) -> Elements {
+        if let Some(known) = self.known.get(&(point, presence)) {
             return *known;
         }
         // A point that is met again before it is left is a way round, counted once.
-        self.known.insert(point, Elements::default());
+        self.known.insert((point, presence), Elements::default());
         if depth > braid_ir::engine::HOP_LIMIT {
             return Elements::default();
         }
-        let (program, _) = general(self.chain, self.graph, point, self.presence, Extent::Function);
-        let mut next = HashMap::new();
-        for block in &program.blocks {
+        let (program, _) = general(self.chain, self.graph, point, presence, Extent::Function);
+        let headers = headers(&program, presence);
+        let mut next: HashMap<usize, Elements> = HashMap::new();
+        for (number, block) in program.blocks.iter().enumerate() {
             let End::Exit(exit) = &block.end else { continue };
-            if let Some(to) = self.next(&exit.fate, point) {
-                next.insert(to, self.from(to, depth + 1));
-            }
+            let Some(to) = self.next(&exit.fate, point) else { continue };
+            let all = headers[number].iter().map(|headers| self.from(to, *headers, depth + 1));
+            next.insert(number, all.max_by_key(Elements::total).unwrap_or_default());
         }
-        let behind = |fate: &Fate| {
-            let to = self.next(fate, point);
-            to.and_then(|to| next.get(&to)).copied().unwrap_or_default()
-        };
+        let behind = |number: usize| next.get(&number).copied().unwrap_or_default();
         let parse = Elements { parses: 1, ..Elements::default() };
         let found = parse + from_blocks(&program, &behind)[0];
-        self.known.insert(point, found);
+        self.known.insert((point, presence), found);
         found
     }
 
@@ -205,4 +203,28 @@ impl Apart<'_> {
             _ => None,
         }
     }
+}
+
+/// The headers that packets may have at the end of each block.
+fn headers(program: &Residual, presence: u32) -> Vec<BTreeSet<u32>> {
+    let (one, two) = (1 << Header::Vlan as u32, 1 << Header::Vlan2 as u32);
+    let mut found = vec![BTreeSet::new(); program.blocks.len()];
+    found[0].insert(presence);
+    for (number, block) in program.blocks.iter().enumerate() {
+        for step in &block.steps {
+            let change = |headers: u32| match step.what {
+                What::Op(Op::PushVlan { .. }) if headers & one == 0 => headers | one,
+                What::Op(Op::PushVlan { .. }) => headers | two,
+                What::Op(Op::PopVlan) if headers & two == 0 => headers & !one,
+                What::Op(Op::PopVlan) => headers & !two,
+                _ => headers,
+            };
+            found[number] = found[number].iter().map(|headers| change(*headers)).collect();
+        }
+        for target in block.end.targets() {
+            let here = found[number].clone();
+            found[target.block.index()].extend(here);
+        }
+    }
+    found
 }
