@@ -32,7 +32,6 @@ enum Job {
 impl Compiled {
     /// Runs everything that is due by a time, which is then the time, unless it is later already:
     /// then by that later one, since a change or a wait of nothing can make things due by now.
-    #[inline]
     pub(crate) fn advance_to(&mut self, time: u64, out: &mut dyn Outputs) {
         let time = time.max(self.functions.now);
         if time >= self.wake.min(self.functions.store.next_due()) {
@@ -41,7 +40,6 @@ impl Compiled {
         self.functions.now = time;
     }
 
-    #[inline(never)]
     fn run_due(&mut self, time: u64, out: &mut dyn Outputs) {
         self.skip_firings(time);
         loop {
@@ -84,8 +82,10 @@ impl Compiled {
     }
 
     /// The first packet starts the timers.
-    #[inline(never)]
     pub(crate) fn start_timers(&mut self) {
+        if self.started {
+            return;
+        }
         self.started = true;
         let now = self.functions.now;
         let Functions { chain, instances, .. } = &mut self.functions;

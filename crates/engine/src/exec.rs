@@ -20,10 +20,7 @@ pub(crate) struct Exec<'a, 'b> {
 
 impl Exec<'_, '_> {
     /// Runs a program from its first block to an end, which it does not do.
-    pub(crate) fn run(&mut self, program: &Residual, words: &mut Vec<Word>) -> Ended {
-        if words.len() < program.values.len() {
-            words.resize(program.values.len(), 0);
-        }
+    pub(crate) fn run(&mut self, program: &Residual, words: &mut [Word]) -> Ended {
         let mut values = Values { words, types: &program.values };
         let mut at = 0;
         loop {

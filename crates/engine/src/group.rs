@@ -16,7 +16,7 @@ impl Compiled {
         packet: &mut Packet,
         walk: &mut Walk<'_>,
     ) -> At {
-        if !fits(walk.hops, members.len()) {
+        if !fits(walk.hops, u32::try_from(members.len()).unwrap_or(u32::MAX)) {
             self.tally.lose(LOST_HOP_LIMIT);
             return GONE;
         }

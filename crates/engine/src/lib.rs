@@ -12,6 +12,7 @@ mod control;
 mod due;
 mod exec;
 mod group;
+mod hot;
 mod instance;
 mod native;
 mod ops;
@@ -23,16 +24,17 @@ mod run;
 mod state;
 mod walk;
 
-use act::Functions;
+use act::{Emission, Functions};
 use braid_ir::chain::{Chain, Control, Node};
 use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
 use braid_ir::graph::Graph;
-use braid_ir::model::{Setting, Word};
+use braid_ir::model::Setting;
 use braid_ir::residual::Extent;
 use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
 use braid_packet::{Layout, Packet};
 use due::Waiting;
+use hot::Halt;
 pub use native::Jit;
 use programs::Programs;
 use report::Tally;
@@ -63,8 +65,10 @@ pub struct Compiled {
     ids: u64,
     tally: Tally,
     programs: Programs,
-    /// Values of the running program.
-    words: Vec<Word>,
+    /// Where packets went that came one by one.
+    reached: Vec<Reached>,
+    /// What the running program has sent.
+    emissions: Vec<Emission>,
 }
 
 impl Compiled {
@@ -92,7 +96,8 @@ impl Compiled {
             ids: 0,
             tally,
             programs,
-            words: Vec::new(),
+            reached: Vec::new(),
+            emissions: Vec::new(),
         })
     }
 
@@ -125,50 +130,82 @@ impl Compiled {
         out: &mut dyn Outputs,
     ) {
         reached.clear();
-        let entry = self.entry(ingress);
-        let mut walk = Walk { hops: 0, worker: 0, out };
+        reached.reserve(packets.len());
+        let mut layouts = [Layout::default(); PART];
         for part in packets.chunks_mut(PART) {
-            let mut layouts = [Layout::default(); PART];
-            for (packet, layout) in part.iter().zip(&mut layouts) {
-                packet.parse_to(layout);
-            }
-            self.prefetch(entry, part, &mut layouts, walk.out);
-            for (packet, layout) in part.iter_mut().zip(&mut layouts) {
-                packet.ingress = ingress;
-                reached.push(self.enter(entry, packet, layout, &mut walk));
-            }
+            self.enter(ingress, part, &mut layouts[..part.len()], reached, out);
         }
     }
 
-    /// One packet enters and is walked to its end.
-    #[inline]
+    /// Packets enter, one after the other, and are walked to their ends, of which `reached` is told.
+    /// There are as many layouts, of which nothing is taken.
     fn enter(
         &mut self,
+        ingress: u16,
+        packets: &mut [Packet],
+        layouts: &mut [Layout],
+        reached: &mut Vec<Reached>,
+        out: &mut dyn Outputs,
+    ) {
+        for (packet, layout) in packets.iter_mut().zip(&mut *layouts) {
+            packet.parse_to(layout);
+            packet.ingress = ingress;
+        }
+        let walk = &mut Walk { hops: 0, worker: 0, out };
+        let entry = self.entry(ingress);
+        self.tally.packets_in += packets.len() as u64;
+        self.prefetch(entry, packets, layouts, walk.out);
+        let first = reached.len();
+        loop {
+            let at = reached.len() - first;
+            let halt = match entry {
+                At::Point(point) if self.started => {
+                    self.hurry(point, &mut packets[at..], &mut layouts[at..], reached, walk)
+                }
+                _ => (at < packets.len()).then_some(Halt::Entering),
+            };
+            let Some(halt) = halt else { return };
+            let at = reached.len() - first;
+            reached.push(self.go_on(halt, entry, &mut packets[at], &mut layouts[at], walk));
+        }
+    }
+
+    /// A packet goes on by the general walk.
+    #[inline(never)]
+    fn go_on(
+        &mut self,
+        halt: Halt,
         entry: At,
         packet: &mut Packet,
         layout: &mut Layout,
         walk: &mut Walk<'_>,
     ) -> Reached {
-        self.advance_to(packet.time_ns, walk.out);
-        if !self.started {
-            self.start_timers();
+        match halt {
+            Halt::Entering => {
+                self.advance_to(packet.time_ns, walk.out);
+                self.start_timers();
+                packet.time_ns = self.functions.now;
+                self.walk_in(entry, packet, layout, walk)
+            }
+            Halt::At(at) => self.travel_parsed(at, packet, layout, walk),
+            Halt::Ended { number, ended, before } => {
+                let at = self.ended(number, ended, before, packet, walk);
+                self.travel(at, packet, walk)
+            }
         }
-        self.tally.packets_in += 1;
-        packet.time_ns = self.functions.now;
-        self.walk_in(entry, packet, layout, walk)
     }
 }
 
 impl Engine for Compiled {
     fn packet(&mut self, ingress: u16, mut packet: Packet, out: &mut dyn Outputs) {
-        let mut layout = Layout::default();
-        packet.parse_to(&mut layout);
-        packet.ingress = ingress;
-        let mut walk = Walk { hops: 0, worker: 0, out };
-        let reached = self.enter(self.entry(ingress), &mut packet, &mut layout, &mut walk);
-        if let Reached::Interface(interface) = reached {
-            walk.out.packet(interface, packet);
+        let mut reached = std::mem::take(&mut self.reached);
+        reached.clear();
+        let (packets, layouts) = (std::slice::from_mut(&mut packet), &mut [Layout::default()]);
+        self.enter(ingress, packets, layouts, &mut reached, out);
+        if let Some(Reached::Interface(interface)) = reached.first() {
+            out.packet(*interface, packet);
         }
+        self.reached = reached;
     }
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {

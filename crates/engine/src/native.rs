@@ -83,6 +83,12 @@ impl Stage {
             Stage::Waiting(packets) => *packets -= 1,
             Stage::Interpreted | Stage::Compiled(_) => {}
         }
+        self.native()
+    }
+
+    /// Its machine code.
+    #[inline(always)]
+    pub(crate) fn native(&self) -> Option<&Native> {
         match self {
             Stage::Compiled(native) => Some(native),
             Stage::Interpreted | Stage::Waiting(_) => None,
@@ -144,19 +150,16 @@ impl Native {
 
     /// Runs the program; `None`, and nothing is done, when it cannot run on this packet. Inlined, so that
     /// how it ended stays in registers.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn run(
         &self,
         program: &Residual,
-        words: &mut Vec<Word>,
+        words: &mut [Word],
         functions: &mut Functions,
         walk: &mut Walk<'_>,
         work: Work<'_>,
         counts: &mut [Count],
     ) -> Option<abi::Ended> {
-        if words.len() < program.values.len() {
-            words.resize(program.values.len(), 0);
-        }
         let now = functions.now;
         functions.touched.start();
         functions.store.begin();
@@ -189,6 +192,7 @@ impl Program {
         packet: &mut Packet,
         layout: &mut Layout,
         out: &mut dyn Outputs,
+        emissions: &mut Vec<Emission>,
     ) {
         let Stage::Compiled(native) = &self.stage else { return };
         let now = functions.now;
@@ -199,7 +203,7 @@ impl Program {
             worker,
             now,
             out,
-            emissions: &mut Vec::new(),
+            emissions,
             words: &mut [],
         };
         native.code.prefetch(&mut machine, packet, layout, now);

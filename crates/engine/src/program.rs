@@ -1,7 +1,8 @@
 //! A residual program with what an engine keeps for it: counts, and facts about its ends.
 
 use crate::native::{Jit, Stage};
-use crate::walk::{At, GONE, Reached};
+use crate::walk::{At, GONE, Reached, onward};
+use braid_ir::graph::{Graph, port};
 use braid_ir::model::RowId;
 use braid_ir::residual::{Counter, End, Fate, Residual, TallyId, What};
 use braid_jit::Count;
@@ -35,7 +36,7 @@ pub(crate) struct AtEnd {
 }
 
 impl Program {
-    pub(crate) fn new(residual: Residual, jit: Jit) -> Self {
+    pub(crate) fn new(residual: Residual, graph: &Graph, jit: Jit) -> Self {
         let entered = |counter: Counter| matches!(counter, Counter::Forward | Counter::Backward);
         let visits = residual.tallies.iter().map(|tally| {
             let count = tally.iter().filter(|one| entered(one.counter)).count();
@@ -52,38 +53,45 @@ impl Program {
             entered,
             residual,
         };
-        program.ends = (0..program.residual.blocks.len()).map(|at| program.at_end(at)).collect();
+        program.ends =
+            (0..program.residual.blocks.len()).map(|at| program.at_end(at, graph)).collect();
         program
     }
 
-    fn at_end(&self, block: usize) -> AtEnd {
+    fn at_end(&self, block: usize, graph: &Graph) -> AtEnd {
         let residual = &self.residual;
         let (backward, next) = match &residual.blocks[block].end {
             End::Hold { node, tally, .. } => (goes_backward(residual, *node, *tally), None),
-            End::Exit(exit) => match exit.fate {
-                Fate::Output { node, .. } | Fate::Resubmit { node } => {
-                    (goes_backward(residual, node, exit.tally), None)
+            End::Exit(exit) => match &exit.fate {
+                Fate::Output { node, ports } => {
+                    let backward = goes_backward(residual, *node, exit.tally);
+                    let next = match **ports {
+                        [dest] => Some(onward(graph.next(*node, port(dest, backward)))),
+                        _ => None,
+                    };
+                    (backward, next)
                 }
+                Fate::Resubmit { node } => (goes_backward(residual, *node, exit.tally), None),
                 Fate::Drop { node, .. } | Fate::Fault { node, .. } | Fate::Consume { node } => {
-                    (goes_backward(residual, node, exit.tally), Some(GONE))
+                    (goes_backward(residual, *node, exit.tally), Some(GONE))
                 }
-                Fate::Leave { interface } => (false, Some(At::End(Reached::Interface(interface)))),
-                Fate::Go(point) => (false, Some(At::Point(point))),
+                Fate::Leave { interface } => (false, Some(At::End(Reached::Interface(*interface)))),
+                Fate::Go(point) => (false, Some(At::Point(*point))),
             },
             End::Jump(_) | End::Branch { .. } => (false, None),
         };
-        let visits = self.entered_by(block, None).map(|entered| entered + self.from_queue());
+        let visits = self.entered_by(block, None).map(|entered| entered + self.queue_visits());
         AtEnd { reached: 0, visits, backward, next }
     }
 
     /// Coming from a queue counts as a visit, but not as entering.
-    fn from_queue(&self) -> u32 {
+    fn queue_visits(&self) -> u32 {
         self.residual.point.held.into()
     }
 
     /// Where a packet goes that has come to the end of a block and sent nothing, if that is known: then it
     /// is counted, and its visits are added. `before` as for [`Self::hops`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pass(&mut self, block: usize, before: u64, hops: &mut u32) -> Option<At> {
         let end = &mut self.ends[block];
         let at = end.next?;
@@ -130,11 +138,12 @@ impl Program {
 
     /// Functions that a packet has entered, when its run ended like this and `before` was
     /// [`Program::mark`] before it.
+    #[inline(never)]
     pub(crate) fn hops(&self, block: usize, step: Option<usize>, before: u64) -> u32 {
         let entered = self.entered_by(block, step).unwrap_or_else(|| {
             u32::try_from(self.marked().wrapping_sub(before)).unwrap_or(u32::MAX)
         });
-        entered + self.from_queue()
+        entered + self.queue_visits()
     }
 
     /// What [`Program::hops`] needs to know from before a run.
@@ -143,6 +152,7 @@ impl Program {
         if self.even { 0 } else { self.marked() }
     }
 
+    #[inline(never)]
     fn marked(&self) -> u64 {
         let counts = self.counts.iter().zip(&self.visits);
         counts.fold(0, |sum, (count, visits)| {

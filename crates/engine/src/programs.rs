@@ -8,6 +8,7 @@ use braid_compiler::synth;
 use braid_ir::chain::Chain;
 use braid_ir::engine::NodeCounters;
 use braid_ir::graph::Graph;
+use braid_ir::model::Word;
 use braid_ir::residual::{Counter, Extent, Fate, HeaderMask, Point, Residual};
 
 /// Most programs at a time. Packets of further shapes run by the plain executor: what is kept does
@@ -19,6 +20,8 @@ pub(crate) struct Programs {
     extent: Extent,
     jit: Jit,
     pub(crate) all: Vec<Program>,
+    /// Values of the running program: as many as any of them has.
+    pub(crate) words: Vec<Word>,
     /// By [`place`].
     points: Vec<Known>,
     #[cfg(feature = "planted-bugs")]
@@ -33,6 +36,16 @@ struct Known {
     /// The one that ran last.
     last: Option<(HeaderMask, usize)>,
     shapes: Vec<(HeaderMask, usize)>,
+}
+
+impl Known {
+    /// Another program than the last.
+    #[inline(never)]
+    fn other(&mut self, presence: u32) -> Option<usize> {
+        let found = self.shapes.iter().find(|(shape, _)| shape.fits(presence)).copied()?;
+        self.last = Some(found);
+        Some(found.1)
+    }
 }
 
 /// Where a point's programs are.
@@ -51,6 +64,7 @@ impl Programs {
             extent,
             jit,
             all: Vec::new(),
+            words: Vec::new(),
             points: points.collect(),
             #[cfg(feature = "planted-bugs")]
             bug: None,
@@ -67,7 +81,6 @@ impl Programs {
     }
 
     /// The program for packets with these headers at a point, made if need be.
-    #[inline]
     pub(crate) fn find(
         &mut self,
         point: Point,
@@ -75,36 +88,32 @@ impl Programs {
         chain: &Chain,
         graph: &Graph,
     ) -> Option<usize> {
-        let known = &mut self.points[place(point)];
-        if let Some((_, program)) = known.last.filter(|(shape, _)| shape.fits(presence)) {
-            return Some(program);
+        if let Some(number) = self.known(point, presence) {
+            return Some(number);
         }
-        self.find_other(point, presence, chain, graph)
+        if self.points[place(point)].grouped || self.all.len() == MOST {
+            return None;
+        }
+        let residual = self.residual(point, presence, chain, graph);
+        let made = (residual.shape, self.all.len());
+        if self.words.len() < residual.values.len() {
+            self.words.resize(residual.values.len(), 0);
+        }
+        self.all.push(Program::new(residual, graph, self.jit));
+        let known = &mut self.points[place(point)];
+        known.shapes.push(made);
+        known.last = Some(made);
+        Some(made.1)
     }
 
-    /// The same for another one than the last.
-    #[inline(never)]
-    fn find_other(
-        &mut self,
-        point: Point,
-        presence: u32,
-        chain: &Chain,
-        graph: &Graph,
-    ) -> Option<usize> {
-        let known = &self.points[place(point)];
-        let found = match known.shapes.iter().find(|(shape, _)| shape.fits(presence)) {
-            Some(found) => *found,
-            None if known.grouped || self.all.len() == MOST => return None,
-            None => {
-                let residual = self.residual(point, presence, chain, graph);
-                let made = (residual.shape, self.all.len());
-                self.all.push(Program::new(residual, self.jit));
-                self.points[place(point)].shapes.push(made);
-                made
-            }
-        };
-        self.points[place(point)].last = Some(found);
-        Some(found.1)
+    /// The program for packets with these headers at a point, if there is one.
+    #[inline(always)]
+    pub(crate) fn known(&mut self, point: Point, presence: u32) -> Option<usize> {
+        let known = &mut self.points[place(point)];
+        match known.last {
+            Some((shape, program)) if shape.fits(presence) => Some(program),
+            _ => known.other(presence),
+        }
     }
 
     /// The program that ran last at a point.

@@ -11,7 +11,6 @@ use braid_packet::{Layout, Packet};
 
 impl Compiled {
     /// A residual program runs on a packet.
-    #[inline]
     pub(crate) fn run_program(
         &mut self,
         number: usize,
@@ -21,27 +20,25 @@ impl Compiled {
     ) -> At {
         let program = &mut self.programs.all[number];
         let before = program.mark();
-        let mut emissions = Vec::new();
-        let (functions, words) = (&mut self.functions, &mut self.words);
+        let functions = &mut self.functions;
         if let Some(native) = program.stage.next(&program.residual, functions) {
-            let work = Work { packet, layout, emissions: &mut emissions };
-            let counts = &mut program.counts;
+            let work = Work { packet, layout, emissions: &mut self.emissions };
+            let (counts, words) = (&mut program.counts, &mut self.programs.words);
             let ended = native.run(&program.residual, words, functions, walk, work, counts);
             if let Some(Ended::End(block)) = ended
-                && emissions.is_empty()
+                && self.emissions.is_empty()
                 && let Some(at) = program.pass(block as usize, before, &mut walk.hops)
             {
                 return at;
             }
             if let Some(ended) = ended {
-                return self.ended(number, ended, before, (packet, emissions), walk);
+                return self.ended(number, ended, before, packet, walk);
             }
         }
         self.interpret(number, before, (packet, layout), walk)
     }
 
     /// A residual program runs on a packet step by step.
-    #[inline(never)]
     fn interpret(
         &mut self,
         number: usize,
@@ -50,35 +47,35 @@ impl Compiled {
         walk: &mut Walk<'_>,
     ) -> At {
         let program = &mut self.programs.all[number];
-        let mut emissions = Vec::new();
-        let (functions, words) = (&mut self.functions, &mut self.words);
+        let functions = &mut self.functions;
         let mut exec = Exec {
             functions,
             worker: walk.worker,
             out: walk.out,
-            work: Work { packet, layout, emissions: &mut emissions },
+            work: Work { packet, layout, emissions: &mut self.emissions },
             counts: &mut program.counts,
         };
-        let ended = exec.run(&program.residual, words);
+        let ended = exec.run(&program.residual, &mut self.programs.words);
         if let Ended::End(block) = ended
-            && emissions.is_empty()
+            && self.emissions.is_empty()
             && let Some(at) = program.pass(block as usize, before, &mut walk.hops)
         {
             return at;
         }
-        self.ended(number, ended, before, (packet, emissions), walk)
+        self.ended(number, ended, before, packet, walk)
     }
 
     /// Does what the end of a program says. What it counts is counted.
-    #[inline(never)]
-    fn ended(
+    pub(crate) fn ended(
         &mut self,
         number: usize,
         ended: Ended,
         before: u64,
-        (packet, emissions): (&mut Packet, Vec<Emission>),
+        packet: &mut Packet,
         walk: &mut Walk<'_>,
     ) -> At {
+        // Taken, since what is sent meets programs as well.
+        let emissions = std::mem::take(&mut self.emissions);
         let program = &mut self.programs.all[number];
         match ended {
             Ended::End(block) => {

@@ -47,7 +47,7 @@ pub(crate) enum At {
 pub(crate) const GONE: At = At::End(Reached::Gone);
 
 /// Where a packet is behind a link.
-fn onward(sink: Option<Sink>) -> At {
+pub(crate) fn onward(sink: Option<Sink>) -> At {
     match sink {
         None => At::Unlinked,
         Some(Sink::Interface(interface)) => At::Leaves(interface),
@@ -64,7 +64,6 @@ impl Compiled {
     }
 
     /// A packet that has entered is walked to its end.
-    #[inline]
     pub(crate) fn walk_in(
         &mut self,
         entry: At,
@@ -103,7 +102,8 @@ impl Compiled {
                 continue;
             }
             let worker = worker(packet, self.workers);
-            program.prefetch(&mut self.functions, worker, packet, layout, out);
+            let (functions, emissions) = (&mut self.functions, &mut self.emissions);
+            program.prefetch(functions, worker, packet, layout, out, emissions);
         }
         self.functions.store.fetch();
     }
@@ -116,8 +116,7 @@ impl Compiled {
 
     /// The same for a packet with its layout. The layout stays in its place: copying it so soon after it was
     /// written would cost more than the parse.
-    #[inline]
-    fn travel_parsed(
+    pub(crate) fn travel_parsed(
         &mut self,
         mut at: At,
         packet: &mut Packet,
@@ -144,7 +143,6 @@ impl Compiled {
     }
 
     /// A packet enters a function, or several side by side.
-    #[inline]
     fn visit(
         &mut self,
         point: Point,
@@ -156,16 +154,10 @@ impl Compiled {
         packet.held = point.held;
         let chain = &self.functions.chain;
         if let Some(number) = self.programs.find(point, layout.presence(), chain, &self.graph)
-            && fits(walk.hops, self.programs.all[number].residual.visits as usize)
+            && fits(walk.hops, self.programs.all[number].residual.visits)
         {
             return self.run_program(number, packet, layout, walk);
         }
-        self.visit_plainly(point, packet, walk)
-    }
-
-    /// The same by the plain executor.
-    #[inline(never)]
-    fn visit_plainly(&mut self, point: Point, packet: &mut Packet, walk: &mut Walk<'_>) -> At {
         match self.graph.group(point.node) {
             [node] => {
                 let node = *node;
@@ -292,8 +284,9 @@ impl Compiled {
 }
 
 /// Whether so many more visits stay within the limit.
-pub(crate) fn fits(hops: u32, visits: usize) -> bool {
-    u32::try_from(visits).is_ok_and(|visits| hops.saturating_add(visits) <= HOP_LIMIT)
+#[inline]
+pub(crate) fn fits(hops: u32, visits: u32) -> bool {
+    hops.saturating_add(visits) <= HOP_LIMIT
 }
 
 /// What stands where a packet was that has gone elsewhere.

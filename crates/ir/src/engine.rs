@@ -222,11 +222,13 @@ pub fn malformed_loss(packet: &Packet, policy: Malformed) -> Option<&'static str
 /// The worker that a packet belongs to, from 0: `hash` (the operator) of the parts of its `biflow`
 /// key as it enters the chain, modulo the number of workers. The hash is symmetric because the key
 /// is: both directions of a connection have the same. Packets that are not IP belong to worker 0.
+#[inline]
 #[must_use]
 pub fn worker(packet: &Packet, workers: u16) -> u16 {
-    if workers <= 1 {
-        return 0;
-    }
+    if workers <= 1 { 0 } else { one_of(packet, workers) }
+}
+
+fn one_of(packet: &Packet, workers: u16) -> u16 {
     let Some(key) = packet.flow_key(&packet.parse()) else { return 0 };
     let args: Vec<_> = flow_words(key.bidirectional()).into_iter().zip(FLOW_WIDTHS).collect();
     let hash = braid_externs::ops::hash::of_args(&args);

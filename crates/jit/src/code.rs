@@ -110,7 +110,7 @@ impl Code {
     ///
     /// # Errors
     /// When the packet, its layout or the counts do not fit the program; nothing was done then.
-    #[inline]
+    #[inline(always)]
     pub fn run<H: Host>(&self, host: &mut H, work: Work<'_>) -> Result<Ended, Misfit> {
         sys::run(&self.memory, self.shape, self.tallies, host, work)
     }

@@ -293,7 +293,7 @@ impl Memory {
 }
 
 /// Runs the code of a program for packets of a shape with so many tallies.
-#[inline]
+#[inline(always)]
 pub(crate) fn run<H: Host>(
     memory: &Memory,
     shape: HeaderMask,
@@ -347,7 +347,7 @@ pub(crate) fn run_prefetch<H: Host>(
 }
 
 /// A frame without counts, if the packet is of the shape and its layout lies in its bytes.
-#[inline]
+#[inline(always)]
 fn frame<H: Host>(
     shape: HeaderMask,
     host: &mut H,
