@@ -1,7 +1,7 @@
 //! Compiled programs: from a residual program to code that runs.
 
 use crate::abi::{Classes, Ended, Host, Misfit, Resource, Resources, Search, Work};
-use crate::emit::{Emitter, Hint, Lists};
+use crate::emit::{Emitter, Hint, Hot, Lists};
 use crate::error::Error;
 use crate::facts::Facts;
 use crate::index::Index;
@@ -72,11 +72,18 @@ pub fn compile_with(residual: &Residual, resources: &mut dyn Resources) -> Resul
     let records = Records::new(regions.words);
     let mut lists = Lists::default();
     let mut module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
-    let (run, ()) = function(&mut module, "run", 1, |builder, config| {
-        let regions = (&regions, records.start());
-        Emitter::new(residual, &facts, &mut *resources, &mut lists, regions, builder)
-            .program(config)
+    let known = (&regions, records.start());
+    let (whole, ()) = function(&mut module, "whole", 1, |builder, config| {
+        Emitter::new(residual, &facts, &mut *resources, &mut lists, known, builder).program(config)
     })?;
+    let mut main_way = None;
+    if let Some(hot) = Hot::of(residual, &facts, &regions) {
+        let (id, useful) = function(&mut module, "main_way", 1, |builder, config| {
+            Emitter::new(residual, &facts, &mut *resources, &mut lists, known, builder)
+                .main_way(&hot, config)
+        })?;
+        main_way = useful.then_some(id);
+    }
     let mut prefetch = None;
     if let Some(hint) = Hint::of(residual, &facts) {
         let none = Regions::default();
@@ -88,7 +95,7 @@ pub fn compile_with(residual: &Residual, resources: &mut dyn Resources) -> Resul
         prefetch = useful.then_some(id);
     }
     module.finalize_definitions().map_err(generator)?;
-    let memory = Memory::new(module, run, prefetch);
+    let memory = Memory::new(module, whole, main_way, prefetch);
     let knows_classes = !regions.groups.is_empty();
     let searched = regions.groups.into_iter().filter_map(|group| match group.classes.search {
         Search::Index(index) => Some(index),

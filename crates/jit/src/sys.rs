@@ -24,6 +24,7 @@ use braid_ir::residual::HeaderMask;
 use braid_ir::rules::{RulePacket, RuleWords};
 use braid_packet::{Layout, Packet};
 use cranelift_jit::JITModule;
+use cranelift_module::FuncId;
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::null_mut;
@@ -162,6 +163,9 @@ pub(crate) fn missing() -> u64 {
 /// block 0, if the packet waits this, after a fault its [`code`].
 pub(crate) const HOLD: u64 = 1;
 
+/// The result of generated code that has done nothing yet and leaves it to the whole program.
+pub(crate) const WHOLE: u64 = u64::MAX;
+
 /// A fault in the result of generated code, and of `step`.
 pub(crate) fn code(fault: Fault) -> u64 {
     match fault {
@@ -250,6 +254,8 @@ pub(crate) struct Memory {
     /// Only taken out to be freed.
     module: Option<JITModule>,
     run: *const u8,
+    /// What runs where that leaves it to the whole program.
+    whole: *const u8,
     prefetch: Option<*const u8>,
 }
 
@@ -274,16 +280,18 @@ impl Drop for Memory {
 }
 
 impl Memory {
-    /// Takes over a module with its finished functions: `extern "C" fn(*mut Frame) -> u64` and, if
-    /// there is a second one, `extern "C" fn(*mut Frame)`.
+    /// Takes over a module with its finished functions: `extern "C" fn(*mut Frame) -> u64` for the whole
+    /// program and, if there is one, its main way; `extern "C" fn(*mut Frame)` to prefetch.
     pub(crate) fn new(
         module: JITModule,
-        run: cranelift_module::FuncId,
-        prefetch: Option<cranelift_module::FuncId>,
+        whole: FuncId,
+        main_way: Option<FuncId>,
+        prefetch: Option<FuncId>,
     ) -> Self {
-        let start = module.get_finalized_function(run);
-        let prefetch = prefetch.map(|id| module.get_finalized_function(id));
-        Memory { run: start, prefetch, module: Some(module) }
+        let start = |id| module.get_finalized_function(id);
+        let (run, whole) = (start(main_way.unwrap_or(whole)), start(whole));
+        let prefetch = prefetch.map(start);
+        Memory { run, whole, prefetch, module: Some(module) }
     }
 
     /// Whether there is code that prefetches.
@@ -314,16 +322,26 @@ pub(crate) fn run<H: Host>(
     // Nothing but a block: its end was reached.
     match u32::try_from(result) {
         Ok(block) => Ok(Ended::End(block)),
-        Err(_) => Ok(other(result, frame.delay)),
+        Err(_) => Ok(other(memory, &mut frame, result)),
     }
 }
 
 /// How a run ended that did not just come to the end of a block.
 #[cold]
-fn other(result: u64, delay: u64) -> Ended {
+fn other(memory: &Memory, frame: &mut Frame, mut result: u64) -> Ended {
+    if result == WHOLE {
+        // SAFETY: As in `run`, with the frame as it was then: nothing was done.
+        result = unsafe {
+            let whole: unsafe extern "C" fn(*mut Frame) -> u64 = std::mem::transmute(memory.whole);
+            whole(std::ptr::from_mut(frame))
+        };
+    }
+    if let Ok(block) = u32::try_from(result) {
+        return Ended::End(block);
+    }
     let (block, step) = (low(result), low(result >> 32 & 0xff_ffff));
     match result >> 56 {
-        HOLD => Ended::Hold { block, delay },
+        HOLD => Ended::Hold { block, delay: frame.delay },
         code => Ended::Fault { block, step, fault: fault(code) },
     }
 }

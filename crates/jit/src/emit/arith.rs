@@ -22,6 +22,12 @@ impl Emitter<'_, '_> {
         if matches!(op, BinOp::Div | BinOp::Rem) {
             self.divisor(place, b)?;
         }
+        if op == BinOp::And
+            && let Some(value) = self.part_of_field(a, b).or_else(|| self.part_of_field(b, a))
+        {
+            self.set(out, value);
+            return Ok(());
+        }
         let wide = self.is_wide(a) || self.is_wide(b) || self.is_wide(out);
         let (x, y) = (self.sized(a, wide)?, self.sized(b, wide)?);
         let bits = (self.bits(a), self.bits(b));
@@ -150,8 +156,24 @@ impl Emitter<'_, '_> {
         op: CmpOp,
         (a, b): (ValueId, ValueId),
     ) -> Result<(), Error> {
+        let value = self.condition(op, (a, b))?;
+        self.set(out, value);
+        Ok(())
+    }
+
+    /// How a comparison comes out.
+    pub(super) fn condition(
+        &mut self,
+        op: CmpOp,
+        (a, b): (ValueId, ValueId),
+    ) -> Result<Value, Error> {
         let wide = self.is_wide(a) || self.is_wide(b);
-        let (x, y) = (self.sized(a, wide)?, self.sized(b, wide)?);
+        let (mut x, mut y) = (self.sized(a, wide)?, self.sized(b, wide)?);
+        if self.bits(a).max(self.bits(b)) <= 32 {
+            // Larger constants fit into instructions.
+            x = self.build.ins().ireduce(types::I32, x);
+            y = self.build.ins().ireduce(types::I32, y);
+        }
         let condition = match op {
             CmpOp::Eq => IntCC::Equal,
             CmpOp::Ne => IntCC::NotEqual,
@@ -160,9 +182,7 @@ impl Emitter<'_, '_> {
             CmpOp::Gt => IntCC::UnsignedGreaterThan,
             CmpOp::Ge => IntCC::UnsignedGreaterThanOrEqual,
         };
-        let value = self.build.ins().icmp(condition, x, y);
-        self.set(out, value);
-        Ok(())
+        Ok(self.build.ins().icmp(condition, x, y))
     }
 
     pub(super) fn complement(&mut self, out: ValueId, a: ValueId) -> Result<(), Error> {

@@ -16,6 +16,8 @@ const SLOT: usize = 16;
 impl Emitter<'_, '_> {
     /// Calls one of the host's functions, or one that does not know the host.
     pub(super) fn call(&mut self, function: usize, args: &[Value], results: usize) -> Vec<Value> {
+        self.calls = true;
+        self.loaded.clear();
         let calls = self.framed(at::CALLS);
         let callee = self.load(self.regions.frame, types::I64, calls, function);
         let mut signature = Signature::new(self.build.func.signature.call_conv);

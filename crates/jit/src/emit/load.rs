@@ -1,7 +1,9 @@
 //! Fields of the packet, where their place is known.
 
-use super::{Emitter, at};
-use braid_ir::model::ValueId;
+use super::hot::is_own;
+use super::{Emitter, Place, at};
+use braid_ir::model::{BinOp, Op, ValueId};
+use braid_ir::residual::What;
 use braid_packet::layout::parts;
 use braid_packet::{Base, Field, Header, Spot};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -94,7 +96,54 @@ impl Emitter<'_, '_> {
         }
         let whole = whole.unwrap_or_else(|| self.imm(0));
         let shifted = self.down(whole, i64::from(spot.shift));
+        if u32::from(spot.width) + u32::from(spot.shift) == u32::from(spot.len) * 8 {
+            return shifted;
+        }
         self.masked(shifted, u16::from(spot.width))
+    }
+
+    /// What a constant leaves of a field that was just loaded, if that is in one of its bytes.
+    pub(super) fn part_of_field(&mut self, value: ValueId, mask: ValueId) -> Option<Value> {
+        let (spot, byte) = self.part(*self.loaded.get(&value)?, mask)?;
+        let base = self.base(spot.base);
+        let part = self.raw(base, spot, spot.len - 1 - byte, 1);
+        let mask = self.facts.consts[mask.index()]? >> (byte * 8);
+        let mask = self.imm(mask as u64);
+        let part = self.build.ins().band(part, mask);
+        Some(self.up(part, i64::from(byte) * 8))
+    }
+
+    /// The one byte of a field, from its end, that a constant leaves something of.
+    fn part(&self, field: Field, mask: ValueId) -> Option<(Spot, u8)> {
+        let mask = self.facts.consts[mask.index()].filter(|mask| *mask != 0)?;
+        let spot = self.spot(field)?;
+        let is_whole = u32::from(spot.width) == u32::from(spot.len) * 8 && spot.shift == 0;
+        let byte = u8::try_from(mask.trailing_zeros() / 8).ok()?;
+        let last = (u128::BITS - 1 - mask.leading_zeros()) / 8;
+        let is_one = u32::from(byte) == last && byte < spot.len;
+        (is_whole && is_one && (2..=8).contains(&spot.len)).then_some((spot, byte))
+    }
+
+    /// Whether nothing is asked of a field that is loaded here but what [`Self::part_of_field`] says: it
+    /// need not be loaded as a whole.
+    pub(super) fn is_only_in_part(&self, place: Place, value: ValueId, field: Field) -> bool {
+        let steps = &self.residual.blocks[place.block as usize].steps;
+        let mut parts = 0;
+        for step in steps.iter().skip(place.step as usize + 1) {
+            match &step.what {
+                What::Op(Op::Bin { op: BinOp::And, a, b, .. }) if *a == value || *b == value => {
+                    let mask = if *a == value { *b } else { *a };
+                    if self.part(field, mask).is_none() {
+                        return false;
+                    }
+                    parts += 1;
+                }
+                What::Write(_) => break,
+                what if is_own(what, &self.residual.values) => {}
+                _ => break,
+            }
+        }
+        parts > 0 && parts == self.uses[value.index()]
     }
 
     /// Some bytes of a field as they lie in memory, as an `i64`.

@@ -4,8 +4,10 @@
 //! have are 0. Each block of the program begins one of Cranelift's; some steps add more.
 
 mod arith;
+mod branch;
 mod call;
 mod enter;
+mod hot;
 mod key;
 mod load;
 mod prefetch;
@@ -17,6 +19,7 @@ mod step;
 mod value;
 mod write;
 
+pub(crate) use hot::Hot;
 pub(crate) use prefetch::Hint;
 
 use crate::abi::{Count, Resources};
@@ -25,8 +28,9 @@ use crate::facts::Facts;
 use crate::regions::Regions;
 use crate::sys::{self, Frame};
 use braid_ir::engine::Fault;
-use braid_ir::model::{Target, ValueId};
+use braid_ir::model::{Op, Target, ValueId};
 use braid_ir::residual::{End, Residual, TallyId};
+use braid_packet::Field;
 use cranelift_codegen::ir::{
     AliasRegion, AliasRegionData, BlockArg, InstBuilder, StackSlot, StackSlotData, StackSlotKind,
     Value, types,
@@ -38,6 +42,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::mem::offset_of;
 
 type ClBlock = cranelift_codegen::ir::Block;
+/// A block and the values that it gets.
+type Way = (ClBlock, Vec<BlockArg>);
 
 /// Where in the frame something is.
 pub(crate) mod at {
@@ -120,12 +126,26 @@ pub(crate) struct Emitter<'a, 'f> {
     /// Ways out of regions from the block in work: the number of the target, a block in between, and where
     /// that leads to.
     left: Vec<(usize, ClBlock, ClBlock, Vec<BlockArg>)>,
+    /// The part of the program that is written, if it is not all of it.
+    hot: Option<&'a Hot>,
+    /// Whether the steps in work are not written.
+    skips: bool,
+    /// Where the whole program takes over.
+    over: Option<ClBlock>,
+    /// Whether anything else is called.
+    calls: bool,
+    /// How true-or-false values are defined.
+    tests: HashMap<ValueId, &'a Op>,
+    /// By value: how often it is used.
+    uses: Vec<u32>,
+    /// Fields that were loaded since bytes last changed, or might have.
+    loaded: HashMap<ValueId, Field>,
     /// Whether the packet still has the headers that it was entered with.
     entered: bool,
     /// By block: functions that its ways may have entered, of those in which state lives with other state.
     begun: Vec<BTreeSet<u16>>,
     /// Arguments and results of host calls, and how many bytes they need.
-    scratch: StackSlot,
+    scratch: Option<StackSlot>,
     scratch_bytes: u32,
     regions: Memories,
 }
@@ -155,8 +175,6 @@ impl<'a, 'f> Emitter<'a, 'f> {
             packet: region(1, "packet"),
             counts: region(2, "counts"),
         };
-        let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 16, 4);
-        let scratch = build.create_sized_stack_slot(slot);
         Emitter {
             residual,
             facts,
@@ -164,6 +182,13 @@ impl<'a, 'f> Emitter<'a, 'f> {
             lists,
             records: Records::new(regions, start),
             left: Vec::new(),
+            hot: None,
+            skips: false,
+            over: None,
+            calls: false,
+            tests: HashMap::new(),
+            uses: vec![0; residual.values.len()],
+            loaded: HashMap::new(),
             frame,
             values: vec![None; residual.values.len()],
             fresh_at: vec![None; blocks.len()],
@@ -171,8 +196,8 @@ impl<'a, 'f> Emitter<'a, 'f> {
             fresh: None,
             entered: true,
             begun: enter::begun(residual),
-            scratch,
-            scratch_bytes: 16,
+            scratch: None,
+            scratch_bytes: 0,
             regions: aliases,
             build,
         }
@@ -180,50 +205,93 @@ impl<'a, 'f> Emitter<'a, 'f> {
 
     /// Writes the program.
     pub(crate) fn program(mut self, config: TargetFrontendConfig) -> Result<(), Error> {
+        self.all()?;
+        self.finish(config);
+        Ok(())
+    }
+
+    /// Writes the part of the program that most packets run through. False if it is of no use.
+    pub(crate) fn main_way(
+        mut self,
+        hot: &'a Hot,
+        config: TargetFrontendConfig,
+    ) -> Result<bool, Error> {
+        self.hot = Some(hot);
+        self.all()?;
+        if let Some(over) = self.over {
+            self.build.switch_to_block(over);
+            self.leave(sys::WHOLE);
+        }
+        let useful = !self.calls;
+        self.finish(config);
+        Ok(useful)
+    }
+
+    fn all(&mut self) -> Result<(), Error> {
         self.declare();
-        for (number, block) in (0..).zip(&self.residual.blocks) {
+        self.note_tests();
+        let residual = self.residual;
+        for (number, block) in (0..).zip(&residual.blocks) {
             let index = number as usize;
             if self.facts.ways[index] == 0 {
                 self.unreached(index);
                 continue;
             }
-            if index > 0 {
-                let start = self.blocks[index];
-                self.build.switch_to_block(start);
-                if self.records.regions.first_only[index] {
-                    self.build.set_cold_block(start);
-                }
-                let params = block.params.iter().map(|param| {
-                    let ty = if self.is_wide(*param) { types::I128 } else { types::I64 };
-                    (*param, self.build.append_block_param(start, ty))
-                });
-                for (param, value) in params.collect::<Vec<_>>() {
-                    self.set(param, value);
-                }
+            self.skips = self.hot.is_some_and(|hot| !hot.entered[index]);
+            if !self.skips {
+                self.begin(index);
             }
             // Block parameters change nothing about headers: what all ways know holds here.
             self.entered = self.facts.entered_at[index];
             self.fresh = self.fresh_at[index].filter(|_| self.facts.ways[index] == 1);
+            self.loaded.clear();
             for (step, what) in (0..).zip(&block.steps) {
                 self.at_step(index, step as usize)?;
-                self.step(Place { block: number, step, fault: what.fault }, what)?;
+                if !self.skips {
+                    self.step(Place { block: number, step, fault: what.fault }, what)?;
+                }
             }
             self.at_step(index, block.steps.len())?;
-            self.end(number, &block.end)?;
-            self.leave_regions(index, &block.end)?;
+            if !self.skips {
+                self.end(number, &block.end)?;
+                self.leave_regions(index, &block.end)?;
+            }
         }
-        self.finish(config);
         Ok(())
     }
 
+    /// Begins a block, with its parameters.
+    fn begin(&mut self, index: usize) {
+        if index == 0 {
+            return;
+        }
+        let start = self.blocks[index];
+        self.build.switch_to_block(start);
+        if self.hot.is_none() && self.records.regions.first_only[index] {
+            self.build.set_cold_block(start);
+        }
+        let params = self.residual.blocks[index].params.iter().map(|param| {
+            let ty = if self.is_wide(*param) { types::I128 } else { types::I64 };
+            (*param, self.build.append_block_param(start, ty))
+        });
+        for (param, value) in params.collect::<Vec<_>>() {
+            self.set(param, value);
+        }
+    }
+
     fn finish(mut self, config: TargetFrontendConfig) {
-        self.build.func.sized_stack_slots[self.scratch].size = self.scratch_bytes;
+        if let Some(scratch) = self.scratch {
+            self.build.func.sized_stack_slots[scratch].size = self.scratch_bytes;
+        }
         self.build.seal_all_blocks();
         self.build.finalize(config);
     }
 
     /// A block to which nothing leads; Cranelift leaves it out.
     fn unreached(&mut self, index: usize) {
+        if self.hot.is_some() {
+            return;
+        }
         self.build.switch_to_block(self.blocks[index]);
         let result = self.imm(0);
         self.build.ins().return_(&[result]);
@@ -232,16 +300,13 @@ impl<'a, 'f> Emitter<'a, 'f> {
     fn end(&mut self, block: u32, end: &End) -> Result<(), Error> {
         match end {
             End::Jump(target) => {
-                let target = self.target(target)?;
-                let (to, args) = self.leaving(block as usize, 0, target);
+                let (to, args) = self.way(block as usize, 0, target)?;
                 self.build.ins().jump(to, &args);
             }
             End::Branch { cond, yes, no } => {
-                let cond = self.low(*cond)?;
-                let (yes, no) = (self.target(yes)?, self.target(no)?);
-                let (yes, yes_args) = self.leaving(block as usize, 0, yes);
-                let (no, no_args) = self.leaving(block as usize, 1, no);
-                self.build.ins().brif(cond, yes, &yes_args, no, &no_args);
+                let yes = self.way(block as usize, 0, yes)?;
+                let no = self.way(block as usize, 1, no)?;
+                self.branch(*cond, &yes, &no)?;
             }
             End::Exit(exit) => {
                 self.count(exit.tally);
@@ -262,8 +327,27 @@ impl<'a, 'f> Emitter<'a, 'f> {
         Ok(())
     }
 
+    /// Where a jump leads to: out of the part that is written, or of a region, or on.
+    fn way(&mut self, block: usize, which: usize, target: &Target) -> Result<Way, Error> {
+        if self.hot.is_some_and(|hot| hot.gives_up(block, which)) {
+            return Ok((self.give_up(), Vec::new()));
+        }
+        let target = self.target(target)?;
+        Ok(self.leaving(block, which, target))
+    }
+
+    /// Where the whole program takes over.
+    fn give_up(&mut self) -> ClBlock {
+        let build = &mut self.build;
+        *self.over.get_or_insert_with(|| {
+            let over = build.create_block();
+            build.set_cold_block(over);
+            over
+        })
+    }
+
     /// A block of Cranelift with the values for its parameters, and what is at hand there.
-    fn target(&mut self, target: &Target) -> Result<(ClBlock, Vec<BlockArg>), Error> {
+    fn target(&mut self, target: &Target) -> Result<Way, Error> {
         let to = target.block.index();
         self.fresh_at[to] = self.fresh;
         let params = &self.residual.blocks[to].params;
@@ -324,6 +408,11 @@ impl<'a, 'f> Emitter<'a, 'f> {
     fn scratch(&mut self, bytes: usize) -> Value {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.scratch_bytes = self.scratch_bytes.max(bytes);
-        self.build.ins().stack_addr(types::I64, self.scratch, 0)
+        let build = &mut self.build;
+        let scratch = *self.scratch.get_or_insert_with(|| {
+            let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 16, 4);
+            build.create_sized_stack_slot(slot)
+        });
+        self.build.ins().stack_addr(types::I64, scratch, 0)
     }
 }

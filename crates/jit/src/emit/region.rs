@@ -4,7 +4,7 @@
 //! values that are used behind. Its first word is 0 until the first packet of the class has run through the
 //! region step by step.
 
-use super::{ClBlock, Emitter, at};
+use super::{ClBlock, Emitter, Way, at};
 use crate::abi::Search;
 use crate::error::Error;
 use crate::index::FIRST_NODE;
@@ -63,15 +63,22 @@ impl Emitter<'_, '_> {
     pub(super) fn at_step(&mut self, block: usize, step: usize) -> Result<(), Error> {
         let regions = self.records.regions;
         if let Some((region, exit)) = regions.cuts.get(&(block, step)).copied() {
-            self.record(region, exit)?;
             let behind = self.behind(region, exit);
-            self.build.ins().jump(behind, &[]);
-            self.build.switch_to_block(behind);
-            self.fresh = None;
+            match self.hot {
+                None => {
+                    self.record(region, exit)?;
+                    self.build.ins().jump(behind, &[]);
+                }
+                Some(hot) => self.skips = !hot.behind.contains(&(block, step)),
+            }
+            if !self.skips {
+                self.build.switch_to_block(behind);
+                self.fresh = None;
+            }
         }
         match regions.starts.get(&(block, step)) {
-            Some(region) => self.region(*region),
-            None => Ok(()),
+            Some(region) if !self.skips => self.region(*region),
+            _ => Ok(()),
         }
     }
 
@@ -102,6 +109,11 @@ impl Emitter<'_, '_> {
             self.build.def_var(class_is, class);
             class
         };
+        if self.hot.is_some() {
+            let record = self.record_of(number, class);
+            self.skips = true;
+            return self.dispatch(number, record, None);
+        }
         let slow = self.build.create_block();
         self.build.set_cold_block(slow);
         let open = self.build.append_block_param(slow, types::I64);
@@ -117,6 +129,16 @@ impl Emitter<'_, '_> {
             self.build.ins().brif(is_one, inside, &[], slow, &[BlockArg::Value(nowhere)]);
             self.build.switch_to_block(inside);
         }
+        let record = self.record_of(number, class);
+        self.dispatch(number, record, Some(slow))?;
+        self.build.switch_to_block(slow);
+        self.records.open[number] = Some(open);
+        Ok(())
+    }
+
+    /// Where the record of a class is.
+    fn record_of(&mut self, number: usize, class: Value) -> Value {
+        let region = &self.records.regions.all[number];
         let first = self.imm(self.records.start + region.first as u64 * 8);
         let bytes = region.stride as u64 * 8;
         let offset = if bytes.is_power_of_two() {
@@ -125,34 +147,53 @@ impl Emitter<'_, '_> {
             let bytes = self.imm(bytes);
             self.build.ins().imul(class, bytes)
         };
-        let record = self.build.ins().iadd(first, offset);
-        self.dispatch(number, record, slow)?;
-        self.build.switch_to_block(slow);
-        self.records.open[number] = Some(open);
-        Ok(())
+        self.build.ins().iadd(first, offset)
     }
 
-    /// Goes on where a record says, or in a block that gets it.
-    fn dispatch(&mut self, number: usize, record: Value, slow: ClBlock) -> Result<(), Error> {
+    /// Goes on where a record says; where it says nothing, in a block that gets it, or in the whole program.
+    fn dispatch(
+        &mut self,
+        number: usize,
+        record: Value,
+        slow: Option<ClBlock>,
+    ) -> Result<(), Error> {
         let region = &self.records.regions.all[number];
         let which = self.take(record, 0);
-        let blocks: Vec<ClBlock> = region.exits.iter().map(|_| self.build.create_block()).collect();
+        let gives_up = |this: &Self, exit: usize| {
+            this.hot.is_some_and(|hot| hot.given_up.contains(&(number, exit)))
+        };
+        let mut blocks = Vec::new();
+        for exit in 0..region.exits.len() {
+            let up = gives_up(self, exit);
+            blocks.push(if up { self.give_up() } else { self.build.create_block() });
+        }
         let others = self.build.create_block();
+        self.build.set_cold_block(others);
         let likely = self.build.ins().icmp_imm_u(IntCC::Equal, which, region.likely as i64 + 1);
         self.build.ins().brif(likely, blocks[region.likely], &[], others, &[]);
         self.build.switch_to_block(others);
         let none = self.build.create_block();
         self.build.set_cold_block(none);
         let mut switch = Switch::new();
-        for (exit, block) in blocks.iter().enumerate().filter(|(exit, _)| *exit != region.likely) {
-            switch.set_entry(exit as u128 + 1, *block);
+        for (exit, block) in blocks.iter().enumerate() {
+            if exit != region.likely && !gives_up(self, exit) {
+                switch.set_entry(exit as u128 + 1, *block);
+            }
         }
         switch.emit(&mut self.build, which, none);
         self.build.switch_to_block(none);
-        self.build.ins().jump(slow, &[BlockArg::Value(record)]);
+        match slow {
+            Some(slow) => self.build.ins().jump(slow, &[BlockArg::Value(record)]),
+            None => {
+                let over = self.give_up();
+                self.build.ins().jump(over, &[])
+            }
+        };
         for (exit, block) in blocks.into_iter().enumerate() {
-            self.build.switch_to_block(block);
-            self.by_record(number, exit, record)?;
+            if !gives_up(self, exit) {
+                self.build.switch_to_block(block);
+                self.by_record(number, exit, record)?;
+            }
         }
         Ok(())
     }
@@ -198,12 +239,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Jumps that leave a region lead through a block of their own, which writes the record.
-    pub(super) fn leaving(
-        &mut self,
-        block: usize,
-        which: usize,
-        (to, args): (ClBlock, Vec<BlockArg>),
-    ) -> (ClBlock, Vec<BlockArg>) {
+    pub(super) fn leaving(&mut self, block: usize, which: usize, (to, args): Way) -> Way {
         if !self.records.regions.jumps.contains_key(&(block, which)) {
             return (to, args);
         }

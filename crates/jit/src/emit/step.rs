@@ -74,7 +74,8 @@ impl Emitter<'_, '_> {
                 Ok(())
             }
             Op::Load { out, field } => {
-                if self.load_field(*out, *field) {
+                if self.is_only_in_part(place, *out, *field) || self.load_field(*out, *field) {
+                    self.loaded.insert(*out, *field);
                     Ok(())
                 } else {
                     self.host(place, &step.what)

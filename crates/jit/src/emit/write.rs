@@ -22,6 +22,8 @@ const IP_DST: (u64, u64) = (16, 24);
 /// A multiple of 2^16 - 1, which stands for 0 in one's complement sums, above all that is ever
 /// subtracted: bytes count at most 256 times, so that a piece of 4 is below 2^40.
 const ZERO: u64 = 0xffff << 46;
+/// The same where all pieces are [`short`](Part::is_short).
+const ZERO_SHORT: i64 = 0xffff << 9;
 /// Most fields of a step, so that differences stay below [`ZERO`].
 const MOST: usize = 256;
 
@@ -51,6 +53,19 @@ pub(super) struct Part {
     spot: Spot,
     cover: Cover,
     value: ValueId,
+}
+
+impl Part {
+    /// Whether the field is all of its bytes.
+    fn is_whole(&self) -> bool {
+        u32::from(self.spot.width) == u32::from(self.spot.len) * 8
+    }
+
+    /// Whether a change of it is less than 2^16.
+    fn is_short(&self) -> bool {
+        let odd = self.spot.offset % 2 == 1;
+        self.cover == Cover::None || self.spot.len == 1 || self.spot.len == 2 && !odd
+    }
 }
 
 /// What a transport checksum is, as far as it is known when code is made.
@@ -114,11 +129,14 @@ impl Emitter<'_, '_> {
     }
 
     pub(super) fn write(&mut self, plan: &[Part]) -> Result<(), Error> {
+        self.loaded.clear();
         let mut changes = Changes::default();
-        for part in plan {
+        let short = plan.iter().all(Part::is_short);
+        let old: Vec<_> = plan.iter().map(|part| self.old(part)).collect();
+        for (part, old) in plan.iter().zip(old) {
             let value = self.sized(part.value, part.spot.len == 16)?;
             let base = self.base(part.spot.base);
-            let change = self.assign(part.spot, base, value, part.cover != Cover::None);
+            let change = self.assign(part, base, value, old);
             let Some(change) = change else { continue };
             let under = |sum: &mut Option<Value>, this: &mut Self| {
                 *sum = Some(match *sum {
@@ -147,22 +165,40 @@ impl Emitter<'_, '_> {
         if let Some(change) = changes.ip {
             let ip = self.base(Base::Ip);
             let old = self.load_bytes(self.regions.packet, 2, ip, IP_SUM);
-            let new = self.updated(old, change);
+            let new = self.updated(old, change, short);
             self.put_raw(new, ip, IP_SUM, 2);
         }
-        self.transport(changes);
+        self.transport(changes, short);
         Ok(())
     }
 
-    /// Stores a field; how the sum of its bytes has changed, if asked for.
-    fn assign(&mut self, spot: Spot, base: Value, value: Value, summed: bool) -> Option<Value> {
+    /// What lies where a field will be stored, if checksums cover it: loaded before anything is stored, since
+    /// it often is at hand. Others may have part of the bytes of a field that is not all of them.
+    fn old(&mut self, part: &Part) -> Vec<Value> {
+        if part.cover == Cover::None || !part.is_whole() {
+            return Vec::new();
+        }
+        let base = self.base(part.spot.base);
+        let pieces = pieces(part.spot.len).into_iter();
+        pieces.map(|(at, bytes)| self.raw(base, part.spot, at, bytes)).collect()
+    }
+
+    /// Stores a field; how the sum of its bytes has changed, if checksums cover it.
+    fn assign(
+        &mut self,
+        part: &Part,
+        base: Value,
+        value: Value,
+        known: Vec<Value>,
+    ) -> Option<Value> {
+        let (spot, summed, whole) = (part.spot, part.cover != Cover::None, part.is_whole());
         let (low, high) = self.split(value);
         let mut change = None;
-        let whole = u32::from(spot.width) == u32::from(spot.len) * 8;
+        let mut known = known.into_iter();
         for (at, bytes) in pieces(spot.len) {
             let offset = usize::from(spot.offset + at);
             // A field that is not all of its bytes is at most one piece.
-            let old = (summed || !whole).then(|| self.raw(base, spot, at, bytes));
+            let old = known.next().or_else(|| (!whole).then(|| self.raw(base, spot, at, bytes)));
             let new = match old {
                 Some(old) if !whole => self.blended(old, low, spot, bytes),
                 _ => {
@@ -213,14 +249,20 @@ impl Emitter<'_, '_> {
     }
 
     /// A checksum (as it lies in memory) after a change: never 0xffff.
-    fn updated(&mut self, old: Value, change: Value) -> Value {
+    fn updated(&mut self, old: Value, change: Value, short: bool) -> Value {
         let all = self.imm(0xffff);
         let complement = self.build.ins().bxor(old, all);
         let sum = self.build.ins().iadd(complement, change);
-        let zero = self.imm(ZERO);
         // Above 0, so that folding it does not give 0.
-        let sum = self.build.ins().iadd(sum, zero);
-        let folded = self.folded(sum);
+        let folded = if short {
+            let sum = self.build.ins().iadd_imm_u(sum, ZERO_SHORT);
+            let sum = self.build.ins().ireduce(types::I32, sum);
+            self.folded_short(sum)
+        } else {
+            let zero = self.imm(ZERO);
+            let sum = self.build.ins().iadd(sum, zero);
+            self.folded(sum)
+        };
         self.build.ins().bxor(folded, all)
     }
 
@@ -231,6 +273,11 @@ impl Emitter<'_, '_> {
         let sum = self.build.ins().iadd(sum, exchanged);
         let sum = self.down(sum, 32);
         let sum = self.build.ins().ireduce(types::I32, sum);
+        self.folded_short(sum)
+    }
+
+    /// The same for a sum of 32 bits.
+    fn folded_short(&mut self, sum: Value) -> Value {
         let exchanged = self.build.ins().rotl_imm_u(sum, 16);
         let sum = self.build.ins().iadd(sum, exchanged);
         let sum = self.down(sum, 16);
@@ -262,7 +309,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Updates the transport checksum, if there is one.
-    fn transport(&mut self, changes: Changes) {
+    fn transport(&mut self, changes: Changes, short: bool) {
         let kind = self.kind();
         let Some((change, touched)) = self.under_transport(kind, changes) else { return };
         let done = self.build.create_block();
@@ -290,7 +337,7 @@ impl Emitter<'_, '_> {
             }
         };
         let old = self.load_bytes(self.regions.packet, 2, base, offset);
-        let new = self.updated(old, change);
+        let new = self.updated(old, change, short);
         let new = self.canonical(old, new, kind.udp);
         self.put_raw(new, base, offset, 2);
         self.build.ins().jump(done, &[]);

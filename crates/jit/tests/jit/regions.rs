@@ -10,6 +10,7 @@ use braid_ir::residual::{End, HeaderMask, What};
 use braid_ir::show::max_of;
 use braid_ir::value::IntervalSet;
 use braid_jit::{Classes, Code, Count, Ended, Index, Resource, Resources, Search, compile_with};
+use braid_packet::{Field, Header, Packet};
 use std::sync::Arc;
 
 const ANY: HeaderMask = HeaderMask { care: 0, present: 0 };
@@ -252,16 +253,33 @@ fn members_of_a_list_that_stays_are_read_without_the_host() {
     }
 }
 
+/// Fields from which the programs of [`in_fields`] take their values, in the order of tags.
+const FIELDS: [Field; 4] = [Field::IpDst, Field::IpSrc, Field::IpId, Field::IpLen];
+
+/// Where random programs take values from, and what they do with them: tags and events, which are the
+/// host's, or fields, which are not.
+fn taken(builder: &mut Builder, number: usize, width: u16, in_fields: bool) -> ValueId {
+    if !in_fields {
+        return tag(builder, number as u32, width);
+    }
+    let field = FIELDS[number];
+    let out = builder.value(field.info().width);
+    builder.op(Op::Load { out, field });
+    let wide = builder.value(32);
+    builder.op(Op::Resize { out: wide, a: out });
+    wide
+}
+
 /// Programs of random steps over two addresses and two other values, in random graphs.
-fn random_program(random: &mut Random) -> Builder {
+fn random_program(random: &mut Random, in_fields: bool) -> Builder {
     let blocks = 2 + random.below(7);
-    let mut builder = Builder::new(ANY, blocks);
-    let wide = if random.chance(20) { 128 } else { 32 };
-    let addrs = [tag(&mut builder, 0, 32), tag(&mut builder, 1, wide)];
+    let shape = HeaderMask { care: 1 << Header::Ip4 as u32, present: 1 << Header::Ip4 as u32 };
+    let mut builder = Builder::new(if in_fields { shape } else { ANY }, blocks);
+    let wide = if !in_fields && random.chance(20) { 128 } else { 32 };
+    let addrs = [(0, 32), (1, wide)].map(|(n, width)| taken(&mut builder, n, width, in_fields));
+    // What blocks may use: their parameter.
     let mut known: Vec<Vec<ValueId>> = vec![Vec::new(); blocks];
-    known[0] = vec![tag(&mut builder, 2, 32), tag(&mut builder, 3, 32)];
-    // Each block knows what the one knows that alone leads to it: blocks form a tree, and join in blocks
-    // that only have parameters.
+    known[0] = [2, 3].map(|n| taken(&mut builder, n, 32, in_fields)).to_vec();
     let mut ways = vec![0; blocks];
     ways[0] = 1;
     for at in 0..blocks {
@@ -270,11 +288,8 @@ fn random_program(random: &mut Random) -> Builder {
             continue;
         }
         let mut values = std::mem::take(&mut known[at]);
-        if values.is_empty() {
-            values.push(builder.constant(32, 3));
-        }
         for _ in 0..random.below(6) {
-            random_step(random, &mut builder, &mut values, addrs);
+            random_step(random, &mut builder, &mut values, addrs, in_fields);
         }
         let later: Vec<usize> = (at + 1..blocks).collect();
         if later.is_empty() || random.chance(20) {
@@ -290,12 +305,14 @@ fn random_program(random: &mut Random) -> Builder {
             to(next, &[random_value(random, &values)])
         };
         let (yes, no) = (target(&mut builder, next[0]), target(&mut builder, next[1]));
-        let (a, b) = (random_value(random, &values), random_value(random, &values));
-        let cond = builder.value(1);
-        builder.op(Op::Cmp { out: cond, op: CmpOp::Lt, a, b });
-        builder.end(if random.chance(20) { End::Jump(yes) } else { End::Branch { cond, yes, no } });
+        if random.chance(20) {
+            // The other block has its parameter all the same.
+            builder.end(End::Jump(yes));
+            continue;
+        }
+        let cond = random_test(random, &mut builder, &values, 3);
+        builder.end(End::Branch { cond, yes, no });
     }
-    // A block to which a target was counted by a jump that was not taken has its parameter all the same.
     builder
 }
 
@@ -303,11 +320,39 @@ fn random_value(random: &mut Random, values: &[ValueId]) -> ValueId {
     values[random.below(values.len())]
 }
 
+/// A condition of so many layers.
+fn random_test(
+    random: &mut Random,
+    builder: &mut Builder,
+    values: &[ValueId],
+    layers: u32,
+) -> ValueId {
+    let out = builder.value(1);
+    let (a, b) = (random_value(random, values), random_value(random, values));
+    let mut inner = |builder: &mut Builder| random_test(random, builder, values, layers - 1);
+    let op = if layers == 0 { 3 } else { (a.0 + b.0) % 5 };
+    let op = match op {
+        0 => Op::Bin { out, op: BinOp::And, a: inner(builder), b: inner(builder) },
+        1 => Op::Bin { out, op: BinOp::Or, a: inner(builder), b: inner(builder) },
+        2 => Op::Not { out, a: inner(builder) },
+        3 => Op::Cmp { out, op: random.one_of(&[CmpOp::Lt, CmpOp::Eq, CmpOp::Ge]), a, b },
+        _ => {
+            let low = [(0, 0), (2, 3), (5, 5), (7, 0xffff_0000)];
+            let high = [(1, max_of(32)), (0, 0)];
+            let all = if random.chance(50) { &low[..] } else { &high[..] };
+            Op::InSet { out, a, set: SetRef::Const(IntervalSet::new(all.to_vec())) }
+        }
+    };
+    builder.op(op);
+    out
+}
+
 fn random_step(
     random: &mut Random,
     builder: &mut Builder,
     values: &mut Vec<ValueId>,
     addrs: [ValueId; 2],
+    in_fields: bool,
 ) {
     let (a, b) = (random_value(random, values), random_value(random, values));
     match random.below(9) {
@@ -327,32 +372,64 @@ fn random_step(
             values.push(bin(builder, op, a, b, 32));
         }
         5 => {
-            let set = SetRef::Const(IntervalSet::new(vec![(0, 1), (5, 9)]));
-            let (is_in, out) = (builder.value(1), builder.value(32));
-            builder.op(Op::InSet { out: is_in, a, set });
+            let is_in = random_test(random, builder, values, 1);
+            let out = builder.value(32);
             builder.op(Op::Resize { out, a: is_in });
             values.push(out);
         }
         6 => values.push(builder.constant(32, random.below(4) as u128)),
+        _ if in_fields && random.chance(85) => {
+            builder.push(What::Write(vec![(Field::IpSrc, a), (Field::IpDst, b)]));
+        }
         _ => show(builder, &[a, b]),
     }
 }
 
 #[test]
 fn random_programs_do_the_same_for_each_packet_of_a_class() {
-    for seed in 0..400 {
+    for seed in 0..600 {
         let mut random = Random::new(seed);
-        let builder = random_program(&mut random);
+        let in_fields = seed % 2 == 0;
+        let builder = random_program(&mut random, in_fields);
         let mut ready = Ready::new(&builder, random.chance(70));
         ready.host.no_route = vec![(301, 3), (302, 1), (302, 2)];
         for packet in 0..24 {
-            let tags: Vec<u128> = (0..4).map(|_| random.below(6) as u128).collect();
-            let (ended, asked) = ready.run(&tags);
-            let expected = by_steps(&builder, &ready.host, &tags);
-            let events: Vec<_> = asked.into_iter().filter(|one| is_event(&builder, one)).collect();
-            assert_eq!((ended, events), expected, "seed {seed}, packet {packet}");
+            let mut fresh = named("udp");
+            let layout = fresh.parse();
+            let values: Vec<u128> = (0..4).map(|_| random.below(6) as u128).collect();
+            for (field, value) in FIELDS.iter().zip(&values).take(3) {
+                assert!(fresh.set(&layout, *field, *value));
+            }
+            ready.host.tags = values;
+            ready.host.asked.clear();
+            let made = seen(&builder, &ready.host, fresh.clone(), |packet, host| {
+                host.asked.clear();
+                run(&ready.code, host, packet)
+            });
+            let expected = seen(&builder, &ready.host, fresh, |packet, host| {
+                host.lists = Means::new(true).list;
+                host.routes_by_step = true;
+                by_steps(&builder, packet, host)
+            });
+            assert_eq!(made, expected, "seed {seed}, packet {packet}");
         }
     }
+}
+
+/// What can be seen of a run.
+type Seen = ((Ended, [Count; 3]), Vec<Asked>, Packet);
+
+fn seen(
+    builder: &Builder,
+    like: &Recorder,
+    mut packet: Packet,
+    run: impl FnOnce(&mut Packet, &mut Recorder) -> (Ended, [Count; 3]),
+) -> Seen {
+    let mut host = Recorder::new(&builder.residual);
+    host.tags.clone_from(&like.tags);
+    host.no_route.clone_from(&like.no_route);
+    let ended = run(&mut packet, &mut host);
+    (ended, host.asked.into_iter().filter(|one| is_event(builder, one)).collect(), packet)
 }
 
 fn is_event(builder: &Builder, asked: &Asked) -> bool {
@@ -361,19 +438,14 @@ fn is_event(builder: &Builder, asked: &Asked) -> bool {
     matches!(steps[*step as usize].what, What::Op(Op::Emit { .. }))
 }
 
-/// The same by the interpreter, which is told what the host knows as constants and comparisons.
-fn by_steps(builder: &Builder, like: &Recorder, tags: &[u128]) -> (Ended, Vec<Asked>) {
-    let mut host = Recorder { tags: tags.to_vec(), ..Recorder::new(&builder.residual) };
-    host.no_route.clone_from(&like.no_route);
-    host.lists = Means::new(true).list;
-    host.routes_by_step = true;
-    let mut packet = named("udp");
+/// By the interpreter.
+fn by_steps(builder: &Builder, packet: &mut Packet, host: &mut Recorder) -> (Ended, [Count; 3]) {
     let mut layout = packet.parse();
     let mut counts = [Count::default(); 3];
     let ended = Interp {
         residual: &builder.residual,
-        host: &mut host,
-        packet: &mut packet,
+        host,
+        packet,
         layout: &mut layout,
         now: 5,
         counts: &mut counts,
@@ -381,5 +453,72 @@ fn by_steps(builder: &Builder, like: &Recorder, tags: &[u128]) -> (Ended, Vec<As
         entered: Vec::new(),
     }
     .run();
-    (ended, host.asked.into_iter().filter(|one| is_event(builder, one)).collect())
+    (ended, counts)
+}
+
+/// ```text
+/// b0: load, (ttl in a set) and (tos in a set) -> b1 / b2     b1: route -> b3 / b4
+/// b2: show     b3: member, write     b4: show
+/// ```
+fn main_way() -> Builder {
+    let shape = HeaderMask { care: 1 << Header::Ip4 as u32, present: 1 << Header::Ip4 as u32 };
+    let mut builder = Builder::new(shape, 5);
+    let load = |builder: &mut Builder, field: Field| {
+        let out = builder.value(field.info().width);
+        builder.op(Op::Load { out, field });
+        out
+    };
+    let (addr, ttl) = (load(&mut builder, Field::IpDst), load(&mut builder, Field::IpTtl));
+    let tos = load(&mut builder, Field::IpTos);
+    let within = |builder: &mut Builder, a: ValueId, set: &[(u128, u128)]| {
+        let out = builder.value(1);
+        let set = SetRef::Const(IntervalSet::new(set.to_vec()));
+        builder.op(Op::InSet { out, a, set });
+        out
+    };
+    let a = within(&mut builder, ttl, &[(3, 90), (100, 255)]);
+    let b = within(&mut builder, tos, &[(0, 7)]);
+    let cond = bin(&mut builder, BinOp::And, a, b, 1);
+    builder.end(End::Branch { cond, yes: to(1, &[]), no: to(2, &[]) });
+    builder.block = 1;
+    let (found, hop) = routed(&mut builder, 0, addr);
+    builder.end(End::Branch { cond: found, yes: to(3, &[]), no: to(4, &[]) });
+    builder.block = 2;
+    show(&mut builder, &[ttl]);
+    builder.block = 3;
+    let less = builder.constant(32, HOP - 2);
+    let index = bin(&mut builder, BinOp::SubWrap, hop, less, 32);
+    let wide = member(&mut builder, index, 1, 48);
+    let new = builder.value(32);
+    builder.op(Op::Resize { out: new, a: wide });
+    builder.push(What::Write(vec![(Field::IpSrc, new), (Field::IpTtl, tos)]));
+    builder.block = 4;
+    show(&mut builder, &[found]);
+    builder
+}
+
+#[test]
+fn main_way_that_is_left_early_is_run_again_as_a_whole() {
+    let builder = main_way();
+    let mut ready = Ready::new(&builder, true);
+    // Of each class two packets; before and between them some that are not on the main way.
+    let packets = [(1, 9, 3), (2, 9, 3), (1, 95, 3), (1, 9, 8), (1, 2, 3), (1, 100, 0), (2, 3, 7)];
+    let ends = [3, 4, 2, 2, 2, 3, 4];
+    let lookups = [1, 1, 0, 0, 0, 0, 0];
+    for ((of, end), routes_asked) in packets.into_iter().zip(ends).zip(lookups) {
+        let mut packet = named("udp");
+        let layout = packet.parse();
+        for (field, value) in [(Field::IpDst, of.0), (Field::IpTtl, of.1), (Field::IpTos, of.2)] {
+            assert!(packet.set(&layout, field, value));
+        }
+        ready.host.asked.clear();
+        let (ended, counts) = run(&ready.code, &mut ready.host, &mut packet);
+        assert_eq!(ended, Ended::End(end), "{of:?}");
+        assert_eq!(counts[0].packets, 1, "{of:?}");
+        assert_eq!(routes(&ready.host.asked), routes_asked, "{of:?}");
+        if end == 3 {
+            let now = |field| packet.get(&layout, field).unwrap();
+            assert_eq!((now(Field::IpSrc), now(Field::IpTtl)), (21, of.2), "{of:?}");
+        }
+    }
 }
