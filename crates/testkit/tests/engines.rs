@@ -61,12 +61,12 @@ fn pair(seed: u64, native: bool) -> Option<String> {
 }
 
 /// Whether the pair of a seed runs as machine code: few by default, where builds are not optimised; in long runs more,
-/// and most where machine code knows of several functions' tables together.
+/// and more where machine code knows of several functions' tables together.
 fn is_native(seed: u64) -> bool {
     let every = match (budget::is_asked(), is_library(seed)) {
         (false, _) => 12,
-        (true, true) => 2,
-        (true, false) => 5,
+        (true, true) => 4,
+        (true, false) => 6,
     };
     // Without regard to the kind of chain.
     Rng::new(seed).below(1 << 16).is_multiple_of(every)

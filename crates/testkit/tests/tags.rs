@@ -51,10 +51,17 @@ nf count() {
   state n: u32 per vlan.id = 0, capacity 4;
   match { has vlan => { n += 1; output; } else => output; }
 }
+nf typed() {
+  match {
+    has eth and eth.type == 0x8100 => { eth.dst = 02:00:00:00:00:81; output; }
+    has eth and pkt.payload_len > 40 B => { eth.src = 02:00:00:00:00:40; output; }
+    else => output;
+  }
+}
 nf back() { match { has vlan and udp.dport == 4 => output back; else => output; } }
 "#;
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "add",
     "some",
     "strip",
@@ -67,6 +74,7 @@ const NAMES: [&str; 12] = [
     "watch",
     "count",
     "back",
+    "typed",
 ];
 
 fn source(rng: &mut Rng) -> String {

@@ -33,7 +33,7 @@ pub const ENGINES: &[Engine] = &[
 
 impl Engine {
     /// The engines for a generated chain, run in a way that the seed chooses: `synth`, which does all that
-    /// `sequential` does and puts functions together, each time, and `sequential` every other time; packet by
+    /// `sequential` does and puts functions together, each time, and `sequential` every third time; packet by
     /// packet or in batches; interpreted or, if wanted, as machine code from the first packet of a program on, or
     /// from a later one.
     #[must_use]
@@ -42,7 +42,7 @@ impl Engine {
         let extents =
             if rng.one_in(2) { &[Extent::Chain][..] } else { &[Extent::Function, Extent::Chain] };
         let engines = extents.iter().map(|extent| {
-            let jit = if native { Jit::After(*rng.pick(&[0, 2, 5])) } else { Jit::Off };
+            let jit = if native { Jit::After(*rng.pick(&[0, 3, 8])) } else { Jit::Off };
             let batch = *rng.pick(&[None, None, Some(32), Some(32), Some(7), Some(80)]);
             engine(*extent, jit, batch)
         });
