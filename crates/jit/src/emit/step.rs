@@ -3,7 +3,7 @@
 use super::{Emitter, Place};
 use crate::abi::{Resource, reshapes};
 use crate::error::Error;
-use braid_ir::model::{Key, Op, SetRef};
+use braid_ir::model::{Key, Op, ParamId, SetRef, ValueId};
 use braid_ir::residual::{Step, What};
 
 impl Emitter<'_, '_> {
@@ -87,18 +87,8 @@ impl Emitter<'_, '_> {
                     None => self.host(place, &step.what),
                 }
             }
-            Op::ListGet { out, param, index, column }
-                if self.resources.list(node, *param).is_some() && !self.is_wide(*index) =>
-            {
-                self.list_at(place, node, *out, (*param, *index, *column))
-            }
-            Op::ListGet { out, param, index, column }
-                if !self.is_wide(*out) && !self.is_wide(*index) =>
-            {
-                match self.numbered(node, Resource::List(*param), 0) {
-                    Some(number) => self.list_get(place, number, *out, (*index, *column)),
-                    None => self.host(place, &step.what),
-                }
+            Op::ListGet { out, param, index, column } if !self.is_wide(*index) => {
+                self.list(place, step, *out, (*param, *index, *column))
             }
             Op::StateSet { ok, state, key: Key::Explicit(key), values } => {
                 match self.numbered(node, Resource::Table(*state), 0) {
@@ -121,6 +111,24 @@ impl Emitter<'_, '_> {
             | Op::ExpiringKey { .. }
             | Op::Count { .. } => Err(Error::Operation { block: place.block, step: place.step }),
             _ => self.host(place, &step.what),
+        }
+    }
+
+    /// A member of a list, by its number in at most 64 bits.
+    fn list(
+        &mut self,
+        place: Place,
+        step: &Step,
+        out: ValueId,
+        (param, index, column): (ParamId, ValueId, u32),
+    ) -> Result<(), Error> {
+        let node = step.site.node;
+        if self.resources.list(node, param).is_some() {
+            return self.list_at(place, node, out, (param, index, column));
+        }
+        match self.numbered(node, Resource::List(param), 0).filter(|_| !self.is_wide(out)) {
+            Some(number) => self.list_get(place, number, out, (index, column)),
+            None => self.host(place, &step.what),
         }
     }
 

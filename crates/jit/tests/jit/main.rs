@@ -3,6 +3,7 @@
 mod chains;
 mod host;
 mod interp;
+mod memory;
 mod packets;
 mod pure;
 mod random;
