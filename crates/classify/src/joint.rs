@@ -508,3 +508,61 @@ impl<K: Key> Rows<K> {
         self.trie.memory() + self.values.len() * 4
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tables() -> [Lpm; 3] {
+        let mut all = [Lpm::default(), Lpm::default(), Lpm::default()];
+        for n in 0..400_u32 {
+            let (addr, len) = (n.wrapping_mul(0x9e37_79b1), (n % 33) as u8);
+            all[(n % 2) as usize].insert4(addr, len, n % 5);
+            let wide = u128::from(addr) << 96 | u128::from(n);
+            all[(n % 2) as usize].insert6(wide, (n % 129) as u8, n % 5);
+        }
+        all
+    }
+
+    #[test]
+    fn addresses_of_a_class_have_the_same_hops_and_others_have_not() {
+        let tables = tables();
+        let members: Vec<&Lpm> = tables.iter().collect();
+        for wide in [false, true] {
+            let classes = Classes::of(&members, wide);
+            let trie = classes.trie(wide);
+            let mut known: HashMap<u32, Vec<Option<u32>>> = HashMap::new();
+            for (start, class) in classes.runs() {
+                for addr in [*start, start.saturating_sub(1)] {
+                    let hop = |table: &Lpm| {
+                        if wide { table.lookup6(addr) } else { table.lookup4(u32::cut(addr)) }
+                    };
+                    let hops: Vec<Option<u32>> = tables.iter().map(hop).collect();
+                    let found = trie.get(addr);
+                    assert!(found < classes.count() && (addr != *start || found == *class));
+                    assert_eq!(
+                        *known.entry(found).or_insert_with(|| hops.clone()),
+                        hops,
+                        "{addr:x}"
+                    );
+                    for (table, hop) in tables.iter().zip(&hops) {
+                        let own = table.class(addr, wide);
+                        assert!(own < table.classes(wide) && (own == 0) == hop.is_none());
+                    }
+                }
+            }
+            let mut distinct: Vec<_> = known.values().collect();
+            distinct.sort();
+            distinct.dedup();
+            assert_eq!(distinct.len(), classes.count() as usize);
+        }
+    }
+
+    #[test]
+    fn tables_without_routes_have_one_class() {
+        let empty = Lpm::default();
+        let classes = Classes::of(&[&empty, &empty], false);
+        assert_eq!((classes.count(), classes.runs()), (1, &[(0, 0)][..]));
+        assert_eq!((empty.classes(true), empty.class(7, true)), (1, 0));
+    }
+}
