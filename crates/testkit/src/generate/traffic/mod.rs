@@ -46,6 +46,8 @@ pub struct Traffic<'a> {
     stays: bool,
     /// For how many more, and where they enter.
     stay: (usize, u16),
+    /// Of the changes of configuration, one in so many is made.
+    changes: usize,
 }
 
 /// `count` stimuli for a chain. The reference engine runs along, so that there are replies to what
@@ -85,6 +87,7 @@ impl<'a> Traffic<'a> {
             train: None,
             stays: rng.one_in(2),
             stay: (0, 0),
+            changes: *rng.pick(&[1, 8]),
             rng,
             // Not a multiple of any tick.
             now: 1_000_000_123,
@@ -118,7 +121,7 @@ impl<'a> Traffic<'a> {
         self.now = time::next(&mut self.rng, &self.boundaries, self.now);
         match self.rng.below(100) {
             0 => return Stimulus::Advance(self.now),
-            1..=3 => {
+            1..=3 if self.rng.one_in(self.changes) => {
                 if let Some(control) =
                     control::change(&mut self.rng, self.chain, &self.boundaries, self.now)
                 {
