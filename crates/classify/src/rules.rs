@@ -19,6 +19,11 @@
 //! nested or at random in all fields) have more cells than fit and leaves that do not get short; bit
 //! vectors take a tenth of a microsecond for 10,000 such rules and up to a few for 100,000.
 //!
+//! In a grid a lookup for IPv4 is six accesses to small arrays for the ranks of both addresses, side by side
+//! (`steps.rs`; `trie.rs` where these would take too many blocks), then one for the cell, which has the first rule
+//! of its list (`sparse.rs`), and one for that rule's service: a hundred instructions, and no branches but
+//! for what is rare.
+//!
 //! # Changes
 //!
 //! A change does not touch the structure. Added rules are tried one by one besides. Where a removed

@@ -1,5 +1,6 @@
 //! What a running program may touch, and what it sends.
 
+use crate::ahead::Ahead;
 use crate::classes::Known;
 use crate::instance::Instance;
 use crate::state::{Scratch, Touched};
@@ -49,6 +50,8 @@ pub(crate) struct Functions {
     pub(crate) scratch: Scratch,
     /// What machine code knows of routes.
     pub(crate) classes: Known,
+    /// What rule sets were asked ahead.
+    pub(crate) ahead: Ahead,
     /// The time: the latest that any packet or change had.
     pub(crate) now: u64,
 }
@@ -67,7 +70,8 @@ impl Functions {
         }
         let touched = Touched::default();
         let (classes, scratch) = (Known::default(), Scratch::default());
-        Self { chain, instances, store, homes, owners, touched, scratch, classes, now: 0 }
+        let ahead = Ahead::default();
+        Self { chain, instances, store, homes, owners, touched, scratch, classes, ahead, now: 0 }
     }
 
     /// A function at work in a shard.

@@ -104,16 +104,18 @@ impl Instance {
         }
     }
 
-    /// As [`Self::classify`] for an IPv4 packet, whose rule is counted at once if `count`.
+    /// As [`Self::classify`] for an IPv4 packet, whose rule is counted at once if `count`; the answer may be
+    /// known.
     #[inline(always)]
     pub(crate) fn classify4(
         &mut self,
         param: ParamId,
         words: &RuleWords,
+        known: Option<(bool, u32)>,
         count: bool,
     ) -> (bool, u32) {
         let Some(rules) = &mut self.rules[param.index()] else { return (false, 0) };
-        let (pass, rule) = rules.table.lookup4(words);
+        let (pass, rule) = known.unwrap_or_else(|| rules.table.lookup4(words));
         if count && let Some(count) = rules.counts.get_mut(rule as usize) {
             *count += 1;
         }

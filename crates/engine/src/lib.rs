@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod act;
+mod ahead;
 mod classes;
 mod control;
 mod due;
@@ -164,10 +165,11 @@ impl Compiled {
                 }
                 _ => (at < packets.len()).then_some(Halt::Entering),
             };
-            let Some(halt) = halt else { return };
+            let Some(halt) = halt else { break };
             let at = reached.len() - first;
             reached.push(self.go_on(halt, entry, &mut packets[at], &mut layouts[at], walk));
         }
+        self.functions.ahead.forget();
     }
 
     /// A packet goes on by the general walk.

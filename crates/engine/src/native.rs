@@ -1,6 +1,7 @@
 //! Programs as machine code: when they are compiled, and what the code asks of the engine.
 
 use crate::act::{Emission, Functions, Values, Work};
+use crate::ahead;
 use crate::exec::Exec;
 use crate::ops;
 use crate::program::Program;
@@ -106,6 +107,12 @@ impl Resources for Means<'_> {
 
     fn classes(&mut self, tables: &[(u16, ParamId)], wide: bool) -> Option<Classes> {
         self.0.classes.of(&self.0.instances, tables, wide)
+    }
+
+    fn asks_ahead(&mut self, node: u16, param: ParamId) -> bool {
+        let is_large = ahead::is_large(&self.0.instances[usize::from(node)], param);
+        self.0.ahead.is_used |= is_large;
+        is_large
     }
 
     fn list(&self, node: u16, param: ParamId) -> Option<&[Vec<Word>]> {
@@ -322,7 +329,9 @@ impl Host for Machine<'_> {
     #[inline(always)]
     fn classify4(&mut self, number: u32, words: &RuleWords, count: bool) -> (bool, u32) {
         let (node, param) = resource(number);
-        self.functions.instances[node].classify4(ParamId(param), words, count)
+        let Functions { instances, ahead, .. } = &mut *self.functions;
+        let known = ahead.known(node as u16, ParamId(param), words);
+        instances[node].classify4(ParamId(param), words, known, count)
     }
 
     fn count_rule(&mut self, number: u32, rule: u32) {
@@ -350,6 +359,11 @@ impl Host for Machine<'_> {
     fn has_room(&mut self, number: u32) -> bool {
         let (node, queue) = resource(number);
         self.has_room_in(node as u16, QueueId(queue))
+    }
+
+    fn ask(&mut self, number: u32, words: &RuleWords) {
+        let (node, param) = resource(number);
+        self.functions.ahead.ask(node as u16, ParamId(param), *words);
     }
 
     fn prefetch(&mut self, number: u32, key: &[u64]) {

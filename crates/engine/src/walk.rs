@@ -90,7 +90,7 @@ impl Compiled {
         out: &mut dyn Outputs,
     ) {
         let At::Point(point) = entry else { return };
-        if !self.functions.store.is_large() {
+        if !self.functions.store.is_large() && !self.functions.ahead.is_used {
             return;
         }
         let Some((shape, program)) = self.programs.last(point) else { return };
@@ -105,6 +105,7 @@ impl Compiled {
             let (functions, emissions) = (&mut self.functions, &mut self.emissions);
             program.prefetch(functions, worker, packet, layout, out, emissions);
         }
+        self.functions.ahead.answer(&self.functions.instances);
         self.functions.store.fetch();
     }
 

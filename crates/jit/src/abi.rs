@@ -60,6 +60,13 @@ pub trait Resources {
     /// The members of a list, each with a value for each column, if they stay as they are as long as
     /// the code lives.
     fn list(&self, node: u16, param: ParamId) -> Option<&[Vec<Word>]>;
+
+    /// Whether the host wants to know ahead ([`Host::ask`]) what a rule set will be asked about. By
+    /// default it does not.
+    fn asks_ahead(&mut self, node: u16, param: ParamId) -> bool {
+        let _ = (node, param);
+        false
+    }
 }
 
 /// Classes of addresses.
@@ -144,6 +151,12 @@ pub trait Host {
 
     /// Whether a queue has room for one packet more.
     fn has_room(&mut self, number: u32) -> bool;
+
+    /// A `classify4` with these words is likely soon, for rules that [`Resources::asks_ahead`] said of.
+    /// By default this does nothing.
+    fn ask(&mut self, number: u32, words: &RuleWords) {
+        let _ = (number, words);
+    }
 
     /// A `find` with this key is likely soon. By default this does nothing.
     fn prefetch(&mut self, number: u32, key: &[u64]) {

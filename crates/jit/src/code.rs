@@ -85,12 +85,13 @@ pub fn compile_with(residual: &Residual, resources: &mut dyn Resources) -> Resul
         main_way = useful.then_some(id);
     }
     let mut prefetch = None;
-    if let Some(hint) = Hint::of(residual, &facts) {
+    let hints = Hint::all(residual, &facts, resources);
+    if !hints.is_empty() {
         let none = Regions::default();
         let (id, useful) = function(&mut module, "prefetch", 0, |builder, config| {
             let none = (&none, 0);
             Emitter::new(residual, &facts, &mut *resources, &mut lists, none, builder)
-                .prefetch(&hint, config)
+                .prefetch(&hints, config)
         })?;
         prefetch = useful.then_some(id);
     }
@@ -134,8 +135,8 @@ impl Code {
         self.memory.prefetches()
     }
 
-    /// Tells the host of the key that the program will likely look up first, if that is known before
-    /// it runs ([`Host::prefetch`]).
+    /// Tells the host what the program will likely look up first, as far as that is known before it runs
+    /// ([`Host::prefetch`], [`Host::ask`]).
     pub fn prefetch<H: Host>(
         &self,
         host: &mut H,

@@ -119,6 +119,8 @@ pub(crate) struct Calls {
     pub(crate) member: unsafe extern "C" fn(*mut Frame, u32, u64, u32) -> Two,
     /// `Host::has_room`: frame, number; 0 or 1.
     pub(crate) has_room: unsafe extern "C" fn(*mut Frame, u32) -> u64,
+    /// `Host::ask`: frame, number, the three words.
+    pub(crate) ask: unsafe extern "C" fn(*mut Frame, u32, u64, u64, u64),
     /// `Host::prefetch`: frame, number, key, its words.
     pub(crate) prefetch: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64),
     /// An operation on 128 bits that the machine has not (see [`Wide`]).

@@ -77,6 +77,7 @@ pub(crate) mod at {
     pub(crate) const CLASS: usize = offset_of!(Calls, class);
     pub(crate) const MEMBER: usize = offset_of!(Calls, member);
     pub(crate) const HAS_ROOM: usize = offset_of!(Calls, has_room);
+    pub(crate) const ASK: usize = offset_of!(Calls, ask);
     pub(crate) const PREFETCH: usize = offset_of!(Calls, prefetch);
     pub(crate) const WIDE: usize = offset_of!(Calls, wide);
 }

@@ -51,6 +51,16 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
+    /// Tells the host of a packet that will be asked for. False if it does not fit into words.
+    pub(super) fn ask(&mut self, number: u32, packet: &RuleFields) -> Result<bool, Error> {
+        if !self.has_words(packet) {
+            return Ok(false);
+        }
+        let [addrs, ports, bits] = self.words(packet)?;
+        self.host_call(at::ASK, number, &[addrs, ports, bits], 0);
+        Ok(true)
+    }
+
     /// Whether a packet fits into [`RuleWords`].
     fn has_words(&self, packet: &RuleFields) -> bool {
         let fits = |value: ValueId, bits: u16| self.bits(value) <= bits;

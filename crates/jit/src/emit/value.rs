@@ -33,6 +33,11 @@ impl Emitter<'_, '_> {
         self.values.get(value.index()).copied().flatten().ok_or(Error::Value(value))
     }
 
+    /// Whether it is defined already.
+    pub(super) fn is_known(&self, value: ValueId) -> bool {
+        self.values[value.index()].is_some()
+    }
+
     /// Its low 64 bits, as an `i64`.
     pub(super) fn low(&mut self, value: ValueId) -> Result<Value, Error> {
         let known = self.value(value)?;

@@ -26,6 +26,7 @@ impl<H: Host> Table<H> {
         class: class::<H>,
         member: member::<H>,
         has_room: has_room::<H>,
+        ask: ask::<H>,
         prefetch: prefetch::<H>,
         wide,
     };
@@ -292,6 +293,17 @@ unsafe extern "C" fn member<H: Host>(
 unsafe extern "C" fn has_room<H: Host>(frame: *mut Frame, number: u32) -> u64 {
     // SAFETY: The host is as `host` asks.
     u64::from(unsafe { host::<H>(frame) }.has_room(number))
+}
+
+unsafe extern "C" fn ask<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    addrs: u64,
+    ports: u64,
+    bits: u64,
+) {
+    // SAFETY: The host is as `host` asks.
+    unsafe { host::<H>(frame) }.ask(number, &RuleWords { addrs, ports, bits });
 }
 
 unsafe extern "C" fn prefetch<H: Host>(

@@ -4,7 +4,7 @@ use crate::random::Random;
 use braid_ir::engine::Fault;
 use braid_ir::model::{Op, ValueId};
 use braid_ir::residual::{Residual, What};
-use braid_ir::rules::RulePacket;
+use braid_ir::rules::{RulePacket, RuleWords};
 use braid_ir::show::max_of;
 use braid_jit::{Call, Host};
 use std::collections::BTreeMap;
@@ -19,6 +19,7 @@ pub enum Asked {
     Put(u32, Vec<u64>, u32, u128),
     Classify(u32, RulePacket),
     CountRule(u32, u32),
+    Ahead(u32, RulePacket),
     Route(u32, u128, bool),
     Class(u32, u128),
     Member(u32, u64, u32),
@@ -174,6 +175,10 @@ impl Host for Recorder {
     fn has_room(&mut self, number: u32) -> bool {
         self.asked.push(Asked::HasRoom(number));
         self.room
+    }
+
+    fn ask(&mut self, number: u32, words: &RuleWords) {
+        self.asked.push(Asked::Ahead(number, words.packet()));
     }
 
     fn prefetch(&mut self, number: u32, key: &[u64]) {

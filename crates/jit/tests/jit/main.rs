@@ -1,5 +1,6 @@
 //! Machine code against a small interpreter of residual programs.
 
+mod ahead;
 mod chains;
 mod host;
 mod interp;

@@ -29,7 +29,7 @@ pub fn numbered(_: u16, resource: Resource) -> Option<u32> {
     })
 }
 
-fn ready(builder: &Builder) -> (Code, Recorder) {
+pub fn ready(builder: &Builder) -> (Code, Recorder) {
     let code = compile(&builder.residual, &mut numbered).unwrap_or_else(|why| panic!("{why}"));
     (code, Recorder::new(&builder.residual))
 }
@@ -66,7 +66,7 @@ fn shown(host: &Recorder) -> Vec<Vec<u128>> {
 }
 
 /// A key as the contract has it, bit by bit.
-fn packed(parts: &[(u128, u16)]) -> Vec<u64> {
+pub fn packed(parts: &[(u128, u16)]) -> Vec<u64> {
     let width: usize = parts.iter().map(|(_, width)| usize::from(*width)).sum();
     let mut words = vec![0u64; width.div_ceil(64)];
     let mut at = 0;
@@ -547,41 +547,4 @@ fn packets_that_do_not_fit_are_left_alone() {
     assert_eq!(run(&mut host, "other", "tcp", 3), (Err(Misfit::Layout), true));
     assert_eq!(run(&mut host, "tcp", "tcp", 2), (Err(Misfit::Counts), true));
     assert_eq!(run(&mut host, "tcp", "tcp", 3), (Ok(Ended::End(0)), false));
-}
-
-#[test]
-fn prefetch_tells_the_key_of_the_first_lookup() {
-    let present = 1 << Header::Ip4 as u32 | 1 << Header::L4 as u32;
-    let mut builder = Builder::new(HeaderMask { care: present, present }, 2);
-    let (src, port) = (builder.value(32), builder.value(16));
-    builder.op(Op::Load { out: src, field: Field::IpSrc });
-    builder.op(Op::Load { out: port, field: Field::L4Dport });
-    let wide = builder.value(128);
-    builder.op(Op::Resize { out: wide, a: src });
-    show(&mut builder, &[src]);
-    builder.end(End::Jump(to(1, &[])));
-    builder.block = 1;
-    let (found, entry) = (builder.value(1), builder.value(64));
-    builder.push(What::Find { found, entry, state: StateId(1), key: vec![wide, port] });
-    let (code, mut host) = ready(&builder);
-    let mut packet = named("udp");
-    let mut layout = packet.parse();
-    code.prefetch(&mut host, &mut packet, &mut layout, 0);
-    let key = packed(&[(0x0a01_0203, 128), (53, 16)]);
-    assert_eq!(host.asked, [Asked::Prefetch(101, key)]);
-    // Not for packets of another shape.
-    let (mut packet, mut host) = (named("tcp6"), Recorder::new(&builder.residual));
-    let mut layout = packet.parse();
-    code.prefetch(&mut host, &mut packet, &mut layout, 0);
-    assert_eq!(host.asked, []);
-}
-
-#[test]
-fn prefetch_keeps_silent_about_keys_that_hang_on_the_host() {
-    let builder = lookup(false);
-    let (code, mut host) = ready(&builder);
-    let mut packet = named("udp");
-    let mut layout = packet.parse();
-    code.prefetch(&mut host, &mut packet, &mut layout, 0);
-    assert_eq!(host.asked, []);
 }
