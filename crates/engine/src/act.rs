@@ -9,7 +9,7 @@ use braid_ir::engine::Outputs;
 use braid_ir::model::{Dest, Model, QueueId, StateId, Ty, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_packet::{Layout, Packet};
-use braid_state::{Home, Store};
+use braid_state::{Home, Store, TableRef};
 
 /// A function at work.
 pub(crate) struct Act<'a> {
@@ -35,6 +35,17 @@ pub(crate) struct Act<'a> {
     pub(crate) role: Role,
 }
 
+/// Workers whose tables are found without computing where they are.
+const NEAR_WORKERS: u16 = 64;
+
+/// A worker's table.
+#[derive(Clone, Copy)]
+pub(crate) struct NearTable {
+    pub(crate) table: TableRef,
+    /// Whether entries of other tables live with this one's.
+    pub(crate) is_partner: bool,
+}
+
 /// All functions of a chain, with what they have.
 pub(crate) struct Functions {
     /// The chain; values of parameters are those of now.
@@ -44,6 +55,8 @@ pub(crate) struct Functions {
     pub(crate) store: Store,
     /// Where the state tables of each worker are: those of one function after those of the other.
     pub(crate) homes: Vec<Home>,
+    /// The same tables, by worker, then as in `homes`; for the first workers only.
+    pub(crate) tables: Vec<NearTable>,
     /// Of each of those, the function and its own number.
     pub(crate) owners: Vec<(u16, StateId)>,
     pub(crate) touched: Touched,
@@ -68,10 +81,31 @@ impl Functions {
             homes.extend(states.clone().map(|state| store.home(place, state)));
             owners.extend(states.map(|state| (place, state)));
         }
-        let touched = Touched::default();
+        let touched = Touched::new(store.tables());
+        let workers = 0..chain.workers.clamp(1, NEAR_WORKERS);
+        let tables = workers.flat_map(|worker| {
+            let near = |home: &Home| NearTable {
+                table: home.table(worker),
+                is_partner: home.is_partner(),
+            };
+            homes.iter().map(near).collect::<Vec<_>>()
+        });
+        let tables = tables.collect();
         let (classes, scratch) = (Known::default(), Scratch::default());
         let ahead = Ahead::default();
-        Self { chain, instances, store, homes, owners, touched, scratch, classes, ahead, now: 0 }
+        Self {
+            chain,
+            instances,
+            store,
+            homes,
+            tables,
+            owners,
+            touched,
+            scratch,
+            classes,
+            ahead,
+            now: 0,
+        }
     }
 
     /// A function at work in a shard.

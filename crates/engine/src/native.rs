@@ -168,6 +168,7 @@ impl Native {
         counts: &mut [Count],
     ) -> Option<abi::Ended> {
         let now = functions.now;
+        let first_table = usize::from(walk.worker) * functions.homes.len();
         functions.touched.start();
         functions.store.begin();
         let Work { packet, layout, emissions } = work;
@@ -176,6 +177,7 @@ impl Native {
             steps: &self.steps,
             functions,
             worker: walk.worker,
+            first_table,
             now,
             out: walk.out,
             emissions,
@@ -208,6 +210,7 @@ impl Program {
             steps: &native.steps,
             functions,
             worker,
+            first_table: 0,
             now,
             out,
             emissions,
@@ -223,6 +226,8 @@ struct Machine<'a> {
     steps: &'a [Vec<Io>],
     functions: &'a mut Functions,
     worker: u16,
+    /// Where the worker's tables are among those of [`Functions::tables`].
+    first_table: usize,
     now: u64,
     out: &'a mut dyn Outputs,
     emissions: &'a mut Vec<Emission>,
@@ -234,8 +239,7 @@ impl Machine<'_> {
         self.functions.queue_has_room(node, queue)
     }
 
-    /// Finds an entry and its slots. Inlined, so that a key's size is known.
-    #[inline(always)]
+    /// Finds an entry and its slots.
     fn look_up(&mut self, number: u32, key: &[u64]) -> Option<(u64, &[u64])> {
         let Functions { homes, store, touched, .. } = &mut *self.functions;
         let home = homes[number as usize];
@@ -292,8 +296,15 @@ impl Host for Machine<'_> {
         self.look_up(number, key)
     }
 
-    fn find_words<const N: usize>(&mut self, number: u32, key: &[u64; N]) -> Option<(u64, &[u64])> {
-        self.look_up(number, key)
+    #[inline(always)]
+    fn find_again<const N: usize>(&mut self, number: u32, key: &[u64; N]) -> Option<(u64, &[u64])> {
+        let Functions { tables, store, touched, .. } = &mut *self.functions;
+        let near = tables.get(self.first_table.wrapping_add(number as usize))?;
+        let (entry, slots) = store.find_again(near.table, key, self.now)?;
+        if near.is_partner {
+            touched.set(near.table, entry);
+        }
+        Some((entry.to_bits(), slots))
     }
 
     fn read(&mut self, number: u32, entry: u64) -> &[u64] {

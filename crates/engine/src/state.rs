@@ -20,7 +20,6 @@ pub(crate) struct Scratch {
 }
 
 /// The entries that the running program last found or assigned, of tables with whose entries others live.
-#[derive(Default)]
 pub(crate) struct Touched {
     /// The number of the run.
     run: u64,
@@ -38,19 +37,17 @@ impl Touched {
         self.run = self.last;
     }
 
-    #[inline]
-    pub(crate) fn set(&mut self, table: TableRef, entry: Handle) {
-        let at = table.to_bits() as usize;
-        match self.entries.get_mut(at) {
-            Some(known) => *known = (self.run, entry),
-            None => self.grow(at, entry),
-        }
+    /// For so many tables.
+    pub(crate) fn new(tables: usize) -> Self {
+        let none = (u64::MAX, Handle::from_bits(0));
+        Self { run: 0, last: 0, entries: vec![none; tables] }
     }
 
-    #[cold]
-    fn grow(&mut self, at: usize, entry: Handle) {
-        self.entries.resize(at + 1, (u64::MAX, entry));
-        self.entries[at].0 = self.run;
+    #[inline]
+    pub(crate) fn set(&mut self, table: TableRef, entry: Handle) {
+        if let Some(known) = self.entries.get_mut(table.to_bits() as usize) {
+            *known = (self.run, entry);
+        }
     }
 
     pub(crate) fn get(&self, table: TableRef) -> Option<Handle> {

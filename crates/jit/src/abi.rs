@@ -108,6 +108,14 @@ pub trait Host {
         self.find(number, key)
     }
 
+    /// As [`Self::find_words`], if that takes no time; `None`, and nothing is done, if it may. More words than
+    /// the slots have may follow them.
+    #[inline]
+    fn find_again<const N: usize>(&mut self, number: u32, key: &[u64; N]) -> Option<(u64, &[u64])> {
+        let _ = (number, key);
+        None
+    }
+
     /// As `What::Read`: the slots in order, each in one word; in two, the low one first, if it is
     /// wider than 64 bits. Too few words are read as zeros.
     fn read(&mut self, number: u32, entry: u64) -> &[u64];

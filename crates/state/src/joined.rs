@@ -90,7 +90,6 @@ impl Store {
 
     /// As [`Store::find_seen`], with the entry's packed slots, for runs that look up several entries: the
     /// first one that a run finds remembers the others.
-    #[inline(always)]
     pub fn find_joined(
         &mut self,
         table: TableRef,
@@ -98,19 +97,32 @@ impl Store {
         now: u64,
     ) -> Option<(Handle, &[u64])> {
         let at = table.0 as usize;
-        let Some(number) = self.joined.row.0.get(self.joined.found).copied() else {
-            return self.find_unaided(at, key, now);
-        };
-        if !self.tables[at].is_at(number, key) {
-            return self.find_unaided(at, key, now);
-        }
-        if !self.tables[at].site.is_root {
-            let head = self.tables[at].head_at(number);
+        if let Some(number) = self.joined.row.0.get(self.joined.found).copied()
+            && let Some((place, head)) = self.tables[at].find_at(number, key)
+        {
+            self.joined.found += 1;
             self.see(at, head, now);
+            return Some((handle(head, place), self.tables[at].slots(place)));
         }
-        let (place, head, slots) = self.tables[at].see_at(number, now)?;
+        self.find_unaided(at, key, now)
+    }
+
+    /// The same where that takes no time: for small entries that live with none that was there before, if
+    /// the entry is where it was last time. `None`, and nothing has happened, otherwise. More words than those of
+    /// the slots may follow. Inlined, and cannot panic, so that it needs few instructions.
+    #[inline(always)]
+    pub fn find_again(
+        &mut self,
+        table: TableRef,
+        key: &[u64],
+        now: u64,
+    ) -> Option<(Handle, &[u64])> {
+        let number = *self.joined.row.0.get(self.joined.found)?;
+        let table = self.tables.get_mut(table.0 as usize)?;
+        let (head, slots) = table.see_at(number, key, now)?;
         self.joined.found = self.joined.found.wrapping_add(1);
-        Some((handle(head, place), slots))
+        // A root's group is its own: its first word is its handle.
+        Some((Handle::from_bits(head), slots))
     }
 
     /// Finds an entry by the index, and keeps it for next time.

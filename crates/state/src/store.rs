@@ -260,6 +260,12 @@ impl Store {
         }
     }
 
+    /// Number of tables: [`TableRef::to_bits`] is below.
+    #[must_use]
+    pub fn tables(&self) -> usize {
+        self.tables.len()
+    }
+
     /// Whether a table is so large that fetching entries ahead of time pays.
     #[must_use]
     pub fn is_large(&self) -> bool {

@@ -78,6 +78,7 @@ pub(crate) struct Table {
     seen_at: usize,
     /// Words from one entry to the next.
     stride: usize,
+    near: Near,
     pub(crate) site: Site,
     pub(crate) keys: KeyShape,
     pub(crate) slots: SlotShape,
@@ -93,6 +94,19 @@ pub(crate) struct Table {
     /// The first free place.
     free: u32,
     len: u64,
+}
+
+/// A table of roots whose entries are in one line each, in short.
+#[derive(Clone, Copy, Debug)]
+struct Near {
+    /// Words of keys; of other tables more than any key has.
+    words: u8,
+    /// From one entry to the next, as a power of two.
+    shift: u8,
+    /// Where in an entry its slots are.
+    slots: u8,
+    /// Where in it is when it was seen.
+    seen: u8,
 }
 
 /// What a new entry is made of.
@@ -125,6 +139,7 @@ impl Table {
             slots_at,
             seen_at,
             stride,
+            near: near(site.is_root && stride <= LINE, stride, (slots_at, seen_at)),
             keys,
             slots,
             hot: Words::default(),
@@ -191,31 +206,35 @@ impl Table {
         self.index.touch(hash)
     }
 
-    /// Whether the entry with this number has this key.
-    #[inline(always)]
-    pub(crate) fn is_at(&self, number: u32, key: &[u64]) -> bool {
+    /// As [`Table::find`], if the entry with this number has this key.
+    pub(crate) fn find_at(&self, number: u32, key: &[u64]) -> Option<(u32, u64)> {
         let place = (number as usize).wrapping_mul(self.stride);
-        let Some(entry) = self.hot.try_get(place, self.stride) else { return false };
-        let Some(words) = entry.get(KEY..KEY + key.len()) else { return false };
-        let differs = words.iter().zip(key).fold(0, |differs, (a, b)| differs | (a ^ b));
-        // Odd while there is an entry.
-        let is_there = entry[0] >> 32 & 1 == 1;
-        is_there && differs == 0 && key.len() == self.key_words
+        let entry = self.hot.try_get(place, self.stride)?;
+        let is_it = entry.get(KEY..self.slots_at)? == key && exists(entry[0]);
+        is_it.then_some((place as u32, entry[0]))
     }
 
-    /// The entry with this number, which is there: its place, its first word and its slots. It is seen now
-    /// if it is a root.
+    /// The same in a table of roots whose entries are in one line each: the entry's first word, which says
+    /// the place too, and the rest of its line from the slots on. The entry is thereby seen.
+    ///
+    /// What is known of such entries saves all checks of bounds but one.
     #[inline(always)]
-    pub(crate) fn see_at(&mut self, number: u32, now: u64) -> Option<(u32, u64, &[u64])> {
-        let place = (number as usize).wrapping_mul(self.stride);
-        let entry = self.hot.try_get_mut(place, self.stride)?;
-        let head = entry[0];
-        let (found, behind) = entry.split_at_mut_checked(self.seen_at)?;
-        let slots = found.get(self.slots_at..)?;
-        if self.site.is_root {
-            *behind.first_mut()? = now;
+    pub(crate) fn see_at(&mut self, number: u32, key: &[u64], now: u64) -> Option<(u64, &[u64])> {
+        let Near { words, shift, slots, seen } = self.near;
+        if usize::from(words) != key.len() {
+            return None;
         }
-        Some((place as u32, head, slots))
+        let place = (number as usize).wrapping_shl(shift.into());
+        let line = self.hot.try_line_mut(place / LINE)?;
+        let word = |at: usize| place.wrapping_add(at) % LINE;
+        let differs = |(at, part): (usize, &u64)| line[word(KEY.wrapping_add(at))] ^ part;
+        let differs = key.iter().enumerate().map(differs).fold(0, |all, one| all | one);
+        let head = line[word(0)];
+        if differs != 0 || !exists(head) {
+            return None;
+        }
+        line[word(seen.into())] = now;
+        Some((head, &line[word(slots.into())..]))
     }
 
     /// The first word of the entry with a number, if there ever was one.
@@ -442,6 +461,23 @@ impl Table {
             }
         }
     }
+}
+
+/// What is known of a table for [`Table::see_at`].
+fn near(is_near: bool, stride: usize, (slots, seen): (usize, usize)) -> Near {
+    if !is_near {
+        return Near { words: u8::MAX, shift: 0, slots: 0, seen: 0 };
+    }
+    // All are less than a line's words.
+    let shift = stride.trailing_zeros() as u8;
+    Near { words: (slots - KEY) as u8, shift, slots: slots as u8, seen: seen as u8 }
+}
+
+/// Whether there is an entry, by its first word.
+#[inline(always)]
+fn exists(head: u64) -> bool {
+    // Generations are odd then.
+    head >> 32 & 1 == 1
 }
 
 /// Words from one entry to the next: small entries do not straddle cache lines.

@@ -84,9 +84,8 @@ impl Words {
     }
 
     #[inline(always)]
-    pub(crate) fn try_get_mut(&mut self, at: usize, len: usize) -> Option<&mut [u64]> {
-        let index = self.index(at);
-        self.buffer.get_mut(index..)?.get_mut(..len)
+    pub(crate) fn try_line_mut(&mut self, line: usize) -> Option<&mut [u64; LINE]> {
+        self.buffer.get_mut(self.lead..)?.as_chunks_mut().0.get_mut(line)
     }
 
     #[inline]

@@ -128,7 +128,24 @@ unsafe extern "C" fn find<H: Host>(
     result(found, wanted)
 }
 
+// What finds entries again is small, and calls nothing but, at its end, what finds them otherwise.
+
 unsafe extern "C" fn find_1<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    key: u64,
+    wanted: u64,
+) -> Found {
+    // SAFETY: The host is as `host` asks.
+    if let Some((entry, slots)) = unsafe { host::<H>(frame) }.find_again(number, &[key]) {
+        return Found { entry, slots: enough(slots, wanted) };
+    }
+    // SAFETY: As this function; no reference to the host is left.
+    unsafe { find_1_otherwise::<H>(frame, number, key, wanted) }
+}
+
+#[inline(never)]
+unsafe extern "C" fn find_1_otherwise<H: Host>(
     frame: *mut Frame,
     number: u32,
     key: u64,
@@ -139,6 +156,22 @@ unsafe extern "C" fn find_1<H: Host>(
 }
 
 unsafe extern "C" fn find_2<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    first: u64,
+    second: u64,
+    wanted: u64,
+) -> Found {
+    // SAFETY: The host is as `host` asks.
+    if let Some((entry, slots)) = unsafe { host::<H>(frame) }.find_again(number, &[first, second]) {
+        return Found { entry, slots: enough(slots, wanted) };
+    }
+    // SAFETY: As this function; no reference to the host is left.
+    unsafe { find_2_otherwise::<H>(frame, number, first, second, wanted) }
+}
+
+#[inline(never)]
+unsafe extern "C" fn find_2_otherwise<H: Host>(
     frame: *mut Frame,
     number: u32,
     first: u64,
