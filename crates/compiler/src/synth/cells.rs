@@ -98,6 +98,9 @@ fn is_whole(headers: &mut Headers) -> Result<bool, Header> {
         || headers.has(Header::Icmp6)?)
 }
 
+/// Of [`checksums`] those of transport headers.
+pub(super) const TRANSPORTS: u32 = 2 | 4;
+
 /// Checksums that come out in canonical form when a cell is written, as bits.
 pub(super) fn checksums(field: Field) -> u32 {
     use Field::*;

@@ -345,7 +345,12 @@ impl<'a> Synth<'a> {
     pub(super) fn freshen_payload(&mut self, way: &mut Way) {
         let quoted = quoted_cells()
             .any(|(field, _)| matches!(way.state.cells.get(&field), Some(Cell::Value(_, true))));
-        if quoted || way.state.stale || way.state.moved {
+        // The checksum of a transport header that is malformed, and so part of the payload, follows addresses as well.
+        let sums = way.state.checksums() & cells::TRANSPORTS != 0
+            && ![Header::L4, Header::Icmp, Header::Icmp6]
+                .iter()
+                .any(|header| way.state.headers.has(*header) == Ok(true));
+        if quoted || sums || way.state.stale || way.state.moved {
             self.freshen(way);
         }
     }
