@@ -11,7 +11,7 @@ use braid_ir::model::{ParamId, QueueId, ValueId, Word};
 use braid_ir::residual::{End, Residual};
 use braid_ir::rules::{RulePacket, RuleWords};
 use braid_ir::value::ParamValue;
-use braid_jit::{Call, Classes, Code, Count, Host, Resource, Resources, abi, compile_with};
+use braid_jit::{Call, Classes, Code, Count, Ended, Host, Resource, Resources, abi, compile_with};
 use braid_packet::{Layout, Packet};
 use braid_state::Handle;
 
@@ -34,7 +34,7 @@ impl Default for Jit {
 
 /// A program as machine code.
 pub(crate) struct Native {
-    code: Code,
+    pub(crate) code: Code,
     /// Values that each step of each block uses and defines, in the order of host calls.
     steps: Vec<Vec<Io>>,
 }
@@ -166,24 +166,26 @@ impl Native {
         walk: &mut Walk<'_>,
         work: Work<'_>,
         counts: &mut [Count],
-    ) -> Option<abi::Ended> {
-        let now = functions.now;
-        let first_table = usize::from(walk.worker) * functions.homes.len();
-        functions.touched.start();
-        functions.store.begin();
+    ) -> Option<Ended> {
         let Work { packet, layout, emissions } = work;
-        let mut machine = Machine {
-            program,
-            steps: &self.steps,
-            functions,
-            worker: walk.worker,
-            first_table,
-            now,
-            out: walk.out,
-            emissions,
-            words,
-        };
+        let now = functions.now;
+        let mut machine = self.machine(program, words, functions, walk.out, emissions);
+        machine.begin(now, walk.worker);
         self.code.run(&mut machine, abi::Work { packet, layout, now, counts }).ok()
+    }
+
+    /// The engine for runs of the program.
+    #[inline(always)]
+    pub(crate) fn machine<'a>(
+        &'a self,
+        program: &'a Residual,
+        words: &'a mut [Word],
+        functions: &'a mut Functions,
+        out: &'a mut dyn Outputs,
+        emissions: &'a mut Vec<Emission>,
+    ) -> Machine<'a> {
+        let (now, steps) = (functions.now, &*self.steps);
+        Machine { program, steps, functions, worker: 0, first_table: 0, now, out, emissions, words }
     }
 }
 
@@ -205,36 +207,37 @@ impl Program {
     ) {
         let Stage::Compiled(native) = &self.stage else { return };
         let now = functions.now;
-        let mut machine = Machine {
-            program: &self.residual,
-            steps: &native.steps,
-            functions,
-            worker,
-            first_table: 0,
-            now,
-            out,
-            emissions,
-            words: &mut [],
-        };
+        let mut machine = native.machine(&self.residual, &mut [], functions, out, emissions);
+        machine.worker = worker;
         native.code.prefetch(&mut machine, packet, layout, now);
     }
 }
 
 /// The engine while machine code runs.
-struct Machine<'a> {
+pub(crate) struct Machine<'a> {
     program: &'a Residual,
     steps: &'a [Vec<Io>],
-    functions: &'a mut Functions,
+    pub(crate) functions: &'a mut Functions,
     worker: u16,
     /// Where the worker's tables are among those of [`Functions::tables`].
     first_table: usize,
     now: u64,
     out: &'a mut dyn Outputs,
-    emissions: &'a mut Vec<Emission>,
+    pub(crate) emissions: &'a mut Vec<Emission>,
     words: &'a mut [Word],
 }
 
 impl Machine<'_> {
+    /// A packet of a worker is about to run.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, now: u64, worker: u16) {
+        (self.now, self.worker) = (now, worker);
+        self.first_table = usize::from(worker) * self.functions.homes.len();
+        self.functions.now = now;
+        self.functions.touched.start();
+        self.functions.store.begin();
+    }
+
     fn has_room_in(&self, node: u16, queue: QueueId) -> bool {
         self.functions.queue_has_room(node, queue)
     }

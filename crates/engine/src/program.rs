@@ -1,7 +1,7 @@
 //! A residual program with what an engine keeps for it: counts, and facts about its ends.
 
 use crate::native::{Jit, Stage};
-use crate::walk::{At, GONE, Reached, onward};
+use crate::walk::{At, GONE, Reached, fits, onward};
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::RowId;
 use braid_ir::residual::{Counter, End, Fate, Residual, TallyId, What};
@@ -21,6 +21,8 @@ pub(crate) struct Program {
     entered: Vec<(u32, u32)>,
     /// Whether those are the same for all blocks.
     even: bool,
+    /// See [`Self::is_last`].
+    is_last: bool,
 }
 
 /// What an engine knows and keeps of the end of a block.
@@ -32,7 +34,7 @@ pub(crate) struct AtEnd {
     /// Whether packets turn up going backward there.
     backward: bool,
     /// Where packets go from there that sent nothing, if that is known.
-    next: Option<At>,
+    pub(crate) next: Option<At>,
 }
 
 impl Program {
@@ -51,10 +53,14 @@ impl Program {
             visits,
             even: entered.iter().all(|(least, most)| least == most),
             entered,
+            is_last: false,
             residual,
         };
         program.ends =
             (0..program.residual.blocks.len()).map(|at| program.at_end(at, graph)).collect();
+        program.is_last = program.even
+            && fits(0, program.residual.visits)
+            && !program.ends.iter().any(|end| matches!(end.next, Some(At::Point(_))));
         program
     }
 
@@ -82,6 +88,13 @@ impl Program {
         };
         let visits = self.entered_by(block, None).map(|entered| entered + self.queue_visits());
         AtEnd { reached: 0, visits, backward, next }
+    }
+
+    /// Whether packets that send nothing come to their ends in it, as far as is known before, and how many
+    /// functions they have visited then does not depend on their ways.
+    #[inline]
+    pub(crate) fn is_last(&self) -> bool {
+        self.is_last
     }
 
     /// Coming from a queue counts as a visit, but not as entering.

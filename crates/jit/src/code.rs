@@ -1,6 +1,6 @@
 //! Compiled programs: from a residual program to code that runs.
 
-use crate::abi::{Classes, Ended, Host, Misfit, Resource, Resources, Search, Work};
+use crate::abi::{Classes, Count, Ended, Host, Misfit, Resource, Resources, Search, Work};
 use crate::emit::{Emitter, Hint, Hot, Lists};
 use crate::error::Error;
 use crate::facts::Facts;
@@ -120,7 +120,21 @@ impl Code {
     /// When the packet, its layout or the counts do not fit the program; nothing was done then.
     #[inline(always)]
     pub fn run<H: Host>(&self, host: &mut H, work: Work<'_>) -> Result<Ended, Misfit> {
-        sys::run(&self.memory, self.shape, self.tallies, host, work)
+        let Work { packet, layout, now, counts } = work;
+        self.runner(host, counts)?.run(packet, layout, now)
+    }
+
+    /// To run the program on packet after packet.
+    ///
+    /// # Errors
+    /// When there are fewer counts than tallies.
+    #[inline(always)]
+    pub fn runner<'a, H: Host>(
+        &'a self,
+        host: &'a mut H,
+        counts: &'a mut [Count],
+    ) -> Result<Runner<'a, H>, Misfit> {
+        sys::Runner::new(&self.memory, self.shape, self.tallies, host, counts).map(Runner)
     }
 
     /// Whether it relies on [`Resources::classes`].
@@ -144,7 +158,34 @@ impl Code {
         layout: &mut Layout,
         now: u64,
     ) {
-        sys::run_prefetch(&self.memory, self.shape, host, packet, layout, now);
+        // A packet of another shape has other programs, and nothing to fetch for this one.
+        let runner = sys::Runner::new(&self.memory, self.shape, 0, host, &mut []);
+        let _ = runner.and_then(|mut runner| runner.prefetch(packet, layout, now));
+    }
+}
+
+/// A program and its host, for packet after packet.
+pub struct Runner<'a, H>(sys::Runner<'a, H>);
+
+impl<H: Host> Runner<'_, H> {
+    /// The host.
+    #[inline(always)]
+    pub fn host(&mut self) -> &mut H {
+        self.0.host()
+    }
+
+    /// Runs the program on one packet; as [`Code::run`].
+    ///
+    /// # Errors
+    /// When the packet or its layout do not fit the program; nothing was done then.
+    #[inline(always)]
+    pub fn run(
+        &mut self,
+        packet: &mut Packet,
+        layout: &mut Layout,
+        now: u64,
+    ) -> Result<Ended, Misfit> {
+        self.0.run(packet, layout, now)
     }
 }
 

@@ -18,6 +18,6 @@ mod regions;
 mod sys;
 
 pub use abi::{Call, Classes, Count, Ended, Host, Misfit, Resource, Resources, Search, Work};
-pub use code::{Code, compile, compile_with};
+pub use code::{Code, Runner, compile, compile_with};
 pub use error::Error;
 pub use index::Index;

@@ -3,10 +3,10 @@
 //!
 //! **Why generated code stays in bounds.** It gets one pointer, to a [`Frame`], and goes from there to
 //! - the packet's bytes: at offsets of headers that are present, which lie in the first
-//!   `Layout::captured` bytes; [`run`] and every host call that could change the packet check that there
+//!   `Layout::captured` bytes; [`Runner::aim`] and every host call that could change the packet check that there
 //!   are so many, and that the headers are those that the code was generated for;
 //! - the layout: its own parts ([`parts`](braid_packet::layout::parts));
-//! - the counts: those of the program's tallies, of which `run` checks that there are enough;
+//! - the counts: those of the program's tallies, of which [`Runner::new`] checks that there are enough;
 //! - records ([`Records`]), entries of indexes and columns of lists, which live as long as the code: at
 //!   classes below their number and at members below the length of the list, all of them known when the code is made;
 //!   nothing else refers to records, and a `Code` runs on one thread at a time;
@@ -23,7 +23,7 @@ mod records;
 
 pub(crate) use records::Records;
 
-use crate::abi::{Count, Ended, Host, Misfit, Work};
+use crate::abi::{Count, Ended, Host, Misfit};
 use braid_ir::engine::Fault;
 use braid_ir::residual::HeaderMask;
 use braid_packet::{Layout, Packet};
@@ -32,6 +32,7 @@ use cranelift_jit::JITModule;
 use cranelift_module::FuncId;
 use std::ffi::c_void;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ptr::null_mut;
 
 /// What generated code works on.
@@ -245,29 +246,116 @@ impl Memory {
     }
 }
 
-/// Runs the code of a program for packets of a shape with so many tallies.
-#[inline(always)]
-pub(crate) fn run<H: Host>(
-    memory: &Memory,
+/// A program, its counts and its host, for packet after packet.
+pub(crate) struct Runner<'a, H> {
+    memory: &'a Memory,
     shape: HeaderMask,
-    tallies: usize,
-    host: &mut H,
-    work: Work<'_>,
-) -> Result<Ended, Misfit> {
-    if work.counts.len() < tallies {
-        return Err(Misfit::Counts);
+    host: &'a mut H,
+    frame: Frame,
+    counts: PhantomData<&'a mut [Count]>,
+}
+
+impl<'a, H: Host> Runner<'a, H> {
+    /// For packets of a shape, with a count for each of so many tallies.
+    #[inline(always)]
+    pub(crate) fn new(
+        memory: &'a Memory,
+        shape: HeaderMask,
+        tallies: usize,
+        host: &'a mut H,
+        counts: &'a mut [Count],
+    ) -> Result<Self, Misfit> {
+        if counts.len() < tallies {
+            return Err(Misfit::Counts);
+        }
+        let frame = Frame {
+            data: null_mut(),
+            captured: 0,
+            layout: null_mut(),
+            counts: counts.as_mut_ptr(),
+            calls: &Table::<H>::CALLS,
+            wire_len: 0,
+            now: 0,
+            ingress: 0,
+            backward: 0,
+            held: 0,
+            delay: 0,
+            host: null_mut(),
+            packet: null_mut(),
+            shape,
+        };
+        Ok(Runner { memory, shape, host, frame, counts: PhantomData })
     }
-    let mut frame = frame(shape, host, work.packet, work.layout, work.now)?;
-    frame.counts = work.counts.as_mut_ptr();
-    // SAFETY: The code was generated for this signature (`Memory::new`), and lives as long as `memory`.
-    let result = unsafe {
-        let run: unsafe extern "C" fn(*mut Frame) -> u64 = std::mem::transmute(memory.run);
-        run(&raw mut frame)
-    };
-    // Nothing but a block: its end was reached.
-    match u32::try_from(result) {
-        Ok(block) => Ok(Ended::End(block)),
-        Err(_) => Ok(other(memory, &mut frame, result)),
+
+    /// The host.
+    #[inline(always)]
+    pub(crate) fn host(&mut self) -> &mut H {
+        self.host
+    }
+
+    /// Runs on one packet.
+    #[inline(always)]
+    pub(crate) fn run(
+        &mut self,
+        packet: &mut Packet,
+        layout: &mut Layout,
+        now: u64,
+    ) -> Result<Ended, Misfit> {
+        self.aim(packet, layout, now)?;
+        // SAFETY: The code was generated for this signature (`Memory::new`), and lives as long as `memory`.
+        // The frame leads to this packet, its layout, the counts and the host, all of which are borrowed
+        // until the code has run.
+        let result = unsafe {
+            let run: unsafe extern "C" fn(*mut Frame) -> u64 = std::mem::transmute(self.memory.run);
+            run(&raw mut self.frame)
+        };
+        // Nothing but a block: its end was reached.
+        match u32::try_from(result) {
+            Ok(block) => Ok(Ended::End(block)),
+            Err(_) => Ok(other(self.memory, &mut self.frame, result)),
+        }
+    }
+
+    /// Runs the code that prefetches for a packet, if there is any.
+    pub(crate) fn prefetch(
+        &mut self,
+        packet: &mut Packet,
+        layout: &mut Layout,
+        now: u64,
+    ) -> Result<(), Misfit> {
+        let Some(start) = self.memory.prefetch else { return Ok(()) };
+        self.aim(packet, layout, now)?;
+        // SAFETY: As in `run`. This code counts nothing.
+        unsafe {
+            let prefetch: unsafe extern "C" fn(*mut Frame) = std::mem::transmute(start);
+            prefetch(&raw mut self.frame);
+        }
+        Ok(())
+    }
+
+    /// Leads the frame to a packet, if it is of the shape and its layout lies in its bytes.
+    #[inline(always)]
+    fn aim(&mut self, packet: &mut Packet, layout: &mut Layout, now: u64) -> Result<(), Misfit> {
+        if !self.shape.fits(layout.presence()) {
+            return Err(Misfit::Shape);
+        }
+        if layout.captured() > packet.data().len() {
+            return Err(Misfit::Layout);
+        }
+        let frame = &mut self.frame;
+        frame.data = packet.data_mut().as_mut_ptr();
+        frame.captured = packet.data().len() as u64;
+        frame.layout = layout;
+        frame.wire_len = u64::from(packet.wire_len);
+        frame.now = now;
+        frame.ingress = u64::from(packet.ingress);
+        frame.backward = u64::from(packet.backward);
+        frame.held = u64::from(packet.held);
+        frame.host = std::ptr::from_mut(&mut *self.host).cast();
+        frame.packet = packet;
+        // The last packet may have changed it.
+        frame.shape = self.shape;
+        Ok(())
     }
 }
 
@@ -275,7 +363,7 @@ pub(crate) fn run<H: Host>(
 #[cold]
 fn other(memory: &Memory, frame: &mut Frame, mut result: u64) -> Ended {
     if result == WHOLE {
-        // SAFETY: As in `run`, with the frame as it was then: nothing was done.
+        // SAFETY: As in `Runner::run`, with the frame as it was then: nothing was done.
         result = unsafe {
             let whole: unsafe extern "C" fn(*mut Frame) -> u64 = std::mem::transmute(memory.whole);
             whole(std::ptr::from_mut(frame))
@@ -289,57 +377,6 @@ fn other(memory: &Memory, frame: &mut Frame, mut result: u64) -> Ended {
         HOLD => Ended::Hold { block, delay: frame.delay },
         code => Ended::Fault { block, step, fault: fault(code) },
     }
-}
-
-/// Runs the code that prefetches for a packet, if it is of the shape.
-pub(crate) fn run_prefetch<H: Host>(
-    memory: &Memory,
-    shape: HeaderMask,
-    host: &mut H,
-    packet: &mut Packet,
-    layout: &mut Layout,
-    now: u64,
-) {
-    let Some(start) = memory.prefetch else { return };
-    let Ok(mut frame) = frame(shape, host, packet, layout, now) else { return };
-    // SAFETY: As in `run`. This code counts nothing.
-    unsafe {
-        let prefetch: unsafe extern "C" fn(*mut Frame) = std::mem::transmute(start);
-        prefetch(&raw mut frame);
-    }
-}
-
-/// A frame without counts, if the packet is of the shape and its layout lies in its bytes.
-#[inline(always)]
-fn frame<H: Host>(
-    shape: HeaderMask,
-    host: &mut H,
-    packet: &mut Packet,
-    layout: &mut Layout,
-    now: u64,
-) -> Result<Frame, Misfit> {
-    if !shape.fits(layout.presence()) {
-        return Err(Misfit::Shape);
-    }
-    if layout.captured() > packet.data().len() {
-        return Err(Misfit::Layout);
-    }
-    Ok(Frame {
-        data: packet.data_mut().as_mut_ptr(),
-        captured: packet.data().len() as u64,
-        layout,
-        counts: null_mut(),
-        calls: &Table::<H>::CALLS,
-        wire_len: u64::from(packet.wire_len),
-        now,
-        ingress: u64::from(packet.ingress),
-        backward: u64::from(packet.backward),
-        held: u64::from(packet.held),
-        delay: 0,
-        host: std::ptr::from_mut(host).cast(),
-        packet,
-        shape,
-    })
 }
 
 fn low(word: u64) -> u32 {
