@@ -69,7 +69,7 @@ impl HashKey {
 
     /// The hash of a packed key. Keys of one table are of one length.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn hash(&self, key: &[u64]) -> u64 {
         match *key {
             [a] => self.hash_words(&[a]),

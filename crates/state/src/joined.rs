@@ -89,7 +89,8 @@ impl Store {
     }
 
     /// As [`Store::find_seen`], with the entry's packed slots, for runs that look up several entries: the
-    /// first one that a run finds remembers the others.
+    /// first one that a run finds remembers the others. Inlined, so that a key's size is known.
+    #[inline(always)]
     pub fn find_joined(
         &mut self,
         table: TableRef,
@@ -126,7 +127,7 @@ impl Store {
     }
 
     /// Finds an entry by the index, and keeps it for next time.
-    #[inline(never)]
+    #[inline(always)]
     fn find_unaided(&mut self, at: usize, key: &[u64], now: u64) -> Option<(Handle, &[u64])> {
         let table = &self.tables[at];
         let (place, head) = table.find(self.hash.hash(key), key)?;

@@ -166,7 +166,7 @@ impl Table {
     }
 
     /// The place of the entry with this key, and its first word.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find(&self, hash: u64, key: &[u64]) -> Option<(u32, u64)> {
         if key.len() != self.key_words {
             return None;
@@ -207,6 +207,7 @@ impl Table {
     }
 
     /// As [`Table::find`], if the entry with this number has this key.
+    #[inline]
     pub(crate) fn find_at(&self, number: u32, key: &[u64]) -> Option<(u32, u64)> {
         let place = (number as usize).wrapping_mul(self.stride);
         let entry = self.hot.try_get(place, self.stride)?;

@@ -35,7 +35,7 @@ impl<H: Host> Table<H> {
 /// The host of a frame.
 ///
 /// # Safety
-/// The frame must be one that [`frame`](super::frame) made for a host of this type, during its run, and nothing else
+/// The frame must be one that [`Runner`](super::Runner) made for a host of this type, during its run, and nothing else
 /// may hold a reference to the host.
 unsafe fn host<'a, H: Host>(frame: *mut Frame) -> &'a mut H {
     // SAFETY: `frame` stored it from an exclusive reference that lives as long as the run, and the
@@ -244,7 +244,7 @@ unsafe extern "C" fn put<H: Host>(
     done.map_or_else(|fault| code(fault) << 1, u64::from)
 }
 
-/// The slots, or zeros if they are too few. `wanted` is at most [`SLOTS`].
+/// The slots, or zeros if they are too few. `wanted` is at most `SLOTS`.
 fn enough(slots: &[u64], wanted: u64) -> *const u64 {
     if slots.len() as u64 >= wanted { slots.as_ptr() } else { ZEROS.as_ptr() }
 }
