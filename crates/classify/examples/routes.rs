@@ -1,13 +1,11 @@
-//! Measures route tables and joined lookups.
+//! Measures route tables.
 //!
 //! `routes [FILE]...`: files of prefixes, one a line, whose next hops are made up (16 of them). Without
-//! files 10,000 and 1,000,000 random IPv4 prefixes and 10,000 IPv6 ones. Then ten tables of 10,000
-//! routes asked one after the other and joined. Traffic goes to routes at random. Times are sums over
-//! pieces of the best time of each piece: on a machine with other work the others measure that.
+//! files 10,000 and 1,000,000 random IPv4 prefixes. Traffic goes to routes at random. Times are sums
+//! over pieces of the best time of each piece: on a machine with other work the others measure that.
 
-use braid_classify::{Answer, Joint, Lpm, Member, Side, sample};
+use braid_classify::{Lpm, sample};
 use braid_ir::routes::RouteTable;
-use braid_ir::rules::RulePacket;
 use std::hint::black_box;
 use std::net::IpAddr;
 use std::time::Instant;
@@ -32,7 +30,6 @@ fn main() {
         routes("random IPv4", &random(10_000, 1));
         routes("random IPv4", &random(1_000_000, 2));
     }
-    joined();
 }
 
 fn read(text: &str) -> RouteTable {
@@ -107,64 +104,6 @@ fn routes(name: &str, routes: &RouteTable) {
         println!(
             "{name:<28} {:>8} {built:>9.1} {memory:>9} {one:>8.1} {batch:>8.1} {change:>10.1}",
             prefixes.len()
-        );
-    }
-}
-
-fn joined() {
-    for (name, same) in [("ten different tables", false), ("ten equal tables", true)] {
-        let tables: Vec<_> =
-            (0..10).map(|n| random(10_000, if same { 5 } else { 5 + n })).collect();
-        let alone: Vec<_> = tables.iter().map(Lpm::new).collect();
-        let members: Vec<_> = tables.iter().map(|table| Member::Routes(table, Side::Dst)).collect();
-        let mut noise = sample::Noise::new(3);
-        let prefixes: Vec<_> = tables[0].iter4().collect();
-        let packets: Vec<RulePacket> = (0..ADDRESSES)
-            .map(|_| {
-                let (addr, len, _) = prefixes[noise.below(prefixes.len() as u64) as usize];
-                let host = u32::MAX.checked_shr(len.into()).unwrap_or(0);
-                let mut packet = sample::random_packets(1, 1)[0];
-                packet.dst = (addr | noise.draw() as u32 & host).into();
-                packet
-            })
-            .collect();
-        let each = measure(ADDRESSES, |at| {
-            for packet in &packets[at] {
-                let hops = alone.iter().map(|table| table.lookup4(packet.dst as u32).unwrap_or(0));
-                black_box(hops.fold(0_u32, u32::wrapping_add));
-            }
-        });
-        let one = measure(ADDRESSES, |at| {
-            for packet in &packets[at] {
-                black_box(alone[0].lookup4(packet.dst as u32));
-            }
-        });
-        let start = Instant::now();
-        let joint = Joint::new(&members);
-        let built = start.elapsed().as_secs_f64() * 1e3;
-        let mut answers = vec![Answer::Hop(None); PIECE * members.len()];
-        let together = measure(ADDRESSES, |at| {
-            for packet in &packets[at] {
-                joint.lookup(packet, &mut answers);
-                black_box(&answers);
-            }
-        });
-        let sums = measure(ADDRESSES, |at| {
-            for packet in &packets[at] {
-                let found = joint.search(packet);
-                let hops = (0..10).map(|table| joint.hop(found, packet, table).unwrap_or(0));
-                black_box(hops.fold(0_u32, u32::wrapping_add));
-            }
-        });
-        let batch = measure(ADDRESSES, |at| {
-            joint.lookup_batch(&packets[at], &mut answers);
-            black_box(&answers);
-        });
-        println!(
-            "{name}: one alone {one:.1} ns; ten, one after the other {each:.1} ns; joined {sums:.1} ns, with all answers stored \
-             {together:.1} ns, \
-             in batches {batch:.1} ns ({built:.0} ms to build, {} KiB with the tables)",
-            joint.memory() / 1024
         );
     }
 }

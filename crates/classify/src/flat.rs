@@ -1,8 +1,7 @@
 //! Rule sets with addresses replaced by their ranks.
 //!
 //! The ends of a field's ranges, in order, cut its addresses into intervals. All that matters of an
-//! address is its interval's number, its *rank*: structures over ranks are the same for IPv4 and IPv6,
-//! and a search for the rank can serve several tables.
+//! address is its interval's number, its *rank*: structures over ranks are the same for IPv4 and IPv6.
 
 use crate::packed::{Ask, Packed, Range, Service};
 use crate::steps::Steps;
@@ -73,12 +72,6 @@ impl Starts {
     pub fn rank(&self, address: u128) -> u32 {
         let after = self.0.partition_point(|start| *start <= address);
         u32::try_from(after - 1).unwrap_or(u32::MAX)
-    }
-
-    /// Where the ranks start, in order.
-    #[must_use]
-    pub fn addresses(&self) -> &[u128] {
-        &self.0
     }
 
     /// From IPv4 addresses to ranks, fastest, if there are not too many of them.

@@ -1,15 +1,14 @@
-//! Decision structures: rule sets, route tables and sets made fast to look up.
+//! Decision structures: rule sets and route tables made fast to look up.
 #![forbid(unsafe_code)]
 
 mod bits;
+mod classes;
 mod flat;
 mod grid;
-mod joint;
 mod lpm;
 mod packed;
 mod rules;
 pub mod sample;
-mod sets;
 mod side;
 mod sparse;
 mod steps;
@@ -17,8 +16,7 @@ mod tree;
 mod trie;
 mod tuples;
 
-pub use joint::{Answer, ClassTrie, Classes, Found, Joint, Member, Side};
+pub use classes::{ClassTrie, Classes};
 pub use lpm::Lpm;
 pub use rules::RuleTable;
-pub use sets::SetTable;
 pub use side::Family;

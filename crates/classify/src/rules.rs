@@ -37,7 +37,6 @@
 //! when more than [`PENDING`] rules were added or removed, or when [`RuleTable::settle`] asks for it. A
 //! table can be cloned, settled on another thread and put in the place of the first one.
 
-use crate::flat::{Query, Starts};
 use crate::packed::{Ask, NONE, Packed};
 use crate::side::{Family, LANES, Side};
 use crate::trie::Key;
@@ -63,8 +62,6 @@ pub struct RuleTable {
     v4: Side<u32>,
     v6: Side<u128>,
     changes: Option<Box<Changes>>,
-    /// How often the structures have been made anew.
-    generation: u64,
 }
 
 /// What has changed since the structures were made. Those go on naming rules by the numbers that
@@ -112,7 +109,7 @@ impl RuleTable {
     fn over(set: &RuleSet, v4: Side<u32>, v6: Side<u128>) -> Self {
         let rules = set.rules.iter().map(|rule| rule.pass);
         let passes = rules.chain([set.default_pass]).collect();
-        Self { set: set.clone(), passes, v4, v6, changes: None, generation: 0 }
+        Self { set: set.clone(), passes, v4, v6, changes: None }
     }
 
     /// Whether an IP packet passes, and the number of the rule that decides.
@@ -166,26 +163,6 @@ impl RuleTable {
         for (packet, answer) in rest.iter().zip(out) {
             *answer = self.lookup(packet);
         }
-    }
-
-    /// As [`Self::lookup`] for a packet of version 4 or 6 whose ranks are known.
-    #[inline]
-    pub(crate) fn lookup_ranked(&self, packet: &RulePacket, query: &Query) -> (bool, u32) {
-        let found = match packet.version {
-            4 => self.v4.find_ranked(query),
-            _ => self.v6.find_ranked(query),
-        };
-        self.answer(packet, found)
-    }
-
-    /// Where ranks start that [`Self::lookup_ranked`] takes, for IPv4 and IPv6.
-    pub(crate) fn starts(&self) -> [Option<&[Starts; 2]>; 2] {
-        [self.v4.starts(), self.v6.starts()]
-    }
-
-    /// Changes when ranks do.
-    pub(crate) fn generation(&self) -> u64 {
-        self.generation
     }
 
     /// What it means that the structure found this rule.
@@ -266,7 +243,6 @@ impl RuleTable {
     /// before and after.
     pub fn settle(&mut self) {
         if self.changes.take().is_some() {
-            self.generation += 1;
             (self.v4, self.v6) = (Side::new(&self.set.rules), Side::new(&self.set.rules));
         }
     }

@@ -54,8 +54,6 @@ struct Ranked<K> {
     src: Trie<K>,
     dst: Trie<K>,
     over: Over,
-    /// As `src` and `dst`, for those who search for ranks themselves.
-    starts: [Starts; 2],
 }
 
 /// The fastest structure over ranks, with the fastest way from addresses to them.
@@ -64,7 +62,6 @@ struct Fast {
     src: Steps,
     dst: Steps,
     grid: Grid,
-    starts: [Starts; 2],
 }
 
 /// A structure over ranks.
@@ -91,7 +88,7 @@ impl<K: Key + std::hash::Hash> Side<K> {
         }
         let (flat, src, dst) = FlatSet::new(&packed);
         let (family, over) = Over::fitting(&flat);
-        Self { index: Index::ranked(src, dst, over), family }
+        Self { index: Index::ranked(&src, &dst, over), family }
     }
 
     /// A structure of this kind; `None` if it would take too much time or memory.
@@ -113,7 +110,7 @@ impl<K: Key + std::hash::Hash> Side<K> {
     fn ranked(packed: &[Option<Packed<K>>], family: Family) -> Option<Self> {
         let (flat, src, dst) = FlatSet::new(packed);
         let over = Over::of_family(&flat, family, usize::MAX)?;
-        Some(Self { index: Index::ranked(src, dst, over), family })
+        Some(Self { index: Index::ranked(&src, &dst, over), family })
     }
 
     /// The number of the first rule that matches, or [`NONE`].
@@ -179,27 +176,6 @@ impl<K: Key + std::hash::Hash> Side<K> {
         true
     }
 
-    /// Where ranks start that [`Self::find_ranked`] takes, of sources and destinations; `None` if it
-    /// cannot be asked like this.
-    #[must_use]
-    pub fn starts(&self) -> Option<&[Starts; 2]> {
-        match &self.index {
-            Index::Ranked(ranked) => Some(&ranked.starts),
-            Index::Fast(fast) => Some(&fast.starts),
-            _ => None,
-        }
-    }
-
-    /// As [`Self::find`], by ranks.
-    #[inline]
-    pub fn find_ranked(&self, query: &Query) -> u32 {
-        match &self.index {
-            Index::Fast(fast) => fast.grid.find(query.src, query.dst, &query.ask),
-            Index::Ranked(ranked) => ranked.over.find(query),
-            _ => NONE,
-        }
-    }
-
     /// Which kind of structure it is.
     #[must_use]
     pub fn family(&self) -> Family {
@@ -221,16 +197,14 @@ impl<K: Key + std::hash::Hash> Side<K> {
 }
 
 impl<K: Key> Index<K> {
-    fn ranked(src: Starts, dst: Starts, over: Over) -> Self {
+    fn ranked(src: &Starts, dst: &Starts, over: Over) -> Self {
         let over = match (over, src.steps::<K>(), dst.steps::<K>()) {
             (Over::Grid(grid), Some(srcs), Some(dsts)) => {
-                let starts = [src, dst];
-                return Self::Fast(Box::new(Fast { src: srcs, dst: dsts, grid, starts }));
+                return Self::Fast(Box::new(Fast { src: srcs, dst: dsts, grid }));
             }
             (over, ..) => over,
         };
-        let (srcs, dsts) = (src.trie(), dst.trie());
-        Self::Ranked(Box::new(Ranked { src: srcs, dst: dsts, over, starts: [src, dst] }))
+        Self::Ranked(Box::new(Ranked { src: src.trie(), dst: dst.trie(), over }))
     }
 }
 

@@ -1,8 +1,7 @@
 //! Every structure, before and after changes, answers as the rules tried in order do.
 
 use braid_classify::sample::{self, Kind, Noise};
-use braid_classify::{Answer, Family, Joint, Lpm, Member, RuleTable, Side};
-use braid_ir::routes::RouteTable;
+use braid_classify::{Family, RuleTable};
 use braid_ir::rules::{ANY_PORT, RulePacket};
 use braid_ir::value::{Rule, RuleAddrs, RuleSet};
 use proptest::prelude::*;
@@ -187,71 +186,6 @@ proptest! {
             }
             prop_assert_eq!(&table.set().rules, &rules);
             agrees(&table, &packets(&rules, 16, seed ^ number as u64));
-        }
-    }
-
-    #[test]
-    fn joined_tables_answer_as_each_would_alone(
-        sets in prop::collection::vec(prop::collection::vec(rule(), 0..20), 0..3),
-        routes in prop::collection::vec((any::<bool>(), prop::collection::vec((range(u128::MAX), 0_u8..=128, 0_u32..4), 0..12)), 0..4),
-        changed in rule(),
-        seed: u64,
-    ) {
-        let sets: Vec<_> = sets.into_iter().map(|rules| RuleSet { rules, default_pass: true }).collect();
-        let all: Vec<Rule> = sets.iter().flat_map(|set| set.rules.clone()).collect();
-        let tables: Vec<_> = routes
-            .iter()
-            .map(|(src, routes)| {
-                let mut table = RouteTable::default();
-                for ((addr, _), len, hop) in routes {
-                    table.insert4(*addr as u32, (*len).min(32), *hop);
-                    table.insert6(*addr, *len, *hop);
-                }
-                (table, if *src { Side::Src } else { Side::Dst })
-            })
-            .collect();
-        let members: Vec<_> = sets
-            .iter()
-            .map(Member::Rules)
-            .chain(tables.iter().map(|(table, side)| Member::Routes(table, *side)))
-            .collect();
-        let mut joint = Joint::new(&members);
-        let mut alone: Vec<_> = sets.iter().map(RuleTable::new).collect();
-        let mut alone_routes: Vec<_> = tables.iter().map(|(table, side)| (Lpm::new(table), *side)).collect();
-        for round in 0..4 {
-            let packets = packets(&all, 25, seed ^ round);
-            let mut batch = vec![Answer::Hop(None); packets.len() * members.len()];
-            joint.lookup_batch(&packets, &mut batch);
-            for (number, packet) in packets.iter().enumerate() {
-                let rules = alone.iter().map(|table| table.lookup(packet)).map(|(pass, rule)| Answer::Rule(pass, rule));
-                let hops = alone_routes.iter().map(|(table, side)| {
-                    let addr = if *side == Side::Src { packet.src } else { packet.dst };
-                    Answer::Hop(match packet.version {
-                        4 => table.lookup4(addr as u32),
-                        6 => table.lookup6(addr),
-                        _ => None,
-                    })
-                });
-                let truth: Vec<_> = rules.chain(hops).collect();
-                let mut answers = vec![Answer::Hop(None); members.len()];
-                joint.lookup(packet, &mut answers);
-                prop_assert_eq!(&answers, &truth, "round {}: {:?}", round, packet);
-                prop_assert_eq!(&batch[number * members.len()..][..members.len()], &truth[..]);
-            }
-            if round == 2 {
-                joint.settle();
-                continue;
-            }
-            if let Some(table) = alone.first_mut() {
-                table.insert(0, changed.clone());
-                joint.insert_rule(0, 0, changed.clone());
-                prop_assert_eq!(joint.remove_rule(0, 2), table.remove(2));
-            }
-            if let Some((table, _)) = alone_routes.first_mut() {
-                let len = 8 + round as u8;
-                table.insert4(seed as u32, len, 9);
-                joint.change_routes(sets.len(), |table| table.insert4(seed as u32, len, 9));
-            }
         }
     }
 }
