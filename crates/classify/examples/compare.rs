@@ -3,7 +3,7 @@
 //! `compare [FILE[:RULES]]... [KIND:RULES]...`: files in ClassBench's form (their first
 //! rules), or sets made up here (access, firewall, chain, six, nested, tangled, same, ports).
 //! Traffic exercises every rule evenly, in random order; in the last column it is at random. Times are
-//! sums over pieces of the traffic of the best time of each piece, for packets one by one and in batches.
+//! sums over pieces of the traffic of the best time of each piece.
 
 use braid_classify::{Family, RuleTable, sample};
 use braid_ir::rules::RulePacket;
@@ -36,8 +36,8 @@ const PATIENCE: Duration = Duration::from_millis(400);
 
 fn main() {
     println!(
-        "{:<28} {:>7} {:<12} {:>9} {:>9} {:>8} {:>8} {:>8}",
-        "set", "rules", "family", "build ms", "KiB", "one ns", "batch ns", "random"
+        "{:<28} {:>7} {:<12} {:>9} {:>9} {:>8} {:>8}",
+        "set", "rules", "family", "build ms", "KiB", "even ns", "random"
     );
     for argument in std::env::args().skip(1) {
         match load(&argument) {
@@ -85,12 +85,11 @@ fn compare(name: &str, set: &RuleSet) {
             changes(name, set, table.clone(), &even);
         }
         println!(
-            "{name:<28} {:>7} {label:<12} {built:>9.1} {:>9} {:>8.1} {:>8.1} {:>8.1}",
+            "{name:<28} {:>7} {label:<12} {built:>9.1} {:>9} {:>8.1} {:>8.1}",
             set.rules.len(),
             table.memory() / 1024,
             one_by_one(&table, &even),
-            in_batches(&table, &even),
-            in_batches(&table, &random),
+            one_by_one(&table, &random),
         );
     }
 }
@@ -109,7 +108,7 @@ fn changes(name: &str, set: &RuleSet, mut table: RuleTable, packets: &[RulePacke
         .collect();
     let removed: Vec<f64> =
         places.map(|at| time(&mut || assert!(table.remove(at + 5).is_some()))).collect();
-    let pending = in_batches(&table, packets);
+    let pending = one_by_one(&table, packets);
     let settled = time(&mut || table.settle());
     let median = |mut times: Vec<f64>| {
         times.sort_by(f64::total_cmp);
@@ -132,17 +131,6 @@ fn one_by_one(table: &RuleTable, packets: &[RulePacket]) -> f64 {
             sum += u64::from(rule) + u64::from(pass);
         }
         black_box(sum);
-    })
-}
-
-/// Nanoseconds a packet.
-fn in_batches(table: &RuleTable, packets: &[RulePacket]) -> f64 {
-    measure(packets, |packets| {
-        let mut answers = [(false, 0); 64];
-        for packets in packets.chunks(64) {
-            table.lookup_batch(packets, &mut answers);
-            black_box(&answers);
-        }
     })
 }
 

@@ -16,8 +16,8 @@ const PASSES: usize = 15;
 
 fn main() {
     println!(
-        "{:<28} {:>8} {:>9} {:>9} {:>8} {:>8} {:>10}",
-        "table", "routes", "build ms", "KiB", "one ns", "batch ns", "change us"
+        "{:<28} {:>8} {:>9} {:>9} {:>8} {:>10}",
+        "table", "routes", "build ms", "KiB", "one ns", "change us"
     );
     let files: Vec<String> = std::env::args().skip(1).collect();
     for file in &files {
@@ -71,7 +71,6 @@ fn routes(name: &str, routes: &RouteTable) {
         };
         let addrs: Vec<u128> = (0..ADDRESSES).map(|_| pick().0).collect();
         let fours: Vec<u32> = addrs.iter().map(|addr| *addr as u32).collect();
-        let mut hops = vec![None; PIECE];
         let four = bits == 32;
         let one = measure(ADDRESSES, |at| {
             let sum: u32 = if four {
@@ -80,14 +79,6 @@ fn routes(name: &str, routes: &RouteTable) {
                 addrs[at].iter().map(|addr| table.lookup6(*addr).unwrap_or(0)).sum()
             };
             black_box(sum);
-        });
-        let batch = measure(ADDRESSES, |at| {
-            if four {
-                table.lookup4_batch(&fours[at], &mut hops);
-            } else {
-                table.lookup6_batch(&addrs[at], &mut hops);
-            }
-            black_box(&hops);
         });
         let memory = table.memory() / 1024;
         let changes: Vec<_> = (0..2000).map(|_| pick()).collect();
@@ -102,7 +93,7 @@ fn routes(name: &str, routes: &RouteTable) {
         let change = start.elapsed().as_secs_f64() * 1e6 / changes.len() as f64;
         let name = format!("{name}, IPv{}", if four { 4 } else { 6 });
         println!(
-            "{name:<28} {:>8} {built:>9.1} {memory:>9} {one:>8.1} {batch:>8.1} {change:>10.1}",
+            "{name:<28} {:>8} {built:>9.1} {memory:>9} {one:>8.1} {change:>10.1}",
             prefixes.len()
         );
     }

@@ -17,9 +17,6 @@ use std::collections::{BTreeMap, HashMap};
 /// Nodes that changes may leave behind in a trie of any size.
 const SPARE_NODES: usize = 4096;
 
-/// Addresses looked up side by side.
-const LANES: usize = 16;
-
 /// A route table made fast to look up. Answers are those of [`RouteTable`].
 #[derive(Clone, Debug)]
 pub struct Lpm {
@@ -83,16 +80,6 @@ impl Lpm {
     pub fn classes(&self, wide: bool) -> u32 {
         let hops = if wide { self.v6.hops.len() } else { self.v4.hops.len() };
         u32::try_from(hops).unwrap_or(u32::MAX)
-    }
-
-    /// As [`Self::lookup4`] for each address, side by side; as many as both slices have places for.
-    pub fn lookup4_batch(&self, addrs: &[u32], hops: &mut [Option<u32>]) {
-        self.v4.lookup_batch(addrs, hops);
-    }
-
-    /// As [`Self::lookup6`] for each address, side by side; as many as both slices have places for.
-    pub fn lookup6_batch(&self, addrs: &[u128], hops: &mut [Option<u32>]) {
-        self.v6.lookup_batch(addrs, hops);
     }
 
     /// Adds an IPv4 route, replacing one for the same prefix; host bits are ignored, and lengths
@@ -183,19 +170,6 @@ impl<K: Key> Family<K> {
     #[inline]
     fn lookup(&self, addr: K) -> Option<u32> {
         self.hops[self.trie.get(addr) as usize]
-    }
-
-    fn lookup_batch(&self, addrs: &[K], hops: &mut [Option<u32>]) {
-        let (addrs, rest) = addrs.as_chunks::<LANES>();
-        let mut out = hops.iter_mut();
-        for addrs in addrs {
-            for (place, hop) in self.trie.get_each(addrs).into_iter().zip(&mut out) {
-                *hop = self.hops[place as usize];
-            }
-        }
-        for (addr, hop) in rest.iter().zip(out) {
-            *hop = self.lookup(*addr);
-        }
     }
 
     /// Adds, replaces or removes the route of a prefix; its hop so far.
@@ -343,13 +317,9 @@ mod tests {
         });
         let ends: Vec<u128> = ends.chain([0, u128::MAX]).collect();
         let fours: Vec<u32> = ends.iter().map(|addr| *addr as u32).collect();
-        let (mut hops4, mut hops6) = (vec![None; ends.len()], vec![None; ends.len()]);
-        fast.lookup4_batch(&fours, &mut hops4);
-        fast.lookup6_batch(&ends, &mut hops6);
         for (n, addr) in ends.iter().enumerate() {
-            assert_eq!(hops4[n], naive.lookup4(fours[n]), "{:x}", fours[n]);
-            assert_eq!(hops6[n], naive.lookup6(*addr), "{addr:x}");
-            assert_eq!((fast.lookup4(fours[n]), fast.lookup6(*addr)), (hops4[n], hops6[n]));
+            assert_eq!(fast.lookup4(fours[n]), naive.lookup4(fours[n]), "{:x}", fours[n]);
+            assert_eq!(fast.lookup6(*addr), naive.lookup6(*addr), "{addr:x}");
         }
     }
 

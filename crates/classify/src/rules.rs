@@ -38,7 +38,7 @@
 //! table can be cloned, settled on another thread and put in the place of the first one.
 
 use crate::packed::{Ask, NONE, Packed};
-use crate::side::{Family, LANES, Side};
+use crate::side::{Family, Side};
 use crate::trie::Key;
 use crate::tuples::Tuples;
 use braid_ir::rules::{RulePacket, RuleWords};
@@ -133,35 +133,6 @@ impl RuleTable {
         match self.changes {
             None => self.verdict(found),
             Some(_) => self.changed(*words, found),
-        }
-    }
-
-    /// As [`Self::lookup`] for each packet; as many as both slices have places for.
-    pub fn lookup_batch(&self, packets: &[RulePacket], answers: &mut [(bool, u32)]) {
-        let (some, rest) = packets.as_chunks::<LANES>();
-        let mut out = answers.iter_mut();
-        for packets in some {
-            let ask = packets.each_ref().map(Ask::new);
-            let found = if packets.iter().all(|packet| packet.version == 4) {
-                let src = packets.each_ref().map(|packet| u32::cut(packet.src));
-                let dst = packets.each_ref().map(|packet| u32::cut(packet.dst));
-                self.v4.find_each(&src, &dst, &ask)
-            } else if packets.iter().all(|packet| packet.version == 6) {
-                let src = packets.each_ref().map(|packet| packet.src);
-                let dst = packets.each_ref().map(|packet| packet.dst);
-                self.v6.find_each(&src, &dst, &ask)
-            } else {
-                for (packet, answer) in packets.iter().zip(&mut out) {
-                    *answer = self.lookup(packet);
-                }
-                continue;
-            };
-            for ((packet, found), answer) in packets.iter().zip(found).zip(&mut out) {
-                *answer = self.answer(packet, found);
-            }
-        }
-        for (packet, answer) in rest.iter().zip(out) {
-            *answer = self.lookup(packet);
         }
     }
 

@@ -10,9 +10,6 @@ use crate::trie::{Key, Trie};
 use crate::tuples::Tuples;
 use braid_ir::value::Rule;
 
-/// Packets looked up side by side.
-pub const LANES: usize = 8;
-
 /// A kind of structure.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Family {
@@ -139,29 +136,6 @@ impl<K: Key + std::hash::Hash> Side<K> {
         }
     }
 
-    /// As [`Self::find`] for several packets, whose memory accesses overlap.
-    #[inline]
-    pub fn find_each(
-        &self,
-        src: &[K; LANES],
-        dst: &[K; LANES],
-        ask: &[Ask; LANES],
-    ) -> [u32; LANES] {
-        match &self.index {
-            Index::Linear(_) | Index::Tuples(_) | Index::Fast(_) => {
-                std::array::from_fn(|lane| self.find(src[lane], dst[lane], &ask[lane]))
-            }
-            Index::Ranked(ranked) => {
-                let (src, dst) = (ranked.src.get_each(src), ranked.dst.get_each(dst));
-                ranked.over.find_each(&std::array::from_fn(|lane| Query {
-                    src: src[lane],
-                    dst: dst[lane],
-                    ask: ask[lane],
-                }))
-            }
-        }
-    }
-
     /// Makes a rule match nothing, where that is simple: in structures that keep every rule, however
     /// earlier ones cover it. Whether it did.
     pub fn forget(&mut self, number: u32) -> bool {
@@ -243,17 +217,6 @@ impl Over {
             Self::Grid(grid) => grid.find(query.src, query.dst, &query.ask),
             Self::Tree(tree) => tree.find(query),
             Self::Bits(bits) => bits.find(query),
-        }
-    }
-
-    #[inline]
-    fn find_each(&self, queries: &[Query; LANES]) -> [u32; LANES] {
-        match self {
-            Self::Grid(grid) => {
-                queries.each_ref().map(|query| grid.find(query.src, query.dst, &query.ask))
-            }
-            Self::Tree(tree) => queries.each_ref().map(|query| tree.find(query)),
-            Self::Bits(bits) => queries.each_ref().map(|query| bits.find(query)),
         }
     }
 

@@ -133,26 +133,6 @@ impl<K: Key> Trie<K> {
         at
     }
 
-    /// The values of addresses, worked on side by side so that their memory accesses overlap.
-    #[inline]
-    pub fn get_each<const N: usize>(&self, keys: &[K; N]) -> [u32; N] {
-        let mut state = [(0, 0); N];
-        for (state, key) in state.iter_mut().zip(keys) {
-            *state = self.start(*key);
-        }
-        let mut open = true;
-        while open {
-            open = false;
-            for (state, key) in state.iter_mut().zip(keys) {
-                if state.0 >> KIND != 0 {
-                    *state = self.step(*key, state.0, state.1);
-                    open |= state.0 >> KIND != 0;
-                }
-            }
-        }
-        state.map(|(at, _)| at)
-    }
-
     #[inline]
     fn start(&self, key: K) -> (u32, u32) {
         let rest = K::BITS - self.top_bits;
@@ -381,9 +361,6 @@ mod tests {
         let near = runs.iter().flat_map(|run| [run.0.wrapping_sub(1) & last, run.0, run.0 + 1]);
         for key in near.chain([last, 0]).filter(|key| *key <= last) {
             assert_eq!(trie.get(K::cut(key)), naive(runs, key), "{key:x} of {runs:x?}");
-            let eight = std::array::from_fn::<_, 8, _>(|n| K::cut(key.wrapping_add(n as u128)));
-            let each = eight.map(|key| naive(runs, key.into()));
-            assert_eq!(trie.get_each(&eight), each);
         }
     }
 
