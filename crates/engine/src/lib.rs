@@ -189,9 +189,9 @@ impl Compiled {
                 packet.time_ns = self.functions.now;
                 self.walk_in(entry, packet, layout, walk)
             }
-            Halt::At(at) => self.travel_parsed(at, packet, layout, walk),
-            Halt::Ended { number, ended, before } => {
-                let at = self.ended(number, ended, before, packet, walk);
+            Halt::At(at) => self.travel(at, packet, walk),
+            Halt::Ended { number, ended } => {
+                let at = self.ended(number, ended, 0, packet, walk);
                 self.travel(at, packet, walk)
             }
         }

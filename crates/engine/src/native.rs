@@ -184,8 +184,8 @@ impl Native {
         out: &'a mut dyn Outputs,
         emissions: &'a mut Vec<Emission>,
     ) -> Machine<'a> {
-        let (now, steps) = (functions.now, &*self.steps);
-        Machine { program, steps, functions, worker: 0, first_table: 0, now, out, emissions, words }
+        let steps = &*self.steps;
+        Machine { program, steps, functions, worker: 0, first_table: 0, out, emissions, words }
     }
 }
 
@@ -221,7 +221,6 @@ pub(crate) struct Machine<'a> {
     worker: u16,
     /// Where the worker's tables are among those of [`Functions::tables`].
     first_table: usize,
-    now: u64,
     out: &'a mut dyn Outputs,
     pub(crate) emissions: &'a mut Vec<Emission>,
     words: &'a mut [Word],
@@ -231,7 +230,7 @@ impl Machine<'_> {
     /// A packet of a worker is about to run.
     #[inline(always)]
     pub(crate) fn begin(&mut self, now: u64, worker: u16) {
-        (self.now, self.worker) = (now, worker);
+        self.worker = worker;
         self.first_table = usize::from(worker) * self.functions.homes.len();
         self.functions.now = now;
         self.functions.touched.start();
@@ -244,10 +243,10 @@ impl Machine<'_> {
 
     /// Finds an entry and its slots.
     fn look_up(&mut self, number: u32, key: &[u64]) -> Option<(u64, &[u64])> {
-        let Functions { homes, store, touched, .. } = &mut *self.functions;
+        let Functions { homes, store, touched, now, .. } = &mut *self.functions;
         let home = homes[number as usize];
         let table = home.table(self.worker);
-        let (entry, slots) = store.find_joined(table, key, self.now)?;
+        let (entry, slots) = store.find_joined(table, key, *now)?;
         if home.is_partner() {
             touched.set(table, entry);
         }
@@ -301,9 +300,9 @@ impl Host for Machine<'_> {
 
     #[inline(always)]
     fn find_again<const N: usize>(&mut self, number: u32, key: &[u64; N]) -> Option<(u64, &[u64])> {
-        let Functions { tables, store, touched, .. } = &mut *self.functions;
+        let Functions { tables, store, touched, now, .. } = &mut *self.functions;
         let near = tables.get(self.first_table.wrapping_add(number as usize))?;
-        let (entry, slots) = store.find_again(near.table, key, self.now)?;
+        let (entry, slots) = store.find_again(near.table, key, *now)?;
         if near.is_partner {
             touched.set(near.table, entry);
         }

@@ -21,8 +21,6 @@ pub(crate) struct Program {
     entered: Vec<(u32, u32)>,
     /// Whether those are the same for all blocks.
     even: bool,
-    /// See [`Self::is_last`].
-    is_last: bool,
 }
 
 /// What an engine knows and keeps of the end of a block.
@@ -30,7 +28,7 @@ pub(crate) struct AtEnd {
     /// How often it was reached.
     pub(crate) reached: u64,
     /// Visits of functions that it stands for, if those are the same for all packets.
-    visits: Option<u32>,
+    pub(crate) visits: Option<u32>,
     /// Whether packets turn up going backward there.
     backward: bool,
     /// Where packets go from there that sent nothing, if that is known.
@@ -53,14 +51,10 @@ impl Program {
             visits,
             even: entered.iter().all(|(least, most)| least == most),
             entered,
-            is_last: false,
             residual,
         };
         program.ends =
             (0..program.residual.blocks.len()).map(|at| program.at_end(at, graph)).collect();
-        program.is_last = program.even
-            && fits(0, program.residual.visits)
-            && !program.ends.iter().any(|end| matches!(end.next, Some(At::Point(_))));
         program
     }
 
@@ -90,11 +84,11 @@ impl Program {
         AtEnd { reached: 0, visits, backward, next }
     }
 
-    /// Whether packets that send nothing come to their ends in it, as far as is known before, and how many
-    /// functions they have visited then does not depend on their ways.
+    /// Whether it tells by where packets come to an end how many functions they have visited, and those that
+    /// enter by it are within the limit.
     #[inline]
-    pub(crate) fn is_last(&self) -> bool {
-        self.is_last
+    pub(crate) fn is_even(&self) -> bool {
+        self.even && fits(0, self.residual.visits)
     }
 
     /// Coming from a queue counts as a visit, but not as entering.

@@ -21,41 +21,23 @@ impl Compiled {
         let program = &mut self.programs.all[number];
         let before = program.mark();
         let functions = &mut self.functions;
+        let words = &mut *self.programs.words;
+        let mut ended = None;
         if let Some(native) = program.stage.next(&program.residual, functions) {
             let work = Work { packet, layout, emissions: &mut self.emissions };
-            let (counts, words) = (&mut program.counts, &mut self.programs.words);
-            let ended = native.run(&program.residual, words, functions, walk, work, counts);
-            if let Some(Ended::End(block)) = ended
-                && self.emissions.is_empty()
-                && let Some(at) = program.pass(block as usize, before, &mut walk.hops)
-            {
-                return at;
-            }
-            if let Some(ended) = ended {
-                return self.ended(number, ended, before, packet, walk);
-            }
+            let counts = &mut program.counts;
+            ended = native.run(&program.residual, words, functions, walk, work, counts);
         }
-        self.interpret(number, before, (packet, layout), walk)
-    }
-
-    /// A residual program runs on a packet step by step.
-    fn interpret(
-        &mut self,
-        number: usize,
-        before: u64,
-        (packet, layout): (&mut Packet, &mut Layout),
-        walk: &mut Walk<'_>,
-    ) -> At {
-        let program = &mut self.programs.all[number];
-        let functions = &mut self.functions;
-        let mut exec = Exec {
-            functions,
-            worker: walk.worker,
-            out: walk.out,
-            work: Work { packet, layout, emissions: &mut self.emissions },
-            counts: &mut program.counts,
-        };
-        let ended = exec.run(&program.residual, &mut self.programs.words);
+        let ended = ended.unwrap_or_else(|| {
+            let mut exec = Exec {
+                functions,
+                worker: walk.worker,
+                out: walk.out,
+                work: Work { packet, layout, emissions: &mut self.emissions },
+                counts: &mut program.counts,
+            };
+            exec.run(&program.residual, words)
+        });
         if let Ended::End(block) = ended
             && self.emissions.is_empty()
             && let Some(at) = program.pass(block as usize, before, &mut walk.hops)

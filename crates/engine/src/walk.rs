@@ -117,7 +117,7 @@ impl Compiled {
 
     /// The same for a packet with its layout. The layout stays in its place: copying it so soon after it was
     /// written would cost more than the parse.
-    pub(crate) fn travel_parsed(
+    fn travel_parsed(
         &mut self,
         mut at: At,
         packet: &mut Packet,
