@@ -1,6 +1,6 @@
 //! The engines that are compared with the reference, and how they are run.
 
-use crate::compare::{Mismatch, difference};
+use crate::compare::{Mismatch, check, difference};
 use crate::generate::Rng;
 use crate::record::{Detail, Stimulus, Trace, record, record_batches};
 use braid_engine::{Compiled, Jit, Options};
@@ -33,7 +33,7 @@ pub const ENGINES: &[Engine] = &[
 
 impl Engine {
     /// The engines for a generated chain, run in a way that the seed chooses: `synth`, which does all that
-    /// `sequential` does and puts functions together, each time, and `sequential` every third time; packet by
+    /// `sequential` does and puts functions together, each time, and `sequential` every other time; packet by
     /// packet or in batches; interpreted or, if wanted, as machine code from the first packet of a program on, or
     /// from a later one.
     #[must_use]
@@ -67,9 +67,23 @@ impl Engine {
         }
     }
 
-    /// The first difference from what is expected on these stimuli, if any.
-    #[must_use]
-    pub fn difference(
+    /// Checks that it does on these stimuli what is expected, which is what the reference does.
+    ///
+    /// # Errors
+    /// The first difference, with as few stimuli as still show one.
+    pub fn check(
+        &self,
+        chain: &Chain,
+        stimuli: &[Stimulus],
+        expected: &Trace,
+    ) -> Result<(), String> {
+        let wrong =
+            |stimuli: &[Stimulus], expected: &Trace| self.difference(chain, stimuli, expected);
+        check(chain, &super::reference, &wrong, stimuli, expected)
+            .map_err(|report| format!("reference and {self}: {report}"))
+    }
+
+    fn difference(
         &self,
         chain: &Chain,
         stimuli: &[Stimulus],
