@@ -64,23 +64,19 @@ fn find<const N: usize>(name: &str, store: &mut Store, table: TableRef, keys: &[
     });
     let direct = best(order.len(), || {
         for key in &order {
-            let found = store.find_slots(table, store.hash(key), key, 1);
-            black_box(found.map(|(_, slots)| slots[0]));
+            store.begin();
+            black_box(store.find_joined(table, key, 1).map(|(_, slots)| slots[0]));
         }
     });
     let batch = best(order.len(), || {
-        let mut hashes = [0; BATCH];
         for batch in order.chunks_exact(BATCH) {
-            for (hash, key) in hashes.iter_mut().zip(batch) {
-                *hash = store.hash(key);
-                black_box(store.touch(table, *hash));
+            for key in batch {
+                store.ahead(table, key);
             }
-            for hash in hashes {
-                black_box(store.touch_entry(table, hash));
-            }
-            for (hash, key) in hashes.iter().zip(batch) {
-                let found = store.find_slots(table, *hash, key, 1);
-                black_box(found.map(|(_, slots)| slots[0]));
+            store.fetch();
+            for key in batch {
+                store.begin();
+                black_box(store.find_joined(table, key, 1).map(|(_, slots)| slots[0]));
             }
         }
     });

@@ -292,36 +292,6 @@ impl Store {
         &self.at(table).slots
     }
 
-    /// The hash of a packed key, for [`Store::touch`] and [`Store::find_slots`]; the same for all
-    /// tables.
-    #[must_use]
-    #[inline]
-    pub fn hash(&self, key: &[u64]) -> u64 {
-        self.hash.hash(key)
-    }
-
-    /// The same, for a key of a size known when compiling.
-    #[must_use]
-    #[inline]
-    pub fn hash_words<const N: usize>(&self, key: &[u64; N]) -> u64 {
-        self.hash.hash_words(key)
-    }
-
-    /// Reads what finding a key of this hash will read first, for the first pass over a batch. The
-    /// result means nothing, but has to be used for the read to be made.
-    #[must_use]
-    #[inline]
-    pub fn touch(&self, table: TableRef, hash: u64) -> u64 {
-        self.at(table).touch(hash)
-    }
-
-    /// Reads the entry that finding a key of this hash will look at first: for a second pass.
-    #[must_use]
-    #[inline]
-    pub fn touch_entry(&self, table: TableRef, hash: u64) -> u64 {
-        self.at(table).touch_entry(hash)
-    }
-
     /// The entry with this packed key. It does not count as seen: for timers' and expiry programs.
     #[must_use]
     #[inline]
@@ -338,22 +308,6 @@ impl Store {
         let (place, head) = self.tables[at].find(hash, key)?;
         self.see(at, head, now);
         Some(handle(head, place))
-    }
-
-    /// As [`Store::find_seen`], for a key of `N` words with its hash, and with the entry's packed
-    /// slots. `N` is the size of the table's keys.
-    #[inline]
-    pub fn find_slots<const N: usize>(
-        &mut self,
-        table: TableRef,
-        hash: u64,
-        key: &[u64; N],
-        now: u64,
-    ) -> Option<(Handle, &[u64])> {
-        let at = table.0 as usize;
-        let (place, head) = self.tables[at].find_words(hash, key)?;
-        self.see(at, head, now);
-        Some((handle(head, place), self.tables[at].slots(place)))
     }
 
     /// The group of an entry, whose first word this is, is seen.

@@ -257,12 +257,6 @@ impl Table {
         place as usize >> self.stride.ilog2()
     }
 
-    /// Reads the entry that finding a key of this hash will look at first.
-    #[inline]
-    pub(crate) fn touch_entry(&self, hash: u64) -> u64 {
-        self.index.guess(hash).map_or(0, |place| self.head(place))
-    }
-
     /// The generation of the entry at a place, above the place of its group's root.
     #[inline]
     pub(crate) fn head(&self, place: u32) -> u64 {
