@@ -7,6 +7,7 @@ use braid_ir::residual::{End, Residual, RuleFields, Step, TallyId, What};
 use braid_ir::rules::RulePacket;
 use braid_jit::{Count, Ended};
 use braid_state::Handle;
+use std::cell::Cell;
 
 /// What a run of a program needs, beside the program.
 pub(crate) struct Exec<'a, 'b> {
@@ -15,7 +16,7 @@ pub(crate) struct Exec<'a, 'b> {
     pub(crate) worker: u16,
     pub(crate) out: &'a mut dyn Outputs,
     pub(crate) work: Work<'b>,
-    pub(crate) counts: &'a mut [Count],
+    pub(crate) counts: &'a [Cell<Count>],
 }
 
 impl Exec<'_, '_> {
@@ -74,9 +75,12 @@ impl Exec<'_, '_> {
     }
 
     fn count(&mut self, tally: TallyId) {
-        let Some(count) = self.counts.get_mut(tally.0 as usize) else { return };
-        count.packets += 1;
-        count.bytes += u64::from(self.work.packet.wire_len);
+        let Some(count) = self.counts.get(tally.0 as usize) else { return };
+        let bytes = u64::from(self.work.packet.wire_len);
+        count.update(|Count { packets, bytes: before }| Count {
+            packets: packets + 1,
+            bytes: before + bytes,
+        });
     }
 
     /// Does one step.

@@ -3,12 +3,15 @@
 //! takes a packet over wherever it is.
 
 use crate::Compiled;
+use crate::native::{Machine, Native};
 use crate::program::{AtEnd, Program};
+use crate::programs::{Points, Programs};
+use crate::report::Tally;
 use crate::walk::{At, Reached, Walk};
 use braid_ir::chain::Malformed;
 use braid_ir::engine::worker;
 use braid_ir::residual::Point;
-use braid_jit::Ended;
+use braid_jit::{Ended, Runner};
 use braid_packet::{Layout, Packet};
 
 /// Why packets go on by the general walk.
@@ -32,82 +35,167 @@ impl Compiled {
         reached: &mut Vec<Reached>,
         walk: &mut Walk<'_>,
     ) -> Option<Halt> {
-        let first = reached.len();
-        while let at = reached.len() - first
-            && let Some(layout) = layouts.get(at)
-        {
-            let Some(number) = self.programs.known(entry, layout.presence()) else {
-                return Some(Halt::Entering);
-            };
-            let (packets, layouts) = (&mut packets[at..], &mut layouts[at..]);
-            if let Some(halt) = self.alike((number, entry), packets, layouts, reached, walk) {
-                return Some(halt);
-            }
-        }
-        None
-    }
-
-    /// The same for packets of one shape, by the program that is theirs, as long as they are of that
-    /// shape. It takes one at least, if it does not halt.
-    fn alike(
-        &mut self,
-        (number, entry): (usize, Point),
-        packets: &mut [Packet],
-        layouts: &mut [Layout],
-        reached: &mut Vec<Reached>,
-        walk: &mut Walk<'_>,
-    ) -> Option<Halt> {
-        let wake = self.wake;
+        let presence = layouts.first()?.presence();
         let drops_malformed = self.functions.chain.malformed == Malformed::Drop;
-        let program = &mut self.programs.all[number];
-        if !program.is_even() {
-            return Some(Halt::Entering);
-        }
-        let Program { residual, stage, counts, ends, .. } = program;
-        let Some(native) = stage.native() else { return Some(Halt::Entering) };
-        let words = &mut *self.programs.words;
-        let (functions, emissions) = (&mut self.functions, &mut self.emissions);
-        let shape = residual.shape;
-        let mut machine = native.machine(residual, words, functions, walk.out, emissions);
-        let Ok(mut runner) = native.code.runner(&mut machine, counts) else {
+        let (wake, workers) = (self.wake, self.workers);
+        let Self { functions, programs, emissions, tally, .. } = self;
+        let Programs { all, points, words, .. } = programs;
+        let Some(here) = Here::find(all, points, entry, presence, 0) else {
             return Some(Halt::Entering);
         };
+        let (program, native) = (here.program, here.native);
+        let mut machine = native.machine(&program.residual, words, functions, walk.out, emissions);
+        let Ok(runner) = native.code.runner(&mut machine, &program.counts) else {
+            return Some(Halt::Entering);
+        };
+        let Here { number, program, .. } = here;
+        let mut road = Road { runner, number, program, all, points, tally };
+        // What ran on the last one when it entered.
+        let (mut first, mut shape) = (number, program.residual.shape);
         for (packet, layout) in packets.iter_mut().zip(layouts) {
-            if !shape.fits(layout.presence()) {
-                return None;
-            }
-            let machine = runner.host();
-            let now = packet.time_ns.max(machine.functions.now);
-            if now >= wake.min(machine.functions.store.next_due())
+            let functions = &*road.runner.host().functions;
+            let now = packet.time_ns.max(functions.now);
+            if now >= wake.min(functions.store.next_due())
                 || (drops_malformed && layout.malformed().is_some())
             {
                 return Some(Halt::Entering);
             }
-            (walk.hops, walk.worker) = (0, worker(packet, self.workers));
-            machine.begin(now, walk.worker);
-            packet.time_ns = now;
-            (packet.backward, packet.held) = (entry.backward, entry.held);
-            let Ok(ended) = runner.run(packet, layout, now) else {
-                return Some(Halt::At(At::Point(entry)));
-            };
-            let end = match ended {
-                Ended::End(block) => ends.get_mut(block as usize),
-                Ended::Hold { .. } | Ended::Fault { .. } => None,
-            };
-            match end.filter(|_| runner.host().emissions.is_empty()) {
-                // Of no consequence any more: how many functions it has visited.
-                Some(AtEnd { reached: times, next: Some(At::End(end)), .. }) => {
-                    *times += 1;
-                    reached.push(*end);
+            if road.number != first || !shape.fits(layout.presence()) {
+                if !road.turn(entry, layout.presence(), 0) {
+                    return Some(Halt::Entering);
                 }
-                Some(AtEnd { reached: times, next: Some(next), visits: Some(visits), .. }) => {
-                    *times += 1;
-                    walk.hops = *visits;
-                    return Some(Halt::At(*next));
-                }
-                _ => return Some(Halt::Ended { number, ended }),
+                (first, shape) = (road.number, road.program.residual.shape);
             }
+            packet.time_ns = now;
+            walk.worker = worker(packet, workers);
+            road.runner.host().begin(now, walk.worker);
+            let end = match road.run(packet, layout, now) {
+                Ok((At::End(end), _)) => end,
+                Ok((at, visits)) => match road.rest(at, visits, packet, layout, now) {
+                    Ok(end) => end,
+                    Err((halt, hops)) => {
+                        walk.hops = hops;
+                        return Some(halt);
+                    }
+                },
+                Err(halt) => {
+                    walk.hops = 0;
+                    return Some(halt);
+                }
+            };
+            reached.push(end);
         }
         None
+    }
+}
+
+/// A program that is machine code and tells by where packets come to an end how many functions they
+/// have visited.
+struct Here<'a> {
+    number: usize,
+    program: &'a Program,
+    native: &'a Native,
+}
+
+impl<'a> Here<'a> {
+    /// The program for packets with these headers at a point that have visited so many functions.
+    #[inline(always)]
+    fn find(
+        all: &'a [Program],
+        points: &Points,
+        point: Point,
+        presence: u32,
+        hops: u32,
+    ) -> Option<Self> {
+        let number = points.known(point, presence)?;
+        let program = all.get(number)?;
+        let native = program.stage.native().filter(|_| program.is_even(hops))?;
+        Some(Here { number, program, native })
+    }
+}
+
+/// Machine code that runs, and all that can run next.
+struct Road<'a, 'm> {
+    runner: Runner<'a, Machine<'m>>,
+    number: usize,
+    program: &'m Program,
+    all: &'m [Program],
+    points: &'m Points,
+    tally: &'a mut Tally,
+}
+
+impl<'a, 'm: 'a> Road<'a, 'm> {
+    /// The program for packets with these headers at a point that have visited so many functions is the
+    /// next to run; false, and nothing has changed, if there is none.
+    #[inline(always)]
+    fn turn(&mut self, point: Point, presence: u32, hops: u32) -> bool {
+        let Some(here) = Here::find(self.all, self.points, point, presence, hops) else {
+            return false;
+        };
+        let Here { number, program, native } = here;
+        if self.runner.turn_to(&native.code, &program.counts).is_err() {
+            return false;
+        }
+        self.runner.host().turn_to(&program.residual, native);
+        (self.number, self.program) = (number, program);
+        true
+    }
+
+    /// A packet runs by the program that is next: where it is then, and how many functions it has visited.
+    #[inline(always)]
+    fn run(
+        &mut self,
+        packet: &mut Packet,
+        layout: &mut Layout,
+        now: u64,
+    ) -> Result<(At, u32), Halt> {
+        let point = self.program.residual.point;
+        (packet.backward, packet.held) = (point.backward, point.held);
+        self.runner.host().start();
+        let Ok(ended) = self.runner.run(packet, layout, now) else {
+            return Err(Halt::At(At::Point(point)));
+        };
+        let end = match ended {
+            Ended::End(block) => self.program.ends.get(block as usize),
+            Ended::Hold { .. } | Ended::Fault { .. } => None,
+        };
+        match end.filter(|_| self.runner.host().emissions.is_empty()) {
+            Some(AtEnd { reached, next: Some(next), visits: Some(visits), .. }) => {
+                reached.update(|times| times.wrapping_add(1));
+                Ok((*next, *visits))
+            }
+            _ => Err(Halt::Ended { number: self.number, ended }),
+        }
+    }
+
+    /// A packet that has visited so many functions goes on to its end. If it cannot: why, and how many it
+    /// has visited then.
+    #[inline(never)]
+    fn rest(
+        &mut self,
+        mut at: At,
+        mut hops: u32,
+        packet: &mut Packet,
+        layout: &mut Layout,
+        now: u64,
+    ) -> Result<Reached, (Halt, u32)> {
+        loop {
+            match at {
+                At::End(reached) => return Ok(reached),
+                At::Leaves(interface) => {
+                    self.tally.leave(interface, 1);
+                    return Ok(Reached::Interface(interface));
+                }
+                At::Point(point) => {
+                    packet.parse_to(layout);
+                    if !self.turn(point, layout.presence(), hops) {
+                        return Err((Halt::At(at), hops));
+                    }
+                }
+                At::Unlinked => return Err((Halt::At(at), hops)),
+            }
+            let (next, visits) = self.run(packet, layout, now).map_err(|halt| (halt, hops))?;
+            (at, hops) = (next, hops.saturating_add(visits));
+        }
     }
 }

@@ -11,9 +11,10 @@ use braid_ir::model::{ParamId, QueueId, ValueId, Word};
 use braid_ir::residual::{End, Residual};
 use braid_ir::rules::{RulePacket, RuleWords};
 use braid_ir::value::ParamValue;
-use braid_jit::{Call, Classes, Code, Count, Ended, Host, Resource, Resources, abi, compile_with};
+use braid_jit::{Call, Classes, Code, Count, Ended, Host, Resource, Resources, compile_with};
 use braid_packet::{Layout, Packet};
 use braid_state::Handle;
+use std::cell::Cell;
 
 /// When programs become machine code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -165,13 +166,14 @@ impl Native {
         functions: &mut Functions,
         walk: &mut Walk<'_>,
         work: Work<'_>,
-        counts: &mut [Count],
+        counts: &[Cell<Count>],
     ) -> Option<Ended> {
         let Work { packet, layout, emissions } = work;
         let now = functions.now;
         let mut machine = self.machine(program, words, functions, walk.out, emissions);
         machine.begin(now, walk.worker);
-        self.code.run(&mut machine, abi::Work { packet, layout, now, counts }).ok()
+        machine.start();
+        self.code.runner(&mut machine, counts).ok()?.run(packet, layout, now).ok()
     }
 
     /// The engine for runs of the program.
@@ -226,15 +228,28 @@ pub(crate) struct Machine<'a> {
     words: &'a mut [Word],
 }
 
-impl Machine<'_> {
+impl<'m> Machine<'m> {
     /// A packet of a worker is about to run.
     #[inline(always)]
     pub(crate) fn begin(&mut self, now: u64, worker: u16) {
-        self.worker = worker;
-        self.first_table = usize::from(worker) * self.functions.homes.len();
+        if self.worker != worker {
+            self.worker = worker;
+            self.first_table = usize::from(worker) * self.functions.homes.len();
+        }
         self.functions.now = now;
-        self.functions.touched.start();
         self.functions.store.begin();
+    }
+
+    /// Its next function is about to run on it.
+    #[inline(always)]
+    pub(crate) fn start(&mut self) {
+        self.functions.touched.start();
+    }
+
+    /// Another program is to run.
+    #[inline(always)]
+    pub(crate) fn turn_to(&mut self, program: &'m Residual, native: &'m Native) {
+        (self.program, self.steps) = (program, &native.steps);
     }
 
     fn has_room_in(&self, node: u16, queue: QueueId) -> bool {
@@ -266,7 +281,7 @@ impl Machine<'_> {
             worker: self.worker,
             out: self.out,
             work: Work { packet, layout, emissions: self.emissions },
-            counts: &mut [],
+            counts: &[],
         };
         let mut values = Values { words: self.words, types: &self.program.values };
         exec.step(&mut values, &self.program.blocks[block].steps[step])

@@ -6,13 +6,14 @@ use braid_ir::graph::{Graph, port};
 use braid_ir::model::RowId;
 use braid_ir::residual::{Counter, End, Fate, Residual, TallyId, What};
 use braid_jit::Count;
+use std::cell::Cell;
 
 /// A residual program and its counts.
 pub(crate) struct Program {
     pub(crate) residual: Residual,
     pub(crate) stage: Stage,
     /// By tally.
-    pub(crate) counts: Vec<Count>,
+    pub(crate) counts: Vec<Cell<Count>>,
     /// By block.
     pub(crate) ends: Vec<AtEnd>,
     /// Functions that a packet enters which is counted at a tally.
@@ -26,7 +27,7 @@ pub(crate) struct Program {
 /// What an engine knows and keeps of the end of a block.
 pub(crate) struct AtEnd {
     /// How often it was reached.
-    pub(crate) reached: u64,
+    pub(crate) reached: Cell<u64>,
     /// Visits of functions that it stands for, if those are the same for all packets.
     pub(crate) visits: Option<u32>,
     /// Whether packets turn up going backward there.
@@ -46,7 +47,7 @@ impl Program {
         let entered = entered_at(&residual, &visits);
         let mut program = Self {
             stage: Stage::first(jit),
-            counts: vec![Count::default(); residual.tallies.len()],
+            counts: vec![Cell::default(); residual.tallies.len()],
             ends: Vec::new(),
             visits,
             even: entered.iter().all(|(least, most)| least == most),
@@ -81,14 +82,14 @@ impl Program {
             End::Jump(_) | End::Branch { .. } => (false, None),
         };
         let visits = self.entered_by(block, None).map(|entered| entered + self.queue_visits());
-        AtEnd { reached: 0, visits, backward, next }
+        AtEnd { reached: Cell::new(0), visits, backward, next }
     }
 
     /// Whether it tells by where packets come to an end how many functions they have visited, and those that
-    /// enter by it are within the limit.
+    /// have visited so many before it stay within the limit.
     #[inline]
-    pub(crate) fn is_even(&self) -> bool {
-        self.even && fits(0, self.residual.visits)
+    pub(crate) fn is_even(&self, hops: u32) -> bool {
+        self.even && fits(hops, self.residual.visits)
     }
 
     /// Coming from a queue counts as a visit, but not as entering.
@@ -99,10 +100,10 @@ impl Program {
     /// Where a packet goes that has come to the end of a block and sent nothing, if that is known: then it
     /// is counted, and its visits are added. `before` as for [`Self::hops`].
     #[inline(always)]
-    pub(crate) fn pass(&mut self, block: usize, before: u64, hops: &mut u32) -> Option<At> {
-        let end = &mut self.ends[block];
+    pub(crate) fn pass(&self, block: usize, before: u64, hops: &mut u32) -> Option<At> {
+        let end = &self.ends[block];
         let at = end.next?;
-        end.reached += 1;
+        end.reached.update(|times| times + 1);
         // Of a packet that is gone, too: others of the same walk may still be on their way.
         match end.visits {
             Some(visits) => *hops += visits,
@@ -163,15 +164,16 @@ impl Program {
     fn marked(&self) -> u64 {
         let counts = self.counts.iter().zip(&self.visits);
         counts.fold(0, |sum, (count, visits)| {
-            sum.wrapping_add(count.packets.wrapping_mul(u64::from(*visits)))
+            sum.wrapping_add(count.get().packets.wrapping_mul(u64::from(*visits)))
         })
     }
 
     /// Counters of functions, as (function, counter, packets, bytes).
     pub(crate) fn counters(&self) -> impl Iterator<Item = (u16, Counter, u64, u64)> + '_ {
-        let tallies = self.residual.tallies.iter().zip(&self.counts);
+        let counts = self.counts.iter().map(Cell::get);
+        let tallies = self.residual.tallies.iter().zip(counts);
         tallies.filter(|(_, count)| count.packets > 0).flat_map(|(tally, count)| {
-            tally.iter().map(|one| {
+            tally.iter().map(move |one| {
                 let more = i64::from(one.length).wrapping_mul(count.packets.cast_signed());
                 let bytes = count.bytes.wrapping_add_signed(more);
                 (one.node, one.counter, count.packets, bytes)
@@ -182,8 +184,8 @@ impl Program {
     /// Ends that packets have reached, with how many.
     pub(crate) fn reached(&self) -> impl Iterator<Item = (&Fate, u64)> {
         let blocks = self.residual.blocks.iter().zip(&self.ends);
-        blocks.filter(|(_, at)| at.reached > 0).filter_map(|(block, at)| match &block.end {
-            End::Exit(exit) => Some((&exit.fate, at.reached)),
+        blocks.filter(|(_, at)| at.reached.get() > 0).filter_map(|(block, at)| match &block.end {
+            End::Exit(exit) => Some((&exit.fate, at.reached.get())),
             _ => None,
         })
     }

@@ -10,6 +10,7 @@ use braid_ir::engine::NodeCounters;
 use braid_ir::graph::Graph;
 use braid_ir::model::Word;
 use braid_ir::residual::{Counter, Extent, Fate, HeaderMask, Point, Residual};
+use std::cell::Cell;
 
 /// Most programs at a time. Packets of further shapes run by the plain executor: what is kept does
 /// not grow with what is sent.
@@ -22,11 +23,13 @@ pub(crate) struct Programs {
     pub(crate) all: Vec<Program>,
     /// Values of the running program: as many as any of them has.
     pub(crate) words: Vec<Word>,
-    /// By [`place`].
-    points: Vec<Known>,
+    pub(crate) points: Points,
     #[cfg(feature = "planted-bugs")]
     pub(crate) bug: Option<synth::PlantedBug>,
 }
+
+/// The programs of each point, by [`place`].
+pub(crate) struct Points(Vec<Known>);
 
 /// The programs of a point.
 #[derive(Default)]
@@ -34,16 +37,16 @@ struct Known {
     /// Its function is under `Priority` with others: no program runs it.
     grouped: bool,
     /// The one that ran last.
-    last: Option<(HeaderMask, usize)>,
+    last: Cell<Option<(HeaderMask, usize)>>,
     shapes: Vec<(HeaderMask, usize)>,
 }
 
 impl Known {
     /// Another program than the last.
     #[inline(never)]
-    fn other(&mut self, presence: u32) -> Option<usize> {
+    fn other(&self, presence: u32) -> Option<usize> {
         let found = self.shapes.iter().find(|(shape, _)| shape.fits(presence)).copied()?;
-        self.last = Some(found);
+        self.last.set(Some(found));
         Some(found.1)
     }
 }
@@ -51,6 +54,18 @@ impl Known {
 /// Where a point's programs are.
 fn place(point: Point) -> usize {
     usize::from(point.node) * 4 + usize::from(point.backward) * 2 + usize::from(point.held)
+}
+
+impl Points {
+    /// The program for packets with these headers at a point, if there is one.
+    #[inline(always)]
+    pub(crate) fn known(&self, point: Point, presence: u32) -> Option<usize> {
+        let known = &self.0[place(point)];
+        match known.last.get() {
+            Some((shape, program)) if shape.fits(presence) => Some(program),
+            _ => known.other(presence),
+        }
+    }
 }
 
 impl Programs {
@@ -65,7 +80,7 @@ impl Programs {
             jit,
             all: Vec::new(),
             words: Vec::new(),
-            points: points.collect(),
+            points: Points(points.collect()),
             #[cfg(feature = "planted-bugs")]
             bug: None,
         }
@@ -88,10 +103,10 @@ impl Programs {
         chain: &Chain,
         graph: &Graph,
     ) -> Option<usize> {
-        if let Some(number) = self.known(point, presence) {
+        if let Some(number) = self.points.known(point, presence) {
             return Some(number);
         }
-        if self.points[place(point)].grouped || self.all.len() == MOST {
+        if self.points.0[place(point)].grouped || self.all.len() == MOST {
             return None;
         }
         let residual = self.residual(point, presence, chain, graph);
@@ -100,33 +115,23 @@ impl Programs {
             self.words.resize(residual.values.len(), 0);
         }
         self.all.push(Program::new(residual, graph, self.jit));
-        let known = &mut self.points[place(point)];
+        let known = &mut self.points.0[place(point)];
         known.shapes.push(made);
-        known.last = Some(made);
+        known.last.set(Some(made));
         Some(made.1)
-    }
-
-    /// The program for packets with these headers at a point, if there is one.
-    #[inline(always)]
-    pub(crate) fn known(&mut self, point: Point, presence: u32) -> Option<usize> {
-        let known = &mut self.points[place(point)];
-        match known.last {
-            Some((shape, program)) if shape.fits(presence) => Some(program),
-            _ => known.other(presence),
-        }
     }
 
     /// The program that ran last at a point.
     pub(crate) fn last(&self, point: Point) -> Option<(HeaderMask, &Program)> {
-        let (shape, program) = self.points[place(point)].last?;
+        let (shape, program) = self.points.0[place(point)].last.get()?;
         Some((shape, &self.all[program]))
     }
 
     /// Forgets all programs: they are made anew when they are needed.
     pub(crate) fn clear(&mut self) {
         self.all.clear();
-        for known in &mut self.points {
-            known.last = None;
+        for known in &mut self.points.0 {
+            known.last.set(None);
             known.shapes.clear();
         }
     }

@@ -25,7 +25,7 @@ impl Compiled {
         let mut ended = None;
         if let Some(native) = program.stage.next(&program.residual, functions) {
             let work = Work { packet, layout, emissions: &mut self.emissions };
-            let counts = &mut program.counts;
+            let counts = &program.counts;
             ended = native.run(&program.residual, words, functions, walk, work, counts);
         }
         let ended = ended.unwrap_or_else(|| {
@@ -34,7 +34,7 @@ impl Compiled {
                 worker: walk.worker,
                 out: walk.out,
                 work: Work { packet, layout, emissions: &mut self.emissions },
-                counts: &mut program.counts,
+                counts: &program.counts,
             };
             exec.run(&program.residual, words)
         });
@@ -62,7 +62,7 @@ impl Compiled {
         match ended {
             Ended::End(block) => {
                 let block = block as usize;
-                program.ends[block].reached += 1;
+                program.ends[block].reached.update(|times| times + 1);
                 walk.hops += program.hops(block, None, before);
                 packet.backward = program.ends_backward(block);
                 self.finish(number, block, packet, emissions, walk)

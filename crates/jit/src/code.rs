@@ -17,6 +17,7 @@ use cranelift_codegen::{CodegenError, Context};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// The machine code of a residual program. Its memory is freed with it.
@@ -121,6 +122,7 @@ impl Code {
     #[inline(always)]
     pub fn run<H: Host>(&self, host: &mut H, work: Work<'_>) -> Result<Ended, Misfit> {
         let Work { packet, layout, now, counts } = work;
+        let counts = Cell::from_mut(counts).as_slice_of_cells();
         self.runner(host, counts)?.run(packet, layout, now)
     }
 
@@ -132,9 +134,15 @@ impl Code {
     pub fn runner<'a, H: Host>(
         &'a self,
         host: &'a mut H,
-        counts: &'a mut [Count],
+        counts: &'a [Cell<Count>],
     ) -> Result<Runner<'a, H>, Misfit> {
-        sys::Runner::new(&self.memory, self.shape, self.tallies, host, counts).map(Runner)
+        sys::Runner::new(self.entrance(), host, counts).map(Runner)
+    }
+
+    /// What runs, and on what.
+    #[inline(always)]
+    fn entrance(&self) -> sys::Entrance<'_> {
+        sys::Entrance { memory: &self.memory, shape: self.shape, tallies: self.tallies }
     }
 
     /// Whether it relies on [`Resources::classes`].
@@ -159,7 +167,8 @@ impl Code {
         now: u64,
     ) {
         // A packet of another shape has other programs, and nothing to fetch for this one.
-        let runner = sys::Runner::new(&self.memory, self.shape, 0, host, &mut []);
+        let entrance = sys::Entrance { tallies: 0, ..self.entrance() };
+        let runner = sys::Runner::new(entrance, host, &[]);
         let _ = runner.and_then(|mut runner| runner.prefetch(packet, layout, now));
     }
 }
@@ -167,11 +176,20 @@ impl Code {
 /// A program and its host, for packet after packet.
 pub struct Runner<'a, H>(sys::Runner<'a, H>);
 
-impl<H: Host> Runner<'_, H> {
+impl<'a, H: Host> Runner<'a, H> {
     /// The host.
     #[inline(always)]
     pub fn host(&mut self) -> &mut H {
         self.0.host()
+    }
+
+    /// From now on another program runs.
+    ///
+    /// # Errors
+    /// As [`Code::runner`]; the program stays the one that it was.
+    #[inline(always)]
+    pub fn turn_to(&mut self, code: &'a Code, counts: &'a [Cell<Count>]) -> Result<(), Misfit> {
+        self.0.turn_to(code.entrance(), counts)
     }
 
     /// Runs the program on one packet; as [`Code::run`].

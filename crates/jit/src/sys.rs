@@ -5,8 +5,8 @@
 //! - the packet's bytes: at offsets of headers that are present, which lie in the first
 //!   `Layout::captured` bytes; [`Runner::aim`] and every host call that could change the packet check that there
 //!   are so many, and that the headers are those that the code was generated for;
-//! - the layout: its own parts ([`parts`](braid_packet::layout::parts));
-//! - the counts: those of the program's tallies, of which [`Runner::new`] checks that there are enough;
+//! - the layout: its own parts ([`parts`](braid_packet::layout::parts)); the packet: fields of its own;
+//! - the counts: those of the program's tallies, of which [`Entrance::counts`] checks that there are enough;
 //! - records ([`Records`]), entries of indexes and columns of lists, which live as long as the code: at
 //!   classes below their number and at members below the length of the list, all of them known when the code is made;
 //!   nothing else refers to records, and a `Code` runs on one thread at a time;
@@ -14,8 +14,8 @@
 //!   next host call;
 //! - its own stack.
 //!
-//! The bytes are those of a vector on the heap, the layout and the counts are borrowed for the whole run
-//! and touched by generated code only between host calls, so that no two exclusive references to the
+//! The bytes are those of a vector on the heap, the layout is borrowed for the whole run, the counts are cells, and both are
+//! touched by generated code only between host calls, so that no two exclusive references to the
 //! same thing are in use at once.
 
 mod calls;
@@ -30,6 +30,7 @@ use braid_packet::{Layout, Packet};
 use calls::Table;
 use cranelift_jit::JITModule;
 use cranelift_module::FuncId;
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
@@ -48,20 +49,13 @@ pub(crate) struct Frame {
     pub(crate) counts: *mut Count,
     /// The host's functions.
     pub(crate) calls: *const Calls,
-    /// Bytes on the wire.
-    pub(crate) wire_len: u64,
+    /// The packet itself.
+    pub(crate) packet: *mut Packet,
     /// The time.
     pub(crate) now: u64,
-    /// The interface where the packet entered.
-    pub(crate) ingress: u64,
-    /// Whether it goes backward.
-    pub(crate) backward: u64,
-    /// Whether it comes from a queue.
-    pub(crate) held: u64,
-    /// How long it is to wait in one.
+    /// How long the packet is to wait in a queue.
     pub(crate) delay: u64,
     host: *mut c_void,
-    packet: *mut Packet,
     shape: HeaderMask,
 }
 
@@ -252,39 +246,64 @@ pub(crate) struct Runner<'a, H> {
     shape: HeaderMask,
     host: &'a mut H,
     frame: Frame,
-    counts: PhantomData<&'a mut [Count]>,
+    counts: PhantomData<&'a [Cell<Count>]>,
+}
+
+/// A program's code, the shape of the packets that it is for, and its number of tallies.
+#[derive(Clone, Copy)]
+pub(crate) struct Entrance<'a> {
+    pub(crate) memory: &'a Memory,
+    pub(crate) shape: HeaderMask,
+    pub(crate) tallies: usize,
+}
+
+impl Entrance<'_> {
+    /// Where its counts are, if there are enough.
+    #[inline(always)]
+    fn counts(&self, counts: &[Cell<Count>]) -> Result<*mut Count, Misfit> {
+        if counts.len() < self.tallies {
+            return Err(Misfit::Counts);
+        }
+        // A cell lies in memory as what is in it.
+        Ok(counts.as_ptr().cast_mut().cast())
+    }
 }
 
 impl<'a, H: Host> Runner<'a, H> {
-    /// For packets of a shape, with a count for each of so many tallies.
+    /// For packets of the program's shape, with a count for each of its tallies.
     #[inline(always)]
     pub(crate) fn new(
-        memory: &'a Memory,
-        shape: HeaderMask,
-        tallies: usize,
+        entrance: Entrance<'a>,
         host: &'a mut H,
-        counts: &'a mut [Count],
+        counts: &'a [Cell<Count>],
     ) -> Result<Self, Misfit> {
-        if counts.len() < tallies {
-            return Err(Misfit::Counts);
-        }
+        let counts = entrance.counts(counts)?;
+        let Entrance { memory, shape, .. } = entrance;
         let frame = Frame {
             data: null_mut(),
             captured: 0,
             layout: null_mut(),
-            counts: counts.as_mut_ptr(),
+            counts,
             calls: &Table::<H>::CALLS,
-            wire_len: 0,
+            packet: null_mut(),
             now: 0,
-            ingress: 0,
-            backward: 0,
-            held: 0,
             delay: 0,
             host: null_mut(),
-            packet: null_mut(),
             shape,
         };
         Ok(Runner { memory, shape, host, frame, counts: PhantomData })
+    }
+
+    /// From now on another program runs.
+    #[inline(always)]
+    pub(crate) fn turn_to(
+        &mut self,
+        entrance: Entrance<'a>,
+        counts: &'a [Cell<Count>],
+    ) -> Result<(), Misfit> {
+        self.frame.counts = entrance.counts(counts)?;
+        (self.memory, self.shape) = (entrance.memory, entrance.shape);
+        Ok(())
     }
 
     /// The host.
@@ -303,8 +322,8 @@ impl<'a, H: Host> Runner<'a, H> {
     ) -> Result<Ended, Misfit> {
         self.aim(packet, layout, now)?;
         // SAFETY: The code was generated for this signature (`Memory::new`), and lives as long as `memory`.
-        // The frame leads to this packet, its layout, the counts and the host, all of which are borrowed
-        // until the code has run.
+        // The frame leads to this packet, its layout and the host, all of which are borrowed until the code
+        // has run, and to the counts, which are cells of this thread.
         let result = unsafe {
             let run: unsafe extern "C" fn(*mut Frame) -> u64 = std::mem::transmute(self.memory.run);
             run(&raw mut self.frame)
@@ -346,13 +365,9 @@ impl<'a, H: Host> Runner<'a, H> {
         frame.data = packet.data_mut().as_mut_ptr();
         frame.captured = packet.data().len() as u64;
         frame.layout = layout;
-        frame.wire_len = u64::from(packet.wire_len);
-        frame.now = now;
-        frame.ingress = u64::from(packet.ingress);
-        frame.backward = u64::from(packet.backward);
-        frame.held = u64::from(packet.held);
-        frame.host = std::ptr::from_mut(&mut *self.host).cast();
         frame.packet = packet;
+        frame.now = now;
+        frame.host = std::ptr::from_mut(&mut *self.host).cast();
         // The last packet may have changed it.
         frame.shape = self.shape;
         Ok(())

@@ -1,4 +1,5 @@
-//! Joined state: what a run of a program found first leads to what it finds next.
+//! Joined state: what was found first for a packet leads to what is found for it next, by the same program or by
+//! the next function's.
 //!
 //! The keys of a packet's later lookups mostly follow from the entry that the first one found (SNF's
 //! properties of stateful functions). So the first entry keeps, for those that runs found after it,
@@ -30,7 +31,7 @@ struct Rows {
     tables: Vec<usize>,
 }
 
-/// What a run has found, and what is kept of earlier ones.
+/// What a packet's run has found, and what is kept of earlier ones.
 #[derive(Debug)]
 pub(crate) struct Joined {
     /// How many entries the run has found behind the first one, or [`FIRST`].
@@ -82,7 +83,7 @@ impl Joined {
 }
 
 impl Store {
-    /// A run of a program begins: [`Store::find_joined`] has found nothing yet.
+    /// A packet's run begins: [`Store::find_joined`] has found nothing yet.
     #[inline]
     pub fn begin(&mut self) {
         self.joined.found = FIRST;

@@ -49,7 +49,7 @@
 //! and the entry, and stores when its group was last seen in the group's root: nothing else moves,
 //! since the queue of deadlines holds lower bounds.
 //!
-//! A run of a program that looks up several entries ([`Store::begin`], [`Store::find_joined`]) finds all
+//! A packet for which several entries are looked up ([`Store::begin`], [`Store::find_joined`]) finds all
 //! but the first one where it found them last time, without hashing, and without the index.
 //!
 //! For batches, [`Store::ahead`] for all first keys, then [`Store::fetch`]: the misses of a pass wait

@@ -5,9 +5,10 @@ use super::{Emitter, Place, at};
 use braid_ir::model::{BinOp, Op, ValueId};
 use braid_ir::residual::What;
 use braid_packet::layout::parts;
-use braid_packet::{Base, Field, Header, Spot};
+use braid_packet::{Base, Field, Header, Packet, Spot};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
+use std::mem::offset_of;
 
 /// Bytes of a field that are loaded or stored at once: offset from its first byte, and how many.
 pub(super) fn pieces(len: u8) -> Vec<(u8, u8)> {
@@ -177,13 +178,13 @@ impl Emitter<'_, '_> {
     fn attribute(&mut self, field: Field) -> Option<Value> {
         use Field::*;
         Some(match field {
-            PktLen => self.framed(at::WIRE_LEN),
+            PktLen => self.wire_len(),
             PktTime => self.framed(at::NOW),
-            PktIngress => self.framed(at::INGRESS),
-            PktBackward => self.framed(at::BACKWARD),
-            PktHeld => self.framed(at::HELD),
+            PktIngress => self.kept(offset_of!(Packet, ingress), 2),
+            PktBackward => self.kept(offset_of!(Packet, backward), 1),
+            PktHeld => self.kept(offset_of!(Packet, held), 1),
             PktTruncated => {
-                let (captured, wire) = (self.framed(at::CAPTURED), self.framed(at::WIRE_LEN));
+                let (captured, wire) = (self.framed(at::CAPTURED), self.wire_len());
                 self.build.ins().icmp(IntCC::UnsignedLessThan, captured, wire)
             }
             _ if !self.entered => return None,

@@ -55,11 +55,8 @@ pub(crate) mod at {
     pub(crate) const LAYOUT: usize = offset_of!(Frame, layout);
     pub(crate) const COUNTS: usize = offset_of!(Frame, counts);
     pub(crate) const CALLS: usize = offset_of!(Frame, calls);
-    pub(crate) const WIRE_LEN: usize = offset_of!(Frame, wire_len);
+    pub(crate) const PACKET: usize = offset_of!(Frame, packet);
     pub(crate) const NOW: usize = offset_of!(Frame, now);
-    pub(crate) const INGRESS: usize = offset_of!(Frame, ingress);
-    pub(crate) const BACKWARD: usize = offset_of!(Frame, backward);
-    pub(crate) const HELD: usize = offset_of!(Frame, held);
     pub(crate) const DELAY: usize = offset_of!(Frame, delay);
     pub(crate) const STEP: usize = offset_of!(Calls, step);
     pub(crate) const RESHAPE: usize = offset_of!(Calls, reshape);
@@ -370,7 +367,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
     /// Adds the packet to a tally.
     fn count(&mut self, tally: TallyId) {
         let counts = self.load(self.regions.frame, types::I64, self.frame, at::COUNTS);
-        let bytes = self.load(self.regions.frame, types::I64, self.frame, at::WIRE_LEN);
+        let bytes = self.wire_len();
         let one = self.imm(1);
         let start = tally.0 as usize * size_of::<Count>();
         for (part, more) in [(offset_of!(Count, packets), one), (offset_of!(Count, bytes), bytes)] {

@@ -4,8 +4,10 @@ use super::{Emitter, at};
 use crate::error::Error;
 use braid_ir::model::{ValueId, Word};
 use braid_ir::show::max_of;
+use braid_packet::Packet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AliasRegion, InstBuilder, MemFlagsData, Type, Value, types};
+use std::mem::offset_of;
 
 impl Emitter<'_, '_> {
     /// Whether a value is an `i128`.
@@ -225,6 +227,17 @@ impl Emitter<'_, '_> {
     /// A word of the frame.
     pub(super) fn framed(&mut self, offset: usize) -> Value {
         self.load(self.regions.frame, types::I64, self.frame, offset)
+    }
+
+    /// A field of the packet itself of so many bytes, as an `i64`.
+    pub(super) fn kept(&mut self, offset: usize, bytes: usize) -> Value {
+        let packet = self.framed(at::PACKET);
+        self.load_bytes(self.regions.frame, bytes, packet, offset)
+    }
+
+    /// The packet's bytes on the wire.
+    pub(super) fn wire_len(&mut self) -> Value {
+        self.kept(offset_of!(Packet, wire_len), size_of::<u32>())
     }
 
     /// A part of the layout of so many bytes, as an `i64`.

@@ -74,7 +74,6 @@ unsafe fn call<H: Host>(
     // SAFETY: The frame is exclusively the run's; `host` and the references in the call are dead.
     unsafe {
         (*frame).captured = packet.data().len() as u64;
-        (*frame).wire_len = u64::from(packet.wire_len);
         (*frame).data = packet.data_mut().as_mut_ptr();
     }
     result.map_or_else(code, |()| 0)
