@@ -169,10 +169,10 @@ impl<'a> Player<'a> {
         check::observe(self.subject.as_mut(), &mut self.cursor, packets)
     }
 
-    /// Lets all flows come by and code become hot, then decides how long its segments are.
+    /// Lets all flows come by, often enough for records to be made, and code become hot; then decides how long its segments are.
     fn prepare(&mut self, setup: &Setup, plan: &Plan) {
         let few = self.kind == Some(Kind::Reference);
-        let all = setup.ring.packets().max(plan.warm);
+        let all = setup.ring.packets().saturating_mul(4).max(plan.warm);
         self.run(if few { REFERENCE_PACKETS } else { all });
         let packets = if few { ESTIMATE / 4 } else { ESTIMATE };
         let start = thread_ns();

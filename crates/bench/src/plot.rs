@@ -27,20 +27,17 @@ type Name = (String, String);
 type Curves = BTreeMap<Name, Vec<(f64, f64)>>;
 
 /// Colours of engines (Okabe and Ito's, which people who see colours differently tell apart, too).
-const ENGINES: [(&str, RGBColor); 5] = [
+const ENGINES: [(&str, RGBColor); 6] = [
     ("floor_touch", RGBColor(0xaa, 0xaa, 0xaa)),
     ("floor_flow", RGBColor(0x55, 0x55, 0x55)),
     ("reference", RGBColor(0x00, 0x9e, 0x73)),
     ("sequential", RGBColor(0x00, 0x72, 0xb2)),
     ("synth", RGBColor(0xd5, 0x5e, 0x00)),
+    ("fused", RGBColor(0xcc, 0x79, 0xa7)),
 ];
 /// Colours of others.
-const OTHERS: [RGBColor; 4] = [
-    RGBColor(0xcc, 0x79, 0xa7),
-    RGBColor(0xe6, 0x9f, 0x00),
-    RGBColor(0x56, 0xb4, 0xe9),
-    RGBColor(0x88, 0x22, 0x55),
-];
+const OTHERS: [RGBColor; 3] =
+    [RGBColor(0xe6, 0x9f, 0x00), RGBColor(0x56, 0xb4, 0xe9), RGBColor(0x88, 0x22, 0x55)];
 /// Lengths of dashes and of gaps between them, by what else a curve is of.
 const DASHES: [(u32, u32); 4] = [(1, 0), (8, 5), (2, 4), (14, 3)];
 

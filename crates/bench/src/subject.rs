@@ -25,12 +25,20 @@ pub enum Kind {
     Sequential,
     /// The chain compiled as one program.
     Synth,
+    /// The same with flow records.
+    Fused,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 5] =
-        [Kind::FloorTouch, Kind::FloorFlow, Kind::Reference, Kind::Sequential, Kind::Synth];
+    pub const ALL: [Kind; 6] = [
+        Kind::FloorTouch,
+        Kind::FloorFlow,
+        Kind::Reference,
+        Kind::Sequential,
+        Kind::Synth,
+        Kind::Fused,
+    ];
 
     /// Its name.
     #[must_use]
@@ -41,6 +49,7 @@ impl Kind {
             Kind::Reference => "reference",
             Kind::Sequential => "sequential",
             Kind::Synth => "synth",
+            Kind::Fused => "fused",
         }
     }
 
@@ -55,13 +64,14 @@ impl Kind {
     /// # Errors
     /// When the engine refuses the chain.
     pub fn make(self, chain: &Chain, flows: u64) -> Result<Box<dyn Subject>, String> {
-        let compiled = |extent| Compiled::new(chain.clone(), extent, Options::default()).map(boxed);
+        let compiled = |extent, options| Compiled::new(chain.clone(), extent, options).map(boxed);
         match self {
             Kind::FloorTouch => Ok(Box::new(floor::Touch::default())),
             Kind::FloorFlow => Ok(Box::new(floor::Flow::new(flows))),
             Kind::Reference => Ok(Box::new(ByValue(Reference::new(chain.clone())?))),
-            Kind::Sequential => compiled(Extent::Function),
-            Kind::Synth => compiled(Extent::Chain),
+            Kind::Sequential => compiled(Extent::Function, Options::default()),
+            Kind::Synth => compiled(Extent::Chain, Options::default()),
+            Kind::Fused => compiled(Extent::Chain, Options::fused()),
         }
     }
 }

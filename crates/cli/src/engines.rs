@@ -17,6 +17,7 @@ const ENGINES: &[(&str, &str)] = &[
     ("reference", "function by function; defines what chains mean"),
     ("sequential", "each function compiled by itself, one after the other"),
     ("synth", "the chain compiled as one program"),
+    ("fused", "the same, with a record of what becomes of each flow"),
 ];
 
 /// Refuses a name that no engine has.
@@ -34,12 +35,13 @@ pub fn check(name: &str) -> Result<(), Failure> {
 /// The engine of this name for a chain.
 pub fn make(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
     check(name)?;
-    let extent = match name {
-        "sequential" => Extent::Function,
-        "synth" => Extent::Chain,
+    let (extent, options) = match name {
+        "sequential" => (Extent::Function, Options::default()),
+        "synth" => (Extent::Chain, Options::default()),
+        "fused" => (Extent::Chain, Options::fused()),
         _ => return Ok(Box::new(reference(chain)?)),
     };
-    let engine = Compiled::new(chain.clone(), extent, Options::default());
+    let engine = Compiled::new(chain.clone(), extent, options);
     Ok(Box::new(engine.map_err(refused)?))
 }
 

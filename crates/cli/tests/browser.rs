@@ -53,7 +53,7 @@ fn page_of_a_bench_shows_its_plot_and_a_row_for_each_engine() {
     folder.braid(&[&args[..], &["--time", "0.01", "--html", "page.html"]].concat()).code(0);
     let Some(page) = opened(&folder, "page.html") else { return };
     assert_eq!(page.matches("<svg").count(), 1, "{page}");
-    for engine in ["floor_touch", "reference", "sequential", "synth"] {
+    for engine in ["floor_touch", "reference", "sequential", "synth", "fused"] {
         assert!(page.contains(&format!("<td>{engine}</td>")), "{engine}: {page}");
     }
     assert!(page.contains("ns per packet"), "the plot has an axis: {page}");

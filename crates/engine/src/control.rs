@@ -6,10 +6,12 @@ use braid_externs::Backend as _;
 use braid_ir::chain::{Change, Control};
 use braid_ir::model::{Model, ParamDecl, ParamId, Setting, Word};
 use braid_ir::value::{Backend, Health, ParamValue};
+use std::cell::Cell;
 
 impl Compiled {
     /// Applies a change now.
     pub(crate) fn change(&mut self, control: &Control) -> Result<(), String> {
+        self.end_records();
         let node = usize::from(control.node);
         let functions = &mut self.functions;
         let (Some(instance), Some(config)) =
@@ -97,7 +99,7 @@ fn adjust(
             set.rules.insert(at, rule.clone());
             if let Some(rules) = rules {
                 rules.table.insert(at, rule.clone());
-                rules.counts.insert(at, 0);
+                rules.counts.insert(at, Cell::default());
             }
         }
         (Change::RemoveRule(at), ParamValue::Rules(set)) => {

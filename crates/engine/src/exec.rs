@@ -162,7 +162,7 @@ fn parts(key: &Key) -> &[ValueId] {
     }
 }
 
-fn rule_packet(values: &Values<'_>, fields: &RuleFields) -> RulePacket {
+pub(crate) fn rule_packet(values: &Values<'_>, fields: &RuleFields) -> RulePacket {
     let port = |id| values.get(id) as u16;
     let byte = |id| values.get(id) as u8;
     RulePacket {

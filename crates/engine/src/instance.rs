@@ -11,6 +11,7 @@ use braid_ir::model::{
 use braid_ir::rules::{RulePacket, RuleWords};
 use braid_ir::value::ParamValue;
 use braid_state::Pool;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ pub(crate) struct Instance {
 pub(crate) struct Rules {
     pub(crate) table: RuleTable,
     /// Packets that each rule decided; the last is the default.
-    pub(crate) counts: Vec<u64>,
+    pub(crate) counts: Vec<Cell<u64>>,
 }
 
 /// What each shard of an instance has for itself, beside state.
@@ -116,17 +117,22 @@ impl Instance {
     ) -> (bool, u32) {
         let Some(rules) = &mut self.rules[param.index()] else { return (false, 0) };
         let (pass, rule) = known.unwrap_or_else(|| rules.table.lookup4(words));
-        if count && let Some(count) = rules.counts.get_mut(rule as usize) {
-            *count += 1;
+        if count && let Some(count) = rules.counts.get(rule as usize) {
+            count.update(|times| times + 1);
         }
         (pass, rule)
     }
 
     /// Counts a rule that decided.
-    pub(crate) fn count_rule(&mut self, param: ParamId, rule: u32) {
-        let rules = self.rules[param.index()].as_mut();
-        if let Some(count) = rules.and_then(|rules| rules.counts.get_mut(rule as usize)) {
-            *count += 1;
+    pub(crate) fn count_rule(&self, param: ParamId, rule: u32) {
+        self.count_rules(param, rule, 1);
+    }
+
+    /// The same, so many times.
+    pub(crate) fn count_rules(&self, param: ParamId, rule: u32, times: u64) {
+        let rules = self.rules[param.index()].as_ref();
+        if let Some(count) = rules.and_then(|rules| rules.counts.get(rule as usize)) {
+            count.update(|before| before + times);
         }
     }
 
@@ -207,6 +213,9 @@ impl Rules {
     /// A parameter's rules, none of which has decided yet.
     pub(crate) fn new(value: &ParamValue) -> Option<Self> {
         let ParamValue::Rules(set) = value else { return None };
-        Some(Self { table: RuleTable::new(set), counts: vec![0; set.rules.len() + 1] })
+        Some(Self {
+            table: RuleTable::new(set),
+            counts: vec![Cell::default(); set.rules.len() + 1],
+        })
     }
 }

@@ -12,6 +12,7 @@ mod classes;
 mod control;
 mod due;
 mod exec;
+mod fused;
 mod group;
 mod hot;
 mod instance;
@@ -35,6 +36,8 @@ use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
 use braid_packet::{Layout, Packet};
 use due::Waiting;
+pub use fused::Flows;
+use fused::Fused;
 use hot::Halt;
 pub use native::Jit;
 use programs::Programs;
@@ -47,6 +50,16 @@ use walk::{At, Walk};
 pub struct Options {
     /// When programs become machine code.
     pub jit: Jit,
+    /// Most flow records; 0: none are made.
+    pub records: usize,
+}
+
+impl Options {
+    /// With flow records, as many as there are likely flows.
+    #[must_use]
+    pub fn fused() -> Self {
+        Self { records: 1 << 20, ..Self::default() }
+    }
 }
 
 /// Packets of a batch that are parsed, and whose entries are fetched, before the first of them runs.
@@ -70,6 +83,8 @@ pub struct Compiled {
     reached: Vec<Reached>,
     /// What the running program has sent.
     emissions: Vec<Emission>,
+    /// For flow records, if there are any.
+    fused: Option<Box<Fused>>,
 }
 
 impl Compiled {
@@ -86,7 +101,9 @@ impl Compiled {
         let workers = chain.workers.max(1);
         let tally = Tally::new(&chain);
         let programs = Programs::new(&chain, &graph, extent, options.jit);
-        let functions = Functions::new(chain);
+        let mut functions = Functions::new(chain);
+        functions.store.allow_records(options.records);
+        let fused = (options.records > 0).then(|| Box::new(Fused::new()));
         Ok(Self {
             functions,
             graph,
@@ -99,6 +116,7 @@ impl Compiled {
             programs,
             reached: Vec::new(),
             emissions: Vec::new(),
+            fused,
         })
     }
 
@@ -155,17 +173,25 @@ impl Compiled {
         let walk = &mut Walk { hops: 0, worker: 0, out };
         let entry = self.entry(ingress);
         self.tally.packets_in += packets.len() as u64;
-        self.prefetch(entry, packets, layouts, walk.out);
         let first = reached.len();
-        loop {
-            let at = reached.len() - first;
+        if let At::Point(point) = entry {
+            self.find_flows(point, packets, layouts);
+        }
+        self.prefetch(entry, packets, layouts, walk.out);
+        while let at = reached.len() - first
+            && at < packets.len()
+        {
             let halt = match entry {
                 At::Point(point) if self.started => {
-                    self.hurry(point, &mut packets[at..], &mut layouts[at..], reached, walk)
+                    let taken = self.fly(point, at, &mut packets[at..], &layouts[at..], reached);
+                    let at = at + taken;
+                    let slow = self.go_slowly(at, &packets[at..], &layouts[at..], walk);
+                    let some = at..at + slow;
+                    self.hurry(point, &mut packets[some.clone()], &mut layouts[some], reached, walk)
                 }
-                _ => (at < packets.len()).then_some(Halt::Entering),
+                _ => Some(Halt::Entering),
             };
-            let Some(halt) = halt else { break };
+            let Some(halt) = halt else { continue };
             let at = reached.len() - first;
             reached.push(self.go_on(halt, entry, &mut packets[at], &mut layouts[at], walk));
         }

@@ -57,6 +57,11 @@ fn place(point: Point) -> usize {
 }
 
 impl Points {
+    /// The program that ran last at a point, and its shape.
+    pub(crate) fn last(&self, point: Point) -> Option<(HeaderMask, usize)> {
+        self.0[place(point)].last.get()
+    }
+
     /// The program for packets with these headers at a point, if there is one.
     #[inline(always)]
     pub(crate) fn known(&self, point: Point, presence: u32) -> Option<usize> {
@@ -123,7 +128,7 @@ impl Programs {
 
     /// The program that ran last at a point.
     pub(crate) fn last(&self, point: Point) -> Option<(HeaderMask, &Program)> {
-        let (shape, program) = self.points.0[place(point)].last.get()?;
+        let (shape, program) = self.points.last(point)?;
         Some((shape, &self.all[program]))
     }
 

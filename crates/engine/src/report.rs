@@ -5,6 +5,7 @@ use crate::instance::Instance;
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, NodeCounters};
 use braid_ir::model::RowId;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// What is counted for the chain as a whole.
@@ -51,6 +52,7 @@ impl Tally {
 
 impl Compiled {
     pub(crate) fn report_counters(&self) -> Counters {
+        self.settle_records();
         let (nodes, tally) = self.totals();
         let some = |(number, count): (u16, &u64)| (*count > 0).then_some((number, *count));
         let lost = tally.lost.iter();
@@ -87,6 +89,7 @@ impl Compiled {
 
     /// Values have changed that programs take for granted: they are made anew.
     pub(crate) fn forget_programs(&mut self) {
+        self.end_records();
         let (nodes, tally) = self.totals();
         for (instance, counters) in self.functions.instances.iter_mut().zip(nodes) {
             instance.counters = counters;
@@ -98,5 +101,9 @@ impl Compiled {
 
 fn rules(instance: &Instance) -> BTreeMap<u32, Vec<u64>> {
     let rules = (0..).zip(&instance.rules);
-    rules.filter_map(|(param, rules)| Some((param, rules.as_ref()?.counts.clone()))).collect()
+    rules
+        .filter_map(|(param, rules)| {
+            Some((param, rules.as_ref()?.counts.iter().map(Cell::get).collect()))
+        })
+        .collect()
 }

@@ -97,8 +97,9 @@ impl Compiled {
         if !program.prefetches() {
             return;
         }
-        for (packet, layout) in packets.iter_mut().zip(layouts) {
-            if !shape.fits(layout.presence()) {
+        for (at, (packet, layout)) in packets.iter_mut().zip(layouts).enumerate() {
+            let has_record = self.fused.as_ref().is_some_and(|fused| fused.has_record(at));
+            if has_record || !shape.fits(layout.presence()) {
                 continue;
             }
             let worker = worker(packet, self.workers);

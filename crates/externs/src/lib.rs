@@ -18,4 +18,4 @@ pub use ops::{all, lookup};
 pub use patterns::PatternSet;
 pub use pool::Pool;
 pub use rng::Rng;
-pub use signature::{Extern, ParamKind, Signature};
+pub use signature::{Extern, ParamKind, Profile, Signature};

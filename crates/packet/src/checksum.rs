@@ -100,6 +100,18 @@ pub(crate) fn update(data: &mut [u8], at: usize, delta: Delta, udp: bool) -> Del
     Delta::between(u128::from(old), u128::from(new), 2)
 }
 
+/// Adds what covered bytes have changed by to the checksum at `at`. "No checksum" of UDP stays.
+#[inline(always)]
+pub(crate) fn add(data: &mut [u8], at: usize, sum: u16, udp: bool) {
+    let Some(field) = data.get_mut(at..).and_then(|tail| tail.first_chunk_mut::<2>()) else {
+        return;
+    };
+    let old = u16::from_be_bytes(*field);
+    if !udp || old != 0 {
+        *field = Delta(sum).apply(old, udp).to_be_bytes();
+    }
+}
+
 /// Whether the checksums of a packet are right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Validity {

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+pub mod blend;
 pub mod build;
 pub mod checksum;
 pub mod diff;

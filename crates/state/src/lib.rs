@@ -73,6 +73,7 @@ mod hash;
 mod index;
 mod joined;
 mod pool;
+mod records;
 mod report;
 mod shape;
 mod store;
@@ -82,6 +83,7 @@ mod words;
 pub use group::{Ended, EndedEntry};
 pub use hash::HashKey;
 pub use pool::Pool;
+pub use records::{NewRecord, Record, RecordCounters};
 pub use shape::{KeyShape, SlotShape};
 pub use store::{Created, Handle, Home, New, Store, TableRef};
 

@@ -48,6 +48,8 @@ impl Store {
         let model = &self.functions[usize::from(table.site.node)].model;
         let decl = &model.state[table.site.state.index()];
         let (up, root) = (&self.tables[table.site.root], table.head(place) as u32);
+        let records = self.records.seen(table.site.root, up.number(root));
+        let seen = up.last_seen(root).max(records.unwrap_or(0));
         let slots = decl.slots.iter().zip(table.slots.unpack(table.slots(place)));
         StateEntry {
             node: table.site.node,
@@ -56,8 +58,8 @@ impl Store {
             key: table.keys.describe(table.key(place)),
             slots: slots.map(|((name, ty), value)| (name.clone(), ty.kind, value)).collect(),
             created_ns: table.cold(place).created_ns,
-            last_seen_ns: up.last_seen(root),
-            expires_ns: up.deadline(root),
+            last_seen_ns: seen,
+            expires_ns: up.deadline(root, seen),
         }
     }
 }

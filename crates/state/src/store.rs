@@ -3,6 +3,7 @@
 use crate::group::{Cause, Ended};
 use crate::hash::HashKey;
 use crate::joined::Joined;
+use crate::records::Records;
 use crate::shape::{KeyShape, SlotShape};
 use crate::table::{Fresh, Limits, Site, Table, Times};
 use braid_ir::chain::{Chain, Node};
@@ -21,14 +22,15 @@ pub struct Store {
     pub(crate) tables: Vec<Table>,
     pub(crate) hash: HashKey,
     /// Tables with time-outs.
-    timed: Vec<usize>,
+    pub(crate) timed: Vec<usize>,
     /// No entry is due before.
-    next: u64,
+    pub(crate) next: u64,
     /// The next entry's number.
     ids: u64,
     /// Members of a group that ends: table in the function, number, place.
     pub(crate) members: Vec<(usize, u64, u32)>,
     pub(crate) joined: Joined,
+    pub(crate) records: Records,
 }
 
 /// A function's part.
@@ -135,7 +137,7 @@ impl Handle {
         Self(bits)
     }
 
-    fn place(self) -> u32 {
+    pub(crate) fn place(self) -> u32 {
         self.0 as u32
     }
 
@@ -164,11 +166,13 @@ impl Store {
             ids: 0,
             members: Vec::new(),
             joined: Joined::new(0),
+            records: Records::new(0),
         };
         for (position, node) in (0..).zip(&chain.nodes) {
             store.add_function(position, node, chain.workers);
         }
         store.joined = Joined::new(store.tables.len());
+        store.records = Records::new(store.tables.len());
         let timed = store.tables.iter().enumerate();
         store.timed = timed.filter(|(_, table)| table.queue.is_some()).map(|(at, _)| at).collect();
         store
@@ -272,7 +276,7 @@ impl Store {
         self.tables.iter().any(|table| table.len() >= LARGE)
     }
 
-    fn at(&self, table: TableRef) -> &Table {
+    pub(crate) fn at(&self, table: TableRef) -> &Table {
         &self.tables[table.0 as usize]
     }
 
@@ -346,6 +350,7 @@ impl Store {
         let exists = at.has(entry.place(), entry.generation());
         if exists {
             at.slots_mut(entry.place()).copy_from_slice(slots);
+            self.changed_at(table, entry);
         }
         exists
     }
@@ -357,6 +362,7 @@ impl Store {
         let exists = at.has(entry.place(), entry.generation());
         if exists {
             at.put(entry.place(), slot, value);
+            self.changed_at(table, entry);
         }
         exists
     }
@@ -461,39 +467,6 @@ impl Store {
             let (root, place) = (at.site.root, at.head(entry.place()) as u32);
             self.end_group(root, place, Cause::Deleted, &mut Ended::default());
         }
-    }
-
-    /// A time before which no entry is due (ns); the largest when none ever is.
-    #[must_use]
-    #[inline]
-    pub fn next_due(&self) -> u64 {
-        self.next
-    }
-
-    /// Ends the group of entries that is due first, if that is by `until`: gives the time at which
-    /// it was due, and in `ended` the entries whose programs have to run. At equal times groups end
-    /// in the order of their roots' function, table and creation.
-    pub fn expire(&mut self, until: u64, ended: &mut Ended) -> Option<u64> {
-        ended.clear();
-        loop {
-            let first = self.earliest();
-            self.next = first.map_or(u64::MAX, |(due, _)| due);
-            let (due, at) = first.filter(|(due, _)| *due <= until)?;
-            if let Some(place) = self.tables[at].next_expired() {
-                self.end_group(at, place, Cause::Expired, ended);
-                return Some(due);
-            }
-        }
-    }
-
-    /// The first item of all queues: its time and table.
-    fn earliest(&self) -> Option<(u64, usize)> {
-        let firsts = self.timed.iter().filter_map(|&at| {
-            let table = &self.tables[at];
-            let (due, id, _) = table.queue.as_ref()?.first()?;
-            Some((due, table.site.node, table.site.state, id, at))
-        });
-        firsts.min().map(|(due, .., at)| (due, at))
     }
 
     /// A function has new values of parameters: capacities and all deadlines follow at once.

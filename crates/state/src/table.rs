@@ -324,10 +324,16 @@ impl Table {
         self.hot.set(place as usize + self.seen_at, now);
     }
 
-    /// When the group whose root is here expires unless a packet finds it.
-    pub(crate) fn deadline(&self, place: u32) -> Option<u64> {
+    /// The group whose root has this number was seen at this time, if not later.
+    pub(crate) fn renew_number(&mut self, number: u32, seen: u64) {
+        let place = self.place(number as usize);
+        self.renew(place, self.last_seen(place).max(seen));
+    }
+
+    /// When the group whose root is here and that was seen then expires unless a packet finds it.
+    pub(crate) fn deadline(&self, place: u32, seen: u64) -> Option<u64> {
         let Times { idle, hard, tick } = self.limits.times;
-        let idle = idle.and_then(|idle| self.last_seen(place).checked_add(idle));
+        let idle = idle.and_then(|idle| seen.checked_add(idle));
         let hard = hard.and_then(|hard| self.cold(place).created_ns.checked_add(hard));
         idle.into_iter().chain(hard).min()?.div_ceil(tick).checked_mul(tick)
     }
@@ -425,7 +431,8 @@ impl Table {
 
     /// Queues an entry, and gives the time at which it is due.
     pub(crate) fn schedule(&mut self, place: u32) -> Option<u64> {
-        let (due, id, number) = (self.deadline(place)?, self.cold(place).id, self.number(place));
+        let deadline = self.deadline(place, self.last_seen(place));
+        let (due, id, number) = (deadline?, self.cold(place).id, self.number(place));
         self.queue.as_mut()?.push((due, id, number as u32));
         Some(due)
     }
@@ -439,7 +446,8 @@ impl Table {
             return None;
         }
         // Another entry than the one for which the item was made has its own turn at equal times.
-        if self.deadline(place).is_some_and(|at| at <= due) && self.cold(place).id == id {
+        let deadline = self.deadline(place, self.last_seen(place));
+        if deadline.is_some_and(|at| at <= due) && self.cold(place).id == id {
             return Some(place);
         }
         self.schedule(place);

@@ -144,8 +144,13 @@ fn warm_engines_ask_for_no_memory() {
     let (first, then) = all.split_at(20_000);
     let (mut reached, mut other) = (Vec::with_capacity(32), Vec::with_capacity(32));
     for (name, chain) in chains {
-        for extent in [Extent::Function, Extent::Chain] {
-            let engine = Compiled::new(chain.clone(), extent, Options::default());
+        let engines = [
+            (Extent::Function, Options::default()),
+            (Extent::Chain, Options::default()),
+            (Extent::Chain, Options::fused()),
+        ];
+        for (extent, options) in engines {
+            let engine = Compiled::new(chain.clone(), extent, options);
             let mut engine = engine.unwrap_or_else(|why| panic!("{name}: {why}"));
             let (cold, _) = asked(&mut engine, first, &mut other);
             assert!(cold > 0, "{name}: programs were made without memory");
@@ -153,6 +158,11 @@ fn warm_engines_ask_for_no_memory() {
             assert!(left > then.len() / 2, "{name}: only {left} packets left");
             if warm > 0 {
                 wrong.push(format!("{name}, {extent:?}: {warm} allocations for {}", then.len()));
+            }
+            if let Some(flows) = engine.flows() {
+                let all = (first.len() + then.len()) as u64;
+                assert_eq!(flows.hits + flows.misfits + flows.misses, all, "{name}: {flows:?}");
+                assert!(flows.hits > all - 3 * 500, "{name}: {flows:?}");
             }
         }
     }

@@ -13,12 +13,19 @@ use std::fmt;
 pub struct Engine {
     extent: Extent,
     jit: Jit,
+    /// Most flow records.
+    records: usize,
     /// Most packets that it gets together; `None`: one by one.
     batch: Option<usize>,
 }
 
 const fn engine(extent: Extent, jit: Jit, batch: Option<usize>) -> Engine {
-    Engine { extent, jit, batch }
+    Engine { extent, jit, records: 0, batch }
+}
+
+/// The engine with flow records: room for so many.
+const fn fused(records: usize, jit: Jit, batch: Option<usize>) -> Engine {
+    Engine { extent: Extent::Chain, jit, records, batch }
 }
 
 /// The engines that cases, captures and library functions run on.
@@ -29,22 +36,28 @@ pub const ENGINES: &[Engine] = &[
     engine(Extent::Chain, Jit::After(0), None),
     engine(Extent::Function, Jit::After(0), Some(32)),
     engine(Extent::Chain, Jit::After(0), Some(32)),
+    fused(1 << 16, Jit::Off, None),
+    fused(1 << 16, Jit::After(0), Some(32)),
 ];
 
 impl Engine {
-    /// The engines for a generated chain, run in a way that the seed chooses: `synth`, which does all that
-    /// `sequential` does and puts functions together, each time, and `sequential` every other time; packet by
-    /// packet or in batches; interpreted or, if wanted, as machine code from the first packet of a program on, or
-    /// from a later one.
+    /// The engines for a generated chain, run in a way that the seed chooses: each time `synth`, which does all
+    /// that `sequential` does and puts functions together, or `fused`, which makes flow records, too; every other
+    /// time also `sequential`; packet by packet or in batches; interpreted or, if wanted, as machine code from
+    /// the first packet of a program on, or from a later one.
     #[must_use]
     pub fn drawn(seed: u64, native: bool) -> Vec<Self> {
         let mut rng = Rng::new(seed ^ 0x656e_6769_6e65_7321);
         let extents =
             if rng.one_in(2) { &[Extent::Chain][..] } else { &[Extent::Function, Extent::Chain] };
         let engines = extents.iter().map(|extent| {
+            let records = match extent {
+                Extent::Function => 0,
+                Extent::Chain => *rng.pick(&[0, 0, 0, 2, 1 << 16, 1 << 16]),
+            };
             let jit = if native { Jit::After(*rng.pick(&[0, 3, 8])) } else { Jit::Off };
             let batch = *rng.pick(&[None, None, Some(32), Some(32), Some(7), Some(80)]);
-            engine(*extent, jit, batch)
+            Engine { extent: *extent, jit, records, batch }
         });
         engines.collect()
     }
@@ -61,7 +74,11 @@ impl Engine {
     /// When it refuses the chain: chains from the language are never refused.
     #[must_use]
     pub fn make(&self, chain: &Chain) -> Compiled {
-        match Compiled::new(chain.clone(), self.extent, Options { jit: self.jit }) {
+        match Compiled::new(
+            chain.clone(),
+            self.extent,
+            Options { jit: self.jit, records: self.records },
+        ) {
             Ok(engine) => engine,
             Err(error) => panic!("{self} refuses a chain: {error}"),
         }
@@ -104,6 +121,7 @@ impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.extent {
             Extent::Function => "sequential",
+            Extent::Chain if self.records > 0 => "fused",
             Extent::Chain => "synth",
         })?;
         if let Jit::After(packets) = self.jit {

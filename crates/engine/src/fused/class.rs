@@ -1,0 +1,75 @@
+//! What many records have in common: where the program ends, what is counted, what is written where.
+
+use super::guard::Guard;
+use crate::walk::Reached;
+use braid_ir::model::ParamId;
+use braid_ir::residual::TallyId;
+use braid_jit::Count;
+use braid_packet::blend::Blend;
+use std::cell::Cell;
+use std::collections::HashMap;
+
+/// Most classes. Flows of further ones get no records.
+const MOST: usize = 1 << 16;
+
+/// A way through a program.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Way {
+    /// The program.
+    pub(super) program: u32,
+    /// The block where it ends.
+    pub(super) block: u32,
+    pub(super) tallies: Vec<TallyId>,
+    /// Rules that are counted: function, rule set, rule.
+    pub(super) rules: Vec<(u16, ParamId, u32)>,
+    pub(super) guards: Vec<Guard>,
+    pub(super) keep: [u64; braid_packet::blend::WORDS],
+    pub(super) ttl: u8,
+    pub(super) sums: [bool; 2],
+}
+
+/// A class of records: what each of their packets needs.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Class {
+    pub(super) blend: Blend,
+    pub(super) guards: Box<[Guard]>,
+    /// Where the packets go.
+    pub(super) reached: Reached,
+    /// Packets and bytes that are not in the counters of program and rules yet.
+    pub(super) count: Cell<Count>,
+}
+
+/// All classes.
+#[derive(Debug, Default)]
+pub(super) struct Classes {
+    pub(super) all: Vec<Class>,
+    /// The way of each.
+    pub(super) ways: Vec<Way>,
+    numbers: HashMap<Way, u32>,
+}
+
+impl Classes {
+    /// The number of a class, made if need be; `None` if there are too many.
+    pub(super) fn number(&mut self, way: Way, reached: Reached) -> Option<u32> {
+        if let Some(number) = self.numbers.get(&way) {
+            return Some(*number);
+        }
+        if self.all.len() == MOST {
+            return None;
+        }
+        let number = self.all.len() as u32;
+        self.numbers.insert(way.clone(), number);
+        let blend = Blend { keep: way.keep, ttl: way.ttl, sums: way.sums };
+        let guards = way.guards.clone().into();
+        self.all.push(Class { blend, guards, reached, count: Cell::default() });
+        self.ways.push(way);
+        Some(number)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.all.clear();
+        self.ways.clear();
+        self.numbers.clear();
+    }
+}

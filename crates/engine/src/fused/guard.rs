@@ -1,0 +1,67 @@
+//! Guards: what a record takes for granted of bits of the packet that are not in its key.
+
+use braid_packet::blend::BYTES;
+
+/// Where the number of bytes on the wire is looked for.
+pub(super) const WIRE: u8 = u8::MAX;
+
+/// A number in the packet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Number {
+    /// Offset of its first byte, or [`WIRE`].
+    pub(super) at: u8,
+    /// Bytes: 1, 2 or 4.
+    pub(super) len: u8,
+    /// Bits of it that matter.
+    pub(super) mask: u32,
+}
+
+/// That a number is in an interval.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Guard {
+    pub(super) number: Number,
+    pub(super) least: u32,
+    pub(super) most: u32,
+}
+
+impl Number {
+    /// Its value in a packet that begins like this.
+    #[inline(always)]
+    pub(super) fn of(self, head: &[u8; BYTES], wire_len: u32) -> u32 {
+        let at = usize::from(self.at);
+        let byte = |offset: usize| u32::from(head.get(at + offset).copied().unwrap_or(0));
+        let number = match (self.at, self.len) {
+            (WIRE, _) => wire_len,
+            (_, 1) => byte(0),
+            (_, 2) => byte(0) << 8 | byte(1),
+            _ => byte(0) << 24 | byte(1) << 16 | byte(2) << 8 | byte(3),
+        };
+        number & self.mask
+    }
+}
+
+impl Guard {
+    /// Whether it holds for a packet that begins like this.
+    #[inline(always)]
+    pub(super) fn holds(&self, head: &[u8; BYTES], wire_len: u32) -> bool {
+        let value = self.number.of(head, wire_len);
+        self.least <= value && value <= self.most
+    }
+}
+
+/// Guards that are asked for one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Guards(pub(super) Vec<Guard>);
+
+impl Guards {
+    /// Adds one.
+    pub(super) fn add(&mut self, guard: Guard) {
+        match self.0.iter_mut().find(|one| one.number == guard.number) {
+            Some(one) => {
+                one.least = one.least.max(guard.least);
+                one.most = one.most.min(guard.most);
+            }
+            None => self.0.push(guard),
+        }
+    }
+}

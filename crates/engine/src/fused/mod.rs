@@ -1,0 +1,138 @@
+//! Flow records: the engine `fused` (SpeedyBox, made automatic).
+//!
+//! A packet whose flow has a record is parsed, found, checked and written at once, however many functions there
+//! are. What comes of a packet is one of three things (`fly.rs`):
+//! - **hit**: its flow's record fits the packet, and says all;
+//! - **misfit**: there is a record, but the packet is not as the record takes for granted (its guards), or time
+//!   is due: the program runs;
+//! - **miss**: there is none: the program runs; a flow's second packet is the first for which one is made.
+//!
+//! A record is the program specialised to the flow and to the state as it is (`probe.rs`): the program runs without
+//! effect, and what it does is written down, as long as it hangs on nothing but the flow's key, state that the
+//! record then rests on ([`braid_state::Record`]), and bits of the packet for which the record has guards. Where
+//! a flow's packets change state or send anything, there is no record, and the program runs for each.
+
+mod class;
+mod fly;
+mod guard;
+mod plan;
+mod probe;
+
+use crate::program::Program;
+use crate::{Compiled, PART};
+use braid_state::RecordCounters;
+use class::Classes;
+use fly::Flow;
+use plan::Plan;
+
+/// No record, no program.
+const NONE: u32 = u32::MAX;
+
+/// How packets were processed, and what has become of records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Flows {
+    /// Packets that took their flow's record.
+    pub hits: u64,
+    /// Packets whose flow had a record that they did not fit, or that came when something was due.
+    pub misfits: u64,
+    /// Packets whose flow had none.
+    pub misses: u64,
+    /// Records that were made, ended, and not made since there were too many.
+    pub records: RecordCounters,
+}
+
+impl Compiled {
+    /// How packets were processed, if records are made.
+    #[must_use]
+    pub fn flows(&self) -> Option<Flows> {
+        let Fused { hits, misfits, .. } = **self.fused.as_ref()?;
+        let misses = self.tally.packets_in - hits - misfits;
+        let records = self.functions.store.record_counters();
+        Some(Flows { hits, misfits, misses, records })
+    }
+}
+
+/// What the engine keeps for records, beside those.
+pub(crate) struct Fused {
+    classes: Classes,
+    /// By program; `None` for those whose packets have no records.
+    plans: Vec<Option<Plan>>,
+    filter: Filter,
+    /// Of the packets of the part that is on its way.
+    flows: [Flow; PART],
+    /// As in [`Flows`].
+    hits: u64,
+    misfits: u64,
+}
+
+impl Fused {
+    pub(crate) fn new() -> Self {
+        Self {
+            classes: Classes::default(),
+            plans: Vec::new(),
+            filter: Filter::new(),
+            flows: [Flow::NO; PART],
+            hits: 0,
+            misfits: 0,
+        }
+    }
+
+    /// Whether a packet of the part on its way is known to have a record.
+    pub(crate) fn has_record(&self, at: usize) -> bool {
+        self.flows[at].has_record
+    }
+
+    /// Makes the plans of programs that have none yet.
+    fn plan(&mut self, programs: &[Program], many_workers: bool) {
+        let new = programs.get(self.plans.len()..).unwrap_or(&[]);
+        self.plans.extend(new.iter().map(|program| Plan::of(&program.residual, many_workers)));
+    }
+}
+
+/// Which flows have been met before, as well as can be said in little room: a flow that is met for the
+/// second, fourth, eighth time… is admitted. So scans and single packets cost little, and flows that cannot
+/// have a record are not tried over and over.
+struct Filter(Vec<[Met; WAYS]>);
+
+/// A flow that was met so many times.
+#[derive(Clone, Copy, Default)]
+struct Met {
+    tag: u8,
+    times: u8,
+}
+
+/// Flows that have one place.
+const WAYS: usize = 4;
+/// A power of two.
+const PLACES: usize = 1 << 17;
+
+impl Filter {
+    fn new() -> Self {
+        Self(vec![[Met::default(); WAYS]; PLACES])
+    }
+
+    /// Place, tag, and which other flow it drives out if need be. Where records are found hangs on other bits.
+    fn place(hash: u64) -> (usize, u8, usize) {
+        ((hash >> 40) as usize % PLACES, (hash >> 32) as u8, (hash >> 58) as usize % WAYS)
+    }
+
+    /// Whether a flow would be admitted if it were met now.
+    fn would_admit(&self, hash: u64) -> bool {
+        let (place, tag, _) = Self::place(hash);
+        let met = self.0[place].iter().find(|met| met.tag == tag && met.times > 0);
+        met.is_some_and(|met| met.times.saturating_add(1).is_power_of_two())
+    }
+
+    /// A flow is met: whether it is admitted.
+    fn meets(&mut self, hash: u64) -> bool {
+        let (place, tag, way) = Self::place(hash);
+        let ways = &mut self.0[place];
+        if let Some(met) = ways.iter_mut().find(|met| met.tag == tag && met.times > 0) {
+            met.times = met.times.saturating_add(1);
+            return met.times.is_power_of_two();
+        }
+        let free = ways.iter().position(|met| met.times == 0);
+        ways[free.unwrap_or(way)] = Met { tag, times: 1 };
+        false
+    }
+}
