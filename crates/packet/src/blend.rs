@@ -153,7 +153,7 @@ mod tests {
             let mut mask = Window::default();
             let mut assigned = Vec::new();
             for (field, bits) in fields {
-                if next() % 3 > 0
+                if !next().is_multiple_of(3)
                     || shape == Shape::Icmp && field.info().header != crate::Header::Ip4
                 {
                     continue;
