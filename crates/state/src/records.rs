@@ -33,8 +33,6 @@ pub struct Record {
     pub class: u32,
     /// What is written over the packet's first bytes.
     pub bytes: [u64; KEY],
-    /// How often it was taken.
-    pub packets: u64,
     /// What is added to the packet's two checksums.
     pub sums: [u16; 2],
     /// The first of its links, or the next free record.
@@ -185,11 +183,6 @@ impl Store {
         self.records.most = most.min(NONE as usize - 1);
     }
 
-    /// Records that there are.
-    pub fn records(&self) -> impl Iterator<Item = &Record> {
-        self.records.all.iter().filter(|record| record.class != Record::ENDED)
-    }
-
     /// What has become of records.
     #[must_use]
     pub fn record_counters(&self) -> RecordCounters {
@@ -233,7 +226,7 @@ impl Store {
         let Records { index, all, .. } = &self.records;
         let mut sum = hashes.clone().fold(0, |sum, hash| sum ^ index.touch(hash));
         for number in hashes.filter_map(|hash| index.guess(hash)) {
-            let lines = all.get(number as usize).map(|record| record.seen ^ record.packets);
+            let lines = all.get(number as usize).map(|record| record.seen ^ record.bytes[0]);
             sum ^= lines.unwrap_or(0);
         }
         black_box(sum);
@@ -255,7 +248,6 @@ impl Store {
             program: new.program,
             class: new.class,
             bytes: new.bytes,
-            packets: 0,
             sums: new.sums,
             link: NONE,
         };

@@ -100,7 +100,7 @@ impl Compiled {
                 break;
             }
             now = time;
-            (record.seen, record.packets) = (now, record.packets.wrapping_add(1));
+            record.seen = now;
             let count = class.count.get();
             class.count.set(Count {
                 packets: count.packets.wrapping_add(1),
