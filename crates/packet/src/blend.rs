@@ -4,7 +4,7 @@
 use crate::checksum::{self, Sum16};
 use crate::layout::{Layout, Sum};
 use crate::packet::Packet;
-use crate::wire::{ethernet, ipv4};
+use crate::wire::{ethernet, ipv4, proto};
 
 /// Words at the start of a packet that are changed together.
 pub const WORDS: usize = 6;
@@ -70,10 +70,14 @@ impl Layout {
         (self.ip(), self.l4())
     }
 
-    /// Whether there is a transport checksum that covers the IP addresses.
+    /// Whether there is a transport checksum that covers the IP addresses; `None` if the capture lacks it.
     #[must_use]
-    pub fn has_pseudo_sum(&self) -> bool {
-        self.sum().is_some_and(Sum::has_pseudo)
+    pub fn has_pseudo_sum(&self) -> Option<bool> {
+        let has_one = matches!(self.proto(), proto::TCP | proto::UDP);
+        match self.sum() {
+            None if has_one => None,
+            sum => Some(sum.is_some_and(Sum::has_pseudo)),
+        }
     }
 }
 

@@ -447,9 +447,9 @@ impl<'a> Probe<'a> {
             Header::Eth => {}
             Header::Ip4 | Header::Inet => {
                 self.way.sums[0] = true;
-                self.way.sums[1] |=
-                    matches!(field, Field::IpSrc | Field::IpDst | Field::InetSrc | Field::InetDst)
-                        && self.layout.has_pseudo_sum();
+                if matches!(field, Field::IpSrc | Field::IpDst | Field::InetSrc | Field::InetDst) {
+                    self.way.sums[1] |= self.layout.has_pseudo_sum()?;
+                }
             }
             Header::L4 | Header::Tcp | Header::Udp | Header::Icmp | Header::IcmpEcho => {
                 self.way.sums[1] = true;
