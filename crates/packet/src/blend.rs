@@ -1,7 +1,7 @@
 //! Headers changed all at once: what a flow's packets have in common is written over them under a mask,
 //! what they count down is counted down, and each checksum is updated once (SpeedyBox §V-B).
 
-use crate::checksum::{self, Sum16};
+use crate::checksum::{self, Delta, Sum16};
 use crate::layout::{Layout, Sum};
 use crate::packet::Packet;
 use crate::wire::{ethernet, ipv4, proto};
@@ -24,7 +24,7 @@ const IP_SUM: usize = IP + ipv4::CHECKSUM;
 pub type Window = [u64; WORDS];
 
 /// What happens to the headers of a flow's packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Blend {
     /// Bits that stay.
     pub keep: Window,
@@ -101,12 +101,12 @@ impl Packet {
         }
         head[TTL] = head[TTL].wrapping_sub(blend.ttl);
         if blend.sums[0] {
-            checksum::add(data, IP_SUM, added[0], false);
+            checksum::update(data, IP_SUM, Delta::of(added[0]), false);
         }
         if blend.sums[1]
             && let Some(sum) = layout.sum()
         {
-            checksum::add(data, sum.at, added[1], sum.is_udp());
+            checksum::update(data, sum.at, Delta::of(added[1]), sum.is_udp());
         }
     }
 }

@@ -58,6 +58,12 @@ impl Delta {
         Delta(sum.with(&(!(old << shift)).to_be_bytes()).folded())
     }
 
+    /// A sum of what covered words have become and of the complements of what they were.
+    #[inline(always)]
+    pub(crate) fn of(sum: u16) -> Delta {
+        Delta(sum)
+    }
+
     /// The same change of bytes that start at an odd offset of what the checksum covers
     /// (RFC 1071 §2 (B)).
     pub(crate) fn at(self, offset_in_sum: usize) -> Delta {
@@ -87,6 +93,7 @@ fn canonical(checksum: u16, udp: bool) -> u16 {
 
 /// Updates the checksum at `at` and returns what that changes in a checksum around it. "No
 /// checksum" of UDP stays.
+#[inline]
 pub(crate) fn update(data: &mut [u8], at: usize, delta: Delta, udp: bool) -> Delta {
     let Some(field) = data.get_mut(at..).and_then(|tail| tail.first_chunk_mut::<2>()) else {
         return Delta::default();
@@ -98,18 +105,6 @@ pub(crate) fn update(data: &mut [u8], at: usize, delta: Delta, udp: bool) -> Del
     let new = delta.apply(old, udp);
     *field = new.to_be_bytes();
     Delta::between(u128::from(old), u128::from(new), 2)
-}
-
-/// Adds what covered bytes have changed by to the checksum at `at`. "No checksum" of UDP stays.
-#[inline(always)]
-pub(crate) fn add(data: &mut [u8], at: usize, sum: u16, udp: bool) {
-    let Some(field) = data.get_mut(at..).and_then(|tail| tail.first_chunk_mut::<2>()) else {
-        return;
-    };
-    let old = u16::from_be_bytes(*field);
-    if !udp || old != 0 {
-        *field = Delta(sum).apply(old, udp).to_be_bytes();
-    }
 }
 
 /// Whether the checksums of a packet are right.

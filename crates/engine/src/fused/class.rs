@@ -23,9 +23,7 @@ pub(super) struct Way {
     /// Rules that are counted: function, rule set, rule.
     pub(super) rules: Vec<(u16, ParamId, u32)>,
     pub(super) guards: Vec<Guard>,
-    pub(super) keep: [u64; braid_packet::blend::WORDS],
-    pub(super) ttl: u8,
-    pub(super) sums: [bool; 2],
+    pub(super) blend: Blend,
 }
 
 /// A class of records: what each of their packets needs.
@@ -60,7 +58,7 @@ impl Classes {
         }
         let number = self.all.len() as u32;
         self.numbers.insert(way.clone(), number);
-        let blend = Blend { keep: way.keep, ttl: way.ttl, sums: way.sums };
+        let blend = way.blend;
         let guards = way.guards.clone().into();
         self.all.push(Class { blend, guards, reached, count: Cell::default() });
         self.ways.push(way);

@@ -9,11 +9,12 @@ use super::guard::{Guard, Guards, Number};
 use super::plan::{Bits, LENGTH, bits, in_sum, is_key};
 use crate::act::{Functions, Role, Values};
 use crate::exec::rule_packet;
+use crate::ops;
 use braid_externs::Profile;
 use braid_ir::engine::Outputs;
 use braid_ir::model::{BinOp, CmpOp, Op, Target, ValueId, Word};
 use braid_ir::residual::{End, Residual, Step, What};
-use braid_packet::blend::{BYTES, TTL, WORDS, Window, sums, words};
+use braid_packet::blend::{BYTES, Blend, TTL, WORDS, Window, sums, words};
 use braid_packet::{Field, Header, Layout, Packet};
 use braid_state::{Handle, TableRef};
 
@@ -73,9 +74,7 @@ impl<'a> Probe<'a> {
             tallies: Vec::new(),
             rules: Vec::new(),
             guards: Vec::new(),
-            keep: [0; WORDS],
-            ttl: 0,
-            sums: [false; 2],
+            blend: Blend { keep: [0; WORDS], ttl: 0, sums: [false; 2] },
         };
         Some(Self {
             program,
@@ -126,7 +125,7 @@ impl<'a> Probe<'a> {
         let old = self.packet.window().copied().unwrap_or(self.head);
         let (mask, mut bytes) = (words(&self.mask), words(&self.head));
         bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
-        self.way.keep = mask.map(|word| !word);
+        self.way.blend.keep = mask.map(|word| !word);
         self.way.guards = self.guards.0;
         let sums = sums(self.layout, &old, &self.head);
         Found { way: self.way, bytes, sums, rests_on: self.rests_on }
@@ -191,34 +190,14 @@ impl<'a> Probe<'a> {
     }
 
     fn op(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
-        match op {
+        let by_function = match op {
             Op::Load { out, field } => return self.load(values, *out, *field),
+            Op::Route { .. } => true,
             Op::Extern { name, .. } => {
-                let operator = braid_externs::lookup(name)?;
-                if operator.signature.profile != Profile::PURE {
-                    return None;
-                }
+                braid_externs::lookup(name)?.signature.profile == Profile::PURE
             }
-            Op::StateExists { .. }
-            | Op::StateGet { .. }
-            | Op::StateSet { .. }
-            | Op::StatePut { .. }
-            | Op::StateDelete { .. }
-            | Op::StateLen { .. }
-            | Op::Take { .. }
-            | Op::TakeThis { .. }
-            | Op::Release { .. }
-            | Op::Emit { .. }
-            | Op::Mirror { .. }
-            | Op::Create { .. }
-            | Op::Has { .. }
-            | Op::LoadTag { .. }
-            | Op::StoreTag { .. }
-            | Op::PushVlan { .. }
-            | Op::PopVlan
-            | Op::Patterns { .. } => return None,
-            _ => {}
-        }
+            _ => false,
+        };
         let hang = match self.follow(values, op) {
             Some(hang) => hang,
             None => {
@@ -228,7 +207,12 @@ impl<'a> Probe<'a> {
                 Hang::Fixed
             }
         };
-        self.functions.act_on(node, self.worker, self.out).common(None, values, op).ok()?;
+        let mut act = self.functions.act_on(node, self.worker, self.out);
+        if by_function {
+            act.common(None, values, op).ok()?;
+        } else if !ops::pure(act.params, values, op).ok()? {
+            return None;
+        }
         op.visit_outs(&mut |out| self.hangs[out.index()] = hang);
         Some(())
     }
@@ -446,13 +430,13 @@ impl<'a> Probe<'a> {
         match field.info().header {
             Header::Eth => {}
             Header::Ip4 | Header::Inet => {
-                self.way.sums[0] = true;
+                self.way.blend.sums[0] = true;
                 if matches!(field, Field::IpSrc | Field::IpDst | Field::InetSrc | Field::InetDst) {
-                    self.way.sums[1] |= self.layout.has_pseudo_sum()?;
+                    self.way.blend.sums[1] |= self.layout.has_pseudo_sum()?;
                 }
             }
             Header::L4 | Header::Tcp | Header::Udp | Header::Icmp | Header::IcmpEcho => {
-                self.way.sums[1] = true;
+                self.way.blend.sums[1] = true;
             }
             _ => return None,
         }
@@ -462,7 +446,7 @@ impl<'a> Probe<'a> {
             && bits.at == TTL
         {
             // Relative to what it was when the packet came, also if it was assigned before.
-            self.way.ttl = u8::try_from(-add).ok()?;
+            self.way.blend.ttl = u8::try_from(-add).ok()?;
             bits.set(&mut self.head, value);
             return Some(());
         }
