@@ -332,7 +332,12 @@ impl Host for Machine<'_> {
     fn set(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool {
         let table = self.functions.homes[number as usize].table(self.worker);
         if let Some((entry, _)) = self.look_up(number, key) {
-            return self.functions.store.assign(table, Handle::from_bits(entry), slots);
+            return self.functions.store.assign(
+                table,
+                Handle::from_bits(entry),
+                slots,
+                self.functions.now,
+            );
         }
         let (node, state) = self.functions.owners[number as usize];
         self.functions.act_on(node, self.worker, self.out).assign_packed(state, key, slots)
@@ -341,8 +346,8 @@ impl Host for Machine<'_> {
     fn put(&mut self, number: u32, key: &[u64], slot: u32, value: u128) -> Result<bool, Fault> {
         let table = self.functions.homes[number as usize].table(self.worker);
         if let Some((entry, _)) = self.look_up(number, key) {
-            let entry = Handle::from_bits(entry);
-            return Ok(self.functions.store.put(table, entry, slot as usize, value));
+            let (entry, now) = (Handle::from_bits(entry), self.functions.now);
+            return Ok(self.functions.store.put(table, entry, slot as usize, value, now));
         }
         let (node, state) = self.functions.owners[number as usize];
         self.functions.act_on(node, self.worker, self.out).put_packed(state, key, slot, value)

@@ -123,6 +123,11 @@ impl Act<'_> {
         self.find_packed(state, table)
     }
 
+    /// The key that was looked up last, packed.
+    pub(crate) fn packed_key(&self) -> &[u64] {
+        &self.scratch.key
+    }
+
     /// The slots of an entry; those of one that has ended are 0.
     pub(crate) fn read(&self, state: StateId, entry: Handle, each: &mut dyn FnMut(usize, Word)) {
         let table = self.table(state);
@@ -149,7 +154,7 @@ impl Act<'_> {
         self.pack_key(table, key);
         self.pack_slots(table, slots);
         match self.find_packed(state, table) {
-            Some(entry) => self.store.assign(table, entry, &self.scratch.slots),
+            Some(entry) => self.store.assign(table, entry, &self.scratch.slots, self.now),
             None => self.create(state, table),
         }
     }
@@ -165,7 +170,7 @@ impl Act<'_> {
         let table = self.table(state);
         self.pack_key(table, key);
         if let Some(entry) = self.find_packed(state, table) {
-            return Ok(self.store.put(table, entry, slot as usize, value));
+            return Ok(self.store.put(table, entry, slot as usize, value, self.now));
         }
         self.put_first(state, table, slot as usize, value)
     }

@@ -107,7 +107,7 @@ impl Packet {
         }
     }
 
-    fn follow_ip(&mut self, ip: usize, place: Place, delta: Delta) -> Delta {
+    fn follow_ip(&mut self, ip: usize, place: Place, delta: Delta) -> Option<(u16, u16)> {
         let delta = delta.at(place.offset.abs_diff(ip));
         checksum::update(self.data_mut(), ip + ipv4::CHECKSUM, delta, false)
     }
@@ -135,7 +135,7 @@ impl Packet {
         let Some(quoted) = layout.quoted() else { return };
         let mut total = delta;
         if field.info().header == Header::Quoted4 {
-            total = total.and(self.follow_ip(quoted.ip, place, delta));
+            total = total.and(Delta::around(self.follow_ip(quoted.ip, place, delta)));
         }
         let covered = match field {
             Field::QuotedIpSrc | Field::QuotedIp6Src => true,
@@ -146,7 +146,7 @@ impl Packet {
             let is_address = matches!(field.info().header, Header::Quoted4 | Header::Quoted6);
             if !is_address || covered && sum.has_pseudo() {
                 let change = checksum::update(self.data_mut(), sum.at, delta, sum.is_udp());
-                total = total.and(change);
+                total = total.and(Delta::around(change));
             }
         }
         self.follow_transport(layout, total);

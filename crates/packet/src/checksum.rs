@@ -64,6 +64,11 @@ impl Delta {
         Delta(sum)
     }
 
+    /// What an update of a checksum changes in a checksum around it.
+    pub(crate) fn around(update: Option<(u16, u16)>) -> Delta {
+        update.map_or(Delta::default(), |(old, new)| Delta::between(old.into(), new.into(), 2))
+    }
+
     /// The same change of bytes that start at an odd offset of what the checksum covers
     /// (RFC 1071 §2 (B)).
     pub(crate) fn at(self, offset_in_sum: usize) -> Delta {
@@ -91,20 +96,17 @@ fn canonical(checksum: u16, udp: bool) -> u16 {
     }
 }
 
-/// Updates the checksum at `at` and returns what that changes in a checksum around it. "No
-/// checksum" of UDP stays.
+/// Updates the checksum at `at` and returns what it was and is. "No checksum" of UDP stays.
 #[inline]
-pub(crate) fn update(data: &mut [u8], at: usize, delta: Delta, udp: bool) -> Delta {
-    let Some(field) = data.get_mut(at..).and_then(|tail| tail.first_chunk_mut::<2>()) else {
-        return Delta::default();
-    };
+pub(crate) fn update(data: &mut [u8], at: usize, delta: Delta, udp: bool) -> Option<(u16, u16)> {
+    let field = data.get_mut(at..)?.first_chunk_mut::<2>()?;
     let old = u16::from_be_bytes(*field);
     if udp && old == 0 {
-        return Delta::default();
+        return None;
     }
     let new = delta.apply(old, udp);
     *field = new.to_be_bytes();
-    Delta::between(u128::from(old), u128::from(new), 2)
+    Some((old, new))
 }
 
 /// Whether the checksums of a packet are right.
@@ -262,7 +264,7 @@ mod tests {
     #[test]
     fn update_outside_the_data_does_nothing() {
         let mut data = [1, 2, 3];
-        assert_eq!(update(&mut data, 2, Delta(7), false), Delta::default());
+        assert_eq!(update(&mut data, 2, Delta(7), false), None);
         assert_eq!(data, [1, 2, 3]);
     }
 }

@@ -83,7 +83,7 @@ impl Store {
     /// Ends the group with this root. Those whose programs have to run are put into `ended`: the
     /// root first, then by table and creation.
     pub(crate) fn end_group(&mut self, root: usize, place: u32, cause: Cause, ended: &mut Ended) {
-        self.changed(root, place);
+        self.group_ends(root, place);
         let mut members = std::mem::take(&mut self.members);
         let row = self.tables[root].site.row;
         let mut at = (root - row, place);

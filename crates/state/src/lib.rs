@@ -67,6 +67,7 @@
 //! pages. What ended leaves its place to the next one; memory is not given back.
 #![forbid(unsafe_code)]
 
+mod absent;
 mod due;
 mod group;
 mod hash;
@@ -78,6 +79,7 @@ mod report;
 mod shape;
 mod store;
 mod table;
+mod uses;
 mod words;
 
 pub use group::{Ended, EndedEntry};
@@ -86,6 +88,7 @@ pub use pool::Pool;
 pub use records::{NewRecord, Record, RecordCounters};
 pub use shape::{KeyShape, SlotShape};
 pub use store::{Created, Handle, Home, New, Store, TableRef};
+pub use uses::{Change, Update, Use};
 
 /// A chain of one function without links, from the text of its model: for the examples and tests.
 ///

@@ -48,9 +48,14 @@ impl Store {
         let model = &self.functions[usize::from(table.site.node)].model;
         let decl = &model.state[table.site.state.index()];
         let (up, root) = (&self.tables[table.site.root], table.head(place) as u32);
-        let records = self.records.seen(table.site.root, up.number(root));
-        let seen = up.last_seen(root).max(records.unwrap_or(0));
-        let slots = decl.slots.iter().zip(table.slots.unpack(table.slots(place)));
+        let group = (table.site.root, up.number(root));
+        let seen = up.last_seen(root).max(self.records.seen(group).unwrap_or(0));
+        let mut words = table.slots(place).to_vec();
+        if table.is_lazy {
+            let state = table.site.state.index();
+            self.records.bring_up((table.site.row + state, place), group, &table.slots, &mut words);
+        }
+        let slots = decl.slots.iter().zip(table.slots.unpack(&words));
         StateEntry {
             node: table.site.node,
             table: decl.name.clone(),

@@ -128,6 +128,12 @@ impl SlotShape {
         self.slots.get(slot).map(|(word, ty)| (*word, ty.width > 64))
     }
 
+    /// The largest value of a slot.
+    #[must_use]
+    pub fn most(&self, slot: usize) -> Word {
+        self.slots.get(slot).map_or(0, |(_, ty)| ty.max())
+    }
+
     /// Packs the values of all slots into `out`, which has [`SlotShape::words`] words.
     pub fn pack(&self, values: &[Word], out: &mut [u64]) {
         for (slot, value) in values.iter().enumerate() {

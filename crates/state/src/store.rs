@@ -299,8 +299,9 @@ impl Store {
     /// The entry with this packed key. It does not count as seen: for timers' and expiry programs.
     #[must_use]
     #[inline]
-    pub fn find(&self, table: TableRef, key: &[u64]) -> Option<Handle> {
+    pub fn find(&mut self, table: TableRef, key: &[u64]) -> Option<Handle> {
         let (place, head) = self.at(table).find(self.hash.hash(key), key)?;
+        self.found(table.0 as usize, head);
         Some(handle(head, place))
     }
 
@@ -314,9 +315,18 @@ impl Store {
         Some(handle(head, place))
     }
 
-    /// The group of an entry, whose first word this is, is seen.
+    /// An entry with this first word is found: its slots are what they are now.
+    #[inline(always)]
+    fn found(&mut self, at: usize, head: u64) {
+        if self.tables[at].is_lazy {
+            self.settle_found(at, head);
+        }
+    }
+
+    /// The same, and its group is seen.
     #[inline(always)]
     pub(crate) fn see(&mut self, at: usize, head: u64, now: u64) {
+        self.found(at, head);
         let root = self.tables[at].site.root;
         self.tables[root].renew(head as u32, now);
     }
@@ -343,26 +353,35 @@ impl Store {
         at.has(entry.place(), entry.generation()).then(|| at.key(entry.place()))
     }
 
-    /// Assigns all slots of an entry that was found; false when it has ended.
+    /// Assigns all slots of an entry that was found, at this time; false when it has ended.
     #[inline]
-    pub fn assign(&mut self, table: TableRef, entry: Handle, slots: &[u64]) -> bool {
-        let at = self.at_mut(table);
-        let exists = at.has(entry.place(), entry.generation());
+    pub fn assign(&mut self, table: TableRef, entry: Handle, slots: &[u64], now: u64) -> bool {
+        let exists = self.exists(table, entry);
         if exists {
-            at.slots_mut(entry.place()).copy_from_slice(slots);
-            self.changed_at(table, entry);
+            if self.has_records() {
+                self.slots_change(table, entry, slots, now);
+            }
+            self.at_mut(table).slots_mut(entry.place()).copy_from_slice(slots);
         }
         exists
     }
 
-    /// Assigns one slot of an entry that was found; false when it has ended.
+    /// Assigns one slot of an entry that was found, at this time; false when it has ended.
     #[inline]
-    pub fn put(&mut self, table: TableRef, entry: Handle, slot: usize, value: Word) -> bool {
-        let at = self.at_mut(table);
-        let exists = at.has(entry.place(), entry.generation());
+    pub fn put(
+        &mut self,
+        table: TableRef,
+        entry: Handle,
+        slot: usize,
+        value: Word,
+        now: u64,
+    ) -> bool {
+        let exists = self.exists(table, entry);
         if exists {
-            at.put(entry.place(), slot, value);
-            self.changed_at(table, entry);
+            if self.has_records() {
+                self.slot_changes(table, entry, slot, value, now);
+            }
+            self.at_mut(table).put(entry.place(), slot, value);
         }
         exists
     }
@@ -427,6 +446,7 @@ impl Store {
     }
 
     fn insert(&mut self, at: usize, new: &New<'_>) -> Handle {
+        self.appears(at, new.key);
         let site = self.tables[at].site;
         let partner = site.partner.zip(new.partner);
         let root = partner.map(|(with, entry)| self.tables[with].head(entry.place()) as u32);

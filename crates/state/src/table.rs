@@ -79,6 +79,8 @@ pub(crate) struct Table {
     /// Words from one entry to the next.
     stride: usize,
     near: Near,
+    /// Whether entries may have slots that are behind what records have counted.
+    pub(crate) is_lazy: bool,
     pub(crate) site: Site,
     pub(crate) keys: KeyShape,
     pub(crate) slots: SlotShape,
@@ -139,6 +141,7 @@ impl Table {
             slots_at,
             seen_at,
             stride,
+            is_lazy: false,
             near: near(site.is_root && stride <= LINE, stride, (slots_at, seen_at)),
             keys,
             slots,
@@ -285,9 +288,21 @@ impl Table {
         self.hot.get_mut(place as usize + self.slots_at, self.slot_words)
     }
 
-    pub(crate) fn put(&mut self, place: u32, slot: usize, value: u128) {
+    /// The slots of the entry at a place, and their shape.
+    pub(crate) fn slots_of(&mut self, place: u32) -> (&SlotShape, &mut [u64]) {
         let words = self.hot.get_mut(place as usize + self.slots_at, self.slot_words);
-        self.slots.put(words, slot, value);
+        (&self.slots, words)
+    }
+
+    pub(crate) fn put(&mut self, place: u32, slot: usize, value: u128) {
+        let (shape, words) = self.slots_of(place);
+        shape.put(words, slot, value);
+    }
+
+    /// Records count in entries' stead: whoever finds one asks for that ([`Table::see_at`] finds none any more).
+    pub(crate) fn set_lazy(&mut self) {
+        self.is_lazy = true;
+        self.near.words = u8::MAX;
     }
 
     /// The number of a place, from 0.

@@ -120,7 +120,7 @@ fn handles_of_ended_entries_are_of_none() {
     assert!(!store.exists(table, first));
     let second = entry(store.create(table, &new(&[1], None, 0), &mut ended));
     assert!(!store.exists(table, first) && store.exists(table, second));
-    assert!(!store.assign(table, first, &[2]) && !store.put(table, first, 0, 2));
+    assert!(!store.assign(table, first, &[2], 0) && !store.put(table, first, 0, 2, 0));
     store.delete(table, first);
     assert_eq!(store.slots(table, second), Some(&[1][..]));
     for bits in [0, 1, u64::MAX, 1 << 32, second.to_bits() + 1, second.to_bits() ^ 1 << 63] {

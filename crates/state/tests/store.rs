@@ -195,12 +195,12 @@ impl Both {
             let old = &mut self.naive.entries.get_mut(&id).unwrap().slots;
             if value.is_multiple_of(2) {
                 let slot = values.len() - 1;
-                assert!(self.store.put(table, entry, slot, values[slot]));
+                assert!(self.store.put(table, entry, slot, values[slot], self.now));
                 old[slot] = values[slot];
             } else {
                 let mut words = vec![0; self.store.slot_shape(table).words()];
                 self.store.slot_shape(table).pack(&values, &mut words);
-                assert!(self.store.assign(table, entry, &words));
+                assert!(self.store.assign(table, entry, &words, self.now));
                 *old = values;
             }
             return;

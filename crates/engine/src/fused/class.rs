@@ -34,8 +34,8 @@ pub(super) struct Class {
     pub(super) guards: Box<[Guard]>,
     /// Where the packets go.
     pub(super) reached: Reached,
-    /// Packets and bytes that are not in the counters of program and rules yet.
-    pub(super) count: Cell<Count>,
+    /// Packets and bytes that are in the counters of program and rules.
+    pub(super) settled: Cell<Count>,
 }
 
 /// All classes.
@@ -60,7 +60,7 @@ impl Classes {
         self.numbers.insert(way.clone(), number);
         let blend = way.blend;
         let guards = way.guards.clone().into();
-        self.all.push(Class { blend, guards, reached, count: Cell::default() });
+        self.all.push(Class { blend, guards, reached, settled: Cell::default() });
         self.ways.push(way);
         Some(number)
     }

@@ -99,16 +99,13 @@ impl Compiled {
             if !class.guards.iter().all(|guard| guard.holds(head, bytes)) {
                 break;
             }
+            if !record.count(time, bytes) {
+                break;
+            }
             now = time;
-            record.seen = now;
-            let count = class.count.get();
-            class.count.set(Count {
-                packets: count.packets.wrapping_add(1),
-                bytes: count.bytes.wrapping_add(bytes.into()),
-            });
             packet.time_ns = now;
             (packet.backward, packet.held) = (entry.backward, entry.held);
-            packet.blend(layout, &class.blend, &record.bytes, record.sums);
+            packet.blend(layout, &class.blend, &record.head, record.sums);
             reached.push(class.reached);
             taken += 1;
         }
@@ -134,6 +131,7 @@ impl Compiled {
         if flow.program != NONE {
             if store.has_record(flow.hash, &flow.key, flow.program) {
                 fused.misfits += 1;
+                self.functions.store.settle_full(flow.hash, &flow.key, flow.program);
                 return 1;
             }
             if fused.filter.meets(flow.hash) {
@@ -184,17 +182,20 @@ impl Compiled {
             key: flow.key,
             program: flow.program,
             class,
-            bytes: found.bytes,
+            head: found.bytes,
             sums: found.sums,
             rests_on: &found.rests_on,
+            absent: &found.absent,
         })
     }
 
     /// What records have counted is added to what programs count.
     pub(crate) fn settle_records(&self) {
         let Some(fused) = &self.fused else { return };
-        for (class, way) in fused.classes.all.iter().zip(&fused.classes.ways) {
-            let Count { packets, bytes } = class.count.take();
+        let counts = self.functions.store.record_counts();
+        for ((class, way), count) in fused.classes.all.iter().zip(&fused.classes.ways).zip(counts) {
+            let settled = class.settled.replace(Count { packets: count.0, bytes: count.1 });
+            let (packets, bytes) = (count.0 - settled.packets, count.1 - settled.bytes);
             let program = &self.programs.all[way.program as usize];
             for tally in &way.tallies {
                 program.counts[tally.0 as usize].update(|count| Count {

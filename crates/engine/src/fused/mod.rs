@@ -14,9 +14,11 @@
 
 mod class;
 mod fly;
+mod follow;
 mod guard;
 mod plan;
 mod probe;
+mod rest;
 
 use crate::program::Program;
 use crate::{Compiled, PART};

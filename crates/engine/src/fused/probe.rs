@@ -5,36 +5,43 @@
 //! packet, of which a condition or a value then becomes a guard.
 
 use super::class::Way;
-use super::guard::{Guard, Guards, Number};
+use super::guard::{Guards, Number};
 use super::plan::{Bits, LENGTH, bits, in_sum, is_key};
-use crate::act::{Functions, Role, Values};
+use super::rest::Rest;
+use crate::act::{Functions, Values};
 use crate::exec::rule_packet;
 use crate::ops;
 use braid_externs::Profile;
 use braid_ir::engine::Outputs;
-use braid_ir::model::{BinOp, CmpOp, Op, Target, ValueId, Word};
+use braid_ir::model::{Key, Op, Target, ValueId, Word};
 use braid_ir::residual::{End, Residual, Step, What};
 use braid_packet::blend::{BYTES, Blend, TTL, WORDS, Window, sums, words};
 use braid_packet::{Field, Header, Layout, Packet};
-use braid_state::{Handle, TableRef};
+use braid_state::{Handle, TableRef, Use};
 
 /// What a record is made of.
 pub(super) struct Found {
     pub(super) way: Way,
     pub(super) bytes: Window,
     pub(super) sums: [u16; 2],
-    pub(super) rests_on: Vec<(TableRef, Handle)>,
+    pub(super) rests_on: Vec<(Handle, Use)>,
+    pub(super) absent: Vec<(TableRef, Box<[u64]>)>,
 }
 
 /// What a value hangs on, beside what a record rests on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Hang {
+pub(super) enum Hang {
     /// Nothing.
     Fixed,
     /// It is a number in the packet, shifted down by `shift`, plus `add`.
     Number { number: Number, shift: u32, add: i64 },
     /// It is a number in the packet, shifted down, of which guards can only ask for the very bits.
     Bits { number: Number, shift: u32 },
+    /// It is what a slot of an entry (by number among those that were found) holds, plus `packets`, plus
+    /// `bytes` times the bytes on the wire; whether it wraps where it would not fit, once anything was added.
+    Slot { entry: usize, slot: u32, packets: u32, bytes: u32, wraps: Option<bool> },
+    /// It is the time.
+    Time,
     /// Anything else.
     Packet,
 }
@@ -47,15 +54,17 @@ pub(super) struct Probe<'a> {
     pub(super) out: &'a mut dyn Outputs,
     pub(super) packet: &'a Packet,
     pub(super) layout: &'a Layout,
-    hangs: Vec<Hang>,
-    guards: Guards,
+    pub(super) hangs: Vec<Hang>,
+    pub(super) guards: Guards,
     way: Way,
     /// The packet's first bytes as the program leaves them, and the bits that it assigns.
     head: [u8; BYTES],
     mask: [u8; BYTES],
     /// Whether it has assigned any.
     writes: bool,
-    rests_on: Vec<(TableRef, Handle)>,
+    pub(super) rests_on: Vec<Rest>,
+    /// Keys of entries that were not there.
+    pub(super) absent: Vec<(TableRef, Box<[u64]>)>,
 }
 
 impl<'a> Probe<'a> {
@@ -90,6 +99,7 @@ impl<'a> Probe<'a> {
             mask: [0; BYTES],
             writes: false,
             rests_on: Vec::new(),
+            absent: Vec::new(),
         })
     }
 
@@ -112,7 +122,7 @@ impl<'a> Probe<'a> {
                 End::Exit(exit) => {
                     self.way.tallies.push(exit.tally);
                     self.way.block = at as u32;
-                    return Some(self.found());
+                    return self.found();
                 }
                 End::Hold { .. } => return None,
             };
@@ -121,14 +131,17 @@ impl<'a> Probe<'a> {
         }
     }
 
-    fn found(mut self) -> Found {
+    fn found(mut self) -> Option<Found> {
         let old = self.packet.window().copied().unwrap_or(self.head);
         let (mask, mut bytes) = (words(&self.mask), words(&self.head));
         bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
         self.way.blend.keep = mask.map(|word| !word);
         self.way.guards = self.guards.0;
         let sums = sums(self.layout, &old, &self.head);
-        Found { way: self.way, bytes, sums, rests_on: self.rests_on }
+        let consistent = self.rests_on.iter().all(Rest::is_consistent);
+        let rests_on = self.rests_on.into_iter().map(|rest| (rest.entry, rest.how)).collect();
+        let Self { way, absent, .. } = self;
+        consistent.then_some(Found { way, bytes, sums, rests_on, absent })
     }
 
     /// Gives a block its parameters.
@@ -142,7 +155,7 @@ impl<'a> Probe<'a> {
         }
     }
 
-    fn hang(&self, id: ValueId) -> Hang {
+    pub(super) fn hang(&self, id: ValueId) -> Hang {
         self.hangs[id.index()]
     }
 
@@ -171,19 +184,13 @@ impl<'a> Probe<'a> {
                 self.way.rules.push((node, *param, values.get(*rule) as u32));
             }
             What::Find { found, entry, state, key } => {
-                self.fix_all(values, key)?;
-                // As for a timer, for which nothing is renewed.
-                let shard = self.functions.instances[usize::from(node)].shard(self.worker);
-                let mut act = self.functions.act(node, shard, Role::Timer, self.out);
-                let handle = act.with_key(values, key, |act, key| act.find(*state, key))?;
-                self.rests_on.push((act.table(*state), handle));
-                values.set(*found, 1);
-                values.set(*entry, handle.to_bits().into());
+                let handle = self.find(values, node, *state, key)?.map(|(_, handle)| handle);
+                values.set(*found, Word::from(handle.is_some()));
+                values.set(*entry, handle.map_or(0, Handle::to_bits).into());
             }
             What::Read { outs, state, entry } => {
                 let entry = Handle::from_bits(values.get(*entry) as u64);
-                let act = self.functions.act_on(node, self.worker, self.out);
-                act.read(*state, entry, &mut |slot, value| values.set(outs[slot], value));
+                self.read(values, (node, *state, entry), outs)?;
             }
         }
         Some(())
@@ -192,13 +199,31 @@ impl<'a> Probe<'a> {
     fn op(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
         let by_function = match op {
             Op::Load { out, field } => return self.load(values, *out, *field),
+            Op::StateSet { ok, state, key: Key::Explicit(key), values: slots } => {
+                let (number, _) = self.find(values, node, *state, key)??;
+                for (slot, value) in (0..).zip(slots) {
+                    self.assign(values, number, slot, *value)?;
+                }
+                values.set(*ok, 1);
+                return Some(());
+            }
+            Op::StatePut { ok, state, key: Key::Explicit(key), slot, value } => {
+                let (number, _) = self.find(values, node, *state, key)??;
+                self.assign(values, number, *slot, *value)?;
+                values.set(*ok, 1);
+                return Some(());
+            }
+            Op::StateDelete { state, key: Key::Explicit(key) } => {
+                // There is nothing to do as long as there is no such entry.
+                return self.find(values, node, *state, key)?.is_none().then_some(());
+            }
             Op::Route { .. } => true,
             Op::Extern { name, .. } => {
                 braid_externs::lookup(name)?.signature.profile == Profile::PURE
             }
             _ => false,
         };
-        let hang = match self.follow(values, op) {
+        let hang = match self.follow(node, values, op) {
             Some(hang) => hang,
             None => {
                 let mut uses = Vec::new();
@@ -234,7 +259,7 @@ impl<'a> Probe<'a> {
             Field::InetVersion | Field::IpHlen | Field::PktFragment | Field::PktLaterFragment => {
                 (self.packet.get(self.layout, field)?, Hang::Fixed)
             }
-            Field::PktTime => (0, Hang::Packet),
+            Field::PktTime => (0, Hang::Time),
             field => {
                 let value = self.packet.get(self.layout, field)?;
                 let number = |bits: Bits| {
@@ -260,167 +285,6 @@ impl<'a> Probe<'a> {
         let Some(bits) = bits(self.program, field) else { return true };
         bits.set(&mut bytes, u128::MAX);
         bytes.iter().zip(&self.mask).any(|(one, mask)| one & mask != 0)
-    }
-
-    /// Makes a value one that hangs on nothing more: by a guard that its bits are these, if they are few.
-    fn fix(&mut self, values: &Values<'_>, id: ValueId) -> Option<()> {
-        let (number, shift, value) = match self.hang(id) {
-            Hang::Fixed => return Some(()),
-            Hang::Packet => return None,
-            Hang::Number { number, shift, add } => {
-                (number, shift, i64::try_from(values.get(id)).ok()?.checked_sub(add)?)
-            }
-            Hang::Bits { number, shift } => (number, shift, i64::try_from(values.get(id)).ok()?),
-        };
-        self.fix_bits(number, u32::try_from(value).ok()?, shift)?;
-        self.hangs[id.index()] = Hang::Fixed;
-        Some(())
-    }
-
-    /// A guard that a number has this value, which is shifted down, if it has few bits.
-    fn fix_bits(&mut self, number: Number, value: u32, shift: u32) -> Option<()> {
-        if number.mask.count_ones() > 8 {
-            return None;
-        }
-        let value = value.checked_shl(shift)?;
-        self.guards.add(Guard { number, least: value, most: value });
-        Some(())
-    }
-
-    fn fix_all(&mut self, values: &Values<'_>, ids: &[ValueId]) -> Option<()> {
-        ids.iter().try_for_each(|id| self.fix(values, *id))
-    }
-
-    /// What the result of an operation hangs on, if that is less than all of its operands: guards say what
-    /// it takes for granted.
-    fn follow(&mut self, values: &Values<'_>, op: &Op) -> Option<Hang> {
-        match *op {
-            Op::Bin { out, op, a, b } => self.follow_bin(values, out, op, (a, b)),
-            Op::Cmp { op, a, b, .. } => match (self.hang(a), self.hang(b)) {
-                (hang, Hang::Fixed) if hang != Hang::Fixed => self.compare(values, op, a, b),
-                (Hang::Fixed, hang) if hang != Hang::Fixed => {
-                    let turned = match op {
-                        CmpOp::Eq | CmpOp::Ne => op,
-                        CmpOp::Lt => CmpOp::Gt,
-                        CmpOp::Le => CmpOp::Ge,
-                        CmpOp::Gt => CmpOp::Lt,
-                        CmpOp::Ge => CmpOp::Le,
-                    };
-                    self.compare(values, turned, b, a)
-                }
-                _ => None,
-            },
-            Op::Resize { out, a } | Op::Clamp { out, a }
-                if values.width(out) >= values.width(a) =>
-            {
-                Some(self.hang(a))
-            }
-            _ => None,
-        }
-    }
-
-    fn follow_bin(
-        &mut self,
-        values: &Values<'_>,
-        out: ValueId,
-        op: BinOp,
-        (a, b): (ValueId, ValueId),
-    ) -> Option<Hang> {
-        let (packet, fixed) = match (self.hang(a), self.hang(b), op) {
-            (_, Hang::Fixed, _) => (a, b),
-            (Hang::Fixed, _, BinOp::AddWrap | BinOp::AddSat | BinOp::And) => (b, a),
-            _ => return None,
-        };
-        let Hang::Number { number, shift, add } = self.hang(packet) else { return None };
-        let by = i64::try_from(values.get(fixed)).ok()?;
-        let add = match op {
-            BinOp::AddWrap | BinOp::AddSat => add.checked_add(by)?,
-            BinOp::SubWrap | BinOp::SubSat => add.checked_sub(by)?,
-            BinOp::And if add == 0 => {
-                let bits = values.get(fixed) & Word::from(number.mask >> shift);
-                let mask = (bits as u32) << shift;
-                return Some(Hang::Bits { number: Number { mask, ..number }, shift });
-            }
-            _ => return None,
-        };
-        // So long as nothing wraps or stops.
-        let most = i64::try_from(values.ty(out).max()).unwrap_or(i64::MAX);
-        self.within(values, packet, (number, shift), (-add, most.saturating_sub(add)))?;
-        Some(Hang::Number { number, shift, add })
-    }
-
-    /// A guard that what a value is made of stays in an interval, which it must be in.
-    fn within(
-        &mut self,
-        values: &Values<'_>,
-        id: ValueId,
-        (number, shift): (Number, u32),
-        (least, most): (i64, i64),
-    ) -> Option<()> {
-        let Hang::Number { add, .. } = self.hang(id) else { return None };
-        let now = i64::try_from(values.get(id)).ok()?.checked_sub(add)?;
-        if now < least || now > most {
-            return None;
-        }
-        let all = i64::from(number.mask >> shift);
-        if least > 0 || most < all {
-            let bound = |value: i64| u32::try_from(value.clamp(0, all) << shift).ok();
-            let guard = Guard { number, least: bound(least)?, most: bound(most)? };
-            self.guards.add(guard);
-        }
-        Some(())
-    }
-
-    /// A comparison of bits of the packet with a fixed value.
-    fn compare(
-        &mut self,
-        values: &Values<'_>,
-        op: CmpOp,
-        id: ValueId,
-        with: ValueId,
-    ) -> Option<Hang> {
-        let (number, shift, add) = match self.hang(id) {
-            Hang::Number { number, shift, add } => (number, shift, add),
-            Hang::Bits { number, shift } if matches!(op, CmpOp::Eq | CmpOp::Ne) => {
-                let value = u32::try_from(values.get(id) << shift).ok()?;
-                self.guards.add(Guard { number, least: value, most: value });
-                return Some(Hang::Fixed);
-            }
-            _ => return None,
-        };
-        let value = i64::try_from(values.get(id)).ok()?;
-        // Larger than all that the bits can be is as good as the least such value.
-        let with = i64::try_from(values.get(with)).unwrap_or(i64::MAX).min(1 << 40);
-        let below = (i64::MIN, with - 1);
-        let (up_to, from, above) = ((i64::MIN, with), (with, i64::MAX), (with + 1, i64::MAX));
-        let (least, most) = match op {
-            CmpOp::Lt | CmpOp::Ge => {
-                if value < with {
-                    below
-                } else {
-                    from
-                }
-            }
-            CmpOp::Le | CmpOp::Gt => {
-                if value <= with {
-                    up_to
-                } else {
-                    above
-                }
-            }
-            CmpOp::Eq | CmpOp::Ne => {
-                if value == with {
-                    (with, with)
-                } else if value < with {
-                    below
-                } else {
-                    above
-                }
-            }
-        };
-        let range = (least.saturating_sub(add), most.saturating_sub(add));
-        self.within(values, id, (number, shift), range)?;
-        Some(Hang::Fixed)
     }
 
     /// Assigns a field.

@@ -196,7 +196,7 @@ fn rows(text: &mut Text, stmts: &mut Stmts<'_>, mut uses: Vec<Use>) {
 
 /// The number of the state that a line assigns, if it does.
 fn state_of(line: &str) -> Option<usize> {
-    let (place, _) = line.split_once(" = ")?;
+    let (place, _) = line.split_once(" = ").or_else(|| line.split_once(" += "))?;
     let (name, _) = place.split_once('.').unwrap_or((place, ""));
     name.strip_prefix('s')?.parse().ok()
 }

@@ -35,6 +35,8 @@ pub(super) const IP6: Ty = Ty { width: 128, kind: Kind::Ip6 };
 pub(super) const SIZE: Ty = Ty { width: 64, kind: Kind::Size };
 /// `bitrate`.
 pub(super) const BITRATE: Ty = Ty { width: 64, kind: Kind::Bitrate };
+/// `time`
+pub(super) const TIME: Ty = Ty { width: 64, kind: Kind::Time };
 /// `bool`.
 pub(super) const BOOL: Ty = Ty { width: 1, kind: Kind::Bool };
 

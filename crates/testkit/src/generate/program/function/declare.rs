@@ -13,7 +13,7 @@ use braid_packet::Header;
 
 /// Declares something.
 pub(super) fn something(rng: &mut Rng, draft: &mut Draft, function: usize) {
-    match rng.below(25) {
+    match rng.below(27) {
         0 | 1 => scalar(rng, draft),
         2 => set(rng, draft),
         3 => rules(rng, draft, function),
@@ -32,6 +32,7 @@ pub(super) fn something(rng: &mut Rng, draft: &mut Draft, function: usize) {
         16 => more::bucket(rng, draft),
         17 => more::wanted_member(rng, draft),
         18 => more::drawn(rng, draft),
+        19 | 20 => more::counter(rng, draft),
         _ => state::table(rng, draft),
     }
 }

@@ -1,10 +1,11 @@
-//! Functions of one's own, token buckets, members of a pool by name, drawn numbers.
+//! Functions of one's own, token buckets, counters, members of a pool by name, drawn numbers.
 
 use super::{Draft, Use, add, test};
 use crate::generate::Rng;
 use crate::generate::program::pieces::{ParamKind, Per, State};
-use crate::generate::program::types::{self, SIZE};
-use braid_packet::Header;
+use crate::generate::program::types::{self, SIZE, TIME};
+use braid_ir::model::Ty;
+use braid_packet::{Field, Header};
 
 /// `fn`, used in a statement.
 pub(super) fn function(rng: &mut Rng, draft: &mut Draft) {
@@ -54,6 +55,58 @@ pub(super) fn bucket(rng: &mut Rng, draft: &mut Draft) {
         .push((period.clone(), format!("{name} = min({name} + {rate} * {period}, {most});")));
     let mut used = test(format!("pkt.len <= {name}"), &[Header::Inet]);
     used.lines.push(format!("{name} -= pkt.len;"));
+    draft.uses.push(used);
+}
+
+/// Counters and a time, which packets change in ways that add up, and tests on them.
+pub(super) fn counter(rng: &mut Rng, draft: &mut Draft) {
+    let number = draft.pieces.states.len();
+    let name = format!("s{number}");
+    let (per, key, header) = match rng.below(5) {
+        0..3 => (Per::Flow, "flow", Header::Inet),
+        3 => (Per::Biflow, "biflow", Header::Inet),
+        _ => (Per::Fields(vec![Field::IpSrc]), "(ip.src)", Header::Ip4),
+    };
+    let width = *rng.pick(&[4, 8, 64]);
+    let idle =
+        if rng.one_in(2) { format!("idle {}, ", types::duration(rng)) } else { String::new() };
+    let capacity = rng.range(2, 20);
+    draft.pieces.states.push(State {
+        name: name.clone(),
+        per,
+        slots: vec![
+            ("n".to_owned(), Ty::uint(width)),
+            ("bytes".to_owned(), SIZE),
+            ("at".to_owned(), TIME),
+        ],
+        default: true,
+        tied: false,
+        refuses: false,
+        text: format!(
+            "state {name}: {{ n: u{width}, bytes: size, at: time }} per {key} = \
+             {{ n: 0, bytes: 0, at: 0 }}, {idle}capacity {capacity}, full evict_oldest;"
+        ),
+    });
+    let mut used = test(String::new(), &[header]);
+    // Whatever comes behind the first row needs packets, too.
+    used.first = rng.one_in(2);
+    match rng.below(3) {
+        0 => used.test = format!("{name}.n < {}", rng.range(3, 15)),
+        _ if used.first => used.test = format!("pkt.len > {}", rng.range(42, 80)),
+        _ => {}
+    }
+    let lines = [
+        format!("{name}.n += {};", rng.range(1, 2)),
+        format!("{name}.n = wrapping({name}.n + 1);"),
+        format!("{name}.bytes += size(pkt.len);"),
+        format!("{name}.bytes = 2 * {name}.bytes;"),
+        format!("{name}.at = pkt.time;"),
+        format!("{name}.at = pkt.time + 5 ms;"),
+        format!("if {name}.bytes > {} {{ drop \"many bytes\"; }}", rng.range(200, 3000)),
+    ];
+    let sets: [&[usize]; 7] = [&[0], &[1], &[0, 2, 4], &[2, 4], &[0, 6], &[2, 3, 5], &[1, 4]];
+    let kinds = rng.pick(&sets);
+    used.lines.extend(kinds.iter().map(|kind| lines[*kind].clone()));
     draft.uses.push(used);
 }
 

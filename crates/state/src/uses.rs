@@ -1,0 +1,193 @@
+//! What records do with the entries that they rest on: slots that they take for granted, and slots that each of
+//! their packets changes in the same way.
+//!
+//! Such changes are not made packet by packet. A record counts packets and bytes and knows when it was last
+//! taken; what its entries hold follows from that (SpeedyBox's state functions, §V-C, at no cost), and is worked out
+//! when anyone else looks: when a program finds an entry, when it ends, when state is shown.
+
+use crate::records::{Record, Records};
+use crate::shape::SlotShape;
+use crate::store::{Store, TableRef};
+use crate::table::NONE;
+use braid_ir::model::Word;
+use std::collections::HashMap;
+
+/// Records that may change one group of entries. All of them are asked whenever the group is found.
+pub(crate) const MOST_WRITERS: u32 = 8;
+
+/// What a record does with an entry.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Use {
+    /// The entry's table.
+    pub table: TableRef,
+    /// Slots that it takes for granted, as bits.
+    pub reads: u64,
+    /// Slots that each of its packets changes: none of those that it takes for granted, each once.
+    pub updates: Vec<Update>,
+}
+
+/// A slot that each packet changes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Update {
+    /// The slot; below 64.
+    pub slot: u32,
+    /// How.
+    pub change: Change,
+}
+
+/// How packets change a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Change {
+    /// Each adds this much, and `bytes` times its bytes on the wire.
+    Add {
+        /// For each packet.
+        packets: u32,
+        /// For each byte.
+        bytes: u32,
+        /// Whether it goes round behind the largest value, where it else stops.
+        wraps: bool,
+    },
+    /// It is the time of the last one. (It was not later than that when the record was made.)
+    Time,
+}
+
+impl Use {
+    /// Slots that packets change, as bits.
+    pub(crate) fn writes(&self) -> u64 {
+        self.updates.iter().fold(0, |slots, update| slots | 1 << update.slot)
+    }
+
+    /// Whether a slot becomes the time.
+    pub(crate) fn is_time(&self, slot: usize) -> bool {
+        let time = |one: &Update| one.slot as usize == slot && one.change == Change::Time;
+        self.updates.iter().any(time)
+    }
+}
+
+/// Uses by number. There are few: records of a class have the same ones.
+#[derive(Debug, Default)]
+pub(crate) struct Uses {
+    pub(crate) all: Vec<Use>,
+    numbers: HashMap<Use, u32>,
+}
+
+impl Uses {
+    pub(crate) fn number(&mut self, one: &Use) -> u32 {
+        if let Some(number) = self.numbers.get(one) {
+            return *number;
+        }
+        let number = self.all.len() as u32;
+        self.numbers.insert(one.clone(), number);
+        self.all.push(one.clone());
+        number
+    }
+}
+
+impl Change {
+    /// What a slot holds after the packets that a record has counted.
+    fn after(self, old: Word, most: Word, record: &Record) -> Word {
+        match self {
+            Change::Time => old.max(Word::from(record.seen)),
+            Change::Add { packets, bytes, wraps } => {
+                let packets = Word::from(packets) * Word::from(record.packets);
+                let more = packets + Word::from(bytes) * Word::from(record.bytes);
+                if wraps {
+                    old.wrapping_add(more) & most
+                } else {
+                    old.saturating_add(more).min(most)
+                }
+            }
+        }
+    }
+}
+
+/// An entry's slots after what a record has counted.
+fn apply(one: &Use, record: &Record, shape: &SlotShape, words: &mut [u64]) {
+    for Update { slot, change } in &one.updates {
+        let slot = *slot as usize;
+        shape.put(words, slot, change.after(shape.get(words, slot), shape.most(slot), record));
+    }
+}
+
+impl Records {
+    /// Makes an entry's slots what they are now.
+    pub(crate) fn bring_up(
+        &self,
+        (table, place): (usize, u32),
+        root: (usize, usize),
+        shape: &SlotShape,
+        words: &mut [u64],
+    ) {
+        let mut at = self.head(root).first;
+        while at != NONE {
+            let link = &self.links[at as usize];
+            let (one, record) =
+                (&self.uses.all[link.how as usize], &self.all[link.record as usize]);
+            if (one.table.0 as usize, link.place) == (table, place) && record.packets > 0 {
+                apply(one, record, shape, words);
+            }
+            at = link.behind;
+        }
+    }
+}
+
+impl Store {
+    /// What a record has counted is added to what its class counts, and made of its entries.
+    pub(crate) fn settle(&mut self, number: u32) {
+        let Records { all, links, uses, counts, .. } = &mut self.records;
+        let record = &mut all[number as usize];
+        if record.packets == 0 {
+            return;
+        }
+        let class = record.class as usize;
+        if counts.len() <= class {
+            counts.resize(class + 1, (0, 0));
+        }
+        counts[class].0 += u64::from(record.packets);
+        counts[class].1 += u64::from(record.bytes);
+        let mut at = record.link;
+        while at != NONE {
+            let link = &links[at as usize];
+            if let Some(one) = uses.all.get(link.how as usize).filter(|one| !one.updates.is_empty())
+            {
+                let (shape, words) = self.tables[one.table.0 as usize].slots_of(link.place);
+                apply(one, record, shape, words);
+            }
+            at = link.next;
+        }
+        (record.packets, record.bytes) = (0, 0);
+    }
+
+    /// An entry is found in a table with slots that records change: they are brought up to now.
+    #[inline(never)]
+    pub(crate) fn settle_found(&mut self, table: usize, head: u64) {
+        let root = self.tables[table].site.root;
+        let number = self.tables[root].number(head as u32);
+        let head = self.records.head((root, number));
+        if head.writes == 0 {
+            return;
+        }
+        let mut at = head.first;
+        while at != NONE {
+            let link = self.records.links[at as usize];
+            self.settle(link.record);
+            at = link.behind;
+        }
+    }
+
+    /// Packets and bytes that records of each class have counted since all of them were ended.
+    #[must_use]
+    pub fn record_counts(&self) -> Vec<(u64, u64)> {
+        let mut counts = self.records.counts.clone();
+        let taken = self.records.all.iter().filter(|record| record.packets > 0);
+        for Record { class, packets, bytes, .. } in taken {
+            let class = *class as usize;
+            if counts.len() <= class {
+                counts.resize(class + 1, (0, 0));
+            }
+            counts[class].0 += u64::from(*packets);
+            counts[class].1 += u64::from(*bytes);
+        }
+        counts
+    }
+}
