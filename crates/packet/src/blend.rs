@@ -2,50 +2,70 @@
 //! what they count down is counted down, and each checksum is updated once (SpeedyBox §V-B).
 
 use crate::checksum::{self, Delta, Sum16};
+use crate::field::Header;
 use crate::layout::{Layout, Sum};
 use crate::packet::Packet;
-use crate::wire::{ethernet, ipv4, proto};
+use crate::wire::{ethernet, ipv4, ipv6, proto, vlan};
 
-/// Words at the start of a packet that are changed together.
+/// Words at the start of a packet that are changed together, where that is enough.
 pub const WORDS: usize = 6;
-/// Bytes of those: Ethernet, IPv4 and the first 14 bytes behind.
+/// Bytes of those: Ethernet, IPv4 without options and the first 14 bytes behind.
 pub const BYTES: usize = 8 * WORDS;
+/// Words where there are tags, or the addresses are longer.
+pub const WIDE: usize = 10;
+/// Bytes of those: Ethernet, two tags, IPv6 and the first 18 bytes behind.
+pub const WIDE_BYTES: usize = 8 * WIDE;
 
-/// Where the IPv4 header and what is behind it begin in packets without tags and options.
-pub const IP: usize = ethernet::LEN;
-/// See [`IP`].
-pub const L4: usize = IP + ipv4::LEN;
-/// Where the TTL is.
-pub const TTL: usize = IP + ipv4::TTL;
+/// A packet's first bytes, the first one lowest in the first word; zeros where it has no more.
+pub type Window<const W: usize> = [u64; W];
 
-const IP_SUM: usize = IP + ipv4::CHECKSUM;
-
-/// A packet's first bytes as words, the first byte lowest.
-pub type Window = [u64; WORDS];
+/// Where the headers of an Ethernet packet are that has IP without options or extension headers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Outline {
+    /// Where the IP header begins: behind up to two tags.
+    pub ip: usize,
+    /// Whether that is IPv6.
+    pub is_ip6: bool,
+}
 
 /// What happens to the headers of a flow's packets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Blend {
-    /// Bits that stay.
-    pub keep: Window,
+    /// Bits that stay, in the first words.
+    pub keep: Window<WORDS>,
     /// What the TTL goes down by.
     pub ttl: u8,
     /// Whether the IPv4 header's checksum, and the transport's, are updated.
     pub sums: [bool; 2],
+    /// Bits that stay in the words behind.
+    pub keep_behind: [u64; WIDE - WORDS],
+}
+
+impl Blend {
+    /// Whether it changes the first words only.
+    #[must_use]
+    pub fn is_narrow(&self) -> bool {
+        self.keep_behind == [u64::MAX; WIDE - WORDS]
+    }
 }
 
 /// The words of these bytes.
 #[must_use]
 #[inline(always)]
-pub fn words(bytes: &[u8; BYTES]) -> Window {
+pub fn words<const W: usize>(bytes: &[u8]) -> Window<W> {
     let (chunks, _) = bytes.as_chunks::<8>();
-    std::array::from_fn(|at| u64::from_le_bytes(chunks[at]))
+    std::array::from_fn(|at| chunks.get(at).map_or(0, |chunk| u64::from_le_bytes(*chunk)))
 }
 
 /// What is to be added to the checksums of the IPv4 header and of the transport when the packet with this
-/// layout, which is without tags and options, has these bytes instead of those.
+/// layout and outline begins with these bytes instead of those.
 #[must_use]
-pub fn sums(layout: &Layout, old: &[u8; BYTES], new: &[u8; BYTES]) -> [u16; 2] {
+pub fn sums(
+    layout: &Layout,
+    outline: Outline,
+    old: &[u8; WIDE_BYTES],
+    new: &[u8; WIDE_BYTES],
+) -> [u16; 2] {
     let change = |from: usize, to: usize, but: usize| {
         let ranges = [from..but.clamp(from, to), (but + 2).clamp(from, to)..to];
         let sum = ranges.into_iter().fold(Sum16::default(), |sum, range| {
@@ -54,30 +74,68 @@ pub fn sums(layout: &Layout, old: &[u8; BYTES], new: &[u8; BYTES]) -> [u16; 2] {
         });
         sum.folded()
     };
-    let ip = change(IP, L4, IP_SUM);
-    let Some(sum) = layout.sum() else { return [ip, 0] };
-    let addresses = if sum.has_pseudo() { change(IP + ipv4::SRC, L4, BYTES) } else { 0 };
-    let both = Sum16::default().with_word(u32::from(change(L4, BYTES, sum.at)));
-    [ip, both.with_word(u32::from(addresses)).folded()]
+    let (ip, l4) = (outline.ip, outline.l4());
+    let own = if outline.is_ip6 { 0 } else { change(ip, l4, ip + ipv4::CHECKSUM) };
+    let Some(sum) = layout.sum() else { return [own, 0] };
+    let src = ip + if outline.is_ip6 { ipv6::SRC } else { ipv4::SRC };
+    let addresses = if sum.has_pseudo() { change(src, l4, WIDE_BYTES) } else { 0 };
+    let both = Sum16::default().with_word(u32::from(change(l4, WIDE_BYTES, sum.at)));
+    [own, both.with_word(u32::from(addresses)).folded()]
+}
+
+impl Outline {
+    /// IPv4 without tags.
+    pub const PLAIN: Outline = Outline { ip: ethernet::LEN, is_ip6: false };
+
+    /// That of a packet with this layout; `None` if it is another kind of packet, or malformed.
+    #[must_use]
+    #[inline(always)]
+    pub fn of(layout: &Layout) -> Option<Outline> {
+        let is_ip6 = layout.has(Header::Ip6);
+        let outline = Outline { ip: layout.ip(), is_ip6 };
+        let is_it = layout.has(Header::Eth)
+            && (is_ip6 || layout.has(Header::Ip4))
+            && outline.ip <= ethernet::LEN + 2 * vlan::LEN
+            && layout.l4() == outline.l4()
+            && layout.malformed_reason().is_none();
+        is_it.then_some(outline)
+    }
+
+    /// Whether a packet with this layout, which has IPv4, has the outline [`Outline::PLAIN`].
+    #[must_use]
+    #[inline(always)]
+    pub fn is_plain(layout: &Layout) -> bool {
+        let is_there = (layout.ip(), layout.l4()) == (Self::PLAIN.ip, Self::PLAIN.l4());
+        is_there && layout.malformed_reason().is_none()
+    }
+
+    /// Where what is behind the IP header begins.
+    #[must_use]
+    #[inline(always)]
+    pub fn l4(self) -> usize {
+        self.ip + if self.is_ip6 { ipv6::LEN } else { ipv4::LEN }
+    }
+
+    /// Where the TTL is.
+    #[must_use]
+    #[inline(always)]
+    pub fn ttl(self) -> usize {
+        self.ip + if self.is_ip6 { ipv6::TTL } else { ipv4::TTL }
+    }
 }
 
 impl Layout {
-    /// Offsets of the outermost IP header and of what is behind it and its extensions. They mean something
-    /// only where there is one.
+    /// Whether there is a transport checksum that covers the IP addresses.
     #[must_use]
-    #[inline(always)]
-    pub fn offsets(&self) -> (usize, usize) {
-        (self.ip(), self.l4())
+    pub fn has_pseudo_sum(&self) -> bool {
+        self.sum().is_some_and(Sum::has_pseudo)
     }
 
-    /// Whether there is a transport checksum that covers the IP addresses; `None` if the capture lacks it.
+    /// Whether the transport has a checksum that the capture lacks.
     #[must_use]
-    pub fn has_pseudo_sum(&self) -> Option<bool> {
-        let has_one = matches!(self.proto(), proto::TCP | proto::UDP);
-        match self.sum() {
-            None if has_one => None,
-            sum => Some(sum.is_some_and(Sum::has_pseudo)),
-        }
+    pub fn lacks_sum(&self) -> bool {
+        let has_one = matches!(self.proto(), proto::TCP | proto::UDP | proto::ICMP | proto::ICMP6);
+        has_one && self.sum().is_none()
     }
 }
 
@@ -89,19 +147,64 @@ impl Packet {
         self.data().first_chunk()
     }
 
-    /// Changes its headers; `bytes` are zero where bits stay, `added` as from [`sums`]. The packet is without
-    /// tags and options, and this its layout.
+    /// Its first bytes, and zeros where it has no more.
+    #[must_use]
+    pub fn wide_window(&self) -> [u8; WIDE_BYTES] {
+        let mut bytes = [0; WIDE_BYTES];
+        let data = self.data();
+        let len = data.len().min(WIDE_BYTES);
+        bytes[..len].copy_from_slice(&data[..len]);
+        bytes
+    }
+
+    /// Changes its headers; `bytes` are zero where bits stay, `added` as from [`sums`]. The packet has this
+    /// layout and the outline [`Outline::PLAIN`].
     #[inline(always)]
-    pub fn blend(&mut self, layout: &Layout, blend: &Blend, bytes: &Window, added: [u16; 2]) {
+    pub fn blend(
+        &mut self,
+        layout: &Layout,
+        blend: &Blend,
+        bytes: &Window<WORDS>,
+        added: [u16; 2],
+    ) {
         let data = self.data_mut();
         let Some(head) = data.first_chunk_mut::<BYTES>() else { return };
         let (chunks, _) = head.as_chunks_mut::<8>();
         for ((chunk, keep), bytes) in chunks.iter_mut().zip(&blend.keep).zip(bytes) {
             *chunk = (u64::from_le_bytes(*chunk) & keep | bytes).to_le_bytes();
         }
-        head[TTL] = head[TTL].wrapping_sub(blend.ttl);
+        let ttl = &mut head[Outline::PLAIN.ttl()];
+        *ttl = ttl.wrapping_sub(blend.ttl);
+        self.update_sums(layout, Outline::PLAIN, blend, added);
+    }
+
+    /// The same for any outline.
+    pub fn blend_wide(
+        &mut self,
+        (layout, outline): (&Layout, Outline),
+        blend: &Blend,
+        bytes: &Window<WIDE>,
+        added: [u16; 2],
+    ) {
+        let mut head = self.wide_window();
+        let (chunks, _) = head.as_chunks_mut::<8>();
+        let keep = blend.keep.iter().chain(&blend.keep_behind);
+        for ((chunk, keep), bytes) in chunks.iter_mut().zip(keep).zip(bytes) {
+            *chunk = (u64::from_le_bytes(*chunk) & keep | bytes).to_le_bytes();
+        }
+        let ttl = &mut head[outline.ttl()];
+        *ttl = ttl.wrapping_sub(blend.ttl);
+        let data = self.data_mut();
+        let len = data.len().min(WIDE_BYTES);
+        data[..len].copy_from_slice(&head[..len]);
+        self.update_sums(layout, outline, blend, added);
+    }
+
+    #[inline(always)]
+    fn update_sums(&mut self, layout: &Layout, outline: Outline, blend: &Blend, added: [u16; 2]) {
+        let data = self.data_mut();
         if blend.sums[0] {
-            checksum::update(data, IP_SUM, Delta::of(added[0]), false);
+            checksum::update(data, outline.ip + ipv4::CHECKSUM, Delta::of(added[0]), false);
         }
         if blend.sums[1]
             && let Some(sum) = layout.sum()
@@ -129,72 +232,89 @@ mod tests {
         }
     }
 
+    /// A packet of a shape, behind so many tags.
+    fn tagged(shape: Shape, tags: usize) -> Packet {
+        let mut packet = build_fresh(Link::Ethernet, 0, shape, &[], &[7; 20]).unwrap();
+        (0..tags).for_each(|tag| assert!(packet.push_vlan(5 + tag as u16)));
+        packet
+    }
+
     /// Assigning fields one by one is the definition.
     #[test]
     fn headers_are_blended_as_fields_are_assigned() {
+        use Field::*;
+        let shapes =
+            [Shape::Tcp4, Shape::Udp4, Shape::Icmp, Shape::Tcp6, Shape::Udp6, Shape::Icmp6];
+        let fields =
+            [EthDst, EthSrc, VlanId, IpSrc, IpDst, IpTos, Ip6Src, Ip6Dst, L4Sport, L4Dport];
         let mut next = random();
-        let fields = [
-            (Field::EthDst, 48),
-            (Field::EthSrc, 48),
-            (Field::IpSrc, 32),
-            (Field::IpDst, 32),
-            (Field::IpTos, 8),
-            (Field::L4Sport, 16),
-            (Field::L4Dport, 16),
-        ];
-        let mut unlike = 0;
-        for case in 0..20_000 {
-            let shape = [Shape::Tcp4, Shape::Udp4, Shape::Icmp][case % 3];
-            let mut packet = build_fresh(Link::Ethernet, 0, shape, &[], &[7; 20]).unwrap();
-            let at = [IP_SUM, L4 + 16, L4 + 6, L4 + 2][case % 4];
+        let (mut unlike, mut narrow) = (0, 0);
+        for case in 0..40_000 {
+            let shape = shapes[case % shapes.len()];
+            let mut packet = tagged(shape, (case / 6 % 5).saturating_sub(2));
+            let layout = packet.parse();
+            let outline = Outline::of(&layout).unwrap();
+            let l4 = outline.l4();
+            let at = [outline.ip + ipv4::CHECKSUM, l4 + 16, l4 + 6, l4 + 2][case % 4];
             // Sums of all kinds, none of them right.
             let odd = [0, 0xffff, 0xfffe, 1, next() as u16][case % 5];
             packet.data_mut()[at..at + 2].copy_from_slice(&odd.to_be_bytes());
-            packet.data_mut()[TTL] = 9;
+            packet.data_mut()[outline.ttl()] = 9;
             let layout = packet.parse();
-            let before = *packet.window().unwrap();
+            if Outline::of(&layout) != Some(outline) {
+                continue;
+            }
+            let before = packet.wide_window();
             let mut expected = packet.clone();
             let mut mask = Window::default();
             let mut assigned = Vec::new();
-            for (field, bits) in fields {
-                if !next().is_multiple_of(3)
-                    || shape == Shape::Icmp && field.info().header != crate::Header::Ip4
-                {
+            for field in fields {
+                if next().is_multiple_of(3) || !layout.has(field.info().header) {
                     continue;
                 }
                 let old = expected.get(&layout, field).unwrap();
-                let value = [old, 0, (1 << bits) - 1, u128::from(next()) & ((1 << bits) - 1)];
-                assert!(expected.set(&layout, field, value[next() as usize % 4]));
+                let most = u128::MAX >> (128 - field.info().width);
+                let value = [old, 0, most, u128::from(next()) & most][next() as usize % 4];
+                assert!(expected.set(&layout, field, value));
                 assigned.push(field);
                 let (mut zeros, mut ones) = (packet.clone(), packet.clone());
                 zeros.write(&layout, field, 0);
                 ones.write(&layout, field, u128::MAX);
-                let (zeros, ones) = (words(zeros.window().unwrap()), words(ones.window().unwrap()));
-                mask.iter_mut().zip(zeros.iter().zip(ones)).for_each(|(m, (z, o))| *m |= z ^ o);
+                let both =
+                    (words::<WIDE>(&zeros.wide_window()), words::<WIDE>(&ones.wide_window()));
+                mask.iter_mut().zip(both.0.iter().zip(both.1)).for_each(|(m, (z, o))| *m |= z ^ o);
             }
             let ttl = (next() % 3) as u8;
             if ttl > 0 {
-                expected.set(&layout, Field::IpTtl, u128::from(9 - ttl));
-                assigned.push(Field::IpTtl);
+                expected.set(&layout, InetTtl, u128::from(9 - ttl));
+                assigned.push(InetTtl);
             }
-            let after = *expected.window().unwrap();
-            let is_ip = |field: &Field| field.info().header == crate::Header::Ip4;
+            let after = expected.wide_window();
+            let is_ip = |field: &Field| matches!(field.info().header, Header::Ip4 | Header::Inet);
             let in_sum = |field: &Field| {
-                let address = matches!(field, Field::IpSrc | Field::IpDst) && shape != Shape::Icmp;
-                address || field.info().header == crate::Header::L4
+                let is_address = matches!(field, IpSrc | IpDst | Ip6Src | Ip6Dst);
+                is_address && layout.has_pseudo_sum() || field.info().header == Header::L4
             };
+            let keep: Window<WIDE> = mask.map(|word| !word);
             let blend = Blend {
-                keep: mask.map(|word| !word),
+                keep: *keep.first_chunk().unwrap(),
+                keep_behind: *keep.last_chunk().unwrap(),
                 ttl,
-                sums: [assigned.iter().any(is_ip), assigned.iter().any(in_sum)],
+                sums: [!outline.is_ip6 && assigned.iter().any(is_ip), assigned.iter().any(in_sum)],
             };
-            let mut bytes = words(&after);
+            let mut bytes: Window<WIDE> = words(&after);
             bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
-            let added = sums(&layout, &before, &after);
-            packet.blend(&layout, &blend, &bytes, added);
-            assert_eq!(packet, expected, "{shape:?} {assigned:?} ttl -{ttl}");
+            let added = sums(&layout, outline, &before, &after);
+            let mut wide = packet.clone();
+            wide.blend_wide((&layout, outline), &blend, &bytes, added);
+            assert_eq!(wide, expected, "{shape:?} {assigned:?} ttl -{ttl}");
+            if outline == Outline::PLAIN {
+                packet.blend(&layout, &blend, bytes.first_chunk().unwrap(), added);
+                assert_eq!(packet, expected, "{shape:?} {assigned:?} ttl -{ttl}");
+                narrow += 1;
+            }
             unlike += usize::from(before != after);
         }
-        assert!(unlike > 15_000, "{unlike}");
+        assert!(unlike > 30_000 && narrow > 10_000, "{unlike} {narrow}");
     }
 }

@@ -81,9 +81,10 @@ impl Delta {
     }
 
     /// A checksum after the change, in canonical form (RFC 1624, equation 3).
+    #[inline]
     fn apply(self, checksum: u16, udp: bool) -> u16 {
-        let sum = Sum16::default().with_word(u32::from(!checksum)).with_word(u32::from(self.0));
-        canonical(!sum.folded(), udp)
+        let (sum, carry) = (!checksum).overflowing_add(self.0);
+        canonical(!sum.wrapping_add(u16::from(carry)), udp)
     }
 }
 

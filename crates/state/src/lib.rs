@@ -77,6 +77,7 @@ mod pool;
 mod records;
 mod report;
 mod shape;
+mod shelf;
 mod store;
 mod table;
 mod uses;
@@ -85,8 +86,9 @@ mod words;
 pub use group::{Ended, EndedEntry};
 pub use hash::HashKey;
 pub use pool::Pool;
-pub use records::{NewRecord, Record, RecordCounters};
+pub use records::{Holds, NewRecord, RecordCounters};
 pub use shape::{KeyShape, SlotShape};
+pub use shelf::{Body, NARROW, Record, Shelf, WIDE};
 pub use store::{Created, Handle, Home, New, Store, TableRef};
 pub use uses::{Change, Update, Use};
 

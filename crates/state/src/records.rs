@@ -2,14 +2,14 @@
 //! rests on stays as it is (SpeedyBox's global table, §V-A, over the state of all functions).
 //!
 //! A record rests on entries: on their being there, and on what is in slots of theirs; and on others not being there
-//! ([`crate::absent`]). When one of them ends or such a slot is assigned to, so does the record. In return, a packet that takes a record need not renew those
-//! entries: they are as lately seen as the records that rest on them, which is looked up when their time would be
-//! over. Nor does it count in them ([`crate::uses`]).
+//! ([`crate::absent`]). When one of them ends or such a slot is assigned to, so does the record. In return, a packet
+//! that takes a record need not renew those entries: they are as lately seen as the records that rest on them, which is
+//! looked up when their time would be over. Nor does it count in them ([`crate::uses`]).
 //!
 //! What a record says is not this crate's business: it keeps the words.
 
 use crate::absent::Absences;
-use crate::index::Index;
+use crate::shelf::{Body, IS_WIDE, NARROW, Record, Shelf, WIDE};
 use crate::store::{Handle, Store, TableRef};
 use crate::table::NONE;
 use crate::uses::{MOST_WRITERS, Use, Uses};
@@ -19,67 +19,41 @@ use std::hint::black_box;
 /// Records of a table that stays in the processor's caches without any help.
 const MANY: usize = 4096;
 
-/// Words of a record's key: the first bytes of a packet, as far as its flow hangs on them.
-pub const KEY: usize = 6;
+/// How long a record must not have been taken to make room for another (ns).
+const STALE_NS: u64 = 1_000_000_000;
 
-/// A record: two cache lines.
-#[derive(Clone, Debug)]
-#[repr(C, align(64))]
-pub struct Record {
-    /// Its flow: bytes of the packet, with zeros where they do not matter.
-    pub key: [u64; KEY],
-    /// When it was last taken (ns); 0: not yet.
-    pub seen: u64,
-    /// For which program it is.
-    pub program: u32,
-    /// What is to be done, but for the words below; [`Record::ENDED`] if the record has ended.
-    pub class: u32,
-    /// What is written over the packet's first bytes.
-    pub head: [u64; KEY],
-    /// What is added to the packet's two checksums.
-    pub sums: [u16; 2],
-    /// The first of its links, or the next free record.
-    pub(crate) link: u32,
-    /// Packets that have taken it and their bytes on the wire, since what follows from that was worked out.
-    pub(crate) packets: u32,
-    pub(crate) bytes: u32,
-}
-
-impl Record {
-    /// The class of a record that has ended.
-    pub const ENDED: u32 = u32::MAX;
-
-    /// Counts a packet of so many bytes that takes it now; false if it cannot count more.
-    #[must_use]
-    #[inline(always)]
-    pub fn count(&mut self, now: u64, bytes: u32) -> bool {
-        let (Some(packets), Some(bytes)) =
-            (self.packets.checked_add(1), self.bytes.checked_add(bytes))
-        else {
-            return false;
-        };
-        (self.seen, self.packets, self.bytes) = (now, packets, bytes);
-        true
-    }
-}
-
-/// A new record.
+/// A new record; see [`Record`].
 #[derive(Clone, Copy, Debug)]
-pub struct NewRecord<'a> {
+pub struct NewRecord<'a, const K: usize, const W: usize> {
     /// Its flow.
-    pub key: [u64; KEY],
-    /// For which program it is.
-    pub program: u32,
+    pub key: [u64; K],
+    /// For which packets it is, beside the key.
+    pub kind: u32,
     /// What is to be done.
     pub class: u32,
     /// What is written over the packet's first bytes.
-    pub head: [u64; KEY],
+    pub head: [u64; W],
     /// What is added to its checksums.
     pub sums: [u16; 2],
+    /// The time (ns).
+    pub now: u64,
     /// Entries that it rests on: each once.
     pub rests_on: &'a [(Handle, Use)],
     /// Packed keys of which there must not be an entry.
     pub absent: &'a [(TableRef, Box<[u64]>)],
+}
+
+impl<'a, const K: usize, const W: usize> NewRecord<'a, K, W> {
+    /// The same as a record of another size.
+    #[must_use]
+    pub fn with<const L: usize, const V: usize>(
+        &self,
+        key: [u64; L],
+        head: [u64; V],
+    ) -> NewRecord<'a, L, V> {
+        let NewRecord { kind, class, sums, now, rests_on, absent, .. } = *self;
+        NewRecord { key, kind, class, head, sums, now, rests_on, absent }
+    }
 }
 
 /// What has become of records.
@@ -89,6 +63,8 @@ pub struct RecordCounters {
     pub made: u64,
     /// Ended, since what they rested on changed.
     pub ended: u64,
+    /// Ended of those, since nobody had taken them for a second when another one needed their room.
+    pub replaced: u64,
     /// Not made, since there were too many, or they rest on too many entries not being there.
     pub refused: u64,
     /// Not made, since other records look at what this one would change, or the other way round, or too many
@@ -136,13 +112,11 @@ fn bits(table: TableRef, slots: u64) -> u16 {
     all.rotate_left(table.0 % 16)
 }
 
-/// The records of a chain.
+/// The records of a chain. Their numbers are places on their shelves, with [`IS_WIDE`] for wide ones.
 #[derive(Debug)]
 pub(crate) struct Records {
-    pub(crate) all: Vec<Record>,
-    index: Index,
-    /// The first free record.
-    free: u32,
+    pub(crate) narrow: Shelf<{ NARROW.0 }, { NARROW.1 }>,
+    pub(crate) wide: Shelf<{ WIDE.0 }, { WIDE.1 }>,
     pub(crate) links: Vec<Link>,
     /// The first free link.
     spare: u32,
@@ -155,14 +129,53 @@ pub(crate) struct Records {
     len: usize,
     most: usize,
     counters: RecordCounters,
+    /// How many records were made or have ended.
+    epoch: u64,
+}
+
+/// A store holds records of a size.
+pub trait Holds<const K: usize, const W: usize> {
+    /// Those records.
+    fn shelf(&self) -> &Shelf<K, W>;
+    /// Those records.
+    fn shelf_mut(&mut self) -> &mut Shelf<K, W>;
+    /// What the numbers of such records have in common.
+    const MARK: u32;
+}
+
+impl Holds<{ NARROW.0 }, { NARROW.1 }> for Store {
+    #[inline(always)]
+    fn shelf(&self) -> &Shelf<{ NARROW.0 }, { NARROW.1 }> {
+        &self.records.narrow
+    }
+
+    #[inline(always)]
+    fn shelf_mut(&mut self) -> &mut Shelf<{ NARROW.0 }, { NARROW.1 }> {
+        &mut self.records.narrow
+    }
+
+    const MARK: u32 = 0;
+}
+
+impl Holds<{ WIDE.0 }, { WIDE.1 }> for Store {
+    #[inline(always)]
+    fn shelf(&self) -> &Shelf<{ WIDE.0 }, { WIDE.1 }> {
+        &self.records.wide
+    }
+
+    #[inline(always)]
+    fn shelf_mut(&mut self) -> &mut Shelf<{ WIDE.0 }, { WIDE.1 }> {
+        &mut self.records.wide
+    }
+
+    const MARK: u32 = IS_WIDE;
 }
 
 impl Records {
     pub(crate) fn new(tables: usize) -> Self {
         Self {
-            all: Vec::new(),
-            index: Index::new(),
-            free: NONE,
+            narrow: Shelf::new(),
+            wide: Shelf::new(),
             links: Vec::new(),
             spare: NONE,
             heads: vec![Vec::new(); tables + 1],
@@ -172,7 +185,49 @@ impl Records {
             len: 0,
             most: 0,
             counters: RecordCounters::default(),
+            epoch: 0,
         }
+    }
+
+    /// A record by its number.
+    pub(crate) fn body(&self, number: u32) -> &Body {
+        let place = (number & !IS_WIDE) as usize;
+        if number & IS_WIDE == 0 {
+            &self.narrow.all[place].body
+        } else {
+            &self.wide.all[place].body
+        }
+    }
+
+    /// A record by its number.
+    pub(crate) fn body_mut(&mut self, number: u32) -> &mut Body {
+        let place = (number & !IS_WIDE) as usize;
+        if number & IS_WIDE == 0 {
+            &mut self.narrow.all[place].body
+        } else {
+            &mut self.wide.all[place].body
+        }
+    }
+
+    /// The first link of a record.
+    pub(crate) fn link(&self, number: u32) -> u32 {
+        let place = (number & !IS_WIDE) as usize;
+        if number & IS_WIDE == 0 { self.narrow.all[place].link } else { self.wide.all[place].link }
+    }
+
+    fn set_link(&mut self, number: u32, link: u32) {
+        let place = (number & !IS_WIDE) as usize;
+        if number & IS_WIDE == 0 {
+            self.narrow.all[place].link = link;
+        } else {
+            self.wide.all[place].link = link;
+        }
+    }
+
+    /// All records, also those that have ended.
+    pub(crate) fn bodies(&self) -> impl Iterator<Item = &Body> {
+        let wide = self.wide.all.iter().map(|record| &record.body);
+        self.narrow.all.iter().map(|record| &record.body).chain(wide)
     }
 
     /// The links on the group with this root.
@@ -187,7 +242,7 @@ impl Records {
         let mut latest = None;
         while at != NONE {
             let link = &self.links[at as usize];
-            latest = latest.max(Some(self.all[link.record as usize].seen));
+            latest = latest.max(Some(self.body(link.record).seen));
             at = link.behind;
         }
         latest
@@ -220,7 +275,8 @@ impl Records {
             head.writes |= bits(one.table, one.writes());
         }
         head.len += 1;
-        let (next, behind) = (self.all[record as usize].link, head.first);
+        let behind = head.first;
+        let next = self.link(record);
         let link = Link { root, record, next, before: NONE, behind, place, how };
         let at = self.spare;
         let at = if at == NONE {
@@ -231,11 +287,11 @@ impl Records {
             self.links[at as usize] = link;
             at
         };
-        head.first = at;
+        self.heads[root.0 as usize][number].first = at;
         if behind != NONE {
             self.links[behind as usize].before = at;
         }
-        self.all[record as usize].link = at;
+        self.set_link(record, at);
     }
 
     /// Takes a link out of those on its group, and gives it back: its group and the record's next one.
@@ -260,13 +316,26 @@ impl Records {
         self.spare = at;
         link
     }
+
+    /// Whether a record rests on this already.
+    pub(crate) fn rests(&self, record: u32, root: (u32, u32)) -> bool {
+        let mut at = self.link(record);
+        while at != NONE {
+            let link = &self.links[at as usize];
+            if link.root == root {
+                return true;
+            }
+            at = link.next;
+        }
+        false
+    }
 }
 
 impl Store {
     /// Allows so many records, none if 0: all that there are end.
     pub fn allow_records(&mut self, most: usize) {
         self.end_records();
-        self.records.most = most.min(NONE as usize - 1);
+        self.records.most = most.min(IS_WIDE as usize - 1);
     }
 
     /// What has become of records.
@@ -278,33 +347,49 @@ impl Store {
     /// The hash by which a record is found.
     #[must_use]
     #[inline(always)]
-    pub fn record_hash(&self, key: &[u64; KEY]) -> u64 {
+    pub fn record_hash<const K: usize>(&self, key: &[u64; K]) -> u64 {
         self.hash.hash_words(key)
     }
 
-    /// Whether a flow has a record for a program.
+    /// How many records were made or have ended: as long as that is the same, places of records hold.
     #[must_use]
-    #[inline]
-    pub fn has_record(&self, hash: u64, key: &[u64; KEY], program: u32) -> bool {
-        self.records.find(hash, key, program).is_some()
-    }
-
-    /// The record of a flow for a program, if there is one.
     #[inline(always)]
-    pub fn take_record(
-        &mut self,
-        hash: u64,
-        key: &[u64; KEY],
-        program: u32,
-    ) -> Option<&mut Record> {
-        let number = self.records.find(hash, key, program)?;
-        self.records.all.get_mut(number as usize)
+    pub fn record_epoch(&self) -> u64 {
+        self.records.epoch
     }
 
-    /// Works out what a flow's record has counted, if it can count no more.
-    pub fn settle_full(&mut self, hash: u64, key: &[u64; KEY], program: u32) {
-        let Some(number) = self.records.find(hash, key, program) else { return };
-        if self.records.all[number as usize].bytes > u32::MAX / 2 {
+    /// Where the record of a flow is, if there is one.
+    #[must_use]
+    #[inline(always)]
+    pub fn find_record<const K: usize, const W: usize>(
+        &self,
+        hash: u64,
+        key: &[u64; K],
+        kind: u32,
+    ) -> Option<u32>
+    where
+        Self: Holds<K, W>,
+    {
+        self.shelf().find(hash, key, kind)
+    }
+
+    /// The record at a place.
+    #[must_use]
+    #[inline(always)]
+    pub fn record_at<const K: usize, const W: usize>(
+        &mut self,
+        place: u32,
+    ) -> Option<&mut Record<K, W>>
+    where
+        Self: Holds<K, W>,
+    {
+        self.shelf_mut().all.get_mut(place as usize)
+    }
+
+    /// Works out what a record has counted, if it can hardly count more.
+    pub fn settle_full(&mut self, place: u32, is_wide: bool) {
+        let number = if is_wide { place | IS_WIDE } else { place };
+        if self.records.body(number).is_full() {
             self.settle(number);
         }
     }
@@ -317,20 +402,19 @@ impl Store {
 
     /// Fetches the records that these hashes likely lead to.
     pub fn fetch_records(&self, hashes: impl Iterator<Item = u64> + Clone) {
-        let Records { index, all, .. } = &self.records;
-        let mut sum = hashes.clone().fold(0, |sum, hash| sum ^ index.touch(hash));
-        for number in hashes.filter_map(|hash| index.guess(hash)) {
-            let lines = all.get(number as usize).map(|record| record.seen ^ record.head[0]);
-            sum ^= lines.unwrap_or(0);
-        }
-        black_box(sum);
+        let narrow = &self.records.narrow;
+        let sum = hashes.clone().fold(0, |sum, hash| sum ^ narrow.touch(hash));
+        black_box(hashes.fold(sum, |sum, hash| sum ^ narrow.touch_record(hash)));
     }
 
-    /// Makes a record, if there is room, all that it rests on is there, and it gets on with the other records.
-    /// The flow has none.
-    pub fn make_record(&mut self, new: &NewRecord<'_>) -> bool {
-        let absences = &self.records.absences;
-        if self.records.len >= self.records.most || !absences.has_room(new.absent.len()) {
+    /// Makes a record, if there is room or room can be made, all that it rests on is there, and it gets on with the
+    /// other records. The flow has none.
+    pub fn make_record<const K: usize, const W: usize>(&mut self, new: &NewRecord<'_, K, W>) -> bool
+    where
+        Self: Holds<K, W>,
+    {
+        let has_room = self.records.absences.has_room(new.absent.len());
+        if !has_room || !self.make_room::<K, W>(new.now) {
             self.records.counters.refused += 1;
             return false;
         }
@@ -343,11 +427,13 @@ impl Store {
             self.records.counters.contended += 1;
             return false;
         }
-        let number = self.records.add(new);
-        let (all, hash) = (&self.records.all, &self.hash);
-        let rehash = |number: u32| hash.hash_words(&all[number as usize].key);
-        self.records.index.insert(hash.hash_words(&new.key), number, rehash);
+        let NewRecord { key, kind, class, head, sums, .. } = *new;
+        let body = Body { seen: 0, kind, class, packets: 0, bytes: 0 };
+        let record = Record { key, body, head, sums, link: NONE };
+        let hash = self.hash.clone();
+        let number = self.shelf_mut().add(record, &hash) | Self::MARK;
         self.records.len += 1;
+        self.records.epoch += 1;
         self.records.counters.made += 1;
         for (entry, one) in new.rests_on {
             let root = self.group(*entry, one);
@@ -362,6 +448,24 @@ impl Store {
         true
     }
 
+    /// Whether there is room for one more record: at the limit, one ends that nobody has taken for a while.
+    fn make_room<const K: usize, const W: usize>(&mut self, now: u64) -> bool
+    where
+        Self: Holds<K, W>,
+    {
+        if self.records.len < self.records.most {
+            return true;
+        }
+        match self.shelf_mut().stale() {
+            Some((place, seen)) if now.saturating_sub(seen) > STALE_NS => {
+                self.end_record(place | Self::MARK);
+                self.records.counters.replaced += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// The table and number of the root of an entry's group.
     fn group(&self, entry: Handle, one: &Use) -> (u32, u32) {
         let table = self.at(one.table);
@@ -371,8 +475,11 @@ impl Store {
 
     /// Ends all records.
     pub fn end_records(&mut self) {
-        for number in 0..self.records.all.len() {
-            self.end_record(number as u32);
+        for place in 0..self.records.narrow.all.len() {
+            self.end_record(place as u32);
+        }
+        for place in 0..self.records.wide.all.len() {
+            self.end_record(place as u32 | IS_WIDE);
         }
         self.records.counts.clear();
         self.records.uses = Uses::default();
@@ -381,15 +488,15 @@ impl Store {
     /// Ends a record, if it has not ended: what it rested on was seen when it was last taken.
     pub(crate) fn end_record(&mut self, number: u32) {
         self.settle(number);
-        let record = &mut self.records.all[number as usize];
-        if record.class == Record::ENDED {
+        let body = self.records.body_mut(number);
+        if body.class == Body::ENDED {
             return;
         }
-        record.class = Record::ENDED;
-        let (seen, mut at) = (record.seen, record.link);
-        let hash = self.hash.hash_words(&record.key);
-        self.records.index.remove(hash, number);
+        body.class = Body::ENDED;
+        let seen = body.seen;
+        let mut at = self.records.link(number);
         self.records.len -= 1;
+        self.records.epoch += 1;
         self.records.counters.ended += 1;
         while at != NONE {
             let link = self.records.untie(at);
@@ -398,8 +505,10 @@ impl Store {
             }
             at = link.next;
         }
-        self.records.all[number as usize].link = self.records.free;
-        self.records.free = number;
+        match number & IS_WIDE {
+            0 => self.records.narrow.remove(number, &self.hash),
+            _ => self.records.wide.remove(number & !IS_WIDE, &self.hash),
+        }
     }
 
     /// A group with this root is about to end: the records that rest on it do.
@@ -474,54 +583,5 @@ impl Store {
         if let Some(seen) = self.records.seen((root, number as usize)) {
             self.tables[root].renew_number(number, seen);
         }
-    }
-}
-
-impl Records {
-    /// The number of a flow's record for a program.
-    #[inline(always)]
-    fn find(&self, hash: u64, key: &[u64; KEY], program: u32) -> Option<u32> {
-        self.index.find(hash, |number| {
-            let record = self.all.get(number as usize)?;
-            let words = record.key.iter().zip(key);
-            let differs = words.fold(0, |differs, (a, b)| differs | (a ^ b));
-            (differs == 0 && record.program == program).then_some(number)
-        })
-    }
-
-    /// Whether a record rests on this already.
-    pub(crate) fn rests(&self, record: u32, root: (u32, u32)) -> bool {
-        let mut at = self.all[record as usize].link;
-        while at != NONE {
-            let link = &self.links[at as usize];
-            if link.root == root {
-                return true;
-            }
-            at = link.next;
-        }
-        false
-    }
-
-    /// Adds a record that rests on nothing yet.
-    fn add(&mut self, new: &NewRecord<'_>) -> u32 {
-        let record = Record {
-            key: new.key,
-            seen: 0,
-            program: new.program,
-            class: new.class,
-            head: new.head,
-            sums: new.sums,
-            link: NONE,
-            packets: 0,
-            bytes: 0,
-        };
-        if self.free == NONE {
-            self.all.push(record);
-            return (self.all.len() - 1) as u32;
-        }
-        let number = self.free;
-        self.free = self.all[number as usize].link;
-        self.all[number as usize] = record;
-        number
     }
 }

@@ -5,8 +5,9 @@
 //! taken; what its entries hold follows from that (SpeedyBox's state functions, §V-C, at no cost), and is worked out
 //! when anyone else looks: when a program finds an entry, when it ends, when state is shown.
 
-use crate::records::{Record, Records};
+use crate::records::Records;
 use crate::shape::SlotShape;
+use crate::shelf::Body;
 use crate::store::{Store, TableRef};
 use crate::table::NONE;
 use braid_ir::model::Word;
@@ -85,7 +86,7 @@ impl Uses {
 
 impl Change {
     /// What a slot holds after the packets that a record has counted.
-    fn after(self, old: Word, most: Word, record: &Record) -> Word {
+    fn after(self, old: Word, most: Word, record: &Body) -> Word {
         match self {
             Change::Time => old.max(Word::from(record.seen)),
             Change::Add { packets, bytes, wraps } => {
@@ -102,7 +103,7 @@ impl Change {
 }
 
 /// An entry's slots after what a record has counted.
-fn apply(one: &Use, record: &Record, shape: &SlotShape, words: &mut [u64]) {
+fn apply(one: &Use, record: &Body, shape: &SlotShape, words: &mut [u64]) {
     for Update { slot, change } in &one.updates {
         let slot = *slot as usize;
         shape.put(words, slot, change.after(shape.get(words, slot), shape.most(slot), record));
@@ -121,8 +122,7 @@ impl Records {
         let mut at = self.head(root).first;
         while at != NONE {
             let link = &self.links[at as usize];
-            let (one, record) =
-                (&self.uses.all[link.how as usize], &self.all[link.record as usize]);
+            let (one, record) = (&self.uses.all[link.how as usize], self.body(link.record));
             if (one.table.0 as usize, link.place) == (table, place) && record.packets > 0 {
                 apply(one, record, shape, words);
             }
@@ -134,27 +134,29 @@ impl Records {
 impl Store {
     /// What a record has counted is added to what its class counts, and made of its entries.
     pub(crate) fn settle(&mut self, number: u32) {
-        let Records { all, links, uses, counts, .. } = &mut self.records;
-        let record = &mut all[number as usize];
+        let record = self.records.body(number).clone();
         if record.packets == 0 {
             return;
         }
+        let first = self.records.link(number);
+        let Records { links, uses, counts, .. } = &mut self.records;
         let class = record.class as usize;
         if counts.len() <= class {
             counts.resize(class + 1, (0, 0));
         }
         counts[class].0 += u64::from(record.packets);
         counts[class].1 += u64::from(record.bytes);
-        let mut at = record.link;
+        let mut at = first;
         while at != NONE {
             let link = &links[at as usize];
             if let Some(one) = uses.all.get(link.how as usize).filter(|one| !one.updates.is_empty())
             {
                 let (shape, words) = self.tables[one.table.0 as usize].slots_of(link.place);
-                apply(one, record, shape, words);
+                apply(one, &record, shape, words);
             }
             at = link.next;
         }
+        let record = self.records.body_mut(number);
         (record.packets, record.bytes) = (0, 0);
     }
 
@@ -179,8 +181,8 @@ impl Store {
     #[must_use]
     pub fn record_counts(&self) -> Vec<(u64, u64)> {
         let mut counts = self.records.counts.clone();
-        let taken = self.records.all.iter().filter(|record| record.packets > 0);
-        for Record { class, packets, bytes, .. } in taken {
+        let taken = self.records.bodies().filter(|record| record.packets > 0);
+        for Body { class, packets, bytes, .. } in taken {
             let class = *class as usize;
             if counts.len() <= class {
                 counts.resize(class + 1, (0, 0));

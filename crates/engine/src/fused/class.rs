@@ -5,7 +5,7 @@ use crate::walk::Reached;
 use braid_ir::model::ParamId;
 use braid_ir::residual::TallyId;
 use braid_jit::Count;
-use braid_packet::blend::Blend;
+use braid_packet::blend::{BYTES, Blend};
 use std::cell::Cell;
 use std::collections::HashMap;
 
@@ -24,6 +24,13 @@ pub(super) struct Way {
     pub(super) rules: Vec<(u16, ParamId, u32)>,
     pub(super) guards: Vec<Guard>,
     pub(super) blend: Blend,
+}
+
+impl Way {
+    /// Whether it looks at, and changes, no more of packets than narrow records can.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.blend.is_narrow() && self.guards.iter().all(|guard| guard.number.is_within(BYTES))
+    }
 }
 
 /// A class of records: what each of their packets needs.

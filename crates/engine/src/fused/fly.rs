@@ -1,36 +1,79 @@
 //! The fast path: what becomes of a packet when its flow has a record, and when not.
 
-use super::NONE;
-use super::plan::Plan;
+use super::class::Class;
+use super::plan::{Plan, kind};
 use super::probe::Probe;
+use super::{Fused, NONE};
 use crate::Compiled;
 use crate::walk::{At, Reached, Walk};
 use braid_ir::engine::worker;
 use braid_ir::residual::Point;
 use braid_jit::Count;
-use braid_packet::blend::{WORDS, Window, words};
+use braid_packet::blend::{Outline, WIDE, Window};
 use braid_packet::{Layout, Packet};
-use braid_state::NewRecord;
+use braid_state::{NARROW, NewRecord, Record, Store};
 
 /// A packet's flow.
 #[derive(Clone, Copy)]
 pub(super) struct Flow {
-    pub(super) key: Window,
-    pub(super) hash: u64,
+    /// Its key, unless that is a wide one.
+    key: [u64; NARROW.0],
+    hash: u64,
     /// The program that it is for, or [`NONE`]: then it has no record, and the rest means nothing.
-    pub(super) program: u32,
-    /// Whether it is known to have a record now.
-    pub(super) has_record: bool,
+    program: u32,
+    kind: u32,
+    is_wide: bool,
+    /// Where its record is, or [`NONE`].
+    pub(super) place: u32,
 }
 
 impl Flow {
     /// That of a packet that has no records.
-    pub(super) const NO: Flow = Flow { key: [0; WORDS], hash: 0, program: NONE, has_record: false };
+    pub(super) const NO: Flow =
+        Flow { key: [0; NARROW.0], hash: 0, program: NONE, kind: 0, is_wide: false, place: NONE };
+}
+
+impl Fused {
+    /// Where the record of the packet at `at` is now, or [`NONE`].
+    #[inline(always)]
+    fn place(&self, store: &Store, at: usize) -> u32 {
+        if store.record_epoch() == self.epoch { self.flows[at].place } else { self.find(store, at) }
+    }
+
+    /// Looks the record of the packet at `at` up.
+    #[inline(never)]
+    fn find(&self, store: &Store, at: usize) -> u32 {
+        let flow = &self.flows[at];
+        let place = match (flow.program, flow.is_wide) {
+            (NONE, _) => None,
+            (_, true) => store.find_record(flow.hash, &self.wide[at], flow.kind),
+            (_, false) => store.find_record(flow.hash, &flow.key, flow.kind),
+        };
+        place.unwrap_or(NONE)
+    }
+}
+
+impl Plan {
+    /// The flow of a packet whose key is not narrow, which goes to `wide`.
+    #[inline(never)]
+    fn wide_flow(
+        &self,
+        store: &Store,
+        program: u32,
+        (packet, layout): (&Packet, &Layout),
+        wide: &mut Window<WIDE>,
+    ) -> Flow {
+        let Some((key, outline)) = self.wide_key(packet, layout) else { return Flow::NO };
+        let (hash, kind) = (store.record_hash(&key), kind(program, Some(outline)));
+        let place = store.find_record(hash, &key, kind).unwrap_or(NONE);
+        *wide = key;
+        Flow { hash, program, kind, is_wide: true, place, ..Flow::NO }
+    }
 }
 
 impl Compiled {
-    /// Finds the flows of packets that are about to enter at a point, and fetches their records from memory if
-    /// there are many.
+    /// Finds the flows of packets that are about to enter at a point, and their records.
+    #[inline(never)]
     pub(crate) fn find_flows(&mut self, entry: Point, packets: &[Packet], layouts: &[Layout]) {
         let Self { fused: Some(fused), programs, functions, workers, .. } = self else { return };
         fused.plan(&programs.all, *workers > 1);
@@ -39,7 +82,11 @@ impl Compiled {
             return;
         };
         let store = &functions.store;
-        for ((flow, packet), layout) in fused.flows.iter_mut().zip(packets).zip(layouts) {
+        let many = store.has_many_records();
+        fused.epoch = store.record_epoch();
+        let Fused { flows, wide, plans, .. } = &mut **fused;
+        let keys = flows.iter_mut().zip(wide);
+        for ((flow, wide), (packet, layout)) in keys.zip(packets.iter().zip(layouts)) {
             if !shape.fits(layout.presence()) {
                 let Some(other) = programs.points.known(entry, layout.presence()) else {
                     *flow = Flow::NO;
@@ -47,28 +94,30 @@ impl Compiled {
                 };
                 (shape, program) = (programs.all[other].residual.shape, other);
             }
-            let plan = fused.plans.get(program).and_then(Option::as_ref);
-            let (Some(plan), Some(head)) = (plan.filter(|_| Plan::takes(layout)), packet.window())
-            else {
-                *flow = Flow::NO;
-                continue;
-            };
-            let (window, mask) = (words(head), &plan.mask);
-            let key = std::array::from_fn(|at| window[at] & mask[at]);
-            let (hash, program) = (store.record_hash(&key), program as u32);
-            *flow = Flow { key, hash, program, has_record: false };
+            let plan = &plans[program];
+            let program = program as u32;
+            if let Some(key) = plan.narrow_key(packet, layout) {
+                let (hash, kind) = (store.record_hash(&key), kind(program, None));
+                let place = if many { None } else { store.find_record(hash, &key, kind) };
+                let place = place.unwrap_or(NONE);
+                *flow = Flow { key, hash, program, kind, is_wide: false, place };
+            } else {
+                *flow = plan.wide_flow(store, program, (packet, layout), wide);
+            }
         }
-        if store.has_many_records() {
-            let flows = &mut fused.flows[..packets.len()];
-            store.fetch_records(flows.iter().map(|flow| flow.hash));
-            for flow in flows {
-                flow.has_record = store.has_record(flow.hash, &flow.key, flow.program);
+        if many {
+            let hashes = fused.flows[..packets.len()].iter().map(|flow| flow.hash);
+            store.fetch_records(hashes);
+            for flow in fused.flows[..packets.len()].iter_mut().filter(|flow| !flow.is_wide) {
+                let place = store.find_record(flow.hash, &flow.key, flow.kind);
+                flow.place = if flow.program == NONE { NONE } else { place.unwrap_or(NONE) };
             }
         }
     }
 
     /// Packets from the one at `from` on that enter take their records, in order, up to the first one that has
     /// none that fits; how many do.
+    #[inline(never)]
     pub(crate) fn fly(
         &mut self,
         entry: Point,
@@ -78,34 +127,26 @@ impl Compiled {
         reached: &mut Vec<Reached>,
     ) -> usize {
         let Self { fused: Some(fused), functions, wake, .. } = self else { return 0 };
-        let wake = (*wake).min(functions.store.next_due());
+        let store = &mut functions.store;
+        let wake = (*wake).min(store.next_due());
         let mut now = functions.now;
         let mut taken = 0;
-        for ((flow, packet), layout) in fused.flows[from..].iter().zip(packets).zip(layouts) {
+        for (at, (packet, layout)) in (from..).zip(packets.iter_mut().zip(layouts)) {
             let time = packet.time_ns.max(now);
-            if flow.program == NONE || time >= wake {
+            let place = fused.place(store, at);
+            if place == NONE || time >= wake {
                 break;
             }
-            let Some(record) = functions.store.take_record(flow.hash, &flow.key, flow.program)
-            else {
-                break;
+            let classes = &fused.classes.all;
+            let class = if fused.flows[at].is_wide {
+                take_wide(store, place, classes, (packet, layout), time)
+            } else {
+                take_narrow(store, place, classes, (packet, layout), time)
             };
-            let (Some(class), Some(head)) =
-                (fused.classes.all.get(record.class as usize), packet.window())
-            else {
-                break;
-            };
-            let bytes = packet.wire_len;
-            if !class.guards.iter().all(|guard| guard.holds(head, bytes)) {
-                break;
-            }
-            if !record.count(time, bytes) {
-                break;
-            }
+            let Some(class) = class else { break };
             now = time;
             packet.time_ns = now;
             (packet.backward, packet.held) = (entry.backward, entry.held);
-            packet.blend(layout, &class.blend, &record.head, record.sums);
             reached.push(class.reached);
             taken += 1;
         }
@@ -126,12 +167,13 @@ impl Compiled {
         let Some(fused) = self.fused.as_mut().filter(|_| !packets.is_empty()) else {
             return packets.len();
         };
-        let store = &self.functions.store;
+        let store = &mut self.functions.store;
         let flow = fused.flows[from];
         if flow.program != NONE {
-            if store.has_record(flow.hash, &flow.key, flow.program) {
+            let place = fused.place(store, from);
+            if place != NONE {
                 fused.misfits += 1;
-                self.functions.store.settle_full(flow.hash, &flow.key, flow.program);
+                store.settle_full(place, flow.is_wide);
                 return 1;
             }
             if fused.filter.meets(flow.hash) {
@@ -139,10 +181,10 @@ impl Compiled {
             }
         }
         let mut count = 1;
-        for flow in &fused.flows[from + 1..from + packets.len()] {
+        for at in from + 1..from + packets.len() {
+            let flow = &fused.flows[at];
             if flow.program != NONE {
-                let has = store.has_record(flow.hash, &flow.key, flow.program);
-                if has || fused.filter.would_admit(flow.hash) {
+                if fused.place(store, at) != NONE || fused.filter.would_admit(flow.hash) {
                     break;
                 }
                 fused.filter.meets(flow.hash);
@@ -164,8 +206,9 @@ impl Compiled {
         let flow = fused.flows[at];
         let program = &self.programs.all[flow.program as usize];
         let due = self.wake.min(self.functions.store.next_due());
+        let now = packet.time_ns.max(self.functions.now);
         // What is due before the packet may change what the record would rest on.
-        if !program.is_even(0) || !self.started || packet.time_ns.max(self.functions.now) >= due {
+        if !program.is_even(0) || !self.started || now >= due {
             return false;
         }
         let worker = worker(packet, self.workers);
@@ -173,20 +216,29 @@ impl Compiled {
         let functions = &mut self.functions;
         let probe = Probe::new(number, functions, worker, walk.out, (packet, layout));
         let found = probe.and_then(|probe| probe.run(&mut self.programs.words));
-        let Some(found) = found else { return false };
+        let Some(found) = found.filter(|found| flow.is_wide || found.way.is_narrow()) else {
+            return false;
+        };
         let Some(At::End(reached)) = program.ends[found.way.block as usize].next else {
             return false;
         };
         let Some(class) = fused.classes.number(found.way, reached) else { return false };
-        self.functions.store.make_record(&NewRecord {
-            key: flow.key,
-            program: flow.program,
+        let wide = NewRecord {
+            key: fused.wide[at],
+            kind: flow.kind,
             class,
             head: found.bytes,
             sums: found.sums,
+            now,
             rests_on: &found.rests_on,
             absent: &found.absent,
-        })
+        };
+        let store = &mut self.functions.store;
+        if flow.is_wide {
+            return store.make_record(&wide);
+        }
+        let Some(head) = found.bytes.first_chunk() else { return false };
+        store.make_record(&wide.with(flow.key, *head))
     }
 
     /// What records have counted is added to what programs count.
@@ -219,4 +271,50 @@ impl Compiled {
         fused.classes.clear();
         fused.plans.clear();
     }
+}
+
+/// A packet takes a record, unless it does not fit it: the record's class.
+#[inline(always)]
+fn take<'a, const K: usize, const W: usize>(
+    record: &mut Record<K, W>,
+    classes: &'a [Class],
+    head: &[u8],
+    packet: &Packet,
+    time: u64,
+) -> Option<&'a Class> {
+    let class = classes.get(record.body.class as usize)?;
+    let bytes = packet.wire_len;
+    let fits = class.guards.iter().all(|guard| guard.holds(head, bytes));
+    (fits && record.body.count(time, bytes)).then_some(class)
+}
+
+/// A packet takes a narrow record, unless it does not fit it, and is changed as that says: the record's class.
+#[inline(always)]
+fn take_narrow<'a>(
+    store: &mut Store,
+    place: u32,
+    classes: &'a [Class],
+    (packet, layout): (&mut Packet, &Layout),
+    time: u64,
+) -> Option<&'a Class> {
+    let record: &mut Record<{ NARROW.0 }, { NARROW.1 }> = store.record_at(place)?;
+    let class = take(record, classes, packet.window()?, packet, time)?;
+    packet.blend(layout, &class.blend, &record.head, record.sums);
+    Some(class)
+}
+
+/// The same for a wide one.
+#[inline(never)]
+fn take_wide<'a>(
+    store: &mut Store,
+    place: u32,
+    classes: &'a [Class],
+    (packet, layout): (&mut Packet, &Layout),
+    time: u64,
+) -> Option<&'a Class> {
+    let record: &mut Record<WIDE, WIDE> = store.record_at(place)?;
+    let outline = Outline::of(layout)?;
+    let class = take(record, classes, packet.data(), packet, time)?;
+    packet.blend_wide((layout, outline), &class.blend, &record.head, record.sums);
+    Some(class)
 }

@@ -1,7 +1,5 @@
 //! Guards: what a record takes for granted of bits of the packet that are not in its key.
 
-use braid_packet::blend::BYTES;
-
 /// Where the number of bytes on the wire is looked for.
 pub(super) const WIRE: u8 = u8::MAX;
 
@@ -25,9 +23,14 @@ pub(super) struct Guard {
 }
 
 impl Number {
+    /// Whether it is in so many first bytes, or not in the packet at all.
+    pub(super) fn is_within(&self, bytes: usize) -> bool {
+        self.at == WIRE || usize::from(self.at + self.len) <= bytes
+    }
+
     /// Its value in a packet that begins like this.
     #[inline(always)]
-    pub(super) fn of(self, head: &[u8; BYTES], wire_len: u32) -> u32 {
+    pub(super) fn of(self, head: &[u8], wire_len: u32) -> u32 {
         let at = usize::from(self.at);
         let byte = |offset: usize| u32::from(head.get(at + offset).copied().unwrap_or(0));
         let number = match (self.at, self.len) {
@@ -43,7 +46,7 @@ impl Number {
 impl Guard {
     /// Whether it holds for a packet that begins like this.
     #[inline(always)]
-    pub(super) fn holds(&self, head: &[u8; BYTES], wire_len: u32) -> bool {
+    pub(super) fn holds(&self, head: &[u8], wire_len: u32) -> bool {
         let value = self.number.of(head, wire_len);
         self.least <= value && value <= self.most
     }

@@ -22,6 +22,7 @@ mod rest;
 
 use crate::program::Program;
 use crate::{Compiled, PART};
+use braid_packet::blend::{WIDE, Window};
 use braid_state::RecordCounters;
 use class::Classes;
 use fly::Flow;
@@ -57,11 +58,15 @@ impl Compiled {
 /// What the engine keeps for records, beside those.
 pub(crate) struct Fused {
     classes: Classes,
-    /// By program; `None` for those whose packets have no records.
-    plans: Vec<Option<Plan>>,
+    /// By program.
+    plans: Vec<Plan>,
     filter: Filter,
     /// Of the packets of the part that is on its way.
     flows: [Flow; PART],
+    /// Wide keys of those that have such.
+    wide: [Window<WIDE>; PART],
+    /// What [`braid_state::Store::record_epoch`] was when the records of those were found.
+    epoch: u64,
     /// As in [`Flows`].
     hits: u64,
     misfits: u64,
@@ -74,6 +79,8 @@ impl Fused {
             plans: Vec::new(),
             filter: Filter::new(),
             flows: [Flow::NO; PART],
+            wide: [[0; WIDE]; PART],
+            epoch: 0,
             hits: 0,
             misfits: 0,
         }
@@ -81,7 +88,7 @@ impl Fused {
 
     /// Whether a packet of the part on its way is known to have a record.
     pub(crate) fn has_record(&self, at: usize) -> bool {
-        self.flows[at].has_record
+        self.flows[at].place != NONE
     }
 
     /// Makes the plans of programs that have none yet.

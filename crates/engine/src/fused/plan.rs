@@ -3,14 +3,23 @@
 use super::guard::{Number, WIRE};
 use braid_ir::model::Op;
 use braid_ir::residual::{Residual, What};
-use braid_packet::blend::{BYTES, IP, L4, Window, words};
-use braid_packet::{Base, Field, Header, Layout, Spot};
+use braid_packet::blend::{Outline, WIDE, WIDE_BYTES, Window, words};
+use braid_packet::{Base, Field, Header, Layout, Packet, Spot};
+use braid_state::NARROW;
 
-/// The key of a program's flows.
+/// Words at the start of a packet that the key of a narrow record is in: up to its ports.
+const KEY_WORDS: usize = NARROW.0;
+
+/// Outlines that packets with records have.
+const OUTLINES: usize = 6;
+
+/// The keys of a program's flows.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// Bits of a packet's first bytes that belong to the key.
-    pub(super) mask: Window,
+    /// Bits of the key in packets with the outline [`Outline::PLAIN`] and bytes enough, if it is a narrow one.
+    narrow: Option<[u64; KEY_WORDS]>,
+    /// Bits of the key in other packets, by outline; `None` where those have no records.
+    wide: [Option<Box<Window<WIDE>>>; OUTLINES],
 }
 
 /// Bits of a packet's first bytes: of a big-endian number of `len` bytes at `at`, `width` bits from
@@ -24,52 +33,114 @@ pub(super) struct Bits {
 }
 
 impl Plan {
-    /// The key of a program's flows, where they belong to several workers if so; `None` if its packets are of a
-    /// kind that has no records.
-    pub(super) fn of(residual: &Residual, many_workers: bool) -> Option<Self> {
-        if residual.shape.has(Header::Ip4) != Some(true) {
-            return None;
-        }
-        let mut mask = [0; BYTES];
-        // What the packet is: EtherType, version and length of the header, fragment, protocol.
-        mask[IP - 2..=IP].fill(0xff);
-        (mask[IP + 6], mask[IP + 7], mask[IP + 9]) = (0x3f, 0xff, 0xff);
-        for step in residual.blocks.iter().flat_map(|block| &block.steps) {
-            let fields = match &step.what {
-                What::Op(Op::Load { field, .. }) => vec![*field],
-                // What a checksum changes by hangs on what was there.
-                What::Write(fields) => {
-                    fields.iter().map(|(field, _)| *field).filter(in_sum).collect()
-                }
-                _ => Vec::new(),
-            };
-            for field in fields.into_iter().filter(|field| is_key(*field)) {
-                if let Some(bits) = bits(residual, field) {
-                    bits.set(&mut mask, u128::MAX);
-                }
-            }
-        }
-        if many_workers {
-            // By these a packet's worker is chosen.
-            let fields = [Field::InetSrc, Field::InetDst, Field::InetSport, Field::InetDport];
-            for field in fields {
-                bits(residual, field)?.set(&mut mask, u128::MAX);
-            }
-        }
-        Some(Self { mask: words(&mask) })
+    /// The keys of a program's flows, where they belong to several workers if so.
+    #[inline(never)]
+    pub(super) fn of(residual: &Residual, many_workers: bool) -> Self {
+        let mask = |outline| key_mask(residual, outline, many_workers);
+        let outlines = std::array::from_fn(|at| mask(outline(at)));
+        let wide = outlines.map(|mask| mask.map(|mask| Box::new(words(&mask))));
+        let narrow = mask(Outline::PLAIN).filter(|mask| {
+            let (_, behind) = mask.split_at(8 * KEY_WORDS);
+            behind.iter().all(|mask| *mask == 0)
+        });
+        Self { narrow: narrow.map(|mask| words(&mask)), wide }
     }
 
-    /// Whether a packet with this layout may have a record: its headers are where they are without tags and
-    /// options.
+    /// A packet's key, if it is a narrow one.
     #[inline(always)]
-    pub(super) fn takes(layout: &Layout) -> bool {
-        layout.offsets() == (IP, L4) && layout.malformed_reason().is_none()
+    pub(super) fn narrow_key(&self, packet: &Packet, layout: &Layout) -> Option<[u64; KEY_WORDS]> {
+        let (Some(mask), Some(head), true) =
+            (&self.narrow, packet.window(), Outline::is_plain(layout))
+        else {
+            return None;
+        };
+        let window: [u64; KEY_WORDS] = words(head);
+        Some(std::array::from_fn(|at| window[at] & mask[at]))
+    }
+
+    /// The key of another packet, and the number of its outline; `None` if it has no records.
+    pub(super) fn wide_key(&self, packet: &Packet, layout: &Layout) -> Option<(Window<WIDE>, u32)> {
+        let number = number(Outline::of(layout)?);
+        let mask = self.wide.get(number)?.as_ref()?;
+        let window: Window<WIDE> = words(&packet.wide_window());
+        Some((std::array::from_fn(|at| window[at] & mask[at]), number as u32))
     }
 }
 
+/// What a record is for beside its key: the program, and the outline of packets of wide ones.
+#[inline(always)]
+pub(super) fn kind(program: u32, outline: Option<u32>) -> u32 {
+    let outlines = OUTLINES as u32 + 1;
+    program * outlines + outline.map_or(0, |number| number + 1)
+}
+
+/// The number of an outline.
+fn number(outline: Outline) -> usize {
+    (outline.ip - Outline::PLAIN.ip) / 4 + if outline.is_ip6 { OUTLINES / 2 } else { 0 }
+}
+
+/// The outline with a number.
+fn outline(number: usize) -> Outline {
+    let half = OUTLINES / 2;
+    Outline { ip: Outline::PLAIN.ip + number % half * 4, is_ip6: number >= half }
+}
+
+/// Bits of the first bytes of packets with an outline that belong to the key of a program's flows; `None` if the
+/// program is not for such packets.
+fn key_mask(residual: &Residual, outline: Outline, many_workers: bool) -> Option<[u8; WIDE_BYTES]> {
+    let header = if outline.is_ip6 { Header::Ip6 } else { Header::Ip4 };
+    if residual.shape.has(header) != Some(true) {
+        return None;
+    }
+    let mut mask = [0; WIDE_BYTES];
+    let ip = outline.ip;
+    // What the packet is: EtherType, version, length of the header, fragment, protocol.
+    mask[ip - 2..=ip].fill(0xff);
+    if outline.is_ip6 {
+        (mask[ip], mask[ip + 6]) = (0xf0, 0xff);
+    } else {
+        (mask[ip + 6], mask[ip + 7], mask[ip + 9]) = (0x3f, 0xff, 0xff);
+    }
+    for step in residual.blocks.iter().flat_map(|block| &block.steps) {
+        let fields = match &step.what {
+            What::Op(Op::Load { field, .. }) => vec![*field],
+            // What a checksum changes by hangs on what was there.
+            What::Write(fields) => {
+                let fields = fields.iter().map(|(field, _)| *field);
+                fields.filter(|field| in_sum(outline, *field)).collect()
+            }
+            _ => Vec::new(),
+        };
+        for field in fields.into_iter().filter(|field| is_key(*field)) {
+            if let Some(bits) = bits(residual, outline, field) {
+                bits.set(&mut mask, u128::MAX);
+            }
+        }
+    }
+    if many_workers {
+        // By these a packet's worker is chosen.
+        let fields = [Field::InetSrc, Field::InetDst, Field::InetSport, Field::InetDport];
+        for field in fields {
+            bits(residual, outline, field)?.set(&mut mask, u128::MAX);
+        }
+    }
+    Some(mask)
+}
+
 /// Whether a checksum covers a field.
-pub(super) fn in_sum(field: &Field) -> bool {
-    field.info().header != Header::Eth
+pub(super) fn in_sum(outline: Outline, field: Field) -> bool {
+    match field.info().header {
+        Header::Eth | Header::Vlan | Header::Vlan2 => false,
+        // The IPv6 header has none of its own, the transport's covers the addresses.
+        Header::Ip6 | Header::Inet if outline.is_ip6 => is_address(field),
+        _ => true,
+    }
+}
+
+/// Whether a field is an IP address.
+pub(super) fn is_address(field: Field) -> bool {
+    use Field::*;
+    matches!(field, IpSrc | IpDst | Ip6Src | Ip6Dst | InetSrc | InetDst)
 }
 
 /// Fields that are the same in all packets of a flow.
@@ -80,9 +151,16 @@ pub(super) fn is_key(field: Field) -> bool {
         EthDst
             | EthSrc
             | EthType
+            | VlanId
+            | VlanTpid
+            | Vlan2Id
             | IpSrc
             | IpDst
             | IpProto
+            | Ip6Src
+            | Ip6Dst
+            | Ip6Next
+            | Ip6Proto
             | InetSrc
             | InetDst
             | InetProto
@@ -97,32 +175,38 @@ pub(super) fn is_key(field: Field) -> bool {
             | IcmpType
             | IcmpCode
             | IcmpId
+            | Icmp6Type
+            | Icmp6Code
+            | Icmp6Id
     )
 }
 
-/// Where a field is, if it is in the first bytes of a program's packets.
-pub(super) fn bits(residual: &Residual, field: Field) -> Option<Bits> {
+/// Where a field is in packets with an outline, if it is in their first bytes.
+pub(super) fn bits(residual: &Residual, outline: Outline, field: Field) -> Option<Bits> {
     let whole = |at, len| Bits { at, len, shift: 0, width: 8 * len as u32 };
     match field {
-        Field::EthType => return Some(whole(IP - 2, 2)),
-        Field::IpProto | Field::InetProto => return Some(whole(IP + 9, 1)),
+        Field::EthType => return Some(whole(outline.ip - 2, 2)),
+        Field::IpProto | Field::InetProto if !outline.is_ip6 => {
+            return Some(whole(outline.ip + 9, 1));
+        }
+        Field::Ip6Proto | Field::InetProto => return Some(whole(outline.ip + 6, 1)),
         _ => {}
     }
     let spot = Spot::of(field, &|header| residual.shape.has(header))?;
     let base = match spot.base {
         Base::Packet => 0,
-        Base::Ip => IP,
-        Base::L4 => L4,
+        Base::Ip => outline.ip,
+        Base::L4 => outline.l4(),
         _ => return None,
     };
     let (at, len) = (base + usize::from(spot.offset), usize::from(spot.len));
     let bits = Bits { at, len, shift: spot.shift.into(), width: spot.width.into() };
-    (at + len <= BYTES).then_some(bits)
+    (at + len <= WIDE_BYTES).then_some(bits)
 }
 
 impl Bits {
     /// Assigns them.
-    pub(super) fn set(self, bytes: &mut [u8; BYTES], value: u128) {
+    pub(super) fn set(self, bytes: &mut [u8; WIDE_BYTES], value: u128) {
         let mask = if self.width == 128 { u128::MAX } else { (1 << self.width) - 1 };
         let range = self.at..self.at + self.len;
         let old = bytes[range.clone()].iter().fold(0, |all, byte| all << 8 | u128::from(*byte));

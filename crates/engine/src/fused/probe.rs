@@ -6,7 +6,7 @@
 
 use super::class::Way;
 use super::guard::{Guards, Number};
-use super::plan::{Bits, LENGTH, bits, in_sum, is_key};
+use super::plan::{Bits, LENGTH, bits, in_sum, is_address, is_key};
 use super::rest::Rest;
 use crate::act::{Functions, Values};
 use crate::exec::rule_packet;
@@ -15,14 +15,14 @@ use braid_externs::Profile;
 use braid_ir::engine::Outputs;
 use braid_ir::model::{Key, Op, Target, ValueId, Word};
 use braid_ir::residual::{End, Residual, Step, What};
-use braid_packet::blend::{BYTES, Blend, TTL, WORDS, Window, sums, words};
+use braid_packet::blend::{Blend, Outline, WIDE, WIDE_BYTES, WORDS, Window, sums, words};
 use braid_packet::{Field, Header, Layout, Packet};
 use braid_state::{Handle, TableRef, Use};
 
 /// What a record is made of.
 pub(super) struct Found {
     pub(super) way: Way,
-    pub(super) bytes: Window,
+    pub(super) bytes: Window<WIDE>,
     pub(super) sums: [u16; 2],
     pub(super) rests_on: Vec<(Handle, Use)>,
     pub(super) absent: Vec<(TableRef, Box<[u64]>)>,
@@ -54,12 +54,13 @@ pub(super) struct Probe<'a> {
     pub(super) out: &'a mut dyn Outputs,
     pub(super) packet: &'a Packet,
     pub(super) layout: &'a Layout,
+    outline: Outline,
     pub(super) hangs: Vec<Hang>,
     pub(super) guards: Guards,
     way: Way,
     /// The packet's first bytes as the program leaves them, and the bits that it assigns.
-    head: [u8; BYTES],
-    mask: [u8; BYTES],
+    head: [u8; WIDE_BYTES],
+    mask: [u8; WIDE_BYTES],
     /// Whether it has assigned any.
     writes: bool,
     pub(super) rests_on: Vec<Rest>,
@@ -76,14 +77,19 @@ impl<'a> Probe<'a> {
         out: &'a mut dyn Outputs,
         (packet, layout): (&'a Packet, &'a Layout),
     ) -> Option<Self> {
-        let head = *packet.window()?;
+        let outline = Outline::of(layout)?;
         let way = Way {
             program: number,
             block: 0,
             tallies: Vec::new(),
             rules: Vec::new(),
             guards: Vec::new(),
-            blend: Blend { keep: [0; WORDS], ttl: 0, sums: [false; 2] },
+            blend: Blend {
+                keep: [0; WORDS],
+                keep_behind: [0; WIDE - WORDS],
+                ttl: 0,
+                sums: [false; 2],
+            },
         };
         Some(Self {
             program,
@@ -92,11 +98,12 @@ impl<'a> Probe<'a> {
             out,
             packet,
             layout,
+            outline,
             hangs: vec![Hang::Fixed; program.values.len()],
             guards: Guards::default(),
             way,
-            head,
-            mask: [0; BYTES],
+            head: packet.wide_window(),
+            mask: [0; WIDE_BYTES],
             writes: false,
             rests_on: Vec::new(),
             absent: Vec::new(),
@@ -132,12 +139,18 @@ impl<'a> Probe<'a> {
     }
 
     fn found(mut self) -> Option<Found> {
-        let old = self.packet.window().copied().unwrap_or(self.head);
-        let (mask, mut bytes) = (words(&self.mask), words(&self.head));
+        if self.way.blend.sums[1] && self.layout.lacks_sum() {
+            // Other packets of the flow may have it.
+            return None;
+        }
+        let (mask, mut bytes) = (words::<WIDE>(&self.mask), words::<WIDE>(&self.head));
         bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
-        self.way.blend.keep = mask.map(|word| !word);
+        let keep = mask.map(|word| !word);
+        let (first, behind) = keep.split_at(WORDS);
+        self.way.blend.keep.copy_from_slice(first);
+        self.way.blend.keep_behind.copy_from_slice(behind);
         self.way.guards = self.guards.0;
-        let sums = sums(self.layout, &old, &self.head);
+        let sums = sums(self.layout, self.outline, &self.packet.wide_window(), &self.head);
         let consistent = self.rests_on.iter().all(Rest::is_consistent);
         let rests_on = self.rests_on.into_iter().map(|rest| (rest.entry, rest.how)).collect();
         let Self { way, absent, .. } = self;
@@ -266,7 +279,7 @@ impl<'a> Probe<'a> {
                     let hang = |number| Hang::Number { number, shift: bits.shift, add: 0 };
                     bits.number().map_or(Hang::Packet, hang)
                 };
-                let hang = match bits(self.program, field) {
+                let hang = match bits(self.program, self.outline, field) {
                     Some(_) if is_key(field) => Hang::Fixed,
                     Some(bits) => number(bits),
                     None => Hang::Packet,
@@ -281,8 +294,8 @@ impl<'a> Probe<'a> {
 
     /// Whether bits of a field have been assigned.
     fn is_written(&self, field: Field) -> bool {
-        let mut bytes = [0; BYTES];
-        let Some(bits) = bits(self.program, field) else { return true };
+        let mut bytes = [0; WIDE_BYTES];
+        let Some(bits) = bits(self.program, self.outline, field) else { return true };
         bits.set(&mut bytes, u128::MAX);
         bytes.iter().zip(&self.mask).any(|(one, mask)| one & mask != 0)
     }
@@ -290,24 +303,29 @@ impl<'a> Probe<'a> {
     /// Assigns a field.
     fn write(&mut self, values: &Values<'_>, field: Field, id: ValueId) -> Option<()> {
         self.writes = true;
-        let bits = bits(self.program, field)?;
+        let bits = bits(self.program, self.outline, field)?;
         match field.info().header {
-            Header::Eth => {}
-            Header::Ip4 | Header::Inet => {
-                self.way.blend.sums[0] = true;
-                if matches!(field, Field::IpSrc | Field::IpDst | Field::InetSrc | Field::InetDst) {
-                    self.way.blend.sums[1] |= self.layout.has_pseudo_sum()?;
+            Header::Eth | Header::Vlan | Header::Vlan2 => {}
+            Header::Ip4 | Header::Ip6 | Header::Inet => {
+                self.way.blend.sums[0] = !self.outline.is_ip6;
+                if is_address(field) {
+                    let (has, lacks) = (self.layout.has_pseudo_sum(), self.layout.lacks_sum());
+                    self.way.blend.sums[1] |= has || lacks;
                 }
             }
-            Header::L4 | Header::Tcp | Header::Udp | Header::Icmp | Header::IcmpEcho => {
-                self.way.blend.sums[1] = true;
-            }
+            Header::L4
+            | Header::Tcp
+            | Header::Udp
+            | Header::Icmp
+            | Header::IcmpEcho
+            | Header::Icmp6
+            | Header::Icmp6Echo => self.way.blend.sums[1] = true,
             _ => return None,
         }
         let value = values.get(id);
         if let Hang::Number { number, shift: 0, add } = self.hang(id)
             && Some(number) == bits.number()
-            && bits.at == TTL
+            && bits.at == self.outline.ttl()
         {
             // Relative to what it was when the packet came, also if it was assigned before.
             self.way.blend.ttl = u8::try_from(-add).ok()?;
@@ -315,7 +333,7 @@ impl<'a> Probe<'a> {
             return Some(());
         }
         self.fix(values, id)?;
-        if in_sum(&field) && !is_key(field) {
+        if in_sum(self.outline, field) && !is_key(field) {
             let old = self.packet.get(self.layout, field)?;
             self.fix_bits(bits.number()?, u32::try_from(old).ok()?, bits.shift)?;
         }

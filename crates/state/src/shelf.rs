@@ -1,0 +1,144 @@
+//! Flow records of one size, found by their keys.
+
+use crate::hash::HashKey;
+use crate::index::Index;
+use crate::table::NONE;
+
+/// Words of most records' keys, and of what is written over a packet's first bytes: such a record has two cache
+/// lines, of which finding it needs the first.
+pub const NARROW: (usize, usize) = (5, 6);
+/// The same of records of packets with tags or longer addresses.
+pub const WIDE: (usize, usize) = (10, 10);
+/// In a record's number: that it is a wide one.
+pub(crate) const IS_WIDE: u32 = 1 << 31;
+
+/// A record with a key of `K` words, for packets whose first `W` words are changed.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct Record<const K: usize, const W: usize> {
+    /// Its flow: parts of the packet, with zeros where they do not matter.
+    pub key: [u64; K],
+    /// What all records have.
+    pub body: Body,
+    /// What is written over the packet's first bytes.
+    pub head: [u64; W],
+    /// What is added to the packet's two checksums.
+    pub sums: [u16; 2],
+    /// The first of its links, or the next free record.
+    pub(crate) link: u32,
+}
+
+/// What records have, whatever their size.
+#[derive(Clone, Debug)]
+#[repr(C)]
+pub struct Body {
+    /// When it was last taken (ns); 0: not yet.
+    pub seen: u64,
+    /// For which packets it is, beside the key.
+    pub kind: u32,
+    /// What is to be done, but for the words; [`Body::ENDED`] if the record has ended.
+    pub class: u32,
+    /// Packets that have taken it and their bytes on the wire, since what follows from that was worked out.
+    pub(crate) packets: u32,
+    pub(crate) bytes: u32,
+}
+
+impl Body {
+    /// The class of a record that has ended.
+    pub const ENDED: u32 = u32::MAX;
+
+    /// Counts a packet of so many bytes that takes it now; false if it cannot count more.
+    #[must_use]
+    #[inline(always)]
+    pub fn count(&mut self, now: u64, bytes: u32) -> bool {
+        let (Some(packets), Some(bytes)) =
+            (self.packets.checked_add(1), self.bytes.checked_add(bytes))
+        else {
+            return false;
+        };
+        (self.seen, self.packets, self.bytes) = (now, packets, bytes);
+        true
+    }
+
+    /// Whether it can hardly count more.
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes > u32::MAX / 2
+    }
+}
+
+/// Records of one size.
+#[derive(Debug)]
+pub struct Shelf<const K: usize, const W: usize> {
+    pub(crate) all: Vec<Record<K, W>>,
+    index: Index,
+    /// The first free one.
+    free: u32,
+    /// Where records are looked for that nobody takes any more.
+    hand: usize,
+}
+
+impl<const K: usize, const W: usize> Shelf<K, W> {
+    pub(crate) fn new() -> Self {
+        Self { all: Vec::new(), index: Index::new(), free: NONE, hand: 0 }
+    }
+
+    /// The place of a flow's record.
+    #[inline(always)]
+    pub(crate) fn find(&self, hash: u64, key: &[u64; K], kind: u32) -> Option<u32> {
+        self.index.find(hash, |place| {
+            let record = self.all.get(place as usize)?;
+            let words = record.key.iter().zip(key);
+            let differs = words.fold(0, |differs, (a, b)| differs | (a ^ b));
+            (differs == 0 && record.body.kind == kind).then_some(place)
+        })
+    }
+
+    /// Reads what finding the record of this hash will read first.
+    #[inline]
+    pub(crate) fn touch(&self, hash: u64) -> u64 {
+        self.index.touch(hash)
+    }
+
+    /// Reads the record that this hash likely leads to.
+    #[inline]
+    pub(crate) fn touch_record(&self, hash: u64) -> u64 {
+        let place = self.index.guess(hash).unwrap_or(NONE);
+        self.all.get(place as usize).map_or(0, |record| record.body.seen ^ record.head[0])
+    }
+
+    /// Adds a record: its place.
+    pub(crate) fn add(&mut self, record: Record<K, W>, hash: &HashKey) -> u32 {
+        let key = record.key;
+        let place = if self.free == NONE {
+            self.all.push(record);
+            (self.all.len() - 1) as u32
+        } else {
+            let place = self.free;
+            self.free = self.all[place as usize].link;
+            self.all[place as usize] = record;
+            place
+        };
+        let all = &self.all;
+        let rehash = |place: u32| hash.hash_words(&all[place as usize].key);
+        self.index.insert(hash.hash_words(&key), place, rehash);
+        place
+    }
+
+    /// A record has ended, and its links are gone.
+    pub(crate) fn remove(&mut self, place: u32, hash: &HashKey) {
+        let record = &mut self.all[place as usize];
+        self.index.remove(hash.hash_words(&record.key), place);
+        record.link = self.free;
+        self.free = place;
+    }
+
+    /// The place of the record of some next ones that was taken least lately, and when that was.
+    pub(crate) fn stale(&mut self) -> Option<(u32, u64)> {
+        let len = self.all.len();
+        let some = (0..len.min(16)).map(|step| (self.hand + step) % len);
+        let there = some.filter(|place| self.all[*place].body.class != Body::ENDED);
+        let oldest = there.min_by_key(|place| self.all[*place].body.seen);
+        self.hand = (self.hand + 16) % len.max(1);
+        oldest.map(|place| (place as u32, self.all[place].body.seen))
+    }
+}
