@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use braid_engine::{Compiled, Options, Reached};
+use braid_engine::{Compiled, Flows, Options, Reached};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
 use braid_ir::interp::Reference;
@@ -103,6 +103,11 @@ pub trait Subject {
         None
     }
 
+    /// What became of packets in an engine that makes flow records.
+    fn flows(&self) -> Option<Flows> {
+        None
+    }
+
     /// State entries of an engine.
     fn state(&self) -> Vec<StateEntry> {
         Vec::new()
@@ -200,6 +205,10 @@ impl Subject for InPlace {
 
     fn counters(&self) -> Option<Counters> {
         Some(self.engine.counters())
+    }
+
+    fn flows(&self) -> Option<Flows> {
+        self.engine.flows()
     }
 
     fn state(&self) -> Vec<StateEntry> {

@@ -52,7 +52,7 @@ fn in_order(flows: &[Headers], random: &mut Random) -> Vec<Headers> {
 /// Where flows come from.
 #[derive(Clone)]
 enum Kind<'a> {
-    Endpoints { proto: Proto, hosts: Hosts, to: To, ports: &'a [u16] },
+    Endpoints { proto: Proto, hosts: Hosts, sources: Option<u64>, to: To, ports: &'a [u16] },
     Rules(&'a RuleSet),
 }
 
@@ -83,8 +83,13 @@ impl<'a> Kind<'a> {
             return Err(format!("from: {} has not enough addresses", traffic.from));
         }
         let room = 1_u64 << (32 - length);
-        let count = case.flows.div_ceil(8).clamp(1, room - 2);
-        if case.flows > count * u64::from(u16::MAX - FIRST_PORT) {
+        let ports = traffic.dport.len() as u64;
+        if traffic.sources.is_some_and(|sources| case.flows > sources.saturating_mul(ports)) {
+            return Err(format!("sources: too few for {} flows to {ports} ports", case.flows));
+        }
+        let sources = case.flows.min(traffic.sources.unwrap_or(u64::MAX));
+        let count = sources.div_ceil(8).clamp(1, room - 2);
+        if sources > count * u64::from(u16::MAX - FIRST_PORT) {
             return Err(format!("from: {} has not enough addresses", traffic.from));
         }
         let hosts = Hosts { base, apart: (room / (count + 1)).max(1), count };
@@ -94,21 +99,26 @@ impl<'a> Kind<'a> {
             let (base, length) = prefix(&traffic.to)?;
             To::Prefix(base, length)
         };
-        Ok(Kind::Endpoints { proto: traffic.proto, hosts, to, ports: &traffic.dport })
+        let (proto, sources) = (traffic.proto, traffic.sources);
+        Ok(Kind::Endpoints { proto, hosts, sources, to, ports: &traffic.dport })
     }
 
     /// A flow: `number` among all, `nth` of this kind.
     fn flow(&self, number: u64, nth: u64, random: &mut Random) -> Headers {
         match self {
-            Kind::Endpoints { proto, hosts, to, ports } => Headers {
-                src: hosts.base | ((1 + number % hosts.count) * hosts.apart) as u32,
-                dst: to.address(nth, random),
-                proto: if *proto == Proto::Tcp { 6 } else { 17 },
-                sport: FIRST_PORT + (number / hosts.count) as u16,
-                dport: ports[(nth % ports.len() as u64) as usize],
-                flags: 0x10,
-                icmp: (8, 0),
-            },
+            Kind::Endpoints { proto, hosts, sources, to, ports } => {
+                let source = number % sources.unwrap_or(u64::MAX);
+                let port = sources.map_or(nth, |sources| number / sources);
+                Headers {
+                    src: hosts.base | ((1 + source % hosts.count) * hosts.apart) as u32,
+                    dst: to.address(nth, random),
+                    proto: if *proto == Proto::Tcp { 6 } else { 17 },
+                    sport: FIRST_PORT + (source / hosts.count) as u16,
+                    dport: ports[(port % ports.len() as u64) as usize],
+                    flags: 0x10,
+                    icmp: (8, 0),
+                }
+            }
             Kind::Rules(set) => by_rule(set, nth, random),
         }
     }
@@ -127,7 +137,7 @@ impl To {
     }
 }
 
-fn prefix(text: &str) -> Result<(u32, u32), String> {
+pub(crate) fn prefix(text: &str) -> Result<(u32, u32), String> {
     let expected = || format!("expected an IPv4 prefix or address, found `{text}`");
     let (address, length) = text.split_once('/').unwrap_or((text, "32"));
     let address: Ipv4Addr = address.parse().map_err(|_| expected())?;
