@@ -126,6 +126,8 @@ pub struct Paper {
     pub functions: u64,
     /// The chain, if not all.
     pub chain: Option<String>,
+    /// The frame size, if not all.
+    pub frame_bytes: Option<u64>,
     /// Per cent.
     pub saved: f64,
 }

@@ -12,10 +12,9 @@ use crate::report::Spread;
 use crate::setup::Setup;
 use crate::subject::{Kind, Source, Subject};
 
-/// Most engines that are made anew of each kind; fewer if there are many flows.
-const PASSES: usize = 9;
-const PASSES_OF_MANY: usize = 3;
-const MANY: u64 = 1 << 18;
+/// Most engines that are made anew of each kind, and flows that they meet together before no further one is made.
+const PASSES: u64 = 9;
+const FLOWS: u64 = 1 << 20;
 /// One flow of so many, but not more than this, is met before, so that code is hot.
 const KNOWN_SHARE: u64 = 4;
 const KNOWN: u64 = 4_096;
@@ -47,14 +46,14 @@ pub fn measure(
     if case.flows < LEAST || kinds.is_empty() {
         return Ok(Vec::new());
     }
-    let passes = if case.flows > MANY { PASSES_OF_MANY } else { PASSES };
+    let passes = (FLOWS / case.flows).clamp(1, PASSES) as usize;
     let mut sources = Vec::new();
     let mut found: Vec<Vec<First>> = vec![Vec::new(); kinds.len()];
     for round in 0..passes.min(plan.runs) {
         sources.push(pass(&mut Source, case, setup, plan));
         for turn in 0..kinds.len() {
             let at = (round + turn) % kinds.len();
-            let mut subject = kinds[at].make(&setup.chain, case.flows)?;
+            let mut subject = kinds[at].make_hot(&setup.chain, case.flows)?;
             found[at].push(pass(subject.as_mut(), case, setup, plan));
         }
     }

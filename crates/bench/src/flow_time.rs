@@ -194,6 +194,8 @@ fn compare(definition: &Definition, rows: &mut [Row]) {
         row.ratio_to_floor = ratio(floor_ns);
         if !row.engine.starts_with("floor") {
             row.ratio_to_sequential = ratio(sequential);
+        }
+        if Kind::ALL.iter().any(|kind| kind.is_compiled() && kind.name() == row.engine) {
             row.saved_percent = saved(median(row), flow_sequential);
         }
         row.add_paper(definition);

@@ -276,6 +276,8 @@ fn rows(
         row.ratio_to_floor = ratio(spread.median, floor_ns);
         if kind.is_engine() {
             row.ratio_to_sequential = ratio(spread.median, sequential_ns);
+        }
+        if kind.is_compiled() {
             row.saved_percent = saved(Some(spread.median), sequential_ns);
         }
         row.add_flows(player.before, player.subject.flows());

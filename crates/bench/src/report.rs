@@ -138,7 +138,9 @@ impl Row {
     pub fn add_paper(&mut self, definition: &Definition) {
         let found = definition.paper.iter().find(|paper| {
             let chain = paper.chain.as_deref().unwrap_or(&self.chain);
-            paper.functions == self.functions as u64 && chain == self.chain
+            let bytes = paper.frame_bytes.unwrap_or(self.frame_bytes as u64);
+            (paper.functions, chain, bytes)
+                == (self.functions as u64, self.chain.as_str(), self.frame_bytes as u64)
         });
         let like = self.engine == Kind::Fused.name();
         self.paper_saved_percent = found.filter(|_| like).map(|paper| paper.saved);
