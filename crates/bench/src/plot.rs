@@ -15,6 +15,8 @@ const WIDTH: (u32, u32) = (820, 1160);
 const HEIGHT: (u32, u32) = (420, 20);
 /// Text on axes and in the legend.
 const FONT: (&str, u32) = ("sans-serif", 13);
+/// Times of flows below this are drawn as this: the clock cannot tell them apart.
+const LEAST_NS: f64 = 10.0;
 /// Values that differ by more than this factor are drawn on a logarithmic axis.
 const LOGARITHMIC: f64 = 25.0;
 
@@ -53,7 +55,8 @@ pub fn plot(definition: &Definition, rows: &[Row]) -> Option<String> {
     let lines = u32::try_from(curves.len()).unwrap_or(u32::MAX).saturating_add(2);
     let size = (WIDTH.1, HEIGHT.0.max(lines.saturating_mul(HEIGHT.1).min(4000)));
     let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-    let drawn = match (x.logarithmic(), y.logarithmic()) {
+    let shares = definition.kind == Kind::FlowTime;
+    let drawn = match (x.logarithmic(), y.logarithmic() && !shares) {
         (true, true) => draw(&root, &curves, x.log(), y.log(), labels),
         (true, false) => draw(&root, &curves, x.log(), y.linear(), labels),
         (false, true) => draw(&root, &curves, x.linear(), y.log(), labels),
@@ -93,7 +96,8 @@ fn curves(definition: &Definition, rows: &[Row]) -> Curves {
         let x = beside.iter().find(|(_, axis, _)| *axis == definition.axis);
         let x = x.map_or(0, |(_, _, value)| value(row)) as f64;
         if let Some(time) = &row.flow_time {
-            let point = |(percent, ns): &(u32, f64)| (ns.max(1.0) / 1e3, f64::from(*percent));
+            let us = |ns: f64| ns.max(LEAST_NS) / 1e3;
+            let point = |(percent, ns): &(u32, f64)| (us(*ns), f64::from(*percent));
             let points = time.percentiles_ns.iter().map(point);
             curves.entry((row.engine.clone(), name)).or_default().extend(points);
             continue;
@@ -232,7 +236,11 @@ fn text(why: impl std::fmt::Display) -> Box<dyn std::error::Error> {
 
 /// A number on an axis: no exponent, no needless decimals.
 fn plain(value: &f64) -> String {
-    if value.fract().abs() < 1e-9 { format!("{value:.0}") } else { format!("{value:.1}") }
+    match value {
+        value if value.fract().abs() < 1e-9 => format!("{value:.0}"),
+        value if value.abs() < 0.1 => format!("{value:.2}"),
+        value => format!("{value:.1}"),
+    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ const SPEED: &[Column] = &[
     ("× sequential", |row| number(row.ratio_to_sequential, 2)),
     ("first ns", |row| number(row.first_ns_per_packet, 1)),
     ("second ns", |row| number(row.second_ns_per_packet, 1)),
+    ("M new flows/s", |row| number(row.new_flows_per_second.map(|flows| flows / 1e6), 2)),
     ("hits %", |row| percent(row.hit_rate)),
     ("misfits %", |row| percent(row.misfit_rate)),
     ("misses %", |row| percent(row.miss_rate)),
