@@ -12,6 +12,8 @@ pub use crate::sweep::{Case, Only, Sweep};
 /// The definitions that come with the command: name and text.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/definitions.rs"));
 
+/// Longest list of flags that packets have in turn.
+const MAX_FLAGS: usize = 64;
 /// Most cases of one bench.
 const MAX_CASES: usize = 1000;
 
@@ -164,6 +166,9 @@ pub struct Traffic {
     /// Destination ports, in turn.
     #[serde(default = "dport_default")]
     pub dport: Vec<u16>,
+    /// TCP flags of a flow's packets, in turn.
+    #[serde(default = "flags_default")]
+    pub flags: Vec<u8>,
     /// At most so many sources (address and port); further flows go from the same ones to the next destination port.
     pub sources: Option<u64>,
     /// Instead of all this: packets that the rules in turn decide, of the parameter `NODE.PARAM`.
@@ -190,6 +195,9 @@ fn from_default() -> String {
 }
 fn to_default() -> String {
     "198.18.0.0/15".to_owned()
+}
+fn flags_default() -> Vec<u8> {
+    vec![0x10]
 }
 fn dport_default() -> Vec<u16> {
     vec![443]
@@ -231,8 +239,13 @@ impl Definition {
             }
             _ => {}
         }
-        if self.traffic.iter().any(|traffic| traffic.sources == Some(0)) {
-            return Err("sources: 0 sources send nothing".to_owned());
+        for traffic in &self.traffic {
+            if traffic.sources == Some(0) {
+                return Err("sources: 0 sources send nothing".to_owned());
+            }
+            if !(1..=MAX_FLAGS).contains(&traffic.flags.len()) {
+                return Err(format!("flags: a list of 1 to {MAX_FLAGS}"));
+            }
         }
         if self.rule_set > MAX_RULES {
             return Err(format!("rule_set: at most {MAX_RULES}"));
@@ -353,6 +366,7 @@ mod tests {
             ("[[traffic]]", "[[traffic]]\nshare = 0", "share above 0"),
             ("rules = [5]", "colour = [5]", "colour"),
             ("[[traffic]]", "[[traffic]]\nsources = 0", "sources"),
+            ("[[traffic]]", "[[traffic]]\nflags = []", "flags"),
             ("floor = \"touch\"", "floor = \"touch\"\nkind = \"flow_time\"", "[trace]"),
             ("[[traffic]]", "[trace]\npackets = 1\ntail = 1.0\n[[traffic]]", "flow_time alone"),
         ] {
@@ -373,6 +387,7 @@ mod tests {
             "filters",
             "flows",
             "frames",
+            "guards",
             "header_actions",
             "header_writes",
             "isp",

@@ -32,16 +32,25 @@ pub fn flows(definition: &Definition, case: &Case, chain: &Chain) -> Result<Vec<
         flows.push(kinds[at].flow(number, made[at], &mut random));
         made[at] += 1;
     }
-    Ok(in_order(&flows, &mut random))
+    let turns = kinds.iter().map(|kind| kind.flags().len()).max().unwrap_or(1);
+    let order = in_order(flows.len(), turns, &mut random);
+    let packet = |(round, flow): (usize, usize)| {
+        let mut headers: Headers = flows[flow];
+        let flags = kinds[flow % kinds.len()].flags();
+        headers.flags = flags.get(round % flags.len().max(1)).copied().unwrap_or(headers.flags);
+        headers
+    };
+    Ok(order.into_iter().map(packet).collect())
 }
 
-/// Flows in random order; few ones several times, in another order each time.
-fn in_order(flows: &[Headers], random: &mut Random) -> Vec<Headers> {
+/// Rounds and flows: in each round all flows in random order, another one each time. There are as many rounds as flows have
+/// different packets, or more if the flows are few.
+fn in_order(flows: usize, turns: usize, random: &mut Random) -> Vec<(usize, usize)> {
     let mut order = Vec::new();
-    let rounds = MIN_FRAMES.div_ceil((flows.len() as u64).max(1));
-    for _ in 0..rounds {
-        let mut round = flows.to_vec();
-        for at in (1..round.len()).rev() {
+    let rounds = (MIN_FRAMES as usize).div_ceil(flows.max(1)).next_multiple_of(turns.max(1));
+    for number in 0..rounds {
+        let mut round: Vec<(usize, usize)> = (0..flows).map(|flow| (number, flow)).collect();
+        for at in (1..flows).rev() {
             round.swap(at, random.below(at as u64 + 1) as usize);
         }
         order.extend(round);
@@ -52,7 +61,14 @@ fn in_order(flows: &[Headers], random: &mut Random) -> Vec<Headers> {
 /// Where flows come from.
 #[derive(Clone)]
 enum Kind<'a> {
-    Endpoints { proto: Proto, hosts: Hosts, sources: Option<u64>, to: To, ports: &'a [u16] },
+    Endpoints {
+        proto: Proto,
+        hosts: Hosts,
+        sources: Option<u64>,
+        to: To,
+        ports: &'a [u16],
+        flags: &'a [u8],
+    },
     Rules(&'a RuleSet),
 }
 
@@ -99,14 +115,22 @@ impl<'a> Kind<'a> {
             let (base, length) = prefix(&traffic.to)?;
             To::Prefix(base, length)
         };
-        let (proto, sources) = (traffic.proto, traffic.sources);
-        Ok(Kind::Endpoints { proto, hosts, sources, to, ports: &traffic.dport })
+        let (proto, sources, flags) = (traffic.proto, traffic.sources, &traffic.flags[..]);
+        Ok(Kind::Endpoints { proto, hosts, sources, to, ports: &traffic.dport, flags })
+    }
+
+    /// TCP flags of a flow's packets, in turn; none where rules say them.
+    fn flags(&self) -> &'a [u8] {
+        match self {
+            Kind::Endpoints { flags, .. } => flags,
+            Kind::Rules(_) => &[],
+        }
     }
 
     /// A flow: `number` among all, `nth` of this kind.
     fn flow(&self, number: u64, nth: u64, random: &mut Random) -> Headers {
         match self {
-            Kind::Endpoints { proto, hosts, sources, to, ports } => {
+            Kind::Endpoints { proto, hosts, sources, to, ports, .. } => {
                 let source = number % sources.unwrap_or(u64::MAX);
                 let port = sources.map_or(nth, |sources| number / sources);
                 Headers {
@@ -296,16 +320,21 @@ mod tests {
 
     #[test]
     fn few_flows_come_several_times_and_no_flow_twice_in_a_round() {
-        let flow =
-            |sport| Headers { src: 1, dst: 2, proto: 17, sport, dport: 3, flags: 0, icmp: (0, 0) };
-        let flows: Vec<Headers> = (0..300).map(flow).collect();
-        let order = in_order(&flows, &mut Random::new(1, 1));
+        let order = in_order(300, 1, &mut Random::new(1, 1));
         assert_eq!(order.len(), 1200);
-        for round in order.chunks(300) {
-            let mut ports: Vec<u16> = round.iter().map(|one| one.sport).collect();
-            assert!(!ports.is_sorted());
-            ports.sort_unstable();
-            assert_eq!(ports, (0..300).collect::<Vec<_>>());
+        for (number, round) in order.chunks(300).enumerate() {
+            assert!(round.iter().all(|(of, _)| *of == number));
+            let mut flows: Vec<usize> = round.iter().map(|(_, flow)| *flow).collect();
+            assert!(!flows.is_sorted());
+            flows.sort_unstable();
+            assert_eq!(flows, (0..300).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn there_are_rounds_for_every_packet_that_flows_have_in_turn() {
+        assert_eq!(in_order(5000, 8, &mut Random::new(1, 1)).len(), 8 * 5000);
+        assert_eq!(in_order(1000, 8, &mut Random::new(1, 1)).len(), 8 * 1000);
+        assert_eq!(in_order(100, 8, &mut Random::new(1, 1)).len(), 16 * 100);
     }
 }

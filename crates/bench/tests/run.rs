@@ -124,7 +124,7 @@ fn packets_leave_as_the_bench_says() {
     for name in ["header_writes", "chain1", "chain2"] {
         assert_eq!(forwarded(name, 0), 1.0, "{name}");
     }
-    for name in ["mixed", "nat_lb_monitor_filter", "state_functions", "snort_monitor"] {
+    for name in ["mixed", "nat_lb_monitor_filter", "state_functions", "snort_monitor", "guards"] {
         assert_eq!([forwarded(name, 0), forwarded(name, 1)], [1.0; 2], "{name}");
     }
     assert_eq!(forwarded("early_drop", 0), 0.0);
@@ -222,6 +222,20 @@ fn filters_of_a_row_differ_and_early_drop_is_dropped_by_the_last() {
     let drops = reference.counters().unwrap().drops;
     let by: Vec<(u16, u64)> = drops.iter().map(|((node, ..), count)| (*node, *count)).collect();
     assert_eq!(by, [(2, 100)]);
+}
+
+#[test]
+fn one_packet_of_eight_fails_the_guards() {
+    let definition = named("guards");
+    let plan = Plan { kinds: vec![Kind::Fused], warm: 2_000, packets: 2_048, ..tiny() };
+    let of = |chain: usize| {
+        let case = Case { chain, ..definition.cases(false)[0] };
+        let row = run("guards", case, &plan).rows.remove(0);
+        (row.hit_rate.unwrap(), row.misfit_rate.unwrap())
+    };
+    let ((hits, misfits), (all, none)) = (of(0), of(2));
+    assert!((0.05..0.2).contains(&misfits) && hits > 0.8, "{hits} {misfits}");
+    assert!(all > 0.99 && none < 0.01, "{all} {none}");
 }
 
 #[test]

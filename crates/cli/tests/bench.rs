@@ -118,6 +118,7 @@ fn list_names_every_bench_with_its_summary() {
         "state_functions",
         "chain1",
         "chain2",
+        "guards",
         "memory",
         "nat_lb_monitor_filter",
     ] {
