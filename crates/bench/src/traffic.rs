@@ -37,7 +37,9 @@ pub fn flows(definition: &Definition, case: &Case, chain: &Chain) -> Result<Vec<
     let packet = |(round, flow): (usize, usize)| {
         let mut headers: Headers = flows[flow];
         let flags = kinds[flow % kinds.len()].flags();
-        headers.flags = flags.get(round % flags.len().max(1)).copied().unwrap_or(headers.flags);
+        // Flows are not all at the same place of their turns, so that all rounds are alike.
+        let turn = (round + flow / kinds.len()) % flags.len().max(1);
+        headers.flags = flags.get(turn).copied().unwrap_or(headers.flags);
         headers
     };
     Ok(order.into_iter().map(packet).collect())
