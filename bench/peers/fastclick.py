@@ -4,8 +4,8 @@
     fastclick.py --click FOLDER [--core N] [--segments N] [--seconds S] [--compile] CASE...
 
 FOLDER is where FastClick was installed (with DPDK and its flow elements): it holds bin/click and, for --compile,
-bin/click-fastclassifier, which turns filters into C++ and needs FastClick's headers. CASE is a folder that `braid bench routers|napts|isp --export DIR`
-made. Prints one JSON object a line, with the keys of `braid bench --json`; times are net of the source.
+bin/click-fastclassifier, which turns filters into C++ and needs FastClick's headers. CASE is a folder that `braid bench --export DIR`
+made of one of the benches in CHAINS. Prints one JSON object a line, with the keys of `braid bench --json`; times are net of the source.
 
 The configurations are the *.click files beside this script. One process, one pinned core, batches of 32.
 """
@@ -22,6 +22,16 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).parent
+# Benches with their functions beside those in a row, and whether they have filters to be compiled.
+CHAINS = {
+    "routers": (0, False),
+    "napts": (0, False),
+    "isp": (2, True),
+    "filters": (0, True),
+    "header_actions": (0, True),
+    "early_drop": (1, True),
+    "nat_lb_monitor_filter": (3, True),
+}
 BATCH = 32
 # A source needs packets for a while, however few flows there are.
 MIN_PACKETS = 4096
@@ -47,7 +57,7 @@ def ports(what, cell):
     return found + ([f"{what} port <= {high}"] if high < 65535 else [])
 
 
-def rule(line):
+def rule(line, action):
     """A ClassBench line as a rule of IPFilter."""
     cells = re.match(r"@(\S+)\s+(\S+)\s+(\d+ : \d+)\s+(\d+ : \d+)\s+0x(\w+)/0x(\w+)\s+(?:0x(\w+)/0x(\w+))?", line)
     source, destination, sport, dport, proto, mask, value, wanted = cells.groups()
@@ -64,11 +74,21 @@ def rule(line):
         for bit, name in ((0x01, "fin"), (0x02, "syn"), (0x04, "rst"), (0x08, "psh"), (0x10, "ack"), (0x20, "urg")):
             if wanted & bit:
                 terms.append(f"tcp opt {name}" if value & bit else f"not tcp opt {name}")
-    return "allow " + (" && ".join(terms) or "all")
+    return f"{action} " + (" && ".join(terms) or "all")
 
 
-def filters(case):
-    return ",\n  ".join([rule(line) for line in lines(case / "rules")] + ["drop all"])
+def rules(path, action="allow", default="drop"):
+    return ",\n  ".join([rule(line, action) for line in lines(path)] + [f"{default} all"])
+
+
+def filters(name, n, case):
+    """The filters of a row; of early_drop one more, which drops what matches."""
+    if name not in ("filters", "header_actions", "early_drop"):
+        return ""
+    found = [f"f{i} :: IPFilter({rules(case / f'rules{i}')})" for i in range(1, n + 1)]
+    if name == "early_drop":
+        found.append(f"last :: IPFilter({rules(case / f'rules{n + 1}', 'drop', 'allow')})")
+    return " -> ".join(found)
 
 
 def packets(case, train, path):
@@ -85,7 +105,7 @@ def packets(case, train, path):
 
 def configuration(name, n, case, capture, args):
     text = (HERE / "router.click").read_text() if name in ("routers", "isp") else ""
-    text += (HERE / f"{name}.click").read_text()
+    text += (HERE / f"{'filters' if name == 'header_actions' else name}.click").read_text()
     chain = re.search(r"@CHAIN (.*?)@ ->", text)
     if chain:
         one = chain.group(1)
@@ -93,12 +113,14 @@ def configuration(name, n, case, capture, args):
         text = text.replace(chain.group(0), row + " ->")
     # Marks say how many packets came out by then.
     script = "wait 2s" + f', print "mark" $(count.count), wait {args.seconds}s' * args.segments
-    script += ', print "mark" $(count.count), stop'
+    left = ', print "left" $(left.count)' if name == "early_drop" else ""
+    script += f', print "mark" $(count.count){left}, stop'
     values = {
         "SOURCE": f"FromDump({capture}, STOP false) -> ReplayUnqueue(STOP -1, BURST {BATCH}) -> StoreData(0, \\<02>)",
         "SINK": "count :: Counter -> Discard",
         "ROUTES": routes(case),
-        "FILTER": filters(case) if name == "isp" else "",
+        "FILTERS": filters(name, n, case),
+        "FILTER": rules(case / "rules") if name == "isp" else "",
         "CAPACITY": "131072",
         "N": str(n),
     }
@@ -134,6 +156,8 @@ def run(text, folder, args, compiled):
             if line.startswith("mark "):
                 marks.append((processor_ns(process.pid), int(line.split()[1])))
     times = [(b[0] - a[0]) / (b[1] - a[1]) for a, b in zip(marks, marks[1:]) if b[1] > a[1]]
+    if any(line.startswith("left ") and line.split()[1] != "0" for line in said):
+        sys.exit("fastclick.py: packets came out that should have been dropped")
     if process.returncode or len(times) != args.segments:
         sys.exit(f"fastclick.py: no packets came out:\n{''.join(said)[-2000:]}")
     return times
@@ -149,6 +173,10 @@ def measure(case, args):
     name = case.name.split("-")[0]
     parts = dict(re.findall(r"-([a-z]+)(\d+)", case.name))
     n, train = int(parts.get("n", 1)), int(parts.get("trains", 1))
+    if name not in CHAINS or "chain" in parts:
+        sys.exit(f"fastclick.py: {case}: there is a configuration for the first chain of {', '.join(CHAINS)}")
+    beside, filtering = CHAINS[name]
+    compiled = args.compile and filtering
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         capture = folder / "packets.pcap"
@@ -157,14 +185,14 @@ def measure(case, args):
         for _ in range(args.processes):
             sources += run(configuration("source", 0, case, capture, args), folder, args, False)
             text = configuration(name, n, case, capture, args)
-            totals += run(text, folder, args, args.compile and name == "isp")
+            totals += run(text, folder, args, compiled)
         source = statistics.median(sources)
         times = [ns - source for ns in totals]
     return {
         "bench": name,
         "chain": name,
-        "engine": "fastclick_compiled" if args.compile and name == "isp" else "fastclick",
-        "functions": 3 if name == "isp" else n,
+        "engine": "fastclick_compiled" if compiled else "fastclick",
+        "functions": n + beside,
         "rules": int(parts.get("rules", 0)),
         "routes": int(parts.get("routes", 0)),
         "flows": int(parts.get("flows", 0)),

@@ -8,7 +8,6 @@ use braid_ir::engine::{Counters, Event, Outputs, StateEntry};
 use braid_packet::{Link, Packet};
 
 use crate::floor::BATCH;
-use crate::frames::Cursor;
 use crate::subject::Subject;
 
 /// What came out: how many packets by interface, and a digest of all that does not depend on their order.
@@ -50,15 +49,19 @@ pub struct Outcome {
     state: Vec<StateEntry>,
 }
 
-/// Runs the next `packets` packets.
+/// Runs so many packets, each filled in by `fill`.
 #[must_use]
-pub fn observe(subject: &mut dyn Subject, cursor: &mut Cursor, packets: u64) -> Outcome {
+pub fn observe(
+    subject: &mut dyn Subject,
+    fill: &mut dyn FnMut(&mut Packet),
+    packets: u64,
+) -> Outcome {
     let mut slots = slots();
     let mut seen = Seen::default();
     let mut left = packets;
     while left > 0 {
         let count = left.min(BATCH as u64) as usize;
-        slots[..count].iter_mut().for_each(|slot| cursor.fill(slot));
+        slots[..count].iter_mut().for_each(&mut *fill);
         subject.observed(&mut slots[..count], &mut seen);
         left -= count as u64;
     }

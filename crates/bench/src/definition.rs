@@ -1,21 +1,19 @@
-//! What a bench measures: definitions (`bench/*.toml`, embedded, or files of the user) and the
-//! cases that they expand to.
+//! What a bench measures: definitions (`bench/*.toml`, embedded, or files of the user).
+
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use crate::Error;
+use crate::subject::Kind as Subject;
+use crate::sweep::MAX_RULES;
+pub use crate::sweep::{Case, Only, Sweep};
 
 /// The definitions that come with the command: name and text.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/definitions.rs"));
 
-/// Largest value of a list in a sweep; tables and packets for it still fit into a few GiB.
-const MAX_FLOWS: u64 = 4 << 20;
-const MAX_RULES: u64 = 1 << 20;
-const MAX_ROUTES: u64 = 1 << 20;
-const MAX_FUNCTIONS: u64 = 100;
-const MAX_TRAIN: u64 = 1024;
-/// Frames without FCS: TCP over IPv4 fits into the smallest.
-const FRAME_BYTES: std::ops::RangeInclusive<u64> = 60..=9000;
+/// Longest list of flags that packets have in turn.
+const MAX_FLAGS: usize = 64;
 /// Most cases of one bench.
 const MAX_CASES: usize = 1000;
 
@@ -44,8 +42,30 @@ pub struct Definition {
     /// The chain with its functions, in the language; `{each}TEXT{end}` repeats the text for each
     /// function of a row, `{i}` is its number from 1, `{hops}` are next hops for a router.
     pub chain: String,
+    /// Further chains that are measured beside it, each in every case, with the same packets.
+    #[serde(default)]
+    pub beside: Vec<String>,
+    /// Files that chains read, by name; one with `{i}` in its name is there for each function of a row, with
+    /// `{i}` in its text replaced as well.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+    /// What payloads begin with, each flow with one of these; the rest is zeros (in traces: letters).
+    #[serde(default)]
+    pub payloads: Vec<String>,
+    /// Whether the first and the second packets of flows are measured apart, too.
+    #[serde(default)]
+    pub first: bool,
+    /// Whether to say what part of the saving is which engine's.
+    #[serde(default)]
+    pub shares: bool,
+    /// What a paper says that its system saves in such a case.
+    #[serde(default)]
+    pub paper: Vec<Paper>,
     /// Kinds of flows.
+    #[serde(default)]
     pub traffic: Vec<Traffic>,
+    /// Instead of those: flows that begin, go on and end.
+    pub trace: Option<Trace>,
     /// Cases: of each entry all combinations.
     pub sweep: Vec<Sweep>,
 }
@@ -59,6 +79,10 @@ pub enum Kind {
     Speed,
     /// Time and memory until a chain is compiled.
     Compile,
+    /// The most memory while all flows pass.
+    Memory,
+    /// Time of all packets of a flow together, over the flows of a trace.
+    FlowTime,
 }
 
 /// What varies along the x axis.
@@ -85,6 +109,44 @@ pub enum FloorKind {
     Flow,
 }
 
+impl FloorKind {
+    /// Which one it is among what is measured.
+    #[must_use]
+    pub fn kind(self) -> Subject {
+        match self {
+            FloorKind::Touch => Subject::FloorTouch,
+            FloorKind::Flow => Subject::FloorFlow,
+        }
+    }
+}
+
+/// What a paper reports: by how much less than without it its system needs.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// Functions in the chain.
+    pub functions: u64,
+    /// The chain, if not all.
+    pub chain: Option<String>,
+    /// The frame size, if not all.
+    pub frame_bytes: Option<u64>,
+    /// Per cent.
+    pub saved: f64,
+}
+
+/// Flows with sizes that have a heavy tail, all open at the same time, from SYN to FIN where they are TCP.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trace {
+    /// Mean number of packets of a flow.
+    pub packets: u64,
+    /// Tail index of their number (Pareto): the smaller, the larger the largest ones.
+    pub tail: f64,
+    /// Destination: a prefix or an address. An address also replaces the destinations of a capture.
+    #[serde(default = "to_default")]
+    pub to: String,
+}
+
 /// A kind of flows.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -104,6 +166,11 @@ pub struct Traffic {
     /// Destination ports, in turn.
     #[serde(default = "dport_default")]
     pub dport: Vec<u16>,
+    /// TCP flags of a flow's packets, in turn.
+    #[serde(default = "flags_default")]
+    pub flags: Vec<u8>,
+    /// At most so many sources (address and port); further flows go from the same ones to the next destination port.
+    pub sources: Option<u64>,
     /// Instead of all this: packets that the rules in turn decide, of the parameter `NODE.PARAM`.
     #[serde(default)]
     pub rules: Option<String>,
@@ -120,44 +187,8 @@ pub enum Proto {
     Tcp,
 }
 
-/// Lists of which all combinations are cases.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sweep {
-    /// Functions in a row (how often `{each}` repeats).
-    #[serde(default = "ones")]
-    pub functions: Vec<u64>,
-    /// Rules.
-    #[serde(default = "zeros")]
-    pub rules: Vec<u64>,
-    /// Routes.
-    #[serde(default = "zeros")]
-    pub routes: Vec<u64>,
-    /// Flows.
-    #[serde(default = "thousand")]
-    pub flows: Vec<u64>,
-    /// Frame sizes without FCS.
-    #[serde(default = "sixty")]
-    pub frame_bytes: Vec<u64>,
-    /// Packets of a flow in a row.
-    #[serde(default = "ones")]
-    pub trains: Vec<u64>,
-}
-
 fn one() -> u64 {
     1
-}
-fn ones() -> Vec<u64> {
-    vec![1]
-}
-fn zeros() -> Vec<u64> {
-    vec![0]
-}
-fn thousand() -> Vec<u64> {
-    vec![1000]
-}
-fn sixty() -> Vec<u64> {
-    vec![60]
 }
 fn from_default() -> String {
     "10.0.0.0/8".to_owned()
@@ -165,36 +196,12 @@ fn from_default() -> String {
 fn to_default() -> String {
     "198.18.0.0/15".to_owned()
 }
+fn flags_default() -> Vec<u8> {
+    vec![0x10]
+}
 fn dport_default() -> Vec<u16> {
     vec![443]
 }
-
-/// One chain with one traffic.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Case {
-    /// Functions in a row.
-    pub functions: u64,
-    /// Rules.
-    pub rules: u64,
-    /// Routes.
-    pub routes: u64,
-    /// Flows.
-    pub flows: u64,
-    /// Frame size without FCS.
-    pub frame_bytes: u64,
-    /// Packets of a flow in a row.
-    pub train: u64,
-}
-
-/// `KEY=VALUE,…`: only cases with one of these values.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Only {
-    key: String,
-    values: Vec<u64>,
-}
-
-/// The keys that [`Only`] knows, as in a sweep.
-const KEYS: [&str; 6] = ["functions", "rules", "routes", "flows", "frame_bytes", "trains"];
 
 /// The definitions that come with the command, by name.
 ///
@@ -222,8 +229,23 @@ impl Definition {
         if self.sweep.is_empty() {
             return Err("a bench needs a [[sweep]]".to_owned());
         }
-        if self.traffic.iter().map(|traffic| traffic.share).fold(0, u64::saturating_add) == 0 {
-            return Err("a bench needs [[traffic]] with a share above 0".to_owned());
+        let shares = self.traffic.iter().map(|traffic| traffic.share);
+        match (&self.trace, self.kind) {
+            (None, Kind::FlowTime) => return Err("flow_time needs a [trace]".to_owned()),
+            (Some(_), Kind::FlowTime) if self.traffic.is_empty() => {}
+            (Some(_), _) => return Err("a [trace] is for flow_time alone".to_owned()),
+            _ if shares.fold(0, u64::saturating_add) == 0 => {
+                return Err("a bench needs [[traffic]] with a share above 0".to_owned());
+            }
+            _ => {}
+        }
+        for traffic in &self.traffic {
+            if traffic.sources == Some(0) {
+                return Err("sources: 0 sources send nothing".to_owned());
+            }
+            if !(1..=MAX_FLAGS).contains(&traffic.flags.len()) {
+                return Err(format!("flags: a list of 1 to {MAX_FLAGS}"));
+            }
         }
         if self.rule_set > MAX_RULES {
             return Err(format!("rule_set: at most {MAX_RULES}"));
@@ -239,8 +261,8 @@ impl Definition {
                 }
             }
         }
-        let cases: usize =
-            self.sweep.iter().map(Sweep::combinations).fold(0, usize::saturating_add);
+        let cases = self.sweep.iter().map(Sweep::combinations).fold(0, usize::saturating_add);
+        let cases = cases.saturating_mul(self.chains());
         if cases > MAX_CASES {
             return Err(format!("{cases} cases are more than {MAX_CASES}"));
         }
@@ -250,108 +272,24 @@ impl Definition {
     /// All cases in order; with `ends` only the first and the last value of each list.
     #[must_use]
     pub fn cases(&self, ends: bool) -> Vec<Case> {
-        self.sweep.iter().flat_map(|sweep| sweep.cases(ends)).collect()
+        self.sweep.iter().flat_map(|sweep| sweep.cases(self.chains(), ends)).collect()
+    }
+
+    /// How many chains it has.
+    fn chains(&self) -> usize {
+        1 + self.beside.len()
+    }
+
+    /// The text of a case's chain.
+    #[must_use]
+    pub fn text(&self, case: &Case) -> &str {
+        case.chain.checked_sub(1).and_then(|at| self.beside.get(at)).unwrap_or(&self.chain)
     }
 
     /// How many rules to generate for a case.
     #[must_use]
     pub fn rules_to_make(&self, case: &Case) -> u64 {
         if case.rules == 0 { 0 } else { self.rule_set.max(case.rules) }
-    }
-}
-
-impl Sweep {
-    fn lists(&self) -> [(&'static str, &Vec<u64>, std::ops::RangeInclusive<u64>); 6] {
-        let [functions, rules, routes, flows, frame_bytes, trains] = KEYS;
-        [
-            (functions, &self.functions, 1..=MAX_FUNCTIONS),
-            (rules, &self.rules, 0..=MAX_RULES),
-            (routes, &self.routes, 0..=MAX_ROUTES),
-            (flows, &self.flows, 1..=MAX_FLOWS),
-            (frame_bytes, &self.frame_bytes, FRAME_BYTES),
-            (trains, &self.trains, 1..=MAX_TRAIN),
-        ]
-    }
-
-    fn combinations(&self) -> usize {
-        self.lists().iter().map(|(_, values, _)| values.len()).fold(1, usize::saturating_mul)
-    }
-
-    /// All combinations, the first list varying slowest.
-    fn cases(&self, ends: bool) -> Vec<Case> {
-        let mut rows: Vec<Vec<u64>> = vec![Vec::new()];
-        for (_, values, _) in self.lists() {
-            let inner = 1..values.len().saturating_sub(1);
-            let kept: Vec<u64> = (0..)
-                .zip(values)
-                .filter(|(at, _)| !ends || !inner.contains(at))
-                .map(|(_, value)| *value)
-                .collect();
-            rows = rows
-                .iter()
-                .flat_map(|row| kept.iter().map(|value| [&row[..], &[*value]].concat()))
-                .collect();
-        }
-        let case = |row: &Vec<u64>| match row[..] {
-            [functions, rules, routes, flows, frame_bytes, train] => {
-                Some(Case { functions, rules, routes, flows, frame_bytes, train })
-            }
-            _ => None,
-        };
-        rows.iter().filter_map(case).collect()
-    }
-}
-
-impl Case {
-    fn value(&self, key: &str) -> Option<u64> {
-        let values =
-            [self.functions, self.rules, self.routes, self.flows, self.frame_bytes, self.train];
-        KEYS.iter().zip(values).find(|(known, _)| **known == key).map(|(_, value)| value)
-    }
-
-    /// Whether all conditions hold.
-    #[must_use]
-    pub fn is_among(&self, only: &[Only]) -> bool {
-        only.iter().all(|one| self.value(&one.key).is_some_and(|value| one.values.contains(&value)))
-    }
-
-    /// What distinguishes it, in words that can stand in a file's name.
-    #[must_use]
-    pub fn label(&self) -> String {
-        let mut text = format!("n{}", self.functions);
-        for (letter, value, usual) in [
-            ("rules", self.rules, 0),
-            ("routes", self.routes, 0),
-            ("flows", self.flows, 0),
-            ("bytes", self.frame_bytes, 60),
-            ("trains", self.train, 1),
-        ] {
-            if value != usual {
-                text.push_str(&format!("-{letter}{value}"));
-            }
-        }
-        text
-    }
-}
-
-impl std::fmt::Display for Only {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let values: Vec<String> = self.values.iter().map(u64::to_string).collect();
-        write!(f, "{}={}", self.key, values.join(","))
-    }
-}
-
-impl std::str::FromStr for Only {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || format!("expected KEY=VALUE,… with a key of {}", KEYS.join(", "));
-        let (key, values) = text.split_once('=').ok_or_else(expected)?;
-        if !KEYS.contains(&key) {
-            return Err(expected());
-        }
-        let values: Result<Vec<u64>, _> = values.split(',').map(str::parse).collect();
-        Ok(Self { key: key.to_owned(), values: values.map_err(|_| expected())? })
     }
 }
 
@@ -387,6 +325,18 @@ mod tests {
     }
 
     #[test]
+    fn chains_beside_come_in_every_case_after_the_first_chain() {
+        let text = SMALL.replace("[[traffic]]", "beside = [\"chain d {}\"]\n[[traffic]]");
+        let definition = Definition::parse("two", &text).unwrap();
+        let cases = definition.cases(false);
+        let found: Vec<_> = cases[..4].iter().map(|c| (c.chain, c.functions, c.flows)).collect();
+        assert_eq!(found, [(0, 1, 10), (1, 1, 10), (0, 1, 20), (1, 1, 20)]);
+        let texts: Vec<&str> = cases[..2].iter().map(|case| definition.text(case)).collect();
+        assert_eq!(texts, ["chain c {}", "chain d {}"]);
+        assert_eq!([cases[0].label(), cases[1].label()], ["n1-flows10", "n1-chain1-flows10"]);
+    }
+
+    #[test]
     fn ends_of_lists_are_their_first_and_last_values() {
         let found: Vec<_> = small().cases(true).iter().map(|c| (c.functions, c.flows)).collect();
         assert_eq!(found, [(1, 10), (1, 20), (3, 10), (3, 20), (1, 1000)]);
@@ -415,6 +365,10 @@ mod tests {
             ("rules = [5]", "frame_bytes = [59]", "frame_bytes: 59"),
             ("[[traffic]]", "[[traffic]]\nshare = 0", "share above 0"),
             ("rules = [5]", "colour = [5]", "colour"),
+            ("[[traffic]]", "[[traffic]]\nsources = 0", "sources"),
+            ("[[traffic]]", "[[traffic]]\nflags = []", "flags"),
+            ("floor = \"touch\"", "floor = \"touch\"\nkind = \"flow_time\"", "[trace]"),
+            ("[[traffic]]", "[trace]\npackets = 1\ntail = 1.0\n[[traffic]]", "flow_time alone"),
         ] {
             let why = Definition::parse("x", &SMALL.replace(from, to)).unwrap_err().to_string();
             assert!(why.contains(says), "{why}");
@@ -425,7 +379,27 @@ mod tests {
     fn every_definition_that_comes_with_the_command_is_right() {
         let all = embedded().unwrap();
         let names: Vec<&str> = all.iter().map(|definition| definition.name.as_str()).collect();
-        for name in ["compile", "flows", "frames", "isp", "napts", "routers", "snf"] {
+        for name in [
+            "chain1",
+            "chain2",
+            "compile",
+            "early_drop",
+            "filters",
+            "flows",
+            "frames",
+            "guards",
+            "header_actions",
+            "header_writes",
+            "isp",
+            "memory",
+            "mixed",
+            "napts",
+            "nat_lb_monitor_filter",
+            "routers",
+            "snf",
+            "snort_monitor",
+            "state_functions",
+        ] {
             assert!(names.contains(&name), "{name} is missing in {names:?}");
         }
         for definition in &all {
@@ -451,8 +425,12 @@ mod tests {
         let frames = values("frames", |c| c.frame_bytes);
         assert_eq!((frames[0], frames[frames.len() - 1]), (60, 1500));
         let flows = values("flows", |c| c.flows);
-        assert_eq!((flows[0], flows[flows.len() - 1]), (1, 1_000_000));
+        assert_eq!((flows[0], flows[flows.len() - 1]), (1, 4_000_000));
         assert_eq!(values("flows", |c| c.train), [1, 8]);
         assert_eq!(values("compile", |c| c.rules).last(), Some(&100_000));
+        assert_eq!(values("filters", |c| c.functions), (1..=9).collect::<Vec<_>>());
+        assert_eq!(values("mixed", |c| c.flows), [1000, 50_000]);
+        assert_eq!(values("header_actions", |c| c.functions), [1, 2, 3]);
+        assert_eq!(values("memory", |c| c.flows).last(), Some(&1_000_000));
     }
 }

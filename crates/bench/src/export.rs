@@ -9,6 +9,7 @@ use braid_packet::{Link, Packet};
 
 use crate::Error;
 use crate::definition::{Case, Definition};
+use crate::frames::{START_NS, STEP_NS};
 use crate::setup::Setup;
 
 /// Most packets that are written; they fit into a capture of about 100 MiB.
@@ -34,13 +35,24 @@ pub fn export(
         fs::write(&path, text).map_err(|why| wrong(&path, why.to_string()))?;
     }
     let path = folder.join("packets.pcap");
-    packets(setup, case, &path).map_err(|why| wrong(&path, why))?;
+    packets(setup, case, &definition.payloads, &path).map_err(|why| wrong(&path, why))?;
     Ok(folder)
 }
 
-fn packets(setup: &Setup, case: &Case, path: &Path) -> Result<(), String> {
+fn packets(setup: &Setup, case: &Case, payloads: &[String], path: &Path) -> Result<(), String> {
     let file = File::create(path).map_err(|why| why.to_string())?;
     let mut writer = CaptureWriter::new(file, Format::Pcap(Precision::Nano), false);
+    if let Some(trace) = &setup.trace {
+        for packet in &trace.packets {
+            writer.write_packet(packet).map_err(|why| why.to_string())?;
+        }
+        return writer.finish().map_err(|why| why.to_string());
+    }
+    for (number, headers) in (0..MAX_PACKETS).zip(&setup.headers) {
+        let frame = headers.frame(case.frame_bytes as usize, payloads);
+        let packet = Packet::new(Link::Ethernet, START_NS + number * STEP_NS, frame);
+        writer.write_packet(&packet).map_err(|why| why.to_string())?;
+    }
     let mut cursor = setup.ring.cursor(u64::MAX);
     for number in 0..setup.ring.packets().min(MAX_PACKETS * case.train) {
         let (frame, time_ns) = cursor.next_frame();

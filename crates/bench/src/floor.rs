@@ -232,7 +232,7 @@ mod tests {
             flags: 0x10,
             icmp: (8, 0),
         };
-        Packet::new(Link::Ethernet, 0, headers.frame(60))
+        Packet::new(Link::Ethernet, 0, headers.frame(60, &[]))
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Frames in memory: what lies there, and the order in which it is sent.
 
+use std::ops::Range;
+
 use braid_packet::{Link, Packet, checksum};
+use braid_traffic::random::hash;
 
 /// Bytes from the start of a frame to the start of the next are a multiple of this.
 const LINE: usize = 64;
@@ -32,9 +35,9 @@ pub struct Headers {
 
 impl Headers {
     /// An Ethernet frame of this length (without FCS) with right checksums; as long as the headers
-    /// need, if that is longer.
+    /// need, if that is longer. Its payload begins with one of these, always the same for a flow; the rest is zeros.
     #[must_use]
-    pub fn frame(&self, length: usize) -> Vec<u8> {
+    pub fn frame(&self, length: usize, payloads: &[String]) -> Vec<u8> {
         let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
         let l4 = self.l4();
         let total = length.saturating_sub(14).max(20 + l4.len());
@@ -48,10 +51,21 @@ impl Headers {
         if self.proto == 17 {
             bytes[38..40].copy_from_slice(&size(total - 20));
         }
-        bytes.resize(bytes.len() + payload, 0);
+        let chosen = usize::try_from(self.hash()).unwrap_or(0) % payloads.len().max(1);
+        let text = payloads.get(chosen).map_or(&[][..], |text| text.as_bytes());
+        let end = bytes.len() + payload;
+        bytes.extend(text.iter().take(payload));
+        bytes.resize(end, 0);
         let mut packet = Packet::new(Link::Ethernet, 0, bytes);
         checksum::fill(&mut packet);
         packet.into_data()
+    }
+
+    /// A number that differs from flow to flow.
+    fn hash(&self) -> u64 {
+        let addresses = u64::from(self.src) << 32 | u64::from(self.dst);
+        let ports = u64::from(self.sport) << 16 | u64::from(self.dport);
+        hash(addresses, ports << 8 | u64::from(self.proto)) >> 32
     }
 
     fn l4(&self) -> Vec<u8> {
@@ -86,8 +100,9 @@ pub struct Ring {
 impl Ring {
     /// Frames of these headers in this order.
     #[must_use]
-    pub fn new(headers: &[Headers], frame_bytes: usize, train: u64) -> Self {
-        let frames: Vec<Vec<u8>> = headers.iter().map(|one| one.frame(frame_bytes)).collect();
+    pub fn new(headers: &[Headers], frame_bytes: usize, train: u64, payloads: &[String]) -> Self {
+        let frame = |one: &Headers| one.frame(frame_bytes, payloads);
+        let frames: Vec<Vec<u8>> = headers.iter().map(frame).collect();
         let length = frames.iter().map(Vec::len).max().unwrap_or(0);
         let stride = length.next_multiple_of(LINE);
         let mut bytes = vec![0; stride * frames.len()];
@@ -103,6 +118,12 @@ impl Ring {
         self.frames as u64 * self.train
     }
 
+    /// Packets of a flow in a row.
+    #[must_use]
+    pub fn train(&self) -> u64 {
+        self.train
+    }
+
     /// Length of each frame.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
@@ -114,7 +135,8 @@ impl Ring {
     #[must_use]
     pub fn cursor(&self, packets: u64) -> Cursor<'_> {
         let frames = packets.div_ceil(self.train).clamp(1, self.frames.max(1) as u64) as usize;
-        Cursor { ring: self, frames, at: 0, sent: 0, time_ns: START_NS }
+        let train = self.train;
+        Cursor { ring: self, train, frames: 0..frames, at: 0, sent: 0, time_ns: START_NS }
     }
 }
 
@@ -122,23 +144,31 @@ impl Ring {
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     ring: &'a Ring,
-    frames: usize,
+    train: u64,
+    frames: Range<usize>,
     at: usize,
     sent: u64,
     time_ns: u64,
 }
 
 impl Cursor<'_> {
+    /// From now on these frames, one of each at a time, over and over. Time goes on.
+    pub fn only(&mut self, frames: Range<usize>) {
+        let end = frames.end.min(self.ring.frames);
+        self.frames = frames.start.min(end.saturating_sub(1))..end;
+        (self.at, self.sent, self.train) = (self.frames.start, 0, 1);
+    }
+
     /// The next frame and its time.
     #[inline]
     pub fn next_frame(&mut self) -> (&[u8], u64) {
         let start = self.at * self.ring.stride;
         self.sent += 1;
-        if self.sent == self.ring.train {
+        if self.sent == self.train {
             self.sent = 0;
             self.at += 1;
-            if self.at == self.frames {
-                self.at = 0;
+            if self.at == self.frames.end {
+                self.at = self.frames.start;
             }
         }
         self.time_ns += STEP_NS;
@@ -194,7 +224,7 @@ mod tests {
             (other, Header::Ip4),
         ] {
             for length in [60, 61, 1500] {
-                let packet = Packet::new(Link::Ethernet, 0, headers.frame(length));
+                let packet = Packet::new(Link::Ethernet, 0, headers.frame(length, &[]));
                 let layout = packet.parse();
                 assert_eq!(packet.data().len(), length);
                 assert!(layout.has(header), "{headers:?}");
@@ -202,12 +232,38 @@ mod tests {
                 assert!(checksum::verify(&packet, &layout).all_right(), "{headers:?} {length}");
             }
         }
-        assert_eq!(tcp.frame(10).len(), 54);
+        assert_eq!(tcp.frame(10, &[]).len(), 54);
+    }
+
+    #[test]
+    fn payloads_begin_with_a_text_that_belongs_to_the_flow() {
+        let texts = ["abcd".to_owned(), "GET / HTTP/1.1 and more than fits".to_owned()];
+        let mut seen = [0; 2];
+        for port in 0..64 {
+            let frame = udp(port).frame(60, &texts);
+            assert_eq!((frame.len(), &frame), (60, &udp(port).frame(60, &texts)));
+            let at = texts.iter().position(|text| text.as_bytes()[..4] == frame[42..46]).unwrap();
+            seen[at] += 1;
+            let packet = Packet::new(Link::Ethernet, 0, frame);
+            assert!(checksum::verify(&packet, &packet.parse()).all_right());
+        }
+        assert!(seen.iter().all(|count| *count > 16), "{seen:?}");
+    }
+
+    #[test]
+    fn cursor_goes_over_some_frames_once_each_with_time_going_on() {
+        let ring = Ring::new(&[udp(1), udp(2), udp(3)], 60, 2, &[]);
+        let mut cursor = ring.cursor(u64::MAX);
+        cursor.next_frame();
+        cursor.only(1..9);
+        let ports: Vec<u8> = (0..4).map(|_| cursor.next_frame().0[35]).collect();
+        assert_eq!(ports, [2, 3, 2, 3]);
+        assert_eq!(cursor.next_frame().1, START_NS + 6 * STEP_NS);
     }
 
     #[test]
     fn cursor_goes_round_in_trains_with_time_going_on() {
-        let ring = Ring::new(&[udp(1), udp(2), udp(3)], 60, 2);
+        let ring = Ring::new(&[udp(1), udp(2), udp(3)], 60, 2, &[]);
         assert_eq!(ring.packets(), 6);
         let mut cursor = ring.cursor(u64::MAX);
         let ports: Vec<u8> = (0..8).map(|_| cursor.next_frame().0[35]).collect();
@@ -220,11 +276,11 @@ mod tests {
 
     #[test]
     fn filled_packet_is_as_new_whatever_it_was() {
-        let ring = Ring::new(&[udp(1)], 60, 1);
+        let ring = Ring::new(&[udp(1)], 60, 1, &[]);
         let mut cursor = ring.cursor(1);
         let mut packet = Packet::new(Link::RawIp, 7, vec![1; 4]);
         cursor.fill(&mut packet);
-        let mut fresh = Packet::new(Link::Ethernet, START_NS + STEP_NS, udp(1).frame(60));
+        let mut fresh = Packet::new(Link::Ethernet, START_NS + STEP_NS, udp(1).frame(60, &[]));
         assert_eq!(packet, fresh);
         packet.data_mut()[30] ^= 1;
         packet.tags.insert("t".into(), 1);

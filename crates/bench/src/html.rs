@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use crate::definition::Definition;
 use crate::plot::plot;
-use crate::report::{Row, cells};
+use crate::report::Row;
+use crate::tables::{Cells, by_packets, cells, notes};
 
 const STYLE: &str = "\
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 84em; margin: 2em auto; padding: 0 1em; color: #222; }
@@ -46,7 +47,16 @@ fn section(page: &mut String, definition: &Definition, rows: &[Row]) {
     if let Some(svg) = plot(definition, rows) {
         let _ = writeln!(page, "<figure>\n{}\n</figure>", svg.trim());
     }
-    let (head, body) = cells(rows);
+    table(page, cells(definition, rows));
+    if let Some(cells) = by_packets(rows) {
+        table(page, cells);
+    }
+    for note in notes(definition, rows) {
+        let _ = writeln!(page, "<p>{}</p>", escaped(&note));
+    }
+}
+
+fn table(page: &mut String, (head, body): Cells) {
     let row = |tag: &str, cells: &[String]| -> String {
         let cells = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell)));
         format!("<tr>{}</tr>\n", cells.collect::<String>())

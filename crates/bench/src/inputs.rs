@@ -2,9 +2,11 @@
 
 mod routes;
 mod rules;
+mod wider;
 
 pub use routes::routes;
 pub use rules::rules;
+pub use wider::wider;
 
 use std::fmt::Write as _;
 

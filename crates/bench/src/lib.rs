@@ -7,20 +7,28 @@
 #![forbid(unsafe_code)]
 
 pub mod check;
+mod clock;
 pub mod compile;
 pub mod definition;
 pub mod export;
+mod first;
 mod floor;
+mod flow_time;
 pub mod frames;
 pub mod html;
 pub mod inputs;
 pub mod machine;
 pub mod measure;
+pub mod memory;
+mod percentiles;
 mod perf;
 mod plot;
 pub mod report;
 pub mod setup;
 pub mod subject;
+mod sweep;
+pub mod tables;
+pub mod trace;
 pub mod traffic;
 
 use thiserror::Error as ThisError;

@@ -3,15 +3,18 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use braid_engine::Flows;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::check::{self, Outcome};
-use crate::definition::{Case, Definition, FloorKind};
+use crate::clock::thread_ns;
+use crate::definition::{Case, Definition};
+use crate::first;
 use crate::floor::BATCH;
+use crate::flow_time;
 use crate::frames::Cursor;
 use crate::perf::Counters;
-use crate::report::{Row, Spread};
+use crate::report::{Row, Spread, saved};
 use crate::setup::Setup;
 use crate::subject::{Kind, Source, Subject};
 use crate::{Error, machine};
@@ -57,6 +60,8 @@ impl Plan {
 
 /// Packets that `reference` is measured with; they are sent over and over.
 const REFERENCE_PACKETS: u64 = 2_000;
+/// Packets that each flow has sent before speed is measured.
+const EACH_FLOW: u64 = 4;
 /// Packets for which speed is estimated before segments are cut.
 const ESTIMATE: u64 = 2_048;
 
@@ -78,18 +83,14 @@ pub fn pin(core: Option<usize>) -> Result<usize, Error> {
     Ok(core)
 }
 
-/// Time that this thread has spent on a processor (ns): what others do on the same core does not count.
-fn thread_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
-}
-
 /// One of those that take turns.
 struct Player<'a> {
     kind: Option<Kind>,
     subject: Box<dyn Subject>,
     cursor: Cursor<'a>,
     packets: u64,
+    /// What became of packets before the first segment, where records are made.
+    before: Option<Flows>,
     samples: Vec<Sample>,
 }
 
@@ -119,6 +120,9 @@ pub fn measure(
     setup: &Setup,
     plan: &Plan,
 ) -> Result<Measured, Error> {
+    if let Some(trace) = &setup.trace {
+        return flow_time::measure(definition, case, setup, trace, plan);
+    }
     let name = format!("{} {}", definition.name, case.label());
     let refused = |why| Error::Chain { name: name.clone(), why };
     let mut wrong = Vec::new();
@@ -139,6 +143,11 @@ pub fn measure(
         }
         players.push(player);
     }
+    let mut firsts = Vec::new();
+    if definition.first {
+        let kinds: Vec<Kind> = players.iter().filter_map(|player| player.kind).collect();
+        firsts = first::measure(case, setup, plan, &kinds).map_err(refused)?;
+    }
     for player in &mut players {
         player.prepare(setup, plan);
     }
@@ -149,7 +158,11 @@ pub fn measure(
             players[(round + turn) % count].segment(counters.as_mut());
         }
     }
-    let rows = rows(definition, case, setup, &players, expected.forwarded());
+    let mut rows = rows(definition, case, setup, &players, expected.forwarded());
+    for row in &mut rows {
+        row.add_first(&firsts);
+        row.add_paper(definition);
+    }
     Ok(Measured { rows, wrong })
 }
 
@@ -157,22 +170,24 @@ pub fn measure(
 fn expected(setup: &Setup, case: &Case, plan: &Plan) -> Result<Outcome, String> {
     let mut reference = Kind::Reference.make(&setup.chain, case.flows)?;
     let packets = plan.check.min(setup.ring.packets());
-    Ok(check::observe(reference.as_mut(), &mut setup.ring.cursor(u64::MAX), packets))
+    let mut cursor = setup.ring.cursor(u64::MAX);
+    Ok(check::observe(reference.as_mut(), &mut |slot| cursor.fill(slot), packets))
 }
 
 impl<'a> Player<'a> {
     fn new(kind: Option<Kind>, subject: Box<dyn Subject>, cursor: Cursor<'a>) -> Self {
-        Self { kind, subject, cursor, packets: 0, samples: Vec::new() }
+        Self { kind, subject, cursor, packets: 0, before: None, samples: Vec::new() }
     }
 
     fn observe(&mut self, packets: u64) -> Outcome {
-        check::observe(self.subject.as_mut(), &mut self.cursor, packets)
+        check::observe(self.subject.as_mut(), &mut |slot| self.cursor.fill(slot), packets)
     }
 
     /// Lets all flows come by, often enough for records to be made, and code become hot; then decides how long its segments are.
     fn prepare(&mut self, setup: &Setup, plan: &Plan) {
         let few = self.kind == Some(Kind::Reference);
-        let all = setup.ring.packets().saturating_mul(4).max(plan.warm);
+        let rounds = EACH_FLOW.div_ceil(setup.ring.train());
+        let all = setup.ring.packets().saturating_mul(rounds).max(plan.warm);
         self.run(if few { REFERENCE_PACKETS } else { all });
         let packets = if few { ESTIMATE / 4 } else { ESTIMATE };
         let start = thread_ns();
@@ -181,6 +196,7 @@ impl<'a> Player<'a> {
         let wanted = (plan.segment.as_nanos() as f64 / each) as u64;
         let batch = BATCH as u64;
         self.packets = wanted.min(plan.packets).max(batch).next_multiple_of(batch);
+        self.before = self.subject.flows();
     }
 
     fn run(&mut self, packets: u64) {
@@ -240,10 +256,7 @@ fn rows(
         let found = measured.iter().find(|player| player.kind == Some(wanted))?;
         Some(median(found, |sample| Some(sample.ns))? - source_ns)
     };
-    let floor_ns = of(match definition.floor {
-        FloorKind::Touch => Kind::FloorTouch,
-        FloorKind::Flow => Kind::FloorFlow,
-    });
+    let floor_ns = of(definition.floor.kind());
     let sequential_ns = of(Kind::Sequential);
     let mut rows = Vec::new();
     for player in measured {
@@ -261,8 +274,13 @@ fn rows(
         row.source_ns = Some(source_ns);
         row.floor_ns = floor_ns;
         row.ratio_to_floor = ratio(spread.median, floor_ns);
-        row.ratio_to_sequential =
-            if kind.is_engine() { ratio(spread.median, sequential_ns) } else { None };
+        if kind.is_engine() {
+            row.ratio_to_sequential = ratio(spread.median, sequential_ns);
+        }
+        if kind.is_compiled() {
+            row.saved_percent = saved(Some(spread.median), sequential_ns);
+        }
+        row.add_flows(player.before, player.subject.flows());
         row.forwarded = Some(forwarded);
         row.resident_bytes = machine::resident_bytes();
         rows.push(row);

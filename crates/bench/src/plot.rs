@@ -15,6 +15,8 @@ const WIDTH: (u32, u32) = (820, 1160);
 const HEIGHT: (u32, u32) = (420, 20);
 /// Text on axes and in the legend.
 const FONT: (&str, u32) = ("sans-serif", 13);
+/// Times of flows below this are drawn as this: the clock cannot tell them apart.
+const LEAST_NS: f64 = 10.0;
 /// Values that differ by more than this factor are drawn on a logarithmic axis.
 const LOGARITHMIC: f64 = 25.0;
 
@@ -48,12 +50,13 @@ pub fn plot(definition: &Definition, rows: &[Row]) -> Option<String> {
     let points = || curves.values().flatten();
     let x = Span::of(points().map(|point| point.0))?;
     let y = Span::of(points().map(|point| point.1))?;
-    let labels = (x_label(definition.axis), y_label(definition.kind));
+    let labels = labels(definition);
     let mut svg = String::new();
     let lines = u32::try_from(curves.len()).unwrap_or(u32::MAX).saturating_add(2);
     let size = (WIDTH.1, HEIGHT.0.max(lines.saturating_mul(HEIGHT.1).min(4000)));
     let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-    let drawn = match (x.logarithmic(), y.logarithmic()) {
+    let shares = definition.kind == Kind::FlowTime;
+    let drawn = match (x.logarithmic(), y.logarithmic() && !shares) {
         (true, true) => draw(&root, &curves, x.log(), y.log(), labels),
         (true, false) => draw(&root, &curves, x.log(), y.linear(), labels),
         (false, true) => draw(&root, &curves, x.linear(), y.log(), labels),
@@ -84,14 +87,26 @@ fn curves(definition: &Definition, rows: &[Row]) -> Curves {
                 say(format!("{} {what}", value(row)));
             }
         }
+        if rows.iter().any(|one| one.chain != rows[0].chain) {
+            say(row.chain.clone());
+        }
         if varies(|row| row.train) {
             say(format!("trains of {}", row.train));
         }
         let x = beside.iter().find(|(_, axis, _)| *axis == definition.axis);
         let x = x.map_or(0, |(_, _, value)| value(row)) as f64;
+        if let Some(time) = &row.flow_time {
+            let us = |ns: f64| ns.max(LEAST_NS) / 1e3;
+            let point = |(percent, ns): &(u32, f64)| (us(*ns), f64::from(*percent));
+            let points = time.percentiles_ns.iter().map(point);
+            curves.entry((row.engine.clone(), name)).or_default().extend(points);
+            continue;
+        }
         let y = match definition.kind {
             Kind::Speed => row.ns_per_packet_median,
             Kind::Compile => row.compile_ms,
+            Kind::Memory => row.resident_bytes.map(|bytes| bytes as f64 / 1_048_576.0),
+            Kind::FlowTime => None,
         };
         if let Some(y) = y.filter(|y| y.is_finite()) {
             curves.entry((row.engine.clone(), name)).or_default().push((x, y.max(0.1)));
@@ -112,10 +127,14 @@ fn x_label(axis: Axis) -> &'static str {
     }
 }
 
-fn y_label(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Speed => "ns per packet",
-        Kind::Compile => "ms to compile",
+/// Labels of both axes. Flow times are drawn as a distribution over the flows.
+fn labels(definition: &Definition) -> (&'static str, &'static str) {
+    let x = x_label(definition.axis);
+    match definition.kind {
+        Kind::Speed => (x, "ns per packet"),
+        Kind::Compile => (x, "ms to compile"),
+        Kind::Memory => (x, "most memory (MiB)"),
+        Kind::FlowTime => ("time of a flow (µs)", "flows (%)"),
     }
 }
 
@@ -217,12 +236,17 @@ fn text(why: impl std::fmt::Display) -> Box<dyn std::error::Error> {
 
 /// A number on an axis: no exponent, no needless decimals.
 fn plain(value: &f64) -> String {
-    if value.fract().abs() < 1e-9 { format!("{value:.0}") } else { format!("{value:.1}") }
+    match value {
+        value if value.fract().abs() < 1e-9 => format!("{value:.0}"),
+        value if value.abs() < 0.1 => format!("{value:.2}"),
+        value => format!("{value:.1}"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::percentiles::FlowTime;
 
     fn definition() -> Definition {
         let text =
@@ -254,6 +278,19 @@ mod tests {
             assert!(svg.contains(label), "{label}");
         }
         assert_eq!(plot(&definition(), &[row("a", 1, 1, None)]), None);
+    }
+
+    #[test]
+    fn flow_times_are_drawn_as_a_distribution() {
+        let text = "summary = ''\nkind = 'flow_time'\naxis = 'flows'\nfloor = 'touch'\nchain = ''\n\
+                    [trace]\npackets = 2\ntail = 1.2\n[[sweep]]\n";
+        let definition = Definition::parse("x", text).unwrap();
+        let flow_time = FlowTime::of(&[(1, 2000.0), (1, 4000.0)]);
+        let rows = [Row { flow_time, ..row("fused", 2, 1, Some(1.0)) }];
+        let curves = curves(&definition, &rows);
+        let points = &curves[&("fused".to_owned(), String::new())];
+        assert!(points.contains(&(2.0, 50.0)) && points.contains(&(4.0, 100.0)));
+        assert!(plot(&definition, &rows).unwrap().contains("time of a flow"));
     }
 
     #[test]

@@ -1,9 +1,14 @@
-//! Results: one row for each engine and case, as JSON lines or as a table.
+//! Results: one row for each engine and case, as JSON lines; `tables` shows them to people.
 
+use braid_engine::Flows;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Case, Definition};
+use crate::first::First;
+pub use crate::percentiles::FlowTime;
 use crate::setup::Setup;
+use crate::subject::Kind;
+use crate::trace::Trace;
 
 /// A result. Times are net of the source: of what it takes to copy a frame into a packet.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -48,32 +53,97 @@ pub struct Row {
     pub ratio_to_floor: Option<f64>,
     /// Times `sequential`.
     pub ratio_to_sequential: Option<f64>,
+    /// By how many per cent less than `sequential`; of flow times for traces, else of times per packet.
+    pub saved_percent: Option<f64>,
+    /// By how many per cent less the paper's system needs than without it, in this case.
+    pub paper_saved_percent: Option<f64>,
+    /// Time per packet (ns) of packets that are their flow's first one.
+    pub first_ns_per_packet: Option<f64>,
+    /// Time per packet (ns) of packets that are their flow's second one.
+    pub second_ns_per_packet: Option<f64>,
+    /// How many of the former go into a second.
+    pub new_flows_per_second: Option<f64>,
+    /// Share of the measured packets that took their flow's record, from 0 to 1.
+    pub hit_rate: Option<f64>,
+    /// Share that did not fit their flow's record, or came when something was due.
+    pub misfit_rate: Option<f64>,
+    /// Share whose flow had no record.
+    pub miss_rate: Option<f64>,
+    /// Records that were made since the engine was made.
+    pub records_made: Option<u64>,
+    /// Records that ended, since what they rested on changed.
+    pub records_ended: Option<u64>,
+    /// Records that were not made, since there were too many.
+    pub records_refused: Option<u64>,
+    /// Time of whole flows.
+    pub flow_time: Option<FlowTime>,
     /// Share of the packets that leave, from 0 to 1, as `reference` says.
     pub forwarded: Option<f64>,
     /// Time to read the chain and its files (ms).
     pub load_ms: Option<f64>,
     /// Time to make the engine and process the first packets, all their programs being compiled (ms).
     pub compile_ms: Option<f64>,
-    /// Memory that is resident (bytes), all engines of the run together; for compile benches the most
-    /// that ever was, of this engine alone.
+    /// Memory that is resident (bytes), all engines of the run together; for benches of compiling and of memory
+    /// the most that ever was, of this engine alone.
     pub resident_bytes: Option<u64>,
+    /// By how much the process grew from before the engine was made until all flows were there (bytes).
+    pub engine_bytes: Option<u64>,
 }
 
 impl Row {
     /// A row of a case without results.
     #[must_use]
     pub fn of(definition: &Definition, case: &Case, setup: &Setup) -> Self {
+        let frame_bytes = setup.trace.as_ref().map(Trace::frame_bytes);
         Self {
             bench: definition.name.clone(),
             chain: setup.chain.name.clone(),
             functions: setup.chain.nodes.len(),
-            flows: case.flows,
-            frame_bytes: setup.ring.frame_bytes(),
+            flows: setup.trace.as_ref().map_or(case.flows, |trace| u64::from(trace.flows)),
+            frame_bytes: frame_bytes.unwrap_or_else(|| setup.ring.frame_bytes()),
             rules: setup.rules,
             routes: setup.routes,
             train: case.train,
             ..Self::default()
         }
+    }
+
+    /// What became of packets since then, if records are made.
+    pub fn add_flows(&mut self, before: Option<Flows>, now: Option<Flows>) {
+        let Some(now) = now else { return };
+        let since = |value: fn(&Flows) -> u64| {
+            value(&now).saturating_sub(before.as_ref().map_or(0, value)) as f64
+        };
+        let parts: [fn(&Flows) -> u64; 3] = [|f| f.hits, |f| f.misfits, |f| f.misses];
+        let packets: f64 = parts.iter().map(|part| since(*part)).sum();
+        let share = |part| (packets > 0.0).then(|| since(part) / packets);
+        (self.hit_rate, self.misfit_rate) = (share(parts[0]), share(parts[1]));
+        self.miss_rate = share(parts[2]);
+        self.records_made = Some(now.records.made);
+        self.records_ended = Some(now.records.ended);
+        self.records_refused = Some(now.records.refused);
+    }
+
+    /// What the first packets of flows cost this engine, if that was measured.
+    pub fn add_first(&mut self, all: &[(Kind, First)]) {
+        let Some((_, found)) = all.iter().find(|(kind, _)| kind.name() == self.engine) else {
+            return;
+        };
+        self.first_ns_per_packet = Some(found.first);
+        self.second_ns_per_packet = Some(found.second);
+        self.new_flows_per_second = (found.first > 0.0).then(|| 1e9 / found.first);
+    }
+
+    /// What a paper reports of this case, beside the engine that does what its system does.
+    pub fn add_paper(&mut self, definition: &Definition) {
+        let found = definition.paper.iter().find(|paper| {
+            let chain = paper.chain.as_deref().unwrap_or(&self.chain);
+            let bytes = paper.frame_bytes.unwrap_or(self.frame_bytes as u64);
+            (paper.functions, chain, bytes)
+                == (self.functions as u64, self.chain.as_str(), self.frame_bytes as u64)
+        });
+        let like = self.engine == Kind::Fused.name();
+        self.paper_saved_percent = found.filter(|_| like).map(|paper| paper.saved);
     }
 
     /// The row as one line of JSON. Numbers have three decimals.
@@ -89,6 +159,13 @@ impl Row {
         }
         value.to_string()
     }
+}
+
+/// By how many per cent a value is less than another one that is large enough to be told from noise.
+#[must_use]
+pub fn saved(value: Option<f64>, other: Option<f64>) -> Option<f64> {
+    let other = other.filter(|other| *other >= 0.1)?;
+    Some((1.0 - value? / other) * 100.0)
 }
 
 /// Median and extremes.
@@ -122,51 +199,6 @@ impl Spread {
     pub fn less(self, by: f64) -> Self {
         Self { median: self.median - by, min: self.min - by, max: self.max - by }
     }
-}
-
-/// Columns of the table for people: name, and a row's cell.
-type Column = (&'static str, fn(&Row) -> String);
-
-const SPEED: &[Column] = &[
-    ("engine", |row| row.engine.clone()),
-    ("functions", |row| row.functions.to_string()),
-    ("rules", |row| row.rules.to_string()),
-    ("flows", |row| row.flows.to_string()),
-    ("train", |row| row.train.to_string()),
-    ("bytes", |row| row.frame_bytes.to_string()),
-    ("ns/packet", |row| number(row.ns_per_packet_median, 1)),
-    ("min", |row| number(row.ns_per_packet_min, 1)),
-    ("max", |row| number(row.ns_per_packet_max, 1)),
-    ("cycles", |row| number(row.cycles_per_packet, 0)),
-    ("instructions", |row| number(row.instructions_per_packet, 0)),
-    ("× floor", |row| number(row.ratio_to_floor, 2)),
-    ("× sequential", |row| number(row.ratio_to_sequential, 2)),
-];
-
-const COMPILE: &[Column] = &[
-    ("engine", |row| row.engine.clone()),
-    ("functions", |row| row.functions.to_string()),
-    ("rules", |row| row.rules.to_string()),
-    ("load ms", |row| number(row.load_ms, 1)),
-    ("compile ms", |row| number(row.compile_ms, 1)),
-    ("peak MiB", |row| {
-        let mib = row.resident_bytes.map(|bytes| bytes as f64 / 1_048_576.0);
-        number(mib, 1)
-    }),
-];
-
-fn number(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
-}
-
-/// Head and cells of a table of rows of one bench.
-#[must_use]
-pub fn cells(rows: &[Row]) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let compile = rows.iter().any(|row| row.compile_ms.is_some());
-    let columns = if compile { COMPILE } else { SPEED };
-    let head = columns.iter().map(|(name, _)| *name).collect();
-    let body = rows.iter().map(|row| columns.iter().map(|(_, cell)| cell(row)).collect()).collect();
-    (head, body)
 }
 
 #[cfg(test)]

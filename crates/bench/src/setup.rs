@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use braid_ir::chain::Chain;
+use braid_packet::Packet;
 
-use crate::definition::{Case, Definition};
-use crate::frames::Ring;
+use crate::definition::{Case, Definition, Kind};
+use crate::frames::{Headers, Ring};
+use crate::trace::Trace;
 use crate::{Error, inputs, traffic};
 
 /// A chain's text with the files that it names.
@@ -30,14 +32,20 @@ pub struct Given {
     pub rules: Option<String>,
     /// A route file, for all routers.
     pub routes: Option<String>,
+    /// Packets that take the place of generated traces.
+    pub capture: Option<Vec<Packet>>,
 }
 
 /// A case made ready.
 pub struct Setup {
     /// The chain.
     pub chain: Chain,
-    /// Its packets.
+    /// Its packets, where all of them lie in memory and are sent over and over.
     pub ring: Ring,
+    /// The flows of packets that are made only when they are sent.
+    pub headers: Vec<Headers>,
+    /// Packets that are sent once.
+    pub trace: Option<Trace>,
     /// What the chain was made from.
     pub source: Source,
     /// Rules and routes that the chain has.
@@ -56,7 +64,18 @@ impl Definition {
     pub fn source(&self, case: &Case, given: &Given) -> Result<Source, Error> {
         let mut files = BTreeMap::new();
         if case.rules > 0 {
-            files.insert("rules".to_owned(), self.rules(case, given)?);
+            let rules = self.rules(case, given)?;
+            let several = self.text(case).contains("rules{");
+            for number in (1..=case.functions + 1).filter(|_| several) {
+                files.insert(format!("rules{number}"), inputs::wider(&rules, number));
+            }
+            files.insert("rules".to_owned(), rules);
+        }
+        for (name, text) in &self.files {
+            let last = if name.contains("{i}") { case.functions } else { 1 };
+            for number in 1..=last {
+                files.insert(numbered(name, number), numbered(text, number));
+            }
         }
         if case.routes > 0 {
             for router in 1..=case.functions {
@@ -65,7 +84,7 @@ impl Definition {
                 files.insert(format!("routes{router}"), text);
             }
         }
-        let text = expand(&self.chain, case.functions).map_err(|why| self.wrong(why))?;
+        let text = expand(self.text(case), case.functions).map_err(|why| self.wrong(why))?;
         Ok(Source { name: format!("bench {}", self.name), text, files })
     }
 
@@ -100,15 +119,29 @@ impl Definition {
         let start = Instant::now();
         let chain = compile(&source).map_err(|why| self.wrong(why))?;
         let load_seconds = start.elapsed().as_secs_f64();
-        let headers = traffic::flows(self, case, &chain).map_err(|why| self.wrong(why))?;
-        let ring = Ring::new(&headers, case.frame_bytes as usize, case.train);
+        let (mut headers, mut trace) = (Vec::new(), None);
+        if let Some(made) = &self.trace {
+            let capture = given.capture.as_deref();
+            trace = Some(Trace::new(self, made, case, capture).map_err(|why| self.wrong(why))?);
+        } else {
+            headers = traffic::flows(self, case, &chain).map_err(|why| self.wrong(why))?;
+        }
+        let lying = if self.kind == Kind::Memory { &[] } else { &headers[..] };
+        let ring = Ring::new(lying, case.frame_bytes as usize, case.train, &self.payloads);
+        // Flows in memory come once a round; for packets in memory, few flows come several times.
+        headers.truncate(if self.kind == Kind::Memory { case.flows as usize } else { 0 });
         let lines = |name: &str, comment: char| {
             let text = source.files.get(name).map_or("", String::as_str);
             text.lines().filter(|line| !line.is_empty() && !line.starts_with(comment)).count()
         };
         let (rules, routes) = (lines("rules", '#'), lines("routes1", '#'));
-        Ok(Setup { chain, ring, rules, routes, source, load_seconds })
+        Ok(Setup { chain, ring, headers, trace, rules, routes, source, load_seconds })
     }
+}
+
+/// A text for the function of this number.
+fn numbered(text: &str, number: u64) -> String {
+    text.replace("{i}", &number.to_string()).replace("{i+1}", &(number + 1).to_string())
 }
 
 /// The chain's text for so many functions in a row.
@@ -121,11 +154,12 @@ fn expand(text: &str, functions: u64) -> Result<String, String> {
         };
         done.push_str(before);
         for number in 1..=functions {
-            done.push_str(&each.replace("{i}", &number.to_string()));
+            done.push_str(&numbered(each, number));
         }
         rest = after;
     }
     done.push_str(rest);
+    let done = done.replace("{n+1}", &(functions + 1).to_string());
     Ok(done.replace("{hops}", &inputs::hops()))
 }
 
@@ -137,6 +171,8 @@ mod tests {
     fn what_stands_between_each_and_end_is_repeated() {
         let text = "a {each}r{i} = x;\n{end}b {each}r{i} <-> {end}c";
         assert_eq!(expand(text, 2).unwrap(), "a r1 = x;\nr2 = x;\nb r1 <-> r2 <-> c");
+        let text = "{each}f{i} -> {i+1}, {end}f{n+1}";
+        assert_eq!(expand(text, 2).unwrap(), "f1 -> 2, f2 -> 3, f3");
         assert_eq!(expand("no { braces } matter", 3).unwrap(), "no { braces } matter");
         assert!(expand("{each} a", 1).is_err());
     }
@@ -148,7 +184,7 @@ mod tests {
             "summary = ''\naxis = 'rules'\nfloor = 'touch'\nchain = ''\n[[traffic]]\n[[sweep]]\nrules = [2, 3]\n",
         );
         let definition = definition.unwrap();
-        let given = Given { rules: Some("# two\n@a\n@b\n".to_owned()), routes: None };
+        let given = Given { rules: Some("# two\n@a\n@b\n".to_owned()), ..Given::default() };
         let cases = definition.cases(false);
         assert_eq!(definition.source(&cases[0], &given).unwrap().files["rules"], "@a\n@b\n");
         let why = definition.source(&cases[1], &given).unwrap_err().to_string();

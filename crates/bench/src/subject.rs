@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use braid_engine::{Compiled, Options, Reached};
+use braid_engine::{Compiled, Flows, Jit, Options, Reached};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
 use braid_ir::interp::Reference;
@@ -59,12 +59,32 @@ impl Kind {
         !matches!(self, Kind::FloorTouch | Kind::FloorFlow)
     }
 
+    /// Whether it is an engine that runs compiled programs.
+    #[must_use]
+    pub fn is_compiled(self) -> bool {
+        self.is_engine() && self != Kind::Reference
+    }
+
     /// Makes one for a chain and so many flows.
     ///
     /// # Errors
     /// When the engine refuses the chain.
     pub fn make(self, chain: &Chain, flows: u64) -> Result<Box<dyn Subject>, String> {
-        let compiled = |extent, options| Compiled::new(chain.clone(), extent, options).map(boxed);
+        self.with(chain, flows, Jit::default())
+    }
+
+    /// The same, but programs are machine code from their first packet on.
+    ///
+    /// # Errors
+    /// When the engine refuses the chain.
+    pub fn make_hot(self, chain: &Chain, flows: u64) -> Result<Box<dyn Subject>, String> {
+        self.with(chain, flows, Jit::After(0))
+    }
+
+    fn with(self, chain: &Chain, flows: u64, jit: Jit) -> Result<Box<dyn Subject>, String> {
+        let compiled = |extent, options: Options| {
+            Compiled::new(chain.clone(), extent, Options { jit, ..options }).map(boxed)
+        };
         match self {
             Kind::FloorTouch => Ok(Box::new(floor::Touch::default())),
             Kind::FloorFlow => Ok(Box::new(floor::Flow::new(flows))),
@@ -100,6 +120,11 @@ pub trait Subject {
 
     /// Counters of an engine.
     fn counters(&self) -> Option<Counters> {
+        None
+    }
+
+    /// What became of packets in an engine that makes flow records.
+    fn flows(&self) -> Option<Flows> {
         None
     }
 
@@ -200,6 +225,10 @@ impl Subject for InPlace {
 
     fn counters(&self) -> Option<Counters> {
         Some(self.engine.counters())
+    }
+
+    fn flows(&self) -> Option<Flows> {
+        self.engine.flows()
     }
 
     fn state(&self) -> Vec<StateEntry> {

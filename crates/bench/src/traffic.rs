@@ -32,16 +32,27 @@ pub fn flows(definition: &Definition, case: &Case, chain: &Chain) -> Result<Vec<
         flows.push(kinds[at].flow(number, made[at], &mut random));
         made[at] += 1;
     }
-    Ok(in_order(&flows, &mut random))
+    let turns = kinds.iter().map(|kind| kind.flags().len()).max().unwrap_or(1);
+    let order = in_order(flows.len(), turns, &mut random);
+    let packet = |(round, flow): (usize, usize)| {
+        let mut headers: Headers = flows[flow];
+        let flags = kinds[flow % kinds.len()].flags();
+        // Flows are not all at the same place of their turns, so that all rounds are alike.
+        let turn = (round + flow / kinds.len()) % flags.len().max(1);
+        headers.flags = flags.get(turn).copied().unwrap_or(headers.flags);
+        headers
+    };
+    Ok(order.into_iter().map(packet).collect())
 }
 
-/// Flows in random order; few ones several times, in another order each time.
-fn in_order(flows: &[Headers], random: &mut Random) -> Vec<Headers> {
+/// Rounds and flows: in each round all flows in random order, another one each time. There are as many rounds as flows have
+/// different packets, or more if the flows are few.
+fn in_order(flows: usize, turns: usize, random: &mut Random) -> Vec<(usize, usize)> {
     let mut order = Vec::new();
-    let rounds = MIN_FRAMES.div_ceil((flows.len() as u64).max(1));
-    for _ in 0..rounds {
-        let mut round = flows.to_vec();
-        for at in (1..round.len()).rev() {
+    let rounds = (MIN_FRAMES as usize).div_ceil(flows.max(1)).next_multiple_of(turns.max(1));
+    for number in 0..rounds {
+        let mut round: Vec<(usize, usize)> = (0..flows).map(|flow| (number, flow)).collect();
+        for at in (1..flows).rev() {
             round.swap(at, random.below(at as u64 + 1) as usize);
         }
         order.extend(round);
@@ -52,7 +63,14 @@ fn in_order(flows: &[Headers], random: &mut Random) -> Vec<Headers> {
 /// Where flows come from.
 #[derive(Clone)]
 enum Kind<'a> {
-    Endpoints { proto: Proto, hosts: Hosts, to: To, ports: &'a [u16] },
+    Endpoints {
+        proto: Proto,
+        hosts: Hosts,
+        sources: Option<u64>,
+        to: To,
+        ports: &'a [u16],
+        flags: &'a [u8],
+    },
     Rules(&'a RuleSet),
 }
 
@@ -83,8 +101,13 @@ impl<'a> Kind<'a> {
             return Err(format!("from: {} has not enough addresses", traffic.from));
         }
         let room = 1_u64 << (32 - length);
-        let count = case.flows.div_ceil(8).clamp(1, room - 2);
-        if case.flows > count * u64::from(u16::MAX - FIRST_PORT) {
+        let ports = traffic.dport.len() as u64;
+        if traffic.sources.is_some_and(|sources| case.flows > sources.saturating_mul(ports)) {
+            return Err(format!("sources: too few for {} flows to {ports} ports", case.flows));
+        }
+        let sources = case.flows.min(traffic.sources.unwrap_or(u64::MAX));
+        let count = sources.div_ceil(8).clamp(1, room - 2);
+        if sources > count * u64::from(u16::MAX - FIRST_PORT) {
             return Err(format!("from: {} has not enough addresses", traffic.from));
         }
         let hosts = Hosts { base, apart: (room / (count + 1)).max(1), count };
@@ -94,21 +117,34 @@ impl<'a> Kind<'a> {
             let (base, length) = prefix(&traffic.to)?;
             To::Prefix(base, length)
         };
-        Ok(Kind::Endpoints { proto: traffic.proto, hosts, to, ports: &traffic.dport })
+        let (proto, sources, flags) = (traffic.proto, traffic.sources, &traffic.flags[..]);
+        Ok(Kind::Endpoints { proto, hosts, sources, to, ports: &traffic.dport, flags })
+    }
+
+    /// TCP flags of a flow's packets, in turn; none where rules say them.
+    fn flags(&self) -> &'a [u8] {
+        match self {
+            Kind::Endpoints { flags, .. } => flags,
+            Kind::Rules(_) => &[],
+        }
     }
 
     /// A flow: `number` among all, `nth` of this kind.
     fn flow(&self, number: u64, nth: u64, random: &mut Random) -> Headers {
         match self {
-            Kind::Endpoints { proto, hosts, to, ports } => Headers {
-                src: hosts.base | ((1 + number % hosts.count) * hosts.apart) as u32,
-                dst: to.address(nth, random),
-                proto: if *proto == Proto::Tcp { 6 } else { 17 },
-                sport: FIRST_PORT + (number / hosts.count) as u16,
-                dport: ports[(nth % ports.len() as u64) as usize],
-                flags: 0x10,
-                icmp: (8, 0),
-            },
+            Kind::Endpoints { proto, hosts, sources, to, ports, .. } => {
+                let source = number % sources.unwrap_or(u64::MAX);
+                let port = sources.map_or(nth, |sources| number / sources);
+                Headers {
+                    src: hosts.base | ((1 + source % hosts.count) * hosts.apart) as u32,
+                    dst: to.address(nth, random),
+                    proto: if *proto == Proto::Tcp { 6 } else { 17 },
+                    sport: FIRST_PORT + (source / hosts.count) as u16,
+                    dport: ports[(port % ports.len() as u64) as usize],
+                    flags: 0x10,
+                    icmp: (8, 0),
+                }
+            }
             Kind::Rules(set) => by_rule(set, nth, random),
         }
     }
@@ -127,7 +163,7 @@ impl To {
     }
 }
 
-fn prefix(text: &str) -> Result<(u32, u32), String> {
+pub(crate) fn prefix(text: &str) -> Result<(u32, u32), String> {
     let expected = || format!("expected an IPv4 prefix or address, found `{text}`");
     let (address, length) = text.split_once('/').unwrap_or((text, "32"));
     let address: Ipv4Addr = address.parse().map_err(|_| expected())?;
@@ -286,16 +322,21 @@ mod tests {
 
     #[test]
     fn few_flows_come_several_times_and_no_flow_twice_in_a_round() {
-        let flow =
-            |sport| Headers { src: 1, dst: 2, proto: 17, sport, dport: 3, flags: 0, icmp: (0, 0) };
-        let flows: Vec<Headers> = (0..300).map(flow).collect();
-        let order = in_order(&flows, &mut Random::new(1, 1));
+        let order = in_order(300, 1, &mut Random::new(1, 1));
         assert_eq!(order.len(), 1200);
-        for round in order.chunks(300) {
-            let mut ports: Vec<u16> = round.iter().map(|one| one.sport).collect();
-            assert!(!ports.is_sorted());
-            ports.sort_unstable();
-            assert_eq!(ports, (0..300).collect::<Vec<_>>());
+        for (number, round) in order.chunks(300).enumerate() {
+            assert!(round.iter().all(|(of, _)| *of == number));
+            let mut flows: Vec<usize> = round.iter().map(|(_, flow)| *flow).collect();
+            assert!(!flows.is_sorted());
+            flows.sort_unstable();
+            assert_eq!(flows, (0..300).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn there_are_rounds_for_every_packet_that_flows_have_in_turn() {
+        assert_eq!(in_order(5000, 8, &mut Random::new(1, 1)).len(), 8 * 5000);
+        assert_eq!(in_order(1000, 8, &mut Random::new(1, 1)).len(), 8 * 1000);
+        assert_eq!(in_order(100, 8, &mut Random::new(1, 1)).len(), 16 * 100);
     }
 }

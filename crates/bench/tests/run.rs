@@ -3,14 +3,17 @@
 
 use std::time::Duration;
 
-use braid_bench::definition::{Case, Definition, Kind as Measures, embedded};
+use braid_bench::definition::{Case, Definition, Kind as Measures, Traffic, embedded};
+use braid_bench::frames::{Headers, START_NS};
 use braid_bench::measure::{Measured, Plan, measure};
+use braid_bench::report::Row;
 use braid_bench::setup::{Given, Source};
 use braid_bench::subject::Kind;
-use braid_bench::{compile, export};
+use braid_bench::{check, compile, export, memory};
 use braid_ir::chain::Chain;
 use braid_lang::Loader;
 use braid_lang::diag::{Style, render};
+use braid_packet::{Link, Packet};
 
 struct Files<'a>(&'a Source);
 
@@ -34,9 +37,8 @@ fn tiny() -> Plan {
     Plan { runs: 3, segment, packets: 64, check: 320, warm: 64, ..Plan::quick() }
 }
 
-/// A definition's first case with as little of everything as still makes sense.
-fn small(definition: &Definition) -> Case {
-    let case = definition.cases(false)[0];
+/// A case with as little of everything as still makes sense.
+fn small(case: Case) -> Case {
     Case {
         rules: case.rules.min(20),
         routes: case.routes.min(20),
@@ -49,45 +51,87 @@ fn named(name: &str) -> Definition {
     embedded().unwrap().into_iter().find(|definition| definition.name == name).unwrap()
 }
 
-fn run(name: &str) -> Measured {
+fn run(name: &str, case: Case, plan: &Plan) -> Measured {
     let mut definition = named(name);
     definition.rule_set = 0;
-    let case = small(&definition);
+    let case = small(case);
     let setup = definition.set_up(&case, &Given::default(), &chain).unwrap();
-    measure(&definition, &case, &setup, &tiny()).unwrap()
+    measure(&definition, &case, &setup, plan).unwrap()
+}
+
+/// A case of each of a definition's chains, with up to three functions in a row.
+fn one_of_each(definition: &Definition) -> Vec<Case> {
+    let cases = definition.cases(false);
+    let functions = cases.iter().map(|case| case.functions).max().unwrap().min(3);
+    let chains = 0..=definition.beside.len();
+    chains.map(|chain| Case { chain, functions, ..cases[0] }).collect()
 }
 
 #[test]
 fn every_bench_runs_and_all_engines_agree_with_reference() {
     for definition in embedded().unwrap() {
-        if definition.kind == Measures::Compile {
+        if matches!(definition.kind, Measures::Compile | Measures::Memory) {
             continue;
         }
-        let measured = run(&definition.name);
-        let wrong: Vec<String> = measured.wrong.iter().map(ToString::to_string).collect();
-        assert!(wrong.is_empty(), "{wrong:?}");
-        let engines: Vec<&str> = measured.rows.iter().map(|row| row.engine.as_str()).collect();
-        assert_eq!(engines, Kind::ALL.map(Kind::name));
-        for row in &measured.rows {
-            assert_eq!((row.runs, row.packets_per_run.map(|n| n % 32)), (Some(3), Some(0)));
-            let (min, median) = (row.ns_per_packet_min, row.ns_per_packet_median);
-            assert!(min <= median && median <= row.ns_per_packet_max, "{row:?}");
-            assert!(row.floor_ns.is_some() && row.source_ns.is_some_and(|ns| ns > 0.0));
-            assert_eq!(row.ratio_to_sequential.is_some(), !row.engine.starts_with("floor"));
+        for case in one_of_each(&definition) {
+            let measured = run(&definition.name, case, &tiny());
+            let wrong: Vec<String> = measured.wrong.iter().map(ToString::to_string).collect();
+            assert!(wrong.is_empty(), "{wrong:?}");
+            rows_are_whole(&definition, &measured.rows);
+        }
+    }
+}
+
+fn rows_are_whole(definition: &Definition, rows: &[Row]) {
+    let engines: Vec<&str> = rows.iter().map(|row| row.engine.as_str()).collect();
+    assert_eq!(engines, Kind::ALL.map(Kind::name));
+    for row in rows {
+        let (min, median) = (row.ns_per_packet_min, row.ns_per_packet_median);
+        assert!(min <= median && median <= row.ns_per_packet_max, "{row:?}");
+        assert!(row.floor_ns.is_some() && row.source_ns.is_some_and(|ns| ns > 0.0));
+        let engine = !row.engine.starts_with("floor");
+        assert_eq!(row.ratio_to_sequential.is_some(), engine, "{row:?}");
+        assert_eq!(row.saved_percent.is_some(), engine && row.engine != "reference", "{row:?}");
+        if definition.kind == Measures::FlowTime {
+            let time = row.flow_time.as_ref().unwrap();
+            assert_eq!((time.flows, time.packets), (row.flows, row.packets_per_run.unwrap()));
+            assert!(time.percentile(10) <= time.percentile(50), "{row:?}");
+            assert!(row.first_ns_per_packet.is_some() && row.second_ns_per_packet.is_some());
+            continue;
+        }
+        assert_eq!((row.runs, row.packets_per_run.map(|n| n % 32)), (Some(3), Some(0)));
+        let first = definition.first && row.flows > 1 && row.engine != "reference";
+        assert_eq!(row.first_ns_per_packet.is_some(), first, "{row:?}");
+        assert_eq!(row.hit_rate.is_some(), row.engine == "fused", "{row:?}");
+        if let (Some(hits), Some(misfits), Some(misses)) =
+            (row.hit_rate, row.misfit_rate, row.miss_rate)
+        {
+            assert!((hits + misfits + misses - 1.0).abs() < 1e-9, "{row:?}");
         }
     }
 }
 
 #[test]
 fn packets_leave_as_the_bench_says() {
-    let forwarded = |name: &str| run(name).rows[0].forwarded.unwrap();
-    for name in ["routers", "napts", "frames", "flows"] {
-        assert_eq!(forwarded(name), 1.0, "{name}");
+    let plan = Plan { kinds: vec![Kind::FloorTouch], ..tiny() };
+    let forwarded = |name: &str, chain: usize| {
+        let case = Case { chain, ..named(name).cases(false)[0] };
+        run(name, case, &plan).rows[0].forwarded.unwrap()
+    };
+    for name in ["routers", "napts", "frames", "flows", "filters", "header_actions"] {
+        assert_eq!(forwarded(name, 0), 1.0, "{name}");
     }
+    for name in ["header_writes", "chain1", "chain2"] {
+        assert_eq!(forwarded(name, 0), 1.0, "{name}");
+    }
+    for name in ["mixed", "nat_lb_monitor_filter", "state_functions", "snort_monitor", "guards"] {
+        assert_eq!([forwarded(name, 0), forwarded(name, 1)], [1.0; 2], "{name}");
+    }
+    assert_eq!(forwarded("early_drop", 0), 0.0);
     // One flow of eight is UDP to another port.
-    assert_eq!(forwarded("snf"), 0.875);
+    assert_eq!(forwarded("snf", 0), 0.875);
     // A few rules are for ICMP types that NAPT does not translate, or decided by none.
-    assert!(forwarded("isp") > 0.9, "{}", forwarded("isp"));
+    assert!(forwarded("isp", 0) > 0.9, "{}", forwarded("isp", 0));
 }
 
 #[test]
@@ -104,7 +148,7 @@ fn rules_of_a_bench_come_from_a_file_when_one_is_given() {
     let definition = named("isp");
     let case = Case { rules: 1, routes: 5, flows: 3, ..definition.cases(false)[0] };
     let rules = "@10.1.0.0/16\t20.0.0.1/32\t0 : 65535\t80 : 80\t0x06/0xFF\t0x0000/0x0000\t\n";
-    let given = Given { rules: Some(rules.to_owned()), routes: None };
+    let given = Given { rules: Some(rules.to_owned()), ..Given::default() };
     let setup = definition.set_up(&case, &given, &chain).unwrap();
     assert_eq!(setup.rules, 1);
     let mut cursor = setup.ring.cursor(1);
@@ -116,11 +160,94 @@ fn rules_of_a_bench_come_from_a_file_when_one_is_given() {
 #[test]
 fn compiling_is_measured_in_time_and_memory() {
     let definition = named("compile");
-    let case = small(&definition);
+    let case = small(definition.cases(false)[0]);
     let given = Given::default();
     let row = compile::measure(&definition, &case, &given, &chain, Kind::Synth).unwrap();
     assert!(row.load_ms.is_some_and(|ms| ms > 0.0) && row.compile_ms.is_some_and(|ms| ms > 0.0));
     assert_eq!(row.ns_per_packet_median, None);
+}
+
+#[test]
+fn memory_of_flows_is_measured_with_an_entry_for_each() {
+    let definition = named("memory");
+    let case = Case { flows: 100, ..definition.cases(false)[0] };
+    for kind in [Kind::Sequential, Kind::Fused] {
+        let row = memory::measure(&definition, &case, &Given::default(), &chain, kind).unwrap();
+        assert!(
+            row.resident_bytes >= row.engine_bytes && row.resident_bytes.is_some_and(|b| b > 0)
+        );
+        assert_eq!((row.forwarded, row.packets_per_run), (Some(1.0), Some(400)));
+        assert_eq!(row.records_made.is_some(), kind == Kind::Fused);
+    }
+    // Three functions have an entry for each flow, and the NAPT two for each source.
+    let few = Definition {
+        traffic: vec![Traffic { sources: Some(10), ..definition.traffic[0].clone() }],
+        ..definition
+    };
+    let setup = few.set_up(&case, &Given::default(), &chain).unwrap();
+    let mut reference = Kind::Reference.make(&setup.chain, case.flows).unwrap();
+    let mut packets: Vec<_> = setup.headers.iter().map(packet).collect();
+    reference.batch(&mut packets);
+    assert_eq!(reference.state().len(), 3 * 100 + 2 * 10);
+}
+
+fn packet(headers: &Headers) -> Packet {
+    Packet::new(Link::Ethernet, START_NS, headers.frame(60, &[]))
+}
+
+#[test]
+fn every_function_of_the_mixed_chain_works_on_every_flow() {
+    let definition = named("mixed");
+    let case = small(definition.cases(false)[0]);
+    let setup = definition.set_up(&case, &Given::default(), &chain).unwrap();
+    let mut reference = Kind::Reference.make(&setup.chain, case.flows).unwrap();
+    let mut cursor = setup.ring.cursor(u64::MAX);
+    let mut next = |slot: &mut Packet| cursor.fill(slot);
+    let _ = check::observe(reference.as_mut(), &mut next, case.flows);
+    // A firewall's connection, two entries of a NAPT, a choice, a counter; twice.
+    assert_eq!(reference.state().len() as u64, 2 * 5 * case.flows);
+}
+
+#[test]
+fn filters_of_a_row_differ_and_early_drop_is_dropped_by_the_last() {
+    let definition = named("early_drop");
+    let case = Case { functions: 2, ..small(definition.cases(false)[0]) };
+    let setup = definition.set_up(&case, &Given::default(), &chain).unwrap();
+    let rules = |number: u64| &setup.source.files[&format!("rules{number}")];
+    assert!(rules(1) != rules(2) && rules(2) != rules(3));
+    let mut reference = Kind::Reference.make(&setup.chain, case.flows).unwrap();
+    let mut cursor = setup.ring.cursor(u64::MAX);
+    let mut next = |slot: &mut Packet| cursor.fill(slot);
+    let _ = check::observe(reference.as_mut(), &mut next, 100);
+    let drops = reference.counters().unwrap().drops;
+    let by: Vec<(u16, u64)> = drops.iter().map(|((node, ..), count)| (*node, *count)).collect();
+    assert_eq!(by, [(2, 100)]);
+}
+
+#[test]
+fn some_packets_fail_the_guards() {
+    let definition = named("guards");
+    let plan = Plan { kinds: vec![Kind::Fused], warm: 2_000, packets: 2_048, ..tiny() };
+    let of = |chain: usize| {
+        let case = Case { chain, ..definition.cases(false)[0] };
+        let row = run("guards", case, &plan).rows.remove(0);
+        (row.hit_rate.unwrap(), row.misfit_rate.unwrap())
+    };
+    let ((hits, misfits), (all, none)) = (of(0), of(2));
+    assert!(misfits > 0.0 && hits > 0.5, "{hits} {misfits}");
+    assert!(all > 0.99 && none < 0.01, "{all} {none}");
+}
+
+#[test]
+fn capture_takes_the_place_of_a_trace() {
+    let definition = named("chain1");
+    let case = small(definition.cases(false)[0]);
+    let generated = definition.set_up(&case, &Given::default(), &chain).unwrap().trace.unwrap();
+    let capture = Some(generated.packets[..50].to_vec());
+    let given = Given { capture, ..Given::default() };
+    let setup = definition.set_up(&case, &given, &chain).unwrap();
+    let rows = measure(&definition, &case, &setup, &tiny()).unwrap().rows;
+    assert!(rows.iter().all(|row| row.flow_time.as_ref().unwrap().packets == 50));
 }
 
 #[test]

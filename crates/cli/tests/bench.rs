@@ -46,10 +46,49 @@ rules = [10]
 flows = [10]
 "#;
 
+const FLOWS: &str = r#"
+summary = "a monitor over a trace"
+kind = "flow_time"
+axis = "flows"
+floor = "flow"
+chain = '''
+chain one {
+  m = monitor();
+  path in <-> m <-> out;
+}
+'''
+[[paper]]
+functions = 1
+saved = 12.5
+[trace]
+packets = 5
+tail = 1.0
+[[sweep]]
+flows = [30, 40]
+"#;
+
+const MEMORY: &str = r#"
+summary = "a monitor"
+kind = "memory"
+axis = "flows"
+floor = "flow"
+chain = '''
+chain one {
+  m = monitor();
+  path in <-> m <-> out;
+}
+'''
+[[traffic]]
+[[sweep]]
+flows = [50]
+"#;
+
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("tiny.toml", TINY);
     folder.write("compile.toml", COMPILE);
+    folder.write("whole.toml", FLOWS);
+    folder.write("grown.toml", MEMORY);
     folder
 }
 
@@ -62,7 +101,27 @@ fn rows(text: &str) -> Vec<Value> {
 #[test]
 fn list_names_every_bench_with_its_summary() {
     let listed = Folder::new().braid(&["bench", "--list"]).code(0);
-    for name in ["routers", "napts", "isp", "snf", "frames", "flows", "compile"] {
+    for name in [
+        "routers",
+        "napts",
+        "isp",
+        "snf",
+        "frames",
+        "flows",
+        "compile",
+        "mixed",
+        "filters",
+        "early_drop",
+        "header_actions",
+        "header_writes",
+        "snort_monitor",
+        "state_functions",
+        "chain1",
+        "chain2",
+        "guards",
+        "memory",
+        "nat_lb_monitor_filter",
+    ] {
         assert!(listed.out.lines().any(|line| line.starts_with(name)), "{}", listed.out);
     }
     let value = Folder::new().braid(&["bench", "--list", "--json"]).code(0).json();
@@ -88,8 +147,13 @@ fn json_is_one_object_a_line_with_the_promised_keys() {
         for key in ["ns_per_packet_median", "ns_per_packet_min", "ns_per_packet_max", "floor_ns"] {
             assert!(row[key].is_number(), "{key}: {row}");
         }
-        for key in ["cycles_per_packet", "ratio_to_floor", "ratio_to_sequential"] {
+        for key in ["cycles_per_packet", "ratio_to_floor", "ratio_to_sequential", "flow_time"] {
             assert!(row.get(key).is_some(), "{key}: {row}");
+        }
+        let compiled = ["sequential", "synth", "fused"].iter().any(|name| row["engine"] == *name);
+        assert_eq!(row["saved_percent"].is_number(), compiled);
+        for key in ["hit_rate", "misfit_rate", "miss_rate", "records_made", "records_refused"] {
+            assert_eq!(row[key].is_number(), row["engine"] == "fused", "{key}: {row}");
         }
     }
 }
@@ -114,6 +178,54 @@ fn compiling_is_measured_for_each_compiled_engine_apart() {
         assert!(row["compile_ms"].as_f64().unwrap() > 0.0);
         assert!(row["ns_per_packet_median"].is_null());
     }
+}
+
+#[test]
+fn memory_is_measured_for_each_compiled_engine_apart() {
+    let ended = folder().braid(&["bench", "grown.toml", "--json"]).code(0);
+    let rows = rows(&ended.out);
+    let engines: Vec<&str> = rows.iter().map(|row| row["engine"].as_str().unwrap()).collect();
+    assert_eq!(engines, ["sequential", "synth", "fused"]);
+    for row in rows {
+        assert_eq!((&row["flows"], &row["packets_per_run"]), (&50.into(), &200.into()));
+        assert!(row["resident_bytes"].as_u64() >= row["engine_bytes"].as_u64());
+        assert!(row["engine_bytes"].is_number() && row["forwarded"] == 1.0);
+    }
+}
+
+#[test]
+fn flows_of_a_trace_and_of_a_capture_are_timed_as_a_whole() {
+    let folder = folder();
+    let engines = ["--engine", "sequential,fused"];
+    let ended =
+        folder.braid(&[&["bench", "whole.toml", "--json"], &engines[..], &FAST[..]].concat());
+    let rows = rows(&ended.code(0).out);
+    assert_eq!(rows.len(), 4);
+    for (row, flows) in rows.iter().zip([30, 30, 40, 40]) {
+        let time = &row["flow_time"];
+        assert_eq!((&time["flows"], &time["packets"]), (&flows.into(), &(flows * 5).into()));
+        let percentiles = time["percentiles_ns"].as_array().unwrap();
+        assert_eq!((&percentiles[0][0], &percentiles[22][0]), (&1.into(), &100.into()));
+        assert!(
+            time["by_packets"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|size| size["flows"].as_u64() > Some(0))
+        );
+        let paper = if row["engine"] == "fused" { 12.5.into() } else { Value::Null };
+        assert_eq!(row["paper_saved_percent"], paper);
+        assert!(row["saved_percent"].is_number());
+    }
+    folder.braid(&["gen", "flows", "--flows", "7", "--packets", "70", "--out", "x.pcap"]).code(0);
+    let args = [&["bench", "whole.toml", "--capture", "x.pcap"], &FAST[..]].concat();
+    let ended = folder.braid(&[&args[..], &["--json"]].concat()).code(0);
+    let timed = ended.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let timed: Vec<_> = timed.map(|row| row["flow_time"]["packets"].clone()).collect();
+    assert_eq!(timed, vec![70; 6]);
+    folder.braid(&args).code(0).says("paper: 12.5 %").says("p50").says("256 and more");
+    folder.braid(&["bench", "tiny.toml", "--capture", "x.pcap"]).code(2).warns("--capture");
+    folder.braid(&["bench", "whole.toml", "--capture", "none.pcap"]).code(3);
 }
 
 #[test]

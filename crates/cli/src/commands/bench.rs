@@ -6,15 +6,20 @@ use std::time::Duration;
 
 use braid_bench::definition::{Case, Definition, Kind as Measures, Only, embedded};
 use braid_bench::measure::{Plan, measure, pin};
-use braid_bench::report::{Row, cells};
+use braid_bench::report::Row;
 use braid_bench::setup::{Given, Source};
 use braid_bench::subject::Kind;
-use braid_bench::{Error, compile, export, html, machine};
+use braid_bench::tables::{Cells, by_packets, cells, notes};
+use braid_bench::trace::MAX_PACKETS;
+use braid_bench::{Error, compile, export, html, machine, memory};
+use braid_io::PacketSource as _;
 use braid_ir::chain::Chain;
 use braid_lang::Loader;
 use braid_lang::diag::{Style, did_you_mean_help, render};
+use braid_packet::Packet;
 
 use crate::answer::{Answer, Failure, Outcome};
+use crate::captures::Capture;
 use crate::load;
 use crate::output::{Output, warn};
 use crate::progress::Progress;
@@ -58,6 +63,9 @@ pub struct Args {
     /// A route file for all routers, instead of generated ones
     #[arg(long, value_name = "FILE")]
     routes: Option<PathBuf>,
+    /// A capture for benches of whole flows, instead of generated traces
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
     /// Measure nothing: write each case's chain, rules, routes and packets to files below a folder
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
@@ -72,6 +80,9 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         return Ok(list(&definitions, output));
     }
     let given = given(args)?;
+    if given.capture.is_some() && definitions.iter().all(|one| one.trace.is_none()) {
+        return Err(Failure::usage("--capture is for benches of whole flows: chain1, chain2"));
+    }
     if let Some(folder) = &args.export {
         return write_cases(args, &definitions, &given, folder, output);
     }
@@ -117,7 +128,7 @@ fn bench(
     for (done, case) in cases.iter().enumerate() {
         bar.set(done as u64);
         let found = match definition.kind {
-            Measures::Speed => {
+            Measures::Speed | Measures::FlowTime => {
                 let setup = definition.set_up(case, given, &chain).map_err(|why| failure(&why))?;
                 let measured = measure(definition, case, &setup, &plan(args));
                 let measured = measured.map_err(|why| failure(&why))?;
@@ -127,7 +138,7 @@ fn bench(
                 }
                 measured.rows
             }
-            Measures::Compile => compiled(args, definition, done)?,
+            Measures::Compile | Measures::Memory => apart(args, definition, done)?,
         };
         if output.json {
             found.iter().for_each(|row| output.text(row.json() + "\n"));
@@ -139,7 +150,12 @@ fn bench(
 
 fn cases(args: &Args, definition: &Definition) -> Vec<Case> {
     let all = definition.cases(args.quick);
-    all.into_iter().filter(|case| case.is_among(&args.only)).collect()
+    let mut cases: Vec<Case> = all.into_iter().filter(|case| case.is_among(&args.only)).collect();
+    if args.capture.is_some() && definition.trace.is_some() {
+        // Cases differ in the traces that they would generate.
+        cases.truncate(1);
+    }
+    cases
 }
 
 fn plan(args: &Args) -> Plan {
@@ -165,10 +181,11 @@ fn plan(args: &Args) -> Plan {
     plan
 }
 
-/// A case of compiling: each engine in a process of its own, whose memory is nobody else's.
-fn compiled(args: &Args, definition: &Definition, case: usize) -> Result<Vec<Row>, Failure> {
+/// A case of compiling or of memory: each engine in a process of its own, whose memory is nobody else's.
+fn apart(args: &Args, definition: &Definition, case: usize) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
-    for kind in plan(args).kinds.into_iter().filter(|kind| measures_compiling(*kind)) {
+    let measured = |kind: &Kind| runs_apart(*kind, definition.kind);
+    for kind in plan(args).kinds.into_iter().filter(measured) {
         let myself = std::env::current_exe().map_err(Failure::input)?;
         let mut process = Process::new(myself);
         let name = args.names.iter().find(|name| stem(name) == definition.name);
@@ -187,15 +204,22 @@ fn compiled(args: &Args, definition: &Definition, case: usize) -> Result<Vec<Row
         let text = String::from_utf8_lossy(&done.stdout);
         if !done.status.success() {
             let why = String::from_utf8_lossy(&done.stderr);
-            return Err(Failure::input(why.trim_end().trim_start_matches("braid: ")));
+            let why = why.trim_end().trim_start_matches("braid: ");
+            let wrong = done.status.code() == Some(4);
+            return Err(if wrong { Failure::inconsistent(why) } else { Failure::input(why) });
         }
         rows.push(serde_json::from_str(&text).map_err(Failure::inconsistent)?);
     }
     Ok(rows)
 }
 
-fn measures_compiling(kind: Kind) -> bool {
-    matches!(kind, Kind::Sequential | Kind::Synth)
+/// Whether such benches measure it. (Flow records are compiled from what `synth` compiles.)
+fn runs_apart(kind: Kind, measures: Measures) -> bool {
+    match kind {
+        Kind::Sequential | Kind::Synth => true,
+        Kind::Fused => measures == Measures::Memory,
+        _ => false,
+    }
 }
 
 /// What such a process does.
@@ -210,7 +234,10 @@ fn one_case(
     let found = found.and_then(|(one, kind)| Some((one, kind, *cases(args, one).get(number)?)));
     let (definition, kind, case) =
         found.ok_or_else(|| Failure::usage("--case: a number, with one bench and one engine"))?;
-    let row = compile::measure(definition, &case, given, &chain, *kind);
+    let row = match definition.kind {
+        Measures::Memory => memory::measure(definition, &case, given, &chain, *kind),
+        _ => compile::measure(definition, &case, given, &chain, *kind),
+    };
     output.text(row.map_err(|why| failure(&why))?.json() + "\n");
     Ok(Answer::Yes)
 }
@@ -262,12 +289,18 @@ fn list(definitions: &[Definition], output: &Output) -> Answer {
 }
 
 fn text(definition: &Definition, rows: &[Row]) -> String {
-    let (head, body) = cells(rows);
-    let align = |at| if at == 0 { Align::Left } else { Align::Right };
-    let head: Vec<_> = head.into_iter().enumerate().map(|(at, name)| (name, align(at))).collect();
     let source = rows.iter().find_map(|row| row.source_ns);
     let source = source.map_or_else(String::new, |ns| format!("; source {ns:.1} ns, subtracted"));
-    format!("{}: {}{source}\n{}\n", definition.name, definition.summary, table(&head, &body))
+    let first = shown(cells(definition, rows));
+    let second = by_packets(rows).map(|cells| format!("\n{}", shown(cells))).unwrap_or_default();
+    let notes: String = notes(definition, rows).iter().map(|note| format!("{note}\n")).collect();
+    format!("{}: {}{source}\n{first}{second}{notes}\n", definition.name, definition.summary)
+}
+
+fn shown((head, body): Cells) -> String {
+    let align = |at| if at == 0 { Align::Left } else { Align::Right };
+    let head: Vec<_> = head.into_iter().enumerate().map(|(at, name)| (name, align(at))).collect();
+    table(&head, &body)
 }
 
 /// The definitions that are named, or all that come with the command.
@@ -300,7 +333,20 @@ fn stem(name: &str) -> &str {
 
 fn given(args: &Args) -> Result<Given, Failure> {
     let read = |path: &Option<PathBuf>| path.as_deref().map(load::text).transpose();
-    Ok(Given { rules: read(&args.rules)?, routes: read(&args.routes)? })
+    let capture = args.capture.as_deref().map(packets).transpose()?;
+    Ok(Given { rules: read(&args.rules)?, routes: read(&args.routes)?, capture })
+}
+
+/// The first packets of a capture.
+fn packets(path: &Path) -> Result<Vec<Packet>, Failure> {
+    let mut capture = Capture::open(path)?;
+    let mut packets = Vec::new();
+    while packets.len() < MAX_PACKETS
+        && let Some(packet) = capture.next_packet().map_err(|why| Failure::file(path, why))?
+    {
+        packets.push(packet);
+    }
+    Ok(packets)
 }
 
 /// Compiles a bench's chain.

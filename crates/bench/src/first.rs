@@ -1,0 +1,96 @@
+//! What the first and the second packets of flows cost: an engine made anew meets flows that it has not seen.
+
+use std::hint::black_box;
+
+use crate::check;
+use crate::clock::thread_ns;
+use crate::definition::Case;
+use crate::floor::BATCH;
+use crate::frames::Cursor;
+use crate::measure::Plan;
+use crate::report::Spread;
+use crate::setup::Setup;
+use crate::subject::{Kind, Source, Subject};
+
+/// Most engines that are made anew of each kind, and flows that they meet together before no further one is made.
+const PASSES: u64 = 9;
+const FLOWS: u64 = 1 << 20;
+/// One flow of so many, but not more than this, is met before, so that code is hot.
+const KNOWN_SHARE: u64 = 4;
+const KNOWN: u64 = 4_096;
+/// Packets of theirs.
+const BEFORE: u64 = 1 << 14;
+/// Fewer flows are not measured.
+const LEAST: u64 = 8;
+
+/// Times per packet (ns), net of the source.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct First {
+    /// Of packets each of which is its flow's first one.
+    pub first: f64,
+    /// Of those that are their flow's second one.
+    pub second: f64,
+}
+
+/// Measures some kinds in turns. Kinds of which nothing can be said are left out.
+///
+/// # Errors
+/// When an engine refuses the chain.
+pub fn measure(
+    case: &Case,
+    setup: &Setup,
+    plan: &Plan,
+    kinds: &[Kind],
+) -> Result<Vec<(Kind, First)>, String> {
+    let kinds: Vec<Kind> = kinds.iter().copied().filter(|kind| *kind != Kind::Reference).collect();
+    if case.flows < LEAST || kinds.is_empty() {
+        return Ok(Vec::new());
+    }
+    let passes = (FLOWS / case.flows).clamp(1, PASSES) as usize;
+    let mut sources = Vec::new();
+    let mut found: Vec<Vec<First>> = vec![Vec::new(); kinds.len()];
+    for round in 0..passes.min(plan.runs) {
+        sources.push(pass(&mut Source, case, setup, plan));
+        for turn in 0..kinds.len() {
+            let at = (round + turn) % kinds.len();
+            let mut subject = kinds[at].make_hot(&setup.chain, case.flows)?;
+            found[at].push(pass(subject.as_mut(), case, setup, plan));
+        }
+    }
+    let middle = |passes: &[First], value: fn(&First) -> f64| {
+        Spread::of(passes.iter().map(value).collect()).map_or(0.0, |spread| spread.median)
+    };
+    let net = |passes: &[First], value| middle(passes, value) - middle(&sources, value);
+    let of = |passes: &[First]| First {
+        first: net(passes, |pass| pass.first),
+        second: net(passes, |pass| pass.second),
+    };
+    Ok(kinds.into_iter().zip(found).map(|(kind, passes)| (kind, of(&passes))).collect())
+}
+
+fn pass(subject: &mut dyn Subject, case: &Case, setup: &Setup, plan: &Plan) -> First {
+    let known = (case.flows / KNOWN_SHARE).clamp(1, KNOWN);
+    let new = case.flows - known;
+    let mut cursor = setup.ring.cursor(u64::MAX);
+    cursor.only(0..known as usize);
+    run(subject, &mut cursor, BEFORE.min(plan.warm).max(known));
+    let mut timed = || {
+        cursor.only(known as usize..case.flows as usize);
+        let start = thread_ns();
+        run(subject, &mut cursor, new);
+        thread_ns().saturating_sub(start) as f64 / new as f64
+    };
+    let first = timed();
+    First { first, second: timed() }
+}
+
+fn run(subject: &mut dyn Subject, cursor: &mut Cursor, packets: u64) {
+    let mut slots = check::slots();
+    let mut left = packets as usize;
+    while left > 0 {
+        let some = &mut slots[..left.min(BATCH)];
+        some.iter_mut().for_each(|slot| cursor.fill(slot));
+        subject.batch(black_box(some));
+        left -= some.len();
+    }
+}

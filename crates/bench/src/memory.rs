@@ -1,0 +1,98 @@
+//! What flows cost in memory: the most that a process with one engine takes while all flows pass.
+
+use braid_packet::{Link, Packet};
+
+use crate::check::{self, slots};
+use crate::definition::{Case, Definition};
+use crate::floor::BATCH;
+use crate::frames::{START_NS, STEP_NS};
+use crate::report::Row;
+use crate::setup::{Compile, Given, Setup};
+use crate::subject::{Kind, Subject};
+use crate::{Error, machine};
+
+/// Packets that each flow sends, so that whatever is kept of a flow is there.
+const ROUNDS: usize = 4;
+/// Packets on which the engine is compared with `reference`.
+const CHECK: usize = 20_000;
+
+/// Measures a case for one engine. The memory is that of the whole process since it began, so a
+/// process should do this once. The engine is compared with `reference` afterwards, by an engine of its own.
+///
+/// # Errors
+/// When the chain is wrong, the engine refuses it, or differs from `reference`.
+pub fn measure(
+    definition: &Definition,
+    case: &Case,
+    given: &Given,
+    compile: &Compile,
+    kind: Kind,
+) -> Result<Row, Error> {
+    let setup = definition.set_up(case, given, compile)?;
+    let name = || format!("{} {}", definition.name, case.label());
+    let make = |kind: Kind| {
+        let refused = |why| Error::Chain { name: name(), why };
+        kind.make(&setup.chain, case.flows).map_err(refused)
+    };
+    let mut row = Row::of(definition, case, &setup);
+    row.engine = kind.name().to_owned();
+    row.frame_bytes = case.frame_bytes as usize;
+    let before = machine::resident_bytes();
+    let mut engine = make(kind)?;
+    let packets = setup.headers.len() * ROUNDS;
+    run(engine.as_mut(), definition, case, &setup, packets);
+    row.resident_bytes = machine::peak_bytes();
+    let grown =
+        machine::resident_bytes().zip(before).map(|(now, before)| now.saturating_sub(before));
+    row.engine_bytes = grown;
+    row.packets_per_run = Some(packets as u64);
+    row.add_flows(None, engine.flows());
+    let counters = engine.counters().unwrap_or_default();
+    let dropped: u64 = counters.drops.values().sum();
+    row.forwarded = Some(1.0 - dropped as f64 / counters.packets_in.max(1) as f64);
+    drop(engine);
+    let outcome = |kind| {
+        let mut next = feed(definition, case, &setup);
+        let packets = packets.min(CHECK) as u64;
+        Ok::<_, Error>(check::observe(make(kind)?.as_mut(), &mut next, packets))
+    };
+    let (reference, own) = (outcome(Kind::Reference)?, outcome(kind)?);
+    match own.difference(&reference) {
+        Some(why) => Err(Error::Differs { name: name(), engine: kind.name().to_owned(), why }),
+        None => Ok(row),
+    }
+}
+
+/// Makes one packet after the other, flow after flow, over and over.
+fn feed<'a>(
+    definition: &'a Definition,
+    case: &'a Case,
+    setup: &'a Setup,
+) -> impl FnMut(&mut Packet) + 'a {
+    let mut headers = setup.headers.iter().cycle();
+    let mut time_ns = START_NS;
+    move |slot| {
+        let Some(next) = headers.next() else { return };
+        time_ns += STEP_NS;
+        let frame = next.frame(case.frame_bytes as usize, &definition.payloads);
+        *slot = Packet::new(Link::Ethernet, time_ns, frame);
+    }
+}
+
+fn run(
+    engine: &mut dyn Subject,
+    definition: &Definition,
+    case: &Case,
+    setup: &Setup,
+    packets: usize,
+) {
+    let mut next = feed(definition, case, setup);
+    let mut slots = slots();
+    let mut left = packets;
+    while left > 0 {
+        let some = &mut slots[..left.min(BATCH)];
+        some.iter_mut().for_each(&mut next);
+        engine.batch(some);
+        left -= some.len();
+    }
+}

@@ -1,0 +1,176 @@
+//! The cases that a bench expands to: all combinations of what its sweeps list.
+
+use serde::Deserialize;
+
+/// Largest values of lists; tables and packets for them still fit into a few GiB.
+const MAX_FLOWS: u64 = 4 << 20;
+pub(crate) const MAX_RULES: u64 = 1 << 20;
+const MAX_ROUTES: u64 = 1 << 20;
+const MAX_FUNCTIONS: u64 = 100;
+const MAX_TRAIN: u64 = 1024;
+/// Frames without FCS: TCP over IPv4 fits into the smallest.
+const FRAME_BYTES: std::ops::RangeInclusive<u64> = 60..=9000;
+
+/// Lists of which all combinations are cases.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sweep {
+    /// Functions in a row (how often `{each}` repeats).
+    #[serde(default = "ones")]
+    pub functions: Vec<u64>,
+    /// Rules.
+    #[serde(default = "zeros")]
+    pub rules: Vec<u64>,
+    /// Routes.
+    #[serde(default = "zeros")]
+    pub routes: Vec<u64>,
+    /// Flows.
+    #[serde(default = "thousand")]
+    pub flows: Vec<u64>,
+    /// Frame sizes without FCS.
+    #[serde(default = "sixty")]
+    pub frame_bytes: Vec<u64>,
+    /// Packets of a flow in a row.
+    #[serde(default = "ones")]
+    pub trains: Vec<u64>,
+}
+
+fn ones() -> Vec<u64> {
+    vec![1]
+}
+fn zeros() -> Vec<u64> {
+    vec![0]
+}
+fn thousand() -> Vec<u64> {
+    vec![1000]
+}
+fn sixty() -> Vec<u64> {
+    vec![60]
+}
+
+/// One chain with one traffic.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Case {
+    /// Which of the definition's chains, from 0.
+    pub chain: usize,
+    /// Functions in a row.
+    pub functions: u64,
+    /// Rules.
+    pub rules: u64,
+    /// Routes.
+    pub routes: u64,
+    /// Flows.
+    pub flows: u64,
+    /// Frame size without FCS.
+    pub frame_bytes: u64,
+    /// Packets of a flow in a row.
+    pub train: u64,
+}
+
+/// `KEY=VALUE,…`: only cases with one of these values.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Only {
+    key: String,
+    values: Vec<u64>,
+}
+
+/// The keys that [`Only`] knows, as in a sweep.
+const KEYS: [&str; 6] = ["functions", "rules", "routes", "flows", "frame_bytes", "trains"];
+
+impl Sweep {
+    pub(crate) fn lists(&self) -> [(&'static str, &Vec<u64>, std::ops::RangeInclusive<u64>); 6] {
+        let [functions, rules, routes, flows, frame_bytes, trains] = KEYS;
+        [
+            (functions, &self.functions, 1..=MAX_FUNCTIONS),
+            (rules, &self.rules, 0..=MAX_RULES),
+            (routes, &self.routes, 0..=MAX_ROUTES),
+            (flows, &self.flows, 1..=MAX_FLOWS),
+            (frame_bytes, &self.frame_bytes, FRAME_BYTES),
+            (trains, &self.trains, 1..=MAX_TRAIN),
+        ]
+    }
+
+    pub(crate) fn combinations(&self) -> usize {
+        self.lists().iter().map(|(_, values, _)| values.len()).fold(1, usize::saturating_mul)
+    }
+
+    /// All combinations for each of so many chains, which vary fastest; of the lists the first one varies slowest.
+    pub(crate) fn cases(&self, chains: usize, ends: bool) -> Vec<Case> {
+        let mut rows: Vec<Vec<u64>> = vec![Vec::new()];
+        for (_, values, _) in self.lists() {
+            let inner = 1..values.len().saturating_sub(1);
+            let kept: Vec<u64> = (0..)
+                .zip(values)
+                .filter(|(at, _)| !ends || !inner.contains(at))
+                .map(|(_, value)| *value)
+                .collect();
+            rows = rows
+                .iter()
+                .flat_map(|row| kept.iter().map(|value| [&row[..], &[*value]].concat()))
+                .collect();
+        }
+        let case = |row: &Vec<u64>, chain| match row[..] {
+            [functions, rules, routes, flows, frame_bytes, train] => {
+                Some(Case { chain, functions, rules, routes, flows, frame_bytes, train })
+            }
+            _ => None,
+        };
+        rows.iter().flat_map(|row| (0..chains).filter_map(move |at| case(row, at))).collect()
+    }
+}
+
+impl Case {
+    fn value(&self, key: &str) -> Option<u64> {
+        let values =
+            [self.functions, self.rules, self.routes, self.flows, self.frame_bytes, self.train];
+        KEYS.iter().zip(values).find(|(known, _)| **known == key).map(|(_, value)| value)
+    }
+
+    /// Whether all conditions hold.
+    #[must_use]
+    pub fn is_among(&self, only: &[Only]) -> bool {
+        only.iter().all(|one| self.value(&one.key).is_some_and(|value| one.values.contains(&value)))
+    }
+
+    /// What distinguishes it, in words that can stand in a file's name.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let mut text = format!("n{}", self.functions);
+        if self.chain > 0 {
+            text.push_str(&format!("-chain{}", self.chain));
+        }
+        for (letter, value, usual) in [
+            ("rules", self.rules, 0),
+            ("routes", self.routes, 0),
+            ("flows", self.flows, 0),
+            ("bytes", self.frame_bytes, 60),
+            ("trains", self.train, 1),
+        ] {
+            if value != usual {
+                text.push_str(&format!("-{letter}{value}"));
+            }
+        }
+        text
+    }
+}
+
+impl std::fmt::Display for Only {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let values: Vec<String> = self.values.iter().map(u64::to_string).collect();
+        write!(f, "{}={}", self.key, values.join(","))
+    }
+}
+
+impl std::str::FromStr for Only {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || format!("expected KEY=VALUE,… with a key of {}", KEYS.join(", "));
+        let (key, values) = text.split_once('=').ok_or_else(expected)?;
+        if !KEYS.contains(&key) {
+            return Err(expected());
+        }
+        let values: Result<Vec<u64>, _> = values.split(',').map(str::parse).collect();
+        Ok(Self { key: key.to_owned(), values: values.map_err(|_| expected())? })
+    }
+}

@@ -1,0 +1,246 @@
+//! Traces: packets that begin, go on and end flows, made here or from a capture.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use braid_packet::{Field, FlowKey, Header, Layout, Link, Packet, checksum};
+use braid_traffic::flows::{Flows, FrameSize, Options, Protocol};
+use braid_traffic::{Prefix, Traffic};
+
+use crate::definition::{self, Case, Definition};
+use crate::inputs::SEED;
+use crate::traffic::prefix;
+
+/// Most packets of a capture; the rest is left out.
+pub const MAX_PACKETS: usize = 1 << 20;
+/// Packets of the trace, of other flows, that engines process before it, so that their code is hot.
+const BEFORE: usize = 20_000;
+/// What makes a source address another one.
+const OTHER: u128 = 0x0080_0000;
+
+/// Packets in the order in which they come, each with its flow.
+pub struct Trace {
+    /// The packets, with times.
+    pub packets: Vec<Packet>,
+    /// The flow of each, by number; those of no IP flow have none.
+    pub flow: Vec<Option<u32>>,
+    /// Number of flows.
+    pub flows: u32,
+    /// Packets of other flows, to be processed before.
+    pub before: Vec<Packet>,
+}
+
+impl Trace {
+    /// What a definition asks for, or a capture in its place.
+    ///
+    /// # Errors
+    /// What the definition has that makes no trace.
+    pub fn new(
+        definition: &Definition,
+        made: &definition::Trace,
+        case: &Case,
+        capture: Option<&[Packet]>,
+    ) -> Result<Self, String> {
+        let to = prefix(&made.to)?;
+        let mut packets = match capture {
+            Some(capture) => {
+                let first = capture.iter().take(MAX_PACKETS);
+                first.map(|packet| sent_to(packet.clone(), to)).collect()
+            }
+            None => generated(definition, made, case, to)?,
+        };
+        if packets.is_empty() {
+            return Err("the trace has no packets".to_owned());
+        }
+        for packet in &mut packets {
+            (packet.ingress, packet.backward, packet.held) = (0, false, false);
+        }
+        let mut numbers: HashMap<FlowKey, u32> = HashMap::new();
+        let mut number = |packet: &Packet| {
+            let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+            let key = packet.flow_key(&packet.parse())?;
+            Some(*match numbers.entry(key) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(next),
+            })
+        };
+        let flow = packets.iter().map(&mut number).collect();
+        let start = packets.first().map_or(0, |packet| packet.time_ns);
+        let before = packets.iter().take(BEFORE).filter_map(|packet| other(packet, start));
+        let before = before.collect();
+        let flows = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+        Ok(Self { packets, flow, flows, before })
+    }
+
+    /// Mean length of the frames.
+    #[must_use]
+    pub fn frame_bytes(&self) -> usize {
+        let bytes: usize = self.packets.iter().map(|packet| packet.data().len()).sum();
+        bytes / self.packets.len().max(1)
+    }
+
+    /// The same packet over what was in a packet's place.
+    pub fn fill(&self, at: usize, packet: &mut Packet) {
+        if let Some(next) = self.packets.get(at) {
+            fill(next, packet);
+        }
+    }
+}
+
+/// Puts a packet in another one's place, whose memory is used again if it fits.
+pub fn fill(next: &Packet, packet: &mut Packet) {
+    let fits = packet.data().len() == next.data().len()
+        && (packet.link, packet.tags.is_empty()) == (next.link, true);
+    if !fits {
+        *packet = next.clone();
+        return;
+    }
+    packet.data_mut().copy_from_slice(next.data());
+    (packet.time_ns, packet.wire_len) = (next.time_ns, next.wire_len);
+    (packet.ingress, packet.backward, packet.held) = (0, false, false);
+}
+
+fn generated(
+    definition: &Definition,
+    made: &definition::Trace,
+    case: &Case,
+    to: (u32, u32),
+) -> Result<Vec<Packet>, String> {
+    let length = u8::try_from(to.1).unwrap_or(32);
+    let bytes = u16::try_from(case.frame_bytes).unwrap_or(u16::MAX);
+    let options = Options {
+        size: FrameSize::Range(bytes, bytes),
+        tail: Some(made.tail),
+        protocol: Protocol::Mix,
+        to: Prefix::around(u128::from(to.0), length, false),
+        seed: SEED,
+        ..Options::new(case.flows, case.flows.saturating_mul(made.packets.max(1)))
+    };
+    let mut flows = Flows::new(options).map_err(|why| why.to_string())?;
+    let mut packets = Vec::new();
+    while let Some(mut packet) = flows.next_packet().map_err(|why| why.to_string())? {
+        begin(&mut packet, &definition.payloads);
+        packets.push(packet);
+    }
+    Ok(packets)
+}
+
+/// Lets a packet's payload, if it has any, begin with one of these texts: the same for all packets of a flow.
+fn begin(packet: &mut Packet, payloads: &[String]) {
+    let layout = packet.parse();
+    let sport = packet.get(&layout, Field::L4Sport).and_then(|port| usize::try_from(port).ok());
+    let chosen = sport.and_then(|port| payloads.get(port % payloads.len().max(1)));
+    let Some(text) = chosen.filter(|_| layout.payload_len() > 0) else { return };
+    let start = layout.payload_offset();
+    for (byte, new) in packet.data_mut().iter_mut().skip(start).zip(text.bytes()) {
+        *byte = new;
+    }
+    checksum::fill(packet);
+}
+
+/// The same with a single address as its destination, if there is one and the packet is whole.
+fn sent_to(mut packet: Packet, (address, length): (u32, u32)) -> Packet {
+    if length == 32 {
+        assign(&mut packet, Field::IpDst, |_| u128::from(address));
+    }
+    packet
+}
+
+/// A packet of another flow, if it is of one whose source can be changed.
+fn other(packet: &Packet, time_ns: u64) -> Option<Packet> {
+    let mut packet = packet.clone();
+    packet.time_ns = time_ns;
+    assign(&mut packet, Field::IpSrc, |source| source ^ OTHER).then_some(packet)
+}
+
+/// Gives an address another value, with right checksums; `false` if it has none, or a checksum was wrong before.
+fn assign(packet: &mut Packet, field: Field, value: impl Fn(u128) -> u128) -> bool {
+    let layout: Layout = packet.parse();
+    let usable = packet.link == Link::Ethernet && layout.has(Header::Ip4);
+    if !usable || !checksum::verify(packet, &layout).all_right() {
+        return false;
+    }
+    let Some(old) = packet.get(&layout, field) else { return false };
+    let done = packet.set(&layout, field, value(old));
+    checksum::fill(packet);
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+        summary = ""
+        kind = "flow_time"
+        axis = "flows"
+        floor = "flow"
+        chain = ""
+        payloads = ["GET /a HTTP/1.1"]
+        [trace]
+        packets = 10
+        tail = 1.0
+        to = "192.0.2.1"
+        [[sweep]]
+        flows = [300]
+        frame_bytes = [100]
+    "#;
+
+    fn trace(capture: Option<&[Packet]>) -> Trace {
+        let definition = Definition::parse("x", TEXT).unwrap();
+        let made = definition.trace.clone().unwrap();
+        Trace::new(&definition, &made, &definition.cases(false)[0], capture).unwrap()
+    }
+
+    fn sizes(trace: &Trace) -> Vec<usize> {
+        let mut sizes = vec![0; trace.flows as usize];
+        trace.flow.iter().flatten().for_each(|flow| sizes[*flow as usize] += 1);
+        sizes.sort_unstable();
+        sizes
+    }
+
+    #[test]
+    fn generated_flows_have_a_heavy_tail_and_begin_with_a_syn() {
+        let trace = trace(None);
+        let sizes = sizes(&trace);
+        assert_eq!((trace.flows, sizes.iter().sum()), (300, 3_000));
+        assert!(sizes[150] < 5 && sizes[299] > 300, "{sizes:?}");
+        let mut seen = vec![false; 300];
+        for (packet, flow) in trace.packets.iter().zip(&trace.flow) {
+            let (layout, flow) = (packet.parse(), flow.unwrap() as usize);
+            assert!(checksum::verify(packet, &layout).all_right());
+            assert_eq!(packet.get(&layout, Field::IpDst), Some(0xc000_0201));
+            let flags = packet.get(&layout, Field::TcpFlags);
+            assert_eq!(flags == Some(2), layout.has(Header::Tcp) && !seen[flow]);
+            seen[flow] = true;
+            if layout.payload_len() > 0 {
+                assert!(packet.payload(&layout).starts_with(b"GET /a HTTP/1.1"));
+            }
+        }
+    }
+
+    #[test]
+    fn packets_before_are_of_other_flows_at_the_time_of_the_first() {
+        let trace = trace(None);
+        assert_eq!(trace.before.len(), 3_000);
+        for (before, packet) in trace.before.iter().zip(&trace.packets) {
+            assert_eq!(before.time_ns, trace.packets[0].time_ns);
+            assert!(checksum::verify(before, &before.parse()).all_right());
+            assert_ne!(before.flow_key(&before.parse()), packet.flow_key(&packet.parse()));
+        }
+    }
+
+    #[test]
+    fn capture_takes_the_place_of_generated_packets_with_another_destination() {
+        let given = trace(None);
+        let mut packets = given.packets[..100].to_vec();
+        let layout = packets[3].parse();
+        packets[3].set(&layout, Field::IpDst, 0x0808_0808);
+        checksum::fill(&mut packets[3]);
+        packets[5] = Packet::new(Link::Ethernet, 0, vec![0; 60]);
+        let trace = trace(Some(&packets));
+        assert_eq!(trace.packets.len(), 100);
+        assert_eq!((trace.flow[5], trace.before.len()), (None, 99));
+        assert_eq!(trace.packets[3].get(&layout, Field::IpDst), Some(0xc000_0201));
+    }
+}
