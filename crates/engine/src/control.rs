@@ -99,6 +99,7 @@ fn adjust(
             set.rules.insert(at, rule.clone());
             if let Some(rules) = rules {
                 rules.table.insert(at, rule.clone());
+                rules.flags |= rule.tcp_flags.1;
                 rules.counts.insert(at, Cell::default());
             }
         }

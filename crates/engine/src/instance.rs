@@ -39,6 +39,8 @@ pub(crate) struct Rules {
     pub(crate) table: RuleTable,
     /// Packets that each rule decided; the last is the default.
     pub(crate) counts: Vec<Cell<u64>>,
+    /// TCP flags that some rule looks at, or has looked at.
+    pub(crate) flags: u8,
 }
 
 /// What each shard of an instance has for itself, beside state.
@@ -216,6 +218,7 @@ impl Rules {
         Some(Self {
             table: RuleTable::new(set),
             counts: vec![Cell::default(); set.rules.len() + 1],
+            flags: set.rules.iter().fold(0, |flags, rule| flags | rule.tcp_flags.1),
         })
     }
 }

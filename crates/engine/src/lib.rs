@@ -52,6 +52,9 @@ pub struct Options {
     pub jit: Jit,
     /// Most flow records; 0: none are made.
     pub records: usize,
+    /// Whether records are made at a flow's second packet, and also where they do not pay, rather than at the fourth
+    /// and where they do: for tests.
+    pub eager: bool,
 }
 
 impl Options {
@@ -103,7 +106,7 @@ impl Compiled {
         let programs = Programs::new(&chain, &graph, extent, options.jit);
         let mut functions = Functions::new(chain);
         functions.store.allow_records(options.records);
-        let fused = (options.records > 0).then(|| Box::new(Fused::new()));
+        let fused = (options.records > 0).then(|| Box::new(Fused::new(options.eager)));
         Ok(Self {
             functions,
             graph,

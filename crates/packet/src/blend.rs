@@ -239,6 +239,16 @@ mod tests {
         packet
     }
 
+    /// The bits of a field.
+    fn bits(packet: &Packet, layout: &Layout, field: Field) -> Window<WIDE> {
+        let (mut zeros, mut ones) = (packet.clone(), packet.clone());
+        zeros.write(layout, field, 0);
+        ones.write(layout, field, u128::MAX);
+        let (zeros, ones): (Window<WIDE>, Window<WIDE>) =
+            (words(&zeros.wide_window()), words(&ones.wide_window()));
+        std::array::from_fn(|at| zeros[at] ^ ones[at])
+    }
+
     /// Assigning fields one by one is the definition.
     #[test]
     fn headers_are_blended_as_fields_are_assigned() {
@@ -266,7 +276,7 @@ mod tests {
             }
             let before = packet.wide_window();
             let mut expected = packet.clone();
-            let mut mask = Window::default();
+            let mut mask = Window::<WIDE>::default();
             let mut assigned = Vec::new();
             for field in fields {
                 if next().is_multiple_of(3) || !layout.has(field.info().header) {
@@ -277,12 +287,8 @@ mod tests {
                 let value = [old, 0, most, u128::from(next()) & most][next() as usize % 4];
                 assert!(expected.set(&layout, field, value));
                 assigned.push(field);
-                let (mut zeros, mut ones) = (packet.clone(), packet.clone());
-                zeros.write(&layout, field, 0);
-                ones.write(&layout, field, u128::MAX);
-                let both =
-                    (words::<WIDE>(&zeros.wide_window()), words::<WIDE>(&ones.wide_window()));
-                mask.iter_mut().zip(both.0.iter().zip(both.1)).for_each(|(m, (z, o))| *m |= z ^ o);
+                let bits = bits(&packet, &layout, field);
+                mask.iter_mut().zip(bits).for_each(|(mask, bits)| *mask |= bits);
             }
             let ttl = (next() % 3) as u8;
             if ttl > 0 {

@@ -386,12 +386,14 @@ impl Store {
         self.shelf_mut().all.get_mut(place as usize)
     }
 
-    /// Works out what a record has counted, if it can hardly count more.
-    pub fn settle_full(&mut self, place: u32, is_wide: bool) {
+    /// Works out what a record has counted, if it can hardly count more; whether that was so.
+    pub fn settle_full(&mut self, place: u32, is_wide: bool) -> bool {
         let number = if is_wide { place | IS_WIDE } else { place };
-        if self.records.body(number).is_full() {
+        let is_full = self.records.body(number).is_full();
+        if is_full {
             self.settle(number);
         }
+        is_full
     }
 
     /// Whether there are so many records that fetching them ahead of time pays.

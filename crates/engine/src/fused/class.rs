@@ -2,10 +2,13 @@
 
 use super::guard::Guard;
 use crate::walk::Reached;
+use braid_ir::chain::Chain;
 use braid_ir::model::ParamId;
 use braid_ir::residual::TallyId;
+use braid_ir::value::ParamValue;
 use braid_jit::Count;
 use braid_packet::blend::{BYTES, Blend};
+use braid_packet::{Layout, Packet};
 use std::cell::Cell;
 use std::collections::HashMap;
 
@@ -23,7 +26,27 @@ pub(super) struct Way {
     /// Rules that are counted: function, rule set, rule.
     pub(super) rules: Vec<(u16, ParamId, u32)>,
     pub(super) guards: Vec<Guard>,
+    pub(super) searches: Vec<Search>,
     pub(super) blend: Blend,
+}
+
+/// Patterns of which a packet's payload must have none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Search {
+    pub(super) node: u16,
+    pub(super) param: ParamId,
+}
+
+impl Search {
+    /// Whether a packet's payload is there as a whole, and has none of them.
+    pub(super) fn finds_nothing(self, chain: &Chain, packet: &Packet, layout: &Layout) -> bool {
+        match &chain.nodes[usize::from(self.node)].params[self.param.index()] {
+            ParamValue::Patterns(set) if !layout.payload_truncated() => {
+                set.lowest_match(packet.payload(layout)).is_none()
+            }
+            _ => false,
+        }
+    }
 }
 
 impl Way {
@@ -39,6 +62,7 @@ impl Way {
 pub(super) struct Class {
     pub(super) blend: Blend,
     pub(super) guards: Box<[Guard]>,
+    pub(super) searches: Box<[Search]>,
     /// Where the packets go.
     pub(super) reached: Reached,
     /// Packets and bytes that are in the counters of program and rules.
@@ -66,8 +90,8 @@ impl Classes {
         let number = self.all.len() as u32;
         self.numbers.insert(way.clone(), number);
         let blend = way.blend;
-        let guards = way.guards.clone().into();
-        self.all.push(Class { blend, guards, reached, settled: Cell::default() });
+        let (guards, searches) = (way.guards.clone().into(), way.searches.clone().into());
+        self.all.push(Class { blend, guards, searches, reached, settled: Cell::default() });
         self.ways.push(way);
         Some(number)
     }

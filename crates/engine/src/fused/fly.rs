@@ -1,11 +1,13 @@
 //! The fast path: what becomes of a packet when its flow has a record, and when not.
 
 use super::class::Class;
-use super::plan::{Plan, kind};
+use super::plan::{Plan, VARIANTS, kind};
 use super::probe::Probe;
 use super::{Fused, NONE};
 use crate::Compiled;
+use crate::act::Functions;
 use crate::walk::{At, Reached, Walk};
+use braid_ir::chain::Chain;
 use braid_ir::engine::worker;
 use braid_ir::residual::Point;
 use braid_jit::Count;
@@ -38,6 +40,29 @@ impl Fused {
     #[inline(always)]
     fn place(&self, store: &Store, at: usize) -> u32 {
         if store.record_epoch() == self.epoch { self.flows[at].place } else { self.find(store, at) }
+    }
+
+    /// The packet at `at` does not fit the record that was found for it: goes on to the next one of its flow, if
+    /// there is one.
+    fn vary(&mut self, store: &Store, at: usize) -> bool {
+        while self.flows[at].kind % VARIANTS < VARIANTS - 1 {
+            self.flows[at].kind += 1;
+            self.flows[at].place = self.find(store, at);
+            if self.flows[at].place != NONE {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Chooses what record to make for the packet at `at`, which fits none that there is; false if its flow has as
+    /// many as it may have.
+    fn has_variant(&mut self, store: &Store, at: usize) -> bool {
+        let first = self.flows[at].kind / VARIANTS * VARIANTS;
+        (first..first + VARIANTS).any(|kind| {
+            self.flows[at].kind = kind;
+            self.find(store, at) == NONE
+        })
     }
 
     /// Looks the record of the packet at `at` up.
@@ -94,7 +119,10 @@ impl Compiled {
                 };
                 (shape, program) = (programs.all[other].residual.shape, other);
             }
-            let plan = &plans[program];
+            let Some(plan) = &plans[program] else {
+                *flow = Flow::NO;
+                continue;
+            };
             let program = program as u32;
             if let Some(key) = plan.narrow_key(packet, layout) {
                 let (hash, kind) = (store.record_hash(&key), kind(program, None));
@@ -127,7 +155,7 @@ impl Compiled {
         reached: &mut Vec<Reached>,
     ) -> usize {
         let Self { fused: Some(fused), functions, wake, .. } = self else { return 0 };
-        let store = &mut functions.store;
+        let Functions { store, chain, .. } = functions;
         let wake = (*wake).min(store.next_due());
         let mut now = functions.now;
         let mut taken = 0;
@@ -139,9 +167,9 @@ impl Compiled {
             }
             let classes = &fused.classes.all;
             let class = if fused.flows[at].is_wide {
-                take_wide(store, place, classes, (packet, layout), time)
+                take_wide(store, place, (classes, chain), (packet, layout), time)
             } else {
-                take_narrow(store, place, classes, (packet, layout), time)
+                take_narrow(store, place, (classes, chain), (packet, layout), time)
             };
             let Some(class) = class else { break };
             now = time;
@@ -167,17 +195,27 @@ impl Compiled {
         let Some(fused) = self.fused.as_mut().filter(|_| !packets.is_empty()) else {
             return packets.len();
         };
-        let store = &mut self.functions.store;
+        let Functions { store, now, .. } = &mut self.functions;
         let flow = fused.flows[from];
         if flow.program != NONE {
             let place = fused.place(store, from);
-            if place != NONE {
+            let due = self.wake.min(store.next_due());
+            if place != NONE && packets[0].time_ns.max(*now) >= due {
                 fused.misfits += 1;
-                store.settle_full(place, flow.is_wide);
                 return 1;
             }
-            if fused.filter.meets(flow.hash) {
+            // A record that was full can count again, or another one may fit.
+            if place != NONE && (store.settle_full(place, flow.is_wide) || fused.vary(store, from))
+            {
+                return 0;
+            }
+            fused.misfits += u64::from(place != NONE);
+            let met = if place == NONE { flow.hash } else { !flow.hash };
+            if fused.filter.meets(met) && fused.has_variant(store, from) {
                 return usize::from(!self.make_record(from, &packets[0], &layouts[0], walk));
+            }
+            if place != NONE {
+                return 1;
             }
         }
         let mut count = 1;
@@ -216,7 +254,8 @@ impl Compiled {
         let functions = &mut self.functions;
         let probe = Probe::new(number, functions, worker, walk.out, (packet, layout));
         let found = probe.and_then(|probe| probe.run(&mut self.programs.words));
-        let Some(found) = found.filter(|found| flow.is_wide || found.way.is_narrow()) else {
+        let found = found.filter(|found| flow.is_wide || found.way.is_narrow());
+        let Some(found) = found.filter(|found| fused.eager || found.lookups > 0) else {
             return false;
         };
         let Some(At::End(reached)) = program.ends[found.way.block as usize].next else {
@@ -277,14 +316,15 @@ impl Compiled {
 #[inline(always)]
 fn take<'a, const K: usize, const W: usize>(
     record: &mut Record<K, W>,
-    classes: &'a [Class],
+    (classes, chain): (&'a [Class], &Chain),
     head: &[u8],
-    packet: &Packet,
+    (packet, layout): (&Packet, &Layout),
     time: u64,
 ) -> Option<&'a Class> {
     let class = classes.get(record.body.class as usize)?;
     let bytes = packet.wire_len;
-    let fits = class.guards.iter().all(|guard| guard.holds(head, bytes));
+    let fits = class.guards.iter().all(|guard| guard.holds(head, bytes))
+        && class.searches.iter().all(|search| search.finds_nothing(chain, packet, layout));
     (fits && record.body.count(time, bytes)).then_some(class)
 }
 
@@ -293,12 +333,12 @@ fn take<'a, const K: usize, const W: usize>(
 fn take_narrow<'a>(
     store: &mut Store,
     place: u32,
-    classes: &'a [Class],
+    known: (&'a [Class], &Chain),
     (packet, layout): (&mut Packet, &Layout),
     time: u64,
 ) -> Option<&'a Class> {
     let record: &mut Record<{ NARROW.0 }, { NARROW.1 }> = store.record_at(place)?;
-    let class = take(record, classes, packet.window()?, packet, time)?;
+    let class = take(record, known, packet.window()?, (packet, layout), time)?;
     packet.blend(layout, &class.blend, &record.head, record.sums);
     Some(class)
 }
@@ -308,13 +348,13 @@ fn take_narrow<'a>(
 fn take_wide<'a>(
     store: &mut Store,
     place: u32,
-    classes: &'a [Class],
+    known: (&'a [Class], &Chain),
     (packet, layout): (&mut Packet, &Layout),
     time: u64,
 ) -> Option<&'a Class> {
     let record: &mut Record<WIDE, WIDE> = store.record_at(place)?;
     let outline = Outline::of(layout)?;
-    let class = take(record, classes, packet.data(), packet, time)?;
+    let class = take(record, known, packet.data(), (packet, layout), time)?;
     packet.blend_wide((layout, outline), &class.blend, &record.head, record.sums);
     Some(class)
 }

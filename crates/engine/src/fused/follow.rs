@@ -38,6 +38,19 @@ impl Probe<'_> {
         Some(())
     }
 
+    /// The same for TCP flags of which only some matter.
+    pub(super) fn fix_flags(&mut self, values: &Values<'_>, id: ValueId, flags: u8) -> Option<()> {
+        let Hang::Number { number, shift, add: 0 } = self.hang(id) else {
+            return self.fix(values, id);
+        };
+        let mask = number.mask & u32::from(flags) << shift;
+        if mask != 0 {
+            let value = u32::try_from(values.get(id)).ok()? << shift & mask;
+            self.guards.add(Guard { number: Number { mask, ..number }, least: value, most: value });
+        }
+        Some(())
+    }
+
     pub(super) fn fix_all(&mut self, values: &Values<'_>, ids: &[ValueId]) -> Option<()> {
         ids.iter().try_for_each(|id| self.fix(values, *id))
     }

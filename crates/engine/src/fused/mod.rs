@@ -22,6 +22,8 @@ mod rest;
 
 use crate::program::Program;
 use crate::{Compiled, PART};
+use braid_ir::model::Op;
+use braid_ir::residual::{Residual, What};
 use braid_packet::blend::{WIDE, Window};
 use braid_state::RecordCounters;
 use class::Classes;
@@ -58,9 +60,11 @@ impl Compiled {
 /// What the engine keeps for records, beside those.
 pub(crate) struct Fused {
     classes: Classes,
-    /// By program.
-    plans: Vec<Plan>,
+    /// By program; `None` where a packet's way is as fast without a record.
+    plans: Vec<Option<Plan>>,
     filter: Filter,
+    /// Whether records are made at once, and for ways that look nothing up, too.
+    eager: bool,
     /// Of the packets of the part that is on its way.
     flows: [Flow; PART],
     /// Wide keys of those that have such.
@@ -73,11 +77,12 @@ pub(crate) struct Fused {
 }
 
 impl Fused {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(eager: bool) -> Self {
         Self {
             classes: Classes::default(),
             plans: Vec::new(),
-            filter: Filter::new(),
+            filter: Filter::new(if eager { 2 } else { 4 }),
+            eager,
             flows: [Flow::NO; PART],
             wide: [[0; WIDE]; PART],
             epoch: 0,
@@ -94,14 +99,40 @@ impl Fused {
     /// Makes the plans of programs that have none yet.
     fn plan(&mut self, programs: &[Program], many_workers: bool) {
         let new = programs.get(self.plans.len()..).unwrap_or(&[]);
-        self.plans.extend(new.iter().map(|program| Plan::of(&program.residual, many_workers)));
+        let plan = |program: &Program| {
+            let pays = self.eager || looks_up(&program.residual);
+            pays.then(|| Plan::of(&program.residual, many_workers))
+        };
+        let new: Vec<_> = new.iter().map(plan).collect();
+        self.plans.extend(new);
     }
 }
 
+/// Whether a program looks anything up but routes. One that does not takes no longer than finding a record.
+fn looks_up(residual: &Residual) -> bool {
+    let mut steps = residual.blocks.iter().flat_map(|block| &block.steps);
+    steps.any(|step| match &step.what {
+        What::Find { .. } | What::Classify { .. } => true,
+        What::Op(op) => matches!(
+            op,
+            Op::Extern { .. }
+                | Op::Patterns { .. }
+                | Op::StateSet { .. }
+                | Op::StatePut { .. }
+                | Op::StateDelete { .. }
+        ),
+        _ => false,
+    })
+}
+
 /// Which flows have been met before, as well as can be said in little room: a flow that is met for the
-/// second, fourth, eighth time… is admitted. So scans and single packets cost little, and flows that cannot
-/// have a record are not tried over and over.
-struct Filter(Vec<[Met; WAYS]>);
+/// `first` time, and then twice, four times… as often, is admitted. So scans and single packets cost little, and flows
+/// that cannot have a record are not tried over and over.
+struct Filter {
+    places: Vec<[Met; WAYS]>,
+    /// The meeting at which a flow is first admitted: a power of two.
+    first: u8,
+}
 
 /// A flow that was met so many times.
 #[derive(Clone, Copy, Default)]
@@ -116,8 +147,12 @@ const WAYS: usize = 4;
 const PLACES: usize = 1 << 17;
 
 impl Filter {
-    fn new() -> Self {
-        Self(vec![[Met::default(); WAYS]; PLACES])
+    fn new(first: u8) -> Self {
+        Self { places: vec![[Met::default(); WAYS]; PLACES], first }
+    }
+
+    fn admits(&self, times: u8) -> bool {
+        times >= self.first && times.is_power_of_two()
     }
 
     /// Place, tag, and which other flow it drives out if need be. Where records are found hangs on other bits.
@@ -128,17 +163,18 @@ impl Filter {
     /// Whether a flow would be admitted if it were met now.
     fn would_admit(&self, hash: u64) -> bool {
         let (place, tag, _) = Self::place(hash);
-        let met = self.0[place].iter().find(|met| met.tag == tag && met.times > 0);
-        met.is_some_and(|met| met.times.saturating_add(1).is_power_of_two())
+        let met = self.places[place].iter().find(|met| met.tag == tag && met.times > 0);
+        met.is_some_and(|met| self.admits(met.times.saturating_add(1)))
     }
 
     /// A flow is met: whether it is admitted.
     fn meets(&mut self, hash: u64) -> bool {
         let (place, tag, way) = Self::place(hash);
-        let ways = &mut self.0[place];
+        let ways = &mut self.places[place];
         if let Some(met) = ways.iter_mut().find(|met| met.tag == tag && met.times > 0) {
             met.times = met.times.saturating_add(1);
-            return met.times.is_power_of_two();
+            let times = met.times;
+            return self.admits(times);
         }
         let free = ways.iter().position(|met| met.times == 0);
         ways[free.unwrap_or(way)] = Met { tag, times: 1 };

@@ -67,11 +67,16 @@ impl Plan {
     }
 }
 
-/// What a record is for beside its key: the program, and the outline of packets of wide ones.
+/// Records that a flow may have for packets that differ in what guards look at; a power of two.
+pub(super) const VARIANTS: u32 = 4;
+
+/// What the first record of a flow is for beside its key: the program, and the outline of packets of wide ones.
+/// The next numbers are those of its other records.
 #[inline(always)]
 pub(super) fn kind(program: u32, outline: Option<u32>) -> u32 {
     let outlines = OUTLINES as u32 + 1;
-    program * outlines + outline.map_or(0, |number| number + 1)
+    let kind = program.wrapping_mul(outlines) + outline.map_or(0, |number| number + 1);
+    kind.wrapping_mul(VARIANTS)
 }
 
 /// The number of an outline.

@@ -4,7 +4,7 @@
 //! Each value is known together with what it hangs on: on the key, parameters and state only; or on bits of this
 //! packet, of which a condition or a value then becomes a guard.
 
-use super::class::Way;
+use super::class::{Search, Way};
 use super::guard::{Guards, Number};
 use super::plan::{Bits, LENGTH, bits, in_sum, is_address, is_key};
 use super::rest::Rest;
@@ -13,7 +13,7 @@ use crate::exec::rule_packet;
 use crate::ops;
 use braid_externs::Profile;
 use braid_ir::engine::Outputs;
-use braid_ir::model::{Key, Op, Target, ValueId, Word};
+use braid_ir::model::{Key, Op, ParamId, Target, ValueId, Word};
 use braid_ir::residual::{End, Residual, Step, What};
 use braid_packet::blend::{Blend, Outline, WIDE, WIDE_BYTES, WORDS, Window, sums, words};
 use braid_packet::{Field, Header, Layout, Packet};
@@ -26,6 +26,8 @@ pub(super) struct Found {
     pub(super) sums: [u16; 2],
     pub(super) rests_on: Vec<(Handle, Use)>,
     pub(super) absent: Vec<(TableRef, Box<[u64]>)>,
+    /// How often something was looked up.
+    pub(super) lookups: u32,
 }
 
 /// What a value hangs on, beside what a record rests on.
@@ -66,6 +68,8 @@ pub(super) struct Probe<'a> {
     pub(super) rests_on: Vec<Rest>,
     /// Keys of entries that were not there.
     pub(super) absent: Vec<(TableRef, Box<[u64]>)>,
+    /// How often something was looked up.
+    pub(super) lookups: u32,
 }
 
 impl<'a> Probe<'a> {
@@ -84,6 +88,7 @@ impl<'a> Probe<'a> {
             tallies: Vec::new(),
             rules: Vec::new(),
             guards: Vec::new(),
+            searches: Vec::new(),
             blend: Blend {
                 keep: [0; WORDS],
                 keep_behind: [0; WIDE - WORDS],
@@ -107,6 +112,7 @@ impl<'a> Probe<'a> {
             writes: false,
             rests_on: Vec::new(),
             absent: Vec::new(),
+            lookups: 0,
         })
     }
 
@@ -153,8 +159,8 @@ impl<'a> Probe<'a> {
         let sums = sums(self.layout, self.outline, &self.packet.wide_window(), &self.head);
         let consistent = self.rests_on.iter().all(Rest::is_consistent);
         let rests_on = self.rests_on.into_iter().map(|rest| (rest.entry, rest.how)).collect();
-        let Self { way, absent, .. } = self;
-        consistent.then_some(Found { way, bytes, sums, rests_on, absent })
+        let Self { way, absent, lookups, .. } = self;
+        consistent.then_some(Found { way, bytes, sums, rests_on, absent, lookups })
     }
 
     /// Gives a block its parameters.
@@ -185,7 +191,17 @@ impl<'a> Probe<'a> {
                 }
             }
             What::Classify { pass, rule, param, packet } => {
-                self.fix_all(values, &step.what.uses())?;
+                let instance = &self.functions.instances[usize::from(node)];
+                let flags = instance.rules[param.index()].as_ref().map_or(0, |rules| rules.flags);
+                let own = packet.as_ref().and_then(|fields| fields.tcp_flags);
+                for id in step.what.uses() {
+                    if own == Some(id) {
+                        self.fix_flags(values, id, flags)?;
+                    } else {
+                        self.fix(values, id)?;
+                    }
+                }
+                self.lookups += 1;
                 let packet = packet.as_ref().map(|fields| rule_packet(values, fields));
                 let instance = &self.functions.instances[usize::from(node)];
                 let (passes, number) = instance.classify(*param, packet.as_ref());
@@ -226,12 +242,16 @@ impl<'a> Probe<'a> {
                 values.set(*ok, 1);
                 return Some(());
             }
+            Op::Patterns { found, number, param } => {
+                return self.search(values, (node, *param), (*found, *number));
+            }
             Op::StateDelete { state, key: Key::Explicit(key) } => {
                 // There is nothing to do as long as there is no such entry.
                 return self.find(values, node, *state, key)?.is_none().then_some(());
             }
             Op::Route { .. } => true,
             Op::Extern { name, .. } => {
+                self.lookups += 1;
                 braid_externs::lookup(name)?.signature.profile == Profile::PURE
             }
             _ => false,
@@ -289,6 +309,26 @@ impl<'a> Probe<'a> {
         };
         values.set(out, value);
         self.hangs[out.index()] = hang;
+        Some(())
+    }
+
+    /// Searches the payload: a record can say that there is nothing in it, and each packet's is looked at.
+    fn search(
+        &mut self,
+        values: &mut Values<'_>,
+        place: (u16, ParamId),
+        outs: (ValueId, ValueId),
+    ) -> Option<()> {
+        let search = Search { node: place.0, param: place.1 };
+        if !search.finds_nothing(&self.functions.chain, self.packet, self.layout) {
+            return None;
+        }
+        if !self.way.searches.contains(&search) {
+            self.way.searches.push(search);
+        }
+        self.lookups += 1;
+        values.set(outs.0, 0);
+        values.set(outs.1, 0);
         Some(())
     }
 

@@ -36,6 +36,7 @@ impl Probe<'_> {
         key: &[ValueId],
     ) -> Option<Option<(usize, Handle)>> {
         self.fix_all(values, key)?;
+        self.lookups += 1;
         // As for a timer, for which nothing is renewed.
         let shard = self.functions.instances[usize::from(node)].shard(self.worker);
         let mut act = self.functions.act(node, shard, Role::Timer, self.out);
