@@ -10,14 +10,16 @@ use braid_lang::diag::did_you_mean_help;
 use crate::answer::Failure;
 
 /// The engine that runs unless another is asked for.
-pub const DEFAULT: &str = "reference";
+pub const DEFAULT: &str = "fused";
+/// The engine that defines what chains mean.
+pub const REFERENCE: &str = "reference";
 
 /// Names of engines, each with what it is.
 const ENGINES: &[(&str, &str)] = &[
-    ("reference", "function by function; defines what chains mean"),
+    ("fused", "the chain compiled as one program, with a record of what becomes of each flow"),
+    ("synth", "the same without records"),
     ("sequential", "each function compiled by itself, one after the other"),
-    ("synth", "the chain compiled as one program"),
-    ("fused", "the same, with a record of what becomes of each flow"),
+    (REFERENCE, "function by function, interpreted; defines what chains mean"),
 ];
 
 /// Refuses a name that no engine has.

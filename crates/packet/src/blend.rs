@@ -218,7 +218,7 @@ impl Packet {
 mod tests {
     use super::*;
     use crate::build::{Shape, build_fresh};
-    use crate::field::Field;
+    use crate::field::Field::{self, *};
     use crate::packet::Link;
 
     /// Numbers of 31 bits.
@@ -249,18 +249,18 @@ mod tests {
         std::array::from_fn(|at| zeros[at] ^ ones[at])
     }
 
+    const SHAPES: [Shape; 6] =
+        [Shape::Tcp4, Shape::Udp4, Shape::Icmp, Shape::Tcp6, Shape::Udp6, Shape::Icmp6];
+    const FIELDS: [Field; 10] =
+        [EthDst, EthSrc, VlanId, IpSrc, IpDst, IpTos, Ip6Src, Ip6Dst, L4Sport, L4Dport];
+
     /// Assigning fields one by one is the definition.
     #[test]
     fn headers_are_blended_as_fields_are_assigned() {
-        use Field::*;
-        let shapes =
-            [Shape::Tcp4, Shape::Udp4, Shape::Icmp, Shape::Tcp6, Shape::Udp6, Shape::Icmp6];
-        let fields =
-            [EthDst, EthSrc, VlanId, IpSrc, IpDst, IpTos, Ip6Src, Ip6Dst, L4Sport, L4Dport];
         let mut next = random();
         let (mut unlike, mut narrow) = (0, 0);
         for case in 0..40_000 {
-            let shape = shapes[case % shapes.len()];
+            let shape = SHAPES[case % SHAPES.len()];
             let mut packet = tagged(shape, (case / 6 % 5).saturating_sub(2));
             let layout = packet.parse();
             let outline = Outline::of(&layout).unwrap();
@@ -278,7 +278,7 @@ mod tests {
             let mut expected = packet.clone();
             let mut mask = Window::<WIDE>::default();
             let mut assigned = Vec::new();
-            for field in fields {
+            for field in FIELDS {
                 if next().is_multiple_of(3) || !layout.has(field.info().header) {
                     continue;
                 }

@@ -140,7 +140,7 @@ fn confirm(args: &Args, chain: &Chain, case: &Case) -> Confirmed {
     let Some(packet) = example::packet(difference) else { return Confirmed::Nothing };
     let mut engines = |together| match together {
         true => args.engine(chain),
-        false => engines::make(engines::DEFAULT, chain).ok(),
+        false => engines::make(engines::REFERENCE, chain).ok(),
     };
     replay(chain, &packet, &mut engines).map_or(Confirmed::No, Confirmed::Yes)
 }

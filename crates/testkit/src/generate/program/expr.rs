@@ -155,7 +155,12 @@ impl Exprs<'_> {
                     false => None,
                 };
                 let right = right.unwrap_or_else(|| literal(self.rng, ty));
-                format!("{left} {op} {right}")
+                // Nothing is less than the least value, or more than the largest.
+                let at_an_end = [0, ty.max()].iter().any(|end| {
+                    let written = right.split(' ').next().unwrap_or_default();
+                    [format!("{end}"), format!("{end:#x}")].contains(&written.to_owned())
+                });
+                format!("{left} {} {right}", if at_an_end { "!=" } else { op })
             }
             None => format!("pkt.len {op} {}", 60 + self.rng.below(600)),
         }
