@@ -82,6 +82,8 @@ pub struct Compiled {
     ids: u64,
     tally: Tally,
     programs: Programs,
+    /// Memory for what is known of the packets of a part.
+    layouts: Vec<Layout>,
     /// Where packets went that came one by one.
     reached: Vec<Reached>,
     /// What the running program has sent.
@@ -117,6 +119,7 @@ impl Compiled {
             ids: 0,
             tally,
             programs,
+            layouts: Vec::new(),
             reached: Vec::new(),
             emissions: Vec::new(),
             fused,
@@ -153,10 +156,12 @@ impl Compiled {
     ) {
         reached.clear();
         reached.reserve(packets.len());
-        let mut layouts = [Layout::default(); PART];
+        let mut layouts = std::mem::take(&mut self.layouts);
+        layouts.resize(PART, Layout::default());
         for part in packets.chunks_mut(PART) {
             self.enter(ingress, part, &mut layouts[..part.len()], reached, out);
         }
+        self.layouts = layouts;
     }
 
     /// Packets enter, one after the other, and are walked to their ends, of which `reached` is told.

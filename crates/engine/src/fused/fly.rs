@@ -252,7 +252,8 @@ impl Compiled {
         let worker = worker(packet, self.workers);
         let number = (flow.program, &program.residual);
         let functions = &mut self.functions;
-        let probe = Probe::new(number, functions, worker, walk.out, (packet, layout));
+        let (at_hand, hangs) = ((packet, layout), &mut fused.hangs);
+        let probe = Probe::new(number, functions, worker, walk.out, at_hand, hangs);
         let found = probe.and_then(|probe| probe.run(&mut self.programs.words));
         let found = found.filter(|found| flow.is_wide || found.way.is_narrow());
         let Some(found) = found.filter(|found| fused.eager || found.lookups > 0) else {

@@ -29,6 +29,7 @@ use braid_state::RecordCounters;
 use class::Classes;
 use fly::Flow;
 use plan::Plan;
+use probe::Hang;
 
 /// No record, no program.
 const NONE: u32 = u32::MAX;
@@ -71,6 +72,8 @@ pub(crate) struct Fused {
     wide: [Window<WIDE>; PART],
     /// What [`braid_state::Store::record_epoch`] was when the records of those were found.
     epoch: u64,
+    /// Memory for probes.
+    hangs: Vec<Hang>,
     /// As in [`Flows`].
     hits: u64,
     misfits: u64,
@@ -86,6 +89,7 @@ impl Fused {
             flows: [Flow::NO; PART],
             wide: [[0; WIDE]; PART],
             epoch: 0,
+            hangs: Vec::new(),
             hits: 0,
             misfits: 0,
         }

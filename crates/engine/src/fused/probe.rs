@@ -57,7 +57,7 @@ pub(super) struct Probe<'a> {
     pub(super) packet: &'a Packet,
     pub(super) layout: &'a Layout,
     outline: Outline,
-    pub(super) hangs: Vec<Hang>,
+    pub(super) hangs: &'a mut Vec<Hang>,
     pub(super) guards: Guards,
     way: Way,
     /// The packet's first bytes as the program leaves them, and the bits that it assigns.
@@ -80,8 +80,11 @@ impl<'a> Probe<'a> {
         worker: u16,
         out: &'a mut dyn Outputs,
         (packet, layout): (&'a Packet, &'a Layout),
+        hangs: &'a mut Vec<Hang>,
     ) -> Option<Self> {
         let outline = Outline::of(layout)?;
+        hangs.clear();
+        hangs.resize(program.values.len(), Hang::Fixed);
         let way = Way {
             program: number,
             block: 0,
@@ -104,7 +107,7 @@ impl<'a> Probe<'a> {
             packet,
             layout,
             outline,
-            hangs: vec![Hang::Fixed; program.values.len()],
+            hangs,
             guards: Guards::default(),
             way,
             head: packet.wide_window(),
@@ -166,6 +169,9 @@ impl<'a> Probe<'a> {
     /// Gives a block its parameters.
     fn pass(&mut self, values: &mut Values<'_>, target: &Target) {
         let params = &self.program.blocks[target.block.index()].params;
+        if params.is_empty() {
+            return;
+        }
         let args: Vec<_> =
             target.args.iter().map(|arg| (values.get(*arg), self.hang(*arg))).collect();
         for (param, (value, hang)) in params.iter().zip(args) {
@@ -259,9 +265,11 @@ impl<'a> Probe<'a> {
         let hang = match self.follow(node, values, op) {
             Some(hang) => hang,
             None => {
-                let mut uses = Vec::new();
-                op.visit_uses(&mut |value| uses.push(*value));
-                self.fix_all(values, &uses)?;
+                let mut fixed = Some(());
+                op.visit_uses(&mut |value| {
+                    fixed = fixed.and_then(|()| self.fix(values, *value));
+                });
+                fixed?;
                 Hang::Fixed
             }
         };
