@@ -1,0 +1,104 @@
+/* Functions that use the interface as it is meant. */
+#include <braid_nf.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Counts packets of each flow; lets the first `limit` of them pass. */
+typedef struct {
+  uint64_t limit;
+  int32_t passed;
+  braid_field dport;
+} limiter;
+typedef struct {
+  uint64_t packets;
+} per_flow;
+
+static int32_t limiter_create(braid_host *host, void **self) {
+  limiter *l = calloc(1, sizeof *l);
+  if (braid_config(host, "limit", &l->limit) != BRAID_OK) return braid_fail(host, "it needs a `limit`");
+  if (l->limit == 0) {
+    free(l);
+    return braid_fail(host, "a limit of 0 lets nothing pass");
+  }
+  l->passed = braid_counter(host, "passed");
+  *self = l;
+  return 0;
+}
+
+static void count(void *self, braid_packet *p, void *arg) {
+  (void)self, (void)arg;
+  ((per_flow *)braid_flow_state(p))->packets++;
+}
+
+static int32_t is_over(void *self, braid_flow flow, void *arg) {
+  limiter *l = self;
+  (void)flow;
+  return ((per_flow *)arg)->packets >= l->limit;
+}
+
+static int32_t limiter_packet(void *self, braid_packet *p) {
+  limiter *l = self;
+  braid_flow flow = braid_flow_id(p);
+  per_flow *state = braid_flow_state(p);
+  if (flow == 0) return BRAID_FORWARD;
+  if (state->packets >= l->limit) return BRAID_DROP(0);
+  if (state->packets == 0) {
+    braid_action drop = braid_drop(0);
+    braid_add_header_action(p->host, flow, braid_forward());
+    braid_add_state_function(p->host, flow, count, BRAID_IGNORE, NULL);
+    braid_register_guard(p->host, flow, (braid_guard){is_over, state, &drop, NULL});
+  }
+  count(self, p, NULL);
+  braid_count(p->host, l->passed, 1);
+  return BRAID_FORWARD;
+}
+
+static void limiter_dump(void *self, braid_dump *d) {
+  limiter *l = self;
+  braid_item value = {"limit", BRAID_UINT, 0, {l->limit, 0}};
+  braid_dump_entry(d, "limiter", NULL, 0, &value, 1);
+}
+
+static int32_t limiter_change(void *self, braid_host *host, const char *parameter) {
+  limiter *l = self;
+  uint64_t limit = 0;
+  if (strcmp(parameter, "limit") != 0) return 1;
+  braid_config(host, parameter, &limit);
+  if (limit == 0) return braid_fail(host, "a limit of 0 lets nothing pass");
+  l->limit = limit;
+  return 0;
+}
+
+BRAID_NF(limiter, .about = "lets the first packets of each flow pass", .flow_bytes = sizeof(per_flow),
+         .reasons = "over limit\nnever", .create = limiter_create, .destroy = free, .packet = limiter_packet,
+         .dump = limiter_dump, .change = limiter_change);
+
+/* Puts four bytes behind the Ethernet header of packets that go forward, and takes them out of the others. */
+static int32_t tunnel_packet(void *self, braid_packet *p) {
+  static const uint8_t bytes[4] = {0xde, 0xad, 0xbe, 0xef};
+  uint64_t backward = 0;
+  (void)self;
+  braid_get(p, braid_field_named(p->host, "pkt.backward"), &backward);
+  if (backward) return braid_remove(p, 12, 4) == BRAID_OK ? BRAID_FORWARD : BRAID_DROP(0);
+  braid_insert(p, 12, bytes, sizeof bytes);
+  return BRAID_FORWARD;
+}
+static const braid_profile tunnel_profile = {"", "", BRAID_MAY_ADD | BRAID_MAY_REMOVE | BRAID_MAY_DROP, 0};
+BRAID_NF(tunnel, .packet = tunnel_packet, .reasons = "not in the tunnel", .profile = &tunnel_profile);
+
+/* Tells the time: every second, and once after 1.5 s. */
+static void tick(void *self, braid_host *host, void *arg) { braid_log(host, "info", arg); }
+static int32_t clock_create(braid_host *host, void **self) {
+  (void)self;
+  braid_every(host, 1000000000, tick, "tick");
+  return braid_after(host, 1500000000, tick, "once");
+}
+static void clock_flow_end(void *self, braid_host *host, braid_flow flow, void *memory) {
+  (void)self, (void)memory;
+  braid_log(host, "info", flow == 1 ? "flow 1 ended" : "a flow ended");
+}
+static int32_t clock_packet(void *self, braid_packet *p) {
+  braid_flow_id(p);
+  return BRAID_FORWARD;
+}
+BRAID_NF(clock, .create = clock_create, .packet = clock_packet, .flow_end = clock_flow_end, .flow_idle_ns = 1200000000);
