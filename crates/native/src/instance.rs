@@ -239,6 +239,13 @@ impl Instance {
         done
     }
 
+    /// The value of a parameter.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        let config = &self.bound.state().config;
+        config.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
     fn exchange(&mut self, name: &str, value: Value) -> Option<Value> {
         let state = self.bound.state_mut();
         let place = state.config.iter().position(|(known, _)| known == name)?;
@@ -306,7 +313,7 @@ impl Instance {
         let key = packet.flow_key(&packet.parse())?;
         let key = if state.per_biflow { key.bidirectional() } else { key };
         let flow = state.flows.known(&key)?;
-        let record = state.recorded.get(&flow)?.clone();
+        let record = state.recorded.get(&flow).filter(|record| record.is_for(packet))?.clone();
         let mut done = packet.clone();
         let verdict = record.apply(&mut done).ok()?;
         state.packets += 1;
@@ -340,7 +347,7 @@ fn expected(state: &State, packet: &Packet) -> Option<Expected> {
     let key = packet.flow_key(&packet.parse())?;
     let key = if state.per_biflow { key.bidirectional() } else { key };
     let flow = state.flows.known(&key)?;
-    let record = state.recorded.get(&flow)?;
+    let record = state.recorded.get(&flow).filter(|record| record.is_for(packet))?;
     let mut copy = packet.clone();
     let verdict = record.apply(&mut copy);
     Some(Expected { flow, packet: copy, verdict, payload: record.payload() })

@@ -95,6 +95,22 @@ impl Profile {
         redirects: true,
     };
 
+    /// Both together.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        self.reads.extend(other.reads.iter());
+        self.writes.extend(other.writes.iter());
+        self.reads_payload |= other.reads_payload;
+        self.writes_payload |= other.writes_payload;
+        self.reads_bytes |= other.reads_bytes;
+        self.writes_bytes |= other.writes_bytes;
+        self.adds |= other.adds;
+        self.removes |= other.removes;
+        self.drops |= other.drops;
+        self.redirects |= other.redirects;
+        self
+    }
+
     /// Whether it allows to read a field. Attributes of the packet itself are anyone's.
     #[must_use]
     pub fn may_read(&self, field: Field) -> bool {

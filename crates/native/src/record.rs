@@ -121,6 +121,12 @@ impl Recorded {
         Ok(verdict)
     }
 
+    /// Whether it is for a packet of its flow: not where state functions want a payload that the capture cut.
+    #[must_use]
+    pub fn is_for(&self, packet: &Packet) -> bool {
+        self.payload() == Payload::Ignore || !packet.parse().payload_truncated()
+    }
+
     /// What its state functions together do with the payload: that of the one that does most (Table I).
     #[must_use]
     pub fn payload(&self) -> Payload {

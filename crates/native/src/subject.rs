@@ -162,7 +162,7 @@ impl Subject {
         state.observed.adds = true;
         self.key();
         if !self.packet.insert(at, bytes) {
-            return Err(state.misuse("puts bytes in behind the packet's end".to_owned()));
+            return Err(Refused::Absent);
         }
         self.layout = self.packet.parse();
         Ok(())
@@ -173,7 +173,7 @@ impl Subject {
         state.observed.removes = true;
         self.key();
         if !self.packet.remove(at, len) {
-            return Err(state.misuse("takes out bytes that the packet lacks".to_owned()));
+            return Err(Refused::Absent);
         }
         self.layout = self.packet.parse();
         Ok(())

@@ -93,11 +93,11 @@ pub fn classes(chain: &Chain, detail: Detail) -> Result<Classes, String> {
     let mut entries = Vec::new();
     for (number, interface) in (0..).zip(&chain.interfaces) {
         let programs = match graph.entry(number) {
-            Some(Sink::Port(node, port)) => {
+            Some(Sink::Port(node, port)) if graph.has_programs(node) => {
                 let point = Point { node, backward: port == RIGHT, held: false };
                 programs(chain, &graph, point, detail)
             }
-            Some(Sink::Interface(_)) | None => Vec::new(),
+            _ => Vec::new(),
         };
         entries.push(Entry { interface: interface.name.clone(), programs });
     }

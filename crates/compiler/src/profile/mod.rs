@@ -8,7 +8,7 @@ mod faults;
 mod runs;
 mod table;
 
-pub use derive::{derive, derive_direction};
+pub use derive::{derive, derive_direction, of_native};
 pub use table::{details, table};
 
 use braid_packet::{Field, Header};
