@@ -59,7 +59,7 @@ impl Compiled {
 
     pub(crate) fn native_problems(&self) -> Vec<(u16, Noted)> {
         let all = self.functions.natives();
-        all.flat_map(|(node, _, f)| f.problems().iter().map(move |p| (node, p.clone()))).collect()
+        all.flat_map(|(node, _, f)| f.problems().into_iter().map(move |p| (node, p))).collect()
     }
 
     pub(crate) fn native_profiles(&self) -> Vec<(u16, Profile)> {

@@ -68,7 +68,8 @@ typedef struct braid_action {
 enum { BRAID_A_FORWARD, BRAID_A_DROP, BRAID_A_MODIFY, BRAID_A_ENCAP, BRAID_A_DECAP, BRAID_A_OUTPUT };
 
 /* A guard: when `condition` says other than 0, `action` (if not NULL) takes the place of the record's header
- * actions, and `update` (if not NULL) records what else changes. With neither, the record is forgotten. */
+ * actions (state functions stay as they are), and `update` (if not NULL) records anew. With neither, the record is
+ * forgotten. */
 typedef struct braid_guard {
   braid_condition condition;
   void *arg;
@@ -181,7 +182,12 @@ typedef struct braid_nf {
 #define BRAID_NF(name, ...) \
   BRAID_LINKAGE BRAID_EXPORT const braid_nf braid_nf_##name = {.abi = BRAID_NF_ABI, .size = sizeof(braid_nf), __VA_ARGS__}
 
-/* The packet. */
+/* Whether the Braid that runs offers what a later header than the first has: BRAID_OFFERS(packet, some_call). */
+#define BRAID_OFFERS(handle, call) \
+  ((handle)->api->size >= offsetof(braid_api, call) + sizeof((handle)->api->call))
+
+/* The packet. What gives a pointer gives NULL when the call is refused: outside of a call, by the declared
+ * profile, or by what a state function says it does with the payload. */
 
 /* The number of the packet's flow as it entered the function (SpeedyBox's nf_extract_fid); 0 if it is no IP
  * packet, or if there is no room for another flow. */
@@ -267,7 +273,8 @@ static inline int32_t braid_add_state_function(braid_host *h, braid_flow flow, b
 static inline int32_t braid_register_guard(braid_host *h, braid_flow flow, braid_guard guard) {
   return h->api->register_guard(h, flow, &guard);
 }
-/* The function's state has changed other than by the flow's own state functions: its guards are looked at. */
+/* The function's state has changed other than by the flow's own state functions: its guards are looked at. Flow 0
+ * stands for all flows here. */
 static inline int32_t braid_notify(braid_host *h, braid_flow flow) { return h->api->notify(h, flow); }
 /* The flow's record holds no more. */
 static inline int32_t braid_forget(braid_host *h, braid_flow flow) { return h->api->forget(h, flow); }

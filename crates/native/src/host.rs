@@ -291,6 +291,12 @@ impl State {
     }
 
     pub(crate) fn notify(&mut self, flow: u64) -> Result<(), Refused> {
+        if flow == 0 {
+            self.notified = self.recorded.keys().copied().collect();
+            // In an order that does not hang on the hash: what is done last comes first.
+            self.notified.sort_unstable_by(|a, b| b.cmp(a));
+            return Ok(());
+        }
         if !self.recorded.contains_key(&flow) {
             return Err(Refused::Absent);
         }

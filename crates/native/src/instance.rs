@@ -6,11 +6,11 @@ use crate::host::{Checks, Due, Log, State};
 use crate::library::{Reference, find};
 use crate::problem::{Noted, Problem};
 use crate::profile::Profile;
-use crate::record::{DoesNotFit, Payload, Recorded};
+use crate::record::{Payload, Recorded};
 use crate::sys::{Bound, Definition};
 use crate::value::{Config, Value, number};
 use crate::verdict::{FAILED, Verdict};
-use braid_packet::{FlowKey, Link, Packet, diff_fields};
+use braid_packet::{Difference, FlowKey, Link, Packet, diff_fields};
 use std::sync::Arc;
 
 /// Parameters that limit flows, whatever the function makes of them.
@@ -27,15 +27,8 @@ pub struct Instance {
     bound: Bound,
     /// Nothing is due before this time.
     wake: u64,
-}
-
-/// What is to be compared with what the function does.
-struct Expected {
-    flow: u64,
-    packet: Packet,
-    verdict: Result<Verdict, DoesNotFit>,
-    /// State functions may write the payload.
-    payload: Payload,
+    /// With [`Checks::records`]: another instance, which runs packets by what was recorded wherever it can.
+    twin: Option<Box<Instance>>,
 }
 
 impl Instance {
@@ -59,6 +52,13 @@ impl Instance {
         config: Config,
         checks: Checks,
     ) -> Result<Self, String> {
+        let twin = match checks.records {
+            true => {
+                let twin = Self::of(definition, node, config.clone(), Checks::default())?;
+                Some(Box::new(twin))
+            }
+            false => None,
+        };
         let limits = limits(definition.limits, &config);
         let mut state = State::new(config, Flows::new(limits));
         state.per_biflow = definition.per_biflow;
@@ -68,7 +68,7 @@ impl Instance {
         (state.reasons, state.ports) = (count(&definition.reasons), count(&definition.ports));
         let label = format!("`{node}` ({})", definition.label);
         let bound = Bound::new(definition.clone(), &label, state)?;
-        Ok(Self { bound, wake: 0 })
+        Ok(Self { bound, wake: 0, twin })
     }
 
     /// A packet comes at a time.
@@ -84,16 +84,30 @@ impl Instance {
         let state = self.bound.state_mut();
         state.packets += 1;
         state.begin();
-        let expected = if state.checks.records { expected(state, packet) } else { None };
+        let recorded = recorded(state, packet);
+        // A packet of a flow that has a record is seen, whoever runs it.
+        if let Some((key, _)) = recorded {
+            state.flow(key);
+        }
+        let by_record = self.twin.as_mut().map(|twin| twin.run(packet.clone(), now));
         let called = self.bound.packet(std::mem::replace(packet, nothing()));
         *packet = called.packet;
         let result = self.verdict(called.code);
-        if let Some(expected) = expected {
-            self.compare(&expected, packet, result);
-            self.guard(expected.flow);
+        if let Some((by_record, verdict)) = by_record {
+            self.compare((&by_record, verdict), (packet, result));
+            if let Some((_, flow)) = recorded {
+                self.guard(flow);
+            }
         }
         self.after_call();
         result
+    }
+
+    /// Runs a packet by its flow's record if that can be, else by the function.
+    fn run(&mut self, mut packet: Packet, now: u64) -> (Packet, Result<Verdict, Failed>) {
+        let replayed = self.replay(&mut packet, now);
+        let verdict = replayed.map_or_else(|| self.packet(&mut packet, now), Ok);
+        (packet, verdict)
     }
 
     /// What a call's code says, checked.
@@ -181,21 +195,48 @@ impl Instance {
         }
     }
 
-    /// Compares what the record said with what the function did.
-    fn compare(&mut self, expected: &Expected, packet: &Packet, result: Result<Verdict, Failed>) {
-        let Ok(verdict) = result else { return };
-        let wrong = match expected.verdict {
-            Err(DoesNotFit) => Some("a recorded header action does not fit the packet".to_owned()),
-            Ok(recorded) if recorded != verdict => {
-                Some(format!("it recorded {recorded:?} and does {verdict:?}"))
-            }
-            Ok(Verdict::Drop(_) | Verdict::Consume) => None,
-            Ok(_) => difference(expected, packet),
+    /// Compares what came of a packet by the record, in the twin, with what the function did.
+    fn compare(
+        &mut self,
+        (by_record, recorded): (&Packet, Result<Verdict, Failed>),
+        (packet, verdict): (&Packet, Result<Verdict, Failed>),
+    ) {
+        let wrong = match (recorded, verdict) {
+            (recorded, verdict) if recorded != verdict => Some(format!(
+                "a packet is {} by the record and {} in fact",
+                said(recorded),
+                said(verdict)
+            )),
+            (_, Err(Failed) | Ok(Verdict::Drop(_) | Verdict::Consume)) => None,
+            _ => diff_fields(by_record, packet).first().map(|difference| {
+                let Difference { what, a, b } = difference;
+                format!("{what} is {a} by the record and {b} in fact")
+            }),
         };
+        let state = self.bound.state_mut();
         if let Some(wrong) = wrong {
-            let state = self.bound.state_mut();
             state.problems.add(Problem::Record(wrong), state.packets);
         }
+    }
+
+    /// In what the twin's state differs.
+    fn state_differs(&self) -> Option<Noted> {
+        let twin = self.twin.as_ref()?;
+        let (by_record, in_fact) = (twin.report(), self.report());
+        let shown = |entry: &Entry| (entry.table.clone(), entry.key.clone(), entry.values.clone());
+        let most = by_record.len().max(in_fact.len());
+        let differs = |at: &usize| by_record.get(*at).map(shown) != in_fact.get(*at).map(shown);
+        let at = (0..most).find(differs)?;
+        let text = |entries: &[Entry]| {
+            entries.get(at).map_or("absent".to_owned(), |entry| format!("{:?}", entry.values))
+        };
+        let table = by_record.get(at).or(in_fact.get(at)).map_or("", |entry| &*entry.table);
+        let text = format!(
+            "state `{table}` is {} by the record and {} in fact",
+            text(&by_record),
+            text(&in_fact)
+        );
+        Some(Noted { problem: Problem::Record(text), times: 1, packet: self.bound.state().packets })
     }
 
     /// Everything that is due by a time happens.
@@ -203,6 +244,9 @@ impl Instance {
     pub fn advance(&mut self, now: u64) {
         if now >= self.wake {
             self.catch_up(now);
+        }
+        if let Some(twin) = &mut self.twin {
+            twin.advance(now);
         }
         let state = self.bound.state_mut();
         state.now = state.now.max(now);
@@ -229,11 +273,19 @@ impl Instance {
         if name == FLOWS || name == IDLE {
             return Err(format!("`{name}` of a native function cannot be changed while it runs"));
         }
+        let given = value.clone();
         let before = self.exchange(name, value);
         self.bound.state_mut().begin();
         let done = self.bound.change(name);
-        if let (Err(_), Some(before)) = (&done, before) {
-            self.exchange(name, before);
+        match (&done, before) {
+            (Err(_), Some(before)) => {
+                self.exchange(name, before);
+            }
+            _ => {
+                if let Some(twin) = &mut self.twin {
+                    twin.change(name, given)?;
+                }
+            }
         }
         self.after_call();
         done
@@ -261,11 +313,20 @@ impl Instance {
     #[must_use]
     pub fn has_logs(&self) -> bool {
         !self.bound.state().logs.is_empty()
+            || self.twin.as_ref().is_some_and(|twin| twin.has_logs())
     }
 
     /// Messages that the function wants to be published since this was last asked.
     pub fn take_logs(&mut self) -> Vec<Log> {
-        std::mem::take(&mut self.bound.state_mut().logs)
+        let state = self.bound.state_mut();
+        let logs = std::mem::take(&mut state.logs);
+        if let Some(twin) = &mut self.twin
+            && twin.take_logs() != logs
+        {
+            let text = "it logs other messages by the record than in fact".to_owned();
+            state.problems.add(Problem::Record(text), state.packets);
+        }
+        logs
     }
 
     /// Its state: flows, counters, and what the function itself shows.
@@ -278,8 +339,9 @@ impl Instance {
 
     /// What went wrong.
     #[must_use]
-    pub fn problems(&self) -> &[Noted] {
-        self.bound.state().problems.all()
+    pub fn problems(&self) -> Vec<Noted> {
+        let noted = self.bound.state().problems.all().iter().cloned();
+        noted.chain(self.state_differs()).collect()
     }
 
     /// Timers' firings that were skipped because time jumped.
@@ -342,26 +404,26 @@ fn failed(why: String) -> Problem {
     }
 }
 
-/// What a flow's record says of a packet, if there is one.
-fn expected(state: &State, packet: &Packet) -> Option<Expected> {
+/// The flow of a packet, if it has a record: its key and number.
+fn recorded(state: &State, packet: &Packet) -> Option<(FlowKey, u64)> {
+    if state.recorded.is_empty() {
+        return None;
+    }
     let key = packet.flow_key(&packet.parse())?;
-    let key = if state.per_biflow { key.bidirectional() } else { key };
-    let flow = state.flows.known(&key)?;
-    let record = state.recorded.get(&flow).filter(|record| record.is_for(packet))?;
-    let mut copy = packet.clone();
-    let verdict = record.apply(&mut copy);
-    Some(Expected { flow, packet: copy, verdict, payload: record.payload() })
+    let known = state.flows.known(&if state.per_biflow { key.bidirectional() } else { key })?;
+    state.recorded.contains_key(&known).then_some((key, known))
 }
 
-/// In what a packet differs from what its record made of it.
-fn difference(expected: &Expected, packet: &Packet) -> Option<String> {
-    let skip = |what: &str| {
-        expected.payload == Payload::Write
-            && (what.starts_with("payload") || what.contains("checksum"))
-    };
-    let all = diff_fields(&expected.packet, packet);
-    let found = all.into_iter().find(|difference| !skip(&difference.what))?;
-    Some(format!("{} is {} by the record and {} in fact", found.what, found.a, found.b))
+/// A verdict in words.
+fn said(verdict: Result<Verdict, Failed>) -> String {
+    match verdict {
+        Ok(Verdict::Forward) => "let pass".to_owned(),
+        Ok(Verdict::Drop(reason)) => format!("dropped (reason {reason})"),
+        Ok(Verdict::Back) => "sent back".to_owned(),
+        Ok(Verdict::Consume) => "consumed".to_owned(),
+        Ok(Verdict::Port(port)) => format!("sent to port {port}"),
+        Err(Failed) => "a failure".to_owned(),
+    }
 }
 
 /// Writes a payload over another one of its length, byte for byte.

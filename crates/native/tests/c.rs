@@ -145,6 +145,7 @@ fn wrong_use_is_told_and_the_packet_is_a_fault() {
         "wrong use: records a state function without code (its packet 1)",
         "wrong use: counts at counter 3, which it did not make (its packet 1)",
         "wrong use: asks for a header `ipx`, which there is none (its packet 1)",
+        "wrong use: asks for a flow's memory, and has declared no `flow_bytes` (its packet 1)",
         "wrong use: returns 77, which is no verdict (its packet 1)",
         "wrong use: uses a packet when there is none (its packet 1)",
     ];
@@ -177,6 +178,25 @@ fn function_that_does_other_than_it_recorded_is_told() {
     let told = "does other than it recorded: l4.dport is 80 by the record and 81 in fact \
                 (its packet 3), 2 times";
     assert_eq!(problems(&liar), [told]);
+}
+
+#[test]
+fn state_function_that_does_less_than_the_function_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut forgetful = instance(&bad, "forgetful", &[], RECORDS);
+    for _ in 0..4 {
+        assert_eq!(forgetful.packet(&mut udp(1), 0), Ok(Verdict::Forward));
+    }
+    let told = "does other than it recorded: state `counters` is [(\"packets\", Uint, 1)] by the \
+                record and [(\"packets\", Uint, 4)] in fact (its packet 4)";
+    assert_eq!(problems(&forgetful), [told]);
+}
+
+#[test]
+fn layout_of_the_first_version_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    library(folder.path(), "layout");
 }
 
 /// Whether this process is the one that is to crash: then it never comes back.

@@ -81,9 +81,10 @@ fn chains() -> Vec<Chain> {
     let good = library("crates/native/tests/c/good.c");
     let c = format!(
         r#"native nf limiter(limit: u32, flows: u32 = 5, idle: duration = 1 s) from "{good}";
+        native nf dos() from "{good}";
         native nf tunnel() from "{good}";
         native nf clock() from "{good}";
-        chain c {{ {INTERFACES} path lan <-> monitor() <-> limiter(limit: 3) <-> tunnel() <-> clock() <-> wan; }}"#
+        chain c {{ {INTERFACES} path lan <-> monitor() <-> limiter(limit: 3) <-> dos() <-> tunnel() <-> clock() <-> wan; }}"#
     );
     vec![
         compile(&c),

@@ -42,7 +42,7 @@ impl Reference {
 
     pub(super) fn native_problems(&self) -> Vec<(u16, Noted)> {
         self.natives()
-            .flat_map(|(node, function)| function.problems().iter().map(move |p| (node, p.clone())))
+            .flat_map(|(node, function)| function.problems().into_iter().map(move |p| (node, p)))
             .collect()
     }
 

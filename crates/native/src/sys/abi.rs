@@ -186,3 +186,36 @@ pub struct RawNf {
 unsafe impl Sync for RawNf {}
 // SAFETY: as for `Sync`: any thread may read what it points to.
 unsafe impl Send for RawNf {}
+
+#[cfg(test)]
+mod tests {
+    use super::{RawAction, RawApi, RawGuard, RawItem, RawNf, RawProfile, RawWide};
+    use std::mem::offset_of;
+
+    /// The same numbers as in `tests/c/layout.c`, for 64-bit machines.
+    #[test]
+    fn layout_is_that_of_the_header() {
+        assert_eq!(size_of::<RawWide>(), 16);
+        assert_eq!((size_of::<RawAction>(), offset_of!(RawAction, value)), (48, 8));
+        assert_eq!(offset_of!(RawAction, bytes), 40);
+        assert_eq!((size_of::<RawGuard>(), size_of::<RawItem>()), (32, 32));
+        assert_eq!(size_of::<RawProfile>(), 24);
+        let nf = [
+            offset_of!(RawNf, flow_scope),
+            offset_of!(RawNf, reasons),
+            offset_of!(RawNf, profile),
+            offset_of!(RawNf, packet),
+            offset_of!(RawNf, dump),
+            size_of::<RawNf>(),
+        ];
+        assert_eq!(nf, [16, 48, 64, 88, 112, 120]);
+        let api = [
+            offset_of!(RawApi, flow),
+            offset_of!(RawApi, config),
+            offset_of!(RawApi, add_header_action),
+            offset_of!(RawApi, dump_entry),
+            size_of::<RawApi>(),
+        ];
+        assert_eq!(api, [8, 120, 200, 240, 248]);
+    }
+}

@@ -138,9 +138,14 @@ unsafe extern "C" fn flow_state(packet: *mut RawPacket) -> *mut c_void {
 
 /// The memory of a flow. It stays where it is while the flow lives.
 fn memory(state: &mut State, number: u64) -> *mut c_void {
-    let flow = state.flows.get_mut(number);
-    let flow = flow.filter(|flow| !flow.memory.is_empty());
-    flow.map_or(std::ptr::null_mut(), |flow| flow.memory.as_mut_ptr().cast())
+    match state.flows.get_mut(number) {
+        None => std::ptr::null_mut(),
+        Some(flow) if flow.memory.is_empty() => {
+            state.misuse("asks for a flow's memory, and has declared no `flow_bytes`".to_owned());
+            std::ptr::null_mut()
+        }
+        Some(flow) => flow.memory.as_mut_ptr().cast(),
+    }
 }
 
 unsafe extern "C" fn get(packet: *mut RawPacket, field: i32, value: *mut RawWide) -> i32 {

@@ -333,6 +333,7 @@ impl Host<'_> {
     }
 
     /// The function's state has changed other than by the flow's own state functions: its guards are looked at.
+    /// Flow 0 stands for all flows here.
     ///
     /// # Errors
     /// The flow has no record.

@@ -25,6 +25,7 @@ static int32_t misuse(void *self, braid_packet *p) {
   braid_add_state_function(h, braid_flow_id(p), NULL, BRAID_READ, NULL);
   braid_count(h, 3, 1);
   braid_header_named(h, "ipx");
+  braid_flow_state(p);
   return 77;
 }
 static void late(void *self, braid_host *h, void *arg) {
@@ -46,15 +47,26 @@ static const braid_profile secret_profile = {"ip.src", "ip.dst", 0, 0};
 BRAID_NF(secret, .packet = secret, .reasons = "no reason", .profile = &secret_profile);
 
 /* Records one thing and does another from its third packet on. */
+static int32_t liar_create(braid_host *host, void **self) { return (*self = calloc(1, sizeof(int))) ? 0 : 1; }
 static int32_t liar(void *self, braid_packet *p) {
-  static int packets;
+  int packets = ++*(int *)self;
   braid_field dport = braid_field_named(p->host, "l4.dport");
-  packets++;
   if (packets == 1) braid_add_header_action(p->host, braid_flow_id(p), braid_modify(dport, 80));
   braid_set(p, dport, packets < 3 ? 80 : 81);
   return BRAID_FORWARD;
 }
-BRAID_NF(liar, .packet = liar);
+BRAID_NF(liar, .create = liar_create, .destroy = free, .packet = liar);
+
+/* Records a state function that forgets to count. */
+static void forgets(void *self, braid_packet *p, void *arg) {}
+static int32_t forgetful_create(braid_host *host, void **self) { return braid_counter(host, "packets"); }
+static int32_t forgetful(void *self, braid_packet *p) {
+  braid_flow flow = braid_flow_id(p);
+  braid_add_state_function(p->host, flow, forgets, BRAID_IGNORE, NULL);
+  braid_count(p->host, 0, 1);
+  return BRAID_FORWARD;
+}
+BRAID_NF(forgetful, .create = forgetful_create, .packet = forgetful);
 
 /* Follows a null pointer at its third packet. */
 static int32_t crash(void *self, braid_packet *p) {

@@ -11,6 +11,7 @@ typedef struct {
 } limiter;
 typedef struct {
   uint64_t packets;
+  int32_t dropped; /* by the record */
 } per_flow;
 
 static int32_t limiter_create(braid_host *host, void **self) {
@@ -26,14 +27,23 @@ static int32_t limiter_create(braid_host *host, void **self) {
 }
 
 static void count(void *self, braid_packet *p, void *arg) {
-  (void)self, (void)arg;
+  (void)arg;
   ((per_flow *)braid_flow_state(p))->packets++;
+  braid_count(p->host, ((limiter *)self)->passed, 1);
 }
 
-static int32_t is_over(void *self, braid_flow flow, void *arg) {
-  limiter *l = self;
+static int32_t is_stale(void *self, braid_flow flow, void *arg) {
+  per_flow *state = arg;
   (void)flow;
-  return ((per_flow *)arg)->packets >= l->limit;
+  return (state->packets >= ((limiter *)self)->limit) != state->dropped;
+}
+
+static void record(void *self, braid_host *host, braid_flow flow, void *arg) {
+  per_flow *state = arg;
+  state->dropped = state->packets >= ((limiter *)self)->limit;
+  braid_add_header_action(host, flow, state->dropped ? braid_drop(0) : braid_forward());
+  if (!state->dropped) braid_add_state_function(host, flow, count, BRAID_IGNORE, NULL);
+  braid_register_guard(host, flow, (braid_guard){is_stale, state, NULL, record});
 }
 
 static int32_t limiter_packet(void *self, braid_packet *p) {
@@ -42,14 +52,8 @@ static int32_t limiter_packet(void *self, braid_packet *p) {
   per_flow *state = braid_flow_state(p);
   if (flow == 0) return BRAID_FORWARD;
   if (state->packets >= l->limit) return BRAID_DROP(0);
-  if (state->packets == 0) {
-    braid_action drop = braid_drop(0);
-    braid_add_header_action(p->host, flow, braid_forward());
-    braid_add_state_function(p->host, flow, count, BRAID_IGNORE, NULL);
-    braid_register_guard(p->host, flow, (braid_guard){is_over, state, &drop, NULL});
-  }
   count(self, p, NULL);
-  braid_count(p->host, l->passed, 1);
+  if (state->packets == 1) record(self, p->host, flow, state);
   return BRAID_FORWARD;
 }
 
@@ -66,12 +70,42 @@ static int32_t limiter_change(void *self, braid_host *host, const char *paramete
   braid_config(host, parameter, &limit);
   if (limit == 0) return braid_fail(host, "a limit of 0 lets nothing pass");
   l->limit = limit;
+  braid_notify(host, 0);
   return 0;
 }
 
 BRAID_NF(limiter, .about = "lets the first packets of each flow pass", .flow_bytes = sizeof(per_flow),
          .reasons = "over limit\nnever", .create = limiter_create, .destroy = free, .packet = limiter_packet,
          .dump = limiter_dump, .change = limiter_change);
+
+/* Counts SYNs of each flow: from the fourth on its packets are dropped, and counted all the same (Figure 3). */
+static void count_syn(void *self, braid_packet *p, void *arg) {
+  uint64_t flags = 0;
+  (void)self, (void)arg;
+  if (braid_get(p, braid_field_named(p->host, "tcp.flags"), &flags) == BRAID_OK && (flags & 2))
+    ((per_flow *)braid_flow_state(p))->packets++;
+}
+static int32_t is_flood(void *self, braid_flow flow, void *arg) {
+  (void)self, (void)flow;
+  return ((per_flow *)arg)->packets >= 4;
+}
+static int32_t dos_packet(void *self, braid_packet *p) {
+  braid_flow flow = braid_flow_id(p);
+  per_flow *state = braid_flow_state(p);
+  int32_t drop;
+  if (flow == 0) return BRAID_FORWARD;
+  drop = state->packets >= 4;
+  if (!drop && !state->dropped) {
+    braid_action action = braid_drop(0);
+    state->dropped = 1; /* recorded */
+    braid_add_header_action(p->host, flow, braid_forward());
+    braid_add_state_function(p->host, flow, count_syn, BRAID_IGNORE, NULL);
+    braid_register_guard(p->host, flow, (braid_guard){is_flood, state, &action, NULL});
+  }
+  count_syn(self, p, NULL);
+  return drop ? BRAID_DROP(0) : BRAID_FORWARD;
+}
+BRAID_NF(dos, .packet = dos_packet, .reasons = "flood", .flow_bytes = sizeof(per_flow));
 
 /* Puts four bytes behind the Ethernet header of packets that go forward, and takes them out of the others. */
 static int32_t tunnel_packet(void *self, braid_packet *p) {

@@ -12,7 +12,7 @@ pub fn library(folder: &Path, name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let out: PathBuf = folder.join(format!("{name}.so"));
     let built = Command::new("cc")
-        .args(["-std=c99", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-shared"])
+        .args(["-std=c11", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-shared"])
         .args(["-fPIC", "-I"])
         .arg(root.join("include"))
         .arg(root.join(format!("tests/c/{name}.c")))
