@@ -54,6 +54,20 @@ fn function_of_a_library_beside_the_file_runs_in_every_engine() {
 }
 
 #[test]
+fn trace_shows_what_a_native_function_wrote() {
+    let folder = folder();
+    let declared = "native nf mazunat(public: ip4, ports: pool<port>) from \"five\";";
+    chain(&folder, declared, "mazunat(public: 203.0.113.9, ports: 2000..2009)");
+    let args = ["trace", "chain.braid", "--in", "in.pcap", "--packet", "1"];
+    folder
+        .braid(&args)
+        .code(0)
+        .says("ip.src = 203.0.113.9")
+        .says("sport = 2000")
+        .says("output onward");
+}
+
+#[test]
 fn events_are_what_functions_log() {
     let folder = folder();
     chain(&folder, "native nf clock() from \"good.so\";", "clock()");

@@ -90,8 +90,9 @@ fn profile(model: &Model, backward: Option<bool>) -> Profile {
 
 /// What a native function does to packets, as it declares or as it was seen.
 #[must_use]
-pub fn of_native(name: &str, seen: &braid_native::Profile) -> Profile {
-    let mut profile = Profile { function: name.to_owned(), ..Profile::default() };
+pub fn of_native(name: &str, origin: &'static str, seen: &braid_native::Profile) -> Profile {
+    let function = name.to_owned();
+    let mut profile = Profile { function, origin: Some(origin), ..Profile::default() };
     does(&mut profile, seen);
     profile
 }
@@ -237,6 +238,8 @@ impl Walk<'_> {
     fn native(&mut self) {
         let may = self.model.native.as_ref().map_or(braid_native::Profile::ANYTHING, Native::may);
         does(&mut self.profile, &may);
+        let declares = self.model.native.as_ref().is_some_and(|native| native.profile.is_some());
+        self.profile.origin = Some(if declares { "declared" } else { "assumed" });
         self.profile.faults.insert("native");
         self.profile.events.insert("LOG".to_owned());
         self.profile.acts_on_time = true;

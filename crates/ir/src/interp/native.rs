@@ -6,7 +6,9 @@ use crate::chain::{Chain, Control};
 use crate::engine::{Fault, Outputs};
 use crate::model::{Model, Word};
 use crate::native;
+use crate::trace::Observer;
 use braid_native::{Noted, Profile};
+use braid_packet::{Access, Difference, Field, Packet, diff_fields};
 
 impl Reference {
     /// Makes the instances.
@@ -58,6 +60,17 @@ impl Reference {
     }
 }
 
+/// Tells which fields of a packet a native function has changed.
+fn tell_writes(node: u16, before: &Packet, after: &Packet, observer: &mut dyn Observer) {
+    let layout = after.parse();
+    for Difference { what, .. } in diff_fields(before, after) {
+        let field = Field::by_name(&what).filter(|field| field.info().access == Access::Rw);
+        if let Some((field, value)) = field.and_then(|f| Some((f, after.get(&layout, f)?))) {
+            observer.write(node, field, value);
+        }
+    }
+}
+
 impl Run<'_> {
     /// The native function gets the packet.
     pub(super) fn native(&mut self, model: &Model) -> Result<Word, Fault> {
@@ -67,6 +80,9 @@ impl Run<'_> {
         };
         let answer = native::run(function, model, &mut state.now, self.env.now);
         state.layout = state.now.parse();
+        if self.env.observer.compares() {
+            tell_writes(self.env.node, &state.entry, &state.now, self.env.observer);
+        }
         for log in function.take_logs() {
             self.env.out.event(native::event(self.env.node, log));
         }

@@ -92,7 +92,7 @@ fn inspected<'a>(chain: &'a Chain, engine: &dyn Engine) -> Vec<Inspected<'a>> {
     let one = |(at, node): (u16, &'a Node)| {
         let of_workers = seen.iter().filter(|(number, _)| *number == at);
         let all = of_workers.fold(Seen::default(), |all, (_, one)| all.and(one));
-        let mut observed = of_native(&node.name, &all);
+        let mut observed = of_native(&node.name, "observed", &all);
         observed.function = format!("{} (observed)", node.name);
         let dropped = counters.drops.keys().filter(|(number, ..)| *number == at);
         observed.drops = dropped.map(|(.., reason)| reason.clone()).collect();
@@ -103,7 +103,7 @@ fn inspected<'a>(chain: &'a Chain, engine: &dyn Engine) -> Vec<Inspected<'a>> {
                 true => node.model.reasons.iter().cloned().collect(),
                 false => BTreeSet::new(),
             },
-            ..of_native(&node.name, &profile)
+            ..of_native(&node.name, "declared", &profile)
         });
         let problems = problems.iter().filter(|(number, _)| *number == at);
         Inspected {
