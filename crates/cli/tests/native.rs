@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Ended, Folder, S, command, request};
+use common::{Ended, Folder, S, braid, command, request};
 use serde_json::json;
 
 /// A folder with the libraries that are made of the C files beside the tests of native functions, and a capture.
@@ -92,6 +92,23 @@ fn five_run_from_their_shared_library() {
     chain(&folder, "native nf monitor() from \"five\";", "monitor()");
     run(&folder, &["--state-out", "state.json"]).code(0);
     assert_eq!(folder.read("state.json"), from_library);
+}
+
+#[test]
+fn example_of_the_five_does_what_it_records() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let file = examples.join("native/five.braid").display().to_string();
+    let capture = examples.join("captures/domain-client.pcap.gz").display().to_string();
+    braid(&["fmt", "--check", &file]).code(0);
+    let mut outputs = Vec::new();
+    for engine in ["reference", "synth", "fused"] {
+        let args = ["run", &file, "--in", &capture, "--follow", "--check-native", "--json"];
+        let report = braid(&[&args[..], &["--engine", engine]].concat()).code(0).json();
+        assert_eq!(report["warnings"], json!([]));
+        outputs.push(report);
+    }
+    assert!(outputs.iter().all(|report| *report == outputs[0]));
+    assert!(outputs[0]["packets_out"]["wan"].as_u64().is_some_and(|out| out > 100));
 }
 
 #[test]

@@ -53,7 +53,8 @@ const MOST_VISITS: u32 = braid_ir::engine::HOP_LIMIT;
 
 /// The program for packets with these headers ([`braid_packet::Layout::presence`]) from a point on.
 ///
-/// The chain's models verify, and its parameters have values of their types.
+/// The chain's models verify, and its parameters have values of their types. The point is in front of no native
+/// function: of those no programs can be made.
 #[must_use]
 pub fn residual(
     chain: &Chain,

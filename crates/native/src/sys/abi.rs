@@ -158,28 +158,28 @@ pub struct RawProfile {
 // SAFETY: its pointers are to constants, which nobody changes.
 unsafe impl Sync for RawProfile {}
 
-/// `braid_nf`.
+/// `braid_nf`. Only a library, or [`RawNf::of`], makes one: its pointers are believed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "the header says what each is")]
 pub struct RawNf {
-    pub abi: u32,
-    pub size: u32,
-    pub about: *const c_char,
-    pub flow_scope: u32,
-    pub flow_full: u32,
-    pub flow_bytes: u64,
-    pub flow_capacity: u64,
-    pub flow_idle_ns: u64,
-    pub reasons: *const c_char,
-    pub ports: *const c_char,
-    pub profile: *const RawProfile,
-    pub create: Option<unsafe extern "C" fn(*mut RawHost, *mut *mut c_void) -> i32>,
-    pub destroy: Option<unsafe extern "C" fn(*mut c_void)>,
-    pub packet: Option<unsafe extern "C" fn(*mut c_void, *mut RawPacket) -> i32>,
-    pub flow_end: Option<unsafe extern "C" fn(*mut c_void, *mut RawHost, u64, *mut c_void)>,
-    pub change: Option<unsafe extern "C" fn(*mut c_void, *mut RawHost, *const c_char) -> i32>,
-    pub dump: Option<unsafe extern "C" fn(*mut c_void, *mut RawDump)>,
+    pub(crate) abi: u32,
+    pub(crate) size: u32,
+    pub(crate) about: *const c_char,
+    pub(crate) flow_scope: u32,
+    pub(crate) flow_full: u32,
+    pub(crate) flow_bytes: u64,
+    pub(crate) flow_capacity: u64,
+    pub(crate) flow_idle_ns: u64,
+    pub(crate) reasons: *const c_char,
+    pub(crate) ports: *const c_char,
+    pub(crate) profile: *const RawProfile,
+    pub(crate) create: Option<unsafe extern "C" fn(*mut RawHost, *mut *mut c_void) -> i32>,
+    pub(crate) destroy: Option<unsafe extern "C" fn(*mut c_void)>,
+    pub(crate) packet: Option<unsafe extern "C" fn(*mut c_void, *mut RawPacket) -> i32>,
+    pub(crate) flow_end: Option<unsafe extern "C" fn(*mut c_void, *mut RawHost, u64, *mut c_void)>,
+    pub(crate) change:
+        Option<unsafe extern "C" fn(*mut c_void, *mut RawHost, *const c_char) -> i32>,
+    pub(crate) dump: Option<unsafe extern "C" fn(*mut c_void, *mut RawDump)>,
 }
 
 // SAFETY: its pointers are to constants and code, which nobody changes.

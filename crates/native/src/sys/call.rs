@@ -88,18 +88,17 @@ impl Bound {
         payload: Payload,
         run: impl FnOnce(*mut c_void, *mut RawPacket) -> i32,
     ) -> Called {
-        let subject = Box::into_raw(Box::new(Subject::new(packet, payload)));
+        let mut subject = Subject::new(packet, payload);
         let number = self.state().packets;
-        // SAFETY: the handle lives as long as `self`; no code runs now.
-        unsafe { (*self.packet).subject = subject };
+        // SAFETY: the handle lives as long as `self`; no code runs now. The subject stays in its place, and is
+        // reached through the handle only, until the handle forgets it below.
+        unsafe { (*self.packet).subject = &raw mut subject };
         let code = {
             let _running = crash::enter(&self.note, number);
             run(self.this, self.packet)
         };
         // SAFETY: as above: the code has returned.
         unsafe { (*self.packet).subject = ptr::null_mut() };
-        // SAFETY: it was made a pointer above, and the handle has it no more.
-        let subject = unsafe { Box::from_raw(subject) };
         let packet = subject.finish(self.state_mut());
         Called { code, packet }
     }
