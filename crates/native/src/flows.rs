@@ -113,6 +113,13 @@ impl Flows {
         last_seen_ns.checked_add(self.limits.idle_ns)?.div_ceil(TICK_NS).checked_mul(TICK_NS)
     }
 
+    /// A packet of a flow comes.
+    pub fn touch(&mut self, number: u64, now: u64) {
+        if let Some(flow) = self.all.get_mut(&number) {
+            flow.last_seen_ns = now;
+        }
+    }
+
     /// A flow by its number.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut Flow> {
         self.all.get_mut(&number)

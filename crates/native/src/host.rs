@@ -7,7 +7,7 @@ use crate::profile::Profile;
 use crate::record::{Guard, Handler, HeaderAction, MOST, MOST_BYTES, Recorded, StateFunction};
 use crate::value::Config;
 use braid_packet::{FlowKey, HEADERS, Header};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Most counters of an instance.
 const MOST_COUNTERS: usize = 256;
@@ -80,6 +80,8 @@ pub(crate) struct State {
     pub(crate) per_biflow: bool,
     pub(crate) flows: Flows,
     pub(crate) recorded: HashMap<u64, Recorded>,
+    /// Flows whose records have changed, where that is watched.
+    pub(crate) changed: Option<BTreeSet<u64>>,
     /// The flow whose record this call has started anew.
     recording: Option<u64>,
     /// Flows whose guards are to be looked at.
@@ -124,6 +126,7 @@ impl State {
             per_biflow: false,
             flows,
             recorded: HashMap::new(),
+            changed: None,
             recording: None,
             notified: Vec::new(),
             ended: Vec::new(),
@@ -194,7 +197,7 @@ impl State {
 
     /// A flow is gone; the function is told when its call is over.
     fn gone(&mut self, number: u64, flow: Flow) {
-        self.recorded.remove(&number);
+        self.drop_record(number);
         self.ended.push((number, flow));
     }
 
@@ -217,6 +220,9 @@ impl State {
                 _ => format!("{what} for flow {flow}, which it does not have"),
             };
             return Err(self.misuse(why));
+        }
+        if let Some(changed) = &mut self.changed {
+            changed.insert(flow);
         }
         let record = self.recorded.entry(flow).or_default();
         if self.recording != Some(flow) {
@@ -307,7 +313,23 @@ impl State {
     }
 
     pub(crate) fn forget(&mut self, flow: u64) -> Result<(), Refused> {
-        self.recorded.remove(&flow).map(drop).ok_or(Refused::Absent)
+        if self.drop_record(flow) { Ok(()) } else { Err(Refused::Absent) }
+    }
+
+    /// A record holds no more; whether there was one.
+    fn drop_record(&mut self, flow: u64) -> bool {
+        let was = self.recorded.remove(&flow).is_some();
+        if was {
+            self.changed(flow);
+        }
+        was
+    }
+
+    /// A flow's record is not what it was.
+    pub(crate) fn changed(&mut self, flow: u64) {
+        if let Some(changed) = &mut self.changed {
+            changed.insert(flow);
+        }
     }
 
     // Counters, messages.
@@ -400,7 +422,7 @@ impl State {
         let until = timer.map_or(now, |(due, _)| due);
         if let Some((deadline, number, flow)) = self.flows.ended_by(until) {
             self.now = self.now.max(deadline);
-            self.recorded.remove(&number);
+            self.drop_record(number);
             return Some(Due::Flow(number, flow));
         }
         let (due, at) = timer?;

@@ -95,9 +95,10 @@ impl Instance {
         let result = self.verdict(called.code);
         if let Some((by_record, verdict)) = by_record {
             self.compare((&by_record, verdict), (packet, result));
-            if let Some((_, flow)) = recorded {
-                self.guard(flow);
-            }
+        }
+        // The function has done what its state functions do.
+        if let Some((_, flow)) = recorded {
+            self.guard(flow);
         }
         self.after_call();
         result
@@ -176,6 +177,7 @@ impl Instance {
                 continue;
             }
             let state = self.bound.state_mut();
+            state.changed(flow);
             match (&guard.action, guard.update) {
                 (None, None) => drop(state.recorded.remove(&flow)),
                 (action, _) => {
@@ -356,12 +358,13 @@ impl Instance {
         self.bound.state().observed
     }
 
-    /// What is recorded of a flow, by the key of a packet of it.
+    /// What is recorded of a flow, by the key of a packet of it: the flow's number, and the record.
     #[must_use]
-    pub fn recorded(&self, key: &FlowKey) -> Option<&Recorded> {
+    pub fn recorded(&self, key: &FlowKey) -> Option<(u64, &Recorded)> {
         let state = self.bound.state();
         let key = if state.per_biflow { key.bidirectional() } else { *key };
-        state.recorded.get(&state.flows.known(&key)?)
+        let flow = state.flows.known(&key)?;
+        Some((flow, state.recorded.get(&flow)?))
     }
 
     /// Runs a packet by its flow's record instead of by the function: header actions, state functions in
@@ -378,21 +381,40 @@ impl Instance {
         let record = state.recorded.get(&flow).filter(|record| record.is_for(packet))?.clone();
         let mut done = packet.clone();
         let verdict = record.apply(&mut done).ok()?;
-        state.packets += 1;
-        state.begin();
-        state.flow(key);
-        // State functions see the packet as it entered the function; what they write is its payload.
-        let mut seen = std::mem::replace(packet, nothing());
-        for function in &record.state {
-            seen = self.bound.state_function(function.handler, function.payload, seen);
-        }
+        let seen = self.run_state(flow, &record, std::mem::replace(packet, nothing()));
         if record.payload() == Payload::Write {
             copy_payload(&seen, &mut done);
         }
         *packet = done;
+        Some(verdict)
+    }
+
+    /// Runs what a record has beside header actions, for an engine that does those by itself: state functions
+    /// in order, on the packet as it enters the function, then guards. Gives the packet back with what state
+    /// functions wrote in its payload. What is due by now must have happened ([`Self::advance`]), and the
+    /// record must be the flow's.
+    pub fn run_state(&mut self, flow: u64, record: &Recorded, mut packet: Packet) -> Packet {
+        let state = self.bound.state_mut();
+        state.packets += 1;
+        state.begin();
+        state.flows.touch(flow, state.now);
+        for function in &record.state {
+            packet = self.bound.state_function(function.handler, function.payload, packet);
+        }
         self.guard(flow);
         self.after_call();
-        Some(verdict)
+        packet
+    }
+
+    /// From now on, flows whose records change are noted ([`Self::take_changed`]).
+    pub fn watch(&mut self) {
+        self.bound.state_mut().changed.get_or_insert_default();
+    }
+
+    /// Flows whose records have changed, or ended, since this was last asked, each once.
+    pub fn take_changed(&mut self) -> Vec<u64> {
+        let changed = self.bound.state_mut().changed.as_mut().map(std::mem::take);
+        changed.unwrap_or_default().into_iter().collect()
     }
 }
 

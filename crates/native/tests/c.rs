@@ -25,7 +25,7 @@ fn function_keeps_state_records_and_counts() {
     assert_eq!(problems(&limiter), [""; 0]);
     let record = limiter.recorded(&udp(1).flow_key(&udp(1).parse()).expect("a key"));
     // The guard has put the drop in the place of the forward.
-    assert_eq!(record.map(|record| &*record.headers), Some(&[HeaderAction::Drop(0)][..]));
+    assert_eq!(record.map(|(_, record)| &*record.headers), Some(&[HeaderAction::Drop(0)][..]));
     let report = limiter.report();
     let shown: Vec<_> = report.iter().map(|e| (&*e.table, e.values[0].2)).collect();
     assert_eq!(shown, [("flows", 1), ("flows", 1), ("counters", 3), ("limiter", 2)]);
@@ -43,6 +43,27 @@ fn record_does_what_the_function_does() {
         let by_record = recorded.replay(&mut b, 0).map_or_else(|| recorded.packet(&mut b, 0), Ok);
         assert_eq!((verdict, a), (by_record, b));
     }
+}
+
+#[test]
+fn changes_of_records_are_noted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let good = library(folder.path(), "good");
+    let values = [("limit", 2), ("idle", u128::from(S))];
+    let mut limiter = instance(&good, "limiter", &values, Checks::default());
+    limiter.watch();
+    let at = |limiter: &mut Instance, sport, now| {
+        limiter.packet(&mut udp(sport), now).expect("a verdict");
+        limiter.take_changed()
+    };
+    assert_eq!(at(&mut limiter, 1, 0), [1], "recorded");
+    assert_eq!(at(&mut limiter, 2, 0), [2], "recorded");
+    assert_eq!(at(&mut limiter, 1, 0), [1], "its guard held");
+    assert_eq!(at(&mut limiter, 1, S / 2), []);
+    assert_eq!(limiter.change("limit", braid_native::Value::scalar(9)), Ok(()));
+    assert_eq!(limiter.take_changed(), [1], "dropped no more");
+    limiter.advance(2 * S);
+    assert_eq!(limiter.take_changed(), [1, 2], "ended");
 }
 
 #[test]

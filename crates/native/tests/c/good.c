@@ -16,7 +16,10 @@ typedef struct {
 
 static int32_t limiter_create(braid_host *host, void **self) {
   limiter *l = calloc(1, sizeof *l);
-  if (braid_config(host, "limit", &l->limit) != BRAID_OK) return braid_fail(host, "it needs a `limit`");
+  if (braid_config(host, "limit", &l->limit) != BRAID_OK) {
+    free(l);
+    return braid_fail(host, "it needs a `limit`");
+  }
   if (l->limit == 0) {
     free(l);
     return braid_fail(host, "a limit of 0 lets nothing pass");
