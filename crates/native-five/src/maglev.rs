@@ -150,7 +150,7 @@ impl Function for Maglev {
         }
     }
 
-    fn condition(&mut self, _number: u32, flow: Flow) -> bool {
+    fn condition(&mut self, _number: u32, flow: Flow, _host: &mut Host<'_>) -> bool {
         let recorded = self.recorded.get(&flow);
         recorded.is_some_and(|(kept, target)| self.target(*kept) != Some(*target))
     }

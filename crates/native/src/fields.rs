@@ -59,14 +59,15 @@ pub const FLOW: [Field; 6] = [
 pub fn names_of(field: Field) -> &'static [Field] {
     use Field::{
         InetDport, InetDst, InetProto, InetSport, InetSrc, InetTtl, Ip6Dst, Ip6Proto, Ip6Src,
-        Ip6Ttl, IpDst, IpProto, IpSrc, IpTtl, L4Dport, L4Sport, TcpDport, TcpSport, UdpDport,
-        UdpSport,
+        Ip6Ttl, IpDscp, IpDst, IpEcn, IpProto, IpSrc, IpTos, IpTtl, L4Dport, L4Sport, TcpDport,
+        TcpSport, UdpDport, UdpSport,
     };
     const GROUPS: &[&[Field]] = &[
         &[IpSrc, Ip6Src, InetSrc],
         &[IpDst, Ip6Dst, InetDst],
         &[IpProto, Ip6Proto, InetProto],
         &[IpTtl, Ip6Ttl, InetTtl],
+        &[IpTos, IpDscp, IpEcn],
         &[L4Sport, TcpSport, UdpSport, InetSport],
         &[L4Dport, TcpDport, UdpDport, InetDport],
     ];

@@ -191,10 +191,19 @@ impl Subject {
     }
 }
 
+/// Whether the place of a field has another name by which what was written is told.
+fn is_other_name(field: Field) -> bool {
+    use Field::{InetTtl, IpDscp, IpEcn, TcpDport, TcpSport, UdpDport, UdpSport};
+    matches!(field, InetTtl | IpDscp | IpEcn | TcpDport | TcpSport | UdpDport | UdpSport)
+}
+
 /// Finds out which fields were changed by hand.
 fn written(state: &mut State, before: &Packet, after: &Packet) {
     let (old, new) = (before.parse(), after.parse());
     for info in braid_packet::FIELDS.iter().filter(|info| info.access == Access::Rw) {
+        if is_other_name(info.field) {
+            continue;
+        }
         let same = before.get(&old, info.field) == after.get(&new, info.field);
         if !same {
             let may =

@@ -182,7 +182,6 @@ fn run_that_exceeds_the_declared_profile_is_told() {
     let expected = [
         "exceeds its declared profile: reads ip.dst (its packet 1)",
         "exceeds its declared profile: writes ip.ttl (its packet 1)",
-        "exceeds its declared profile: writes inet.ttl (its packet 1)",
         "exceeds its declared profile: drops a packet (its packet 1)",
     ];
     assert_eq!(problems(&secret), expected);

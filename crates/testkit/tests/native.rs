@@ -309,3 +309,24 @@ fn example(plain: &Path) -> Vec<Packet> {
     writer.finish().expect("it is written");
     packets
 }
+
+/// The page's first function builds and runs.
+#[test]
+fn page_starts_with_a_function_that_runs() {
+    let page = std::fs::read_to_string(root().join("docs/native.md")).expect("the page");
+    let block = |start: &str| {
+        let (_, rest) = page.split_once(&format!("```{start}")).expect("a block");
+        rest.split_once("\n```\n").expect("its end").0.to_owned()
+    };
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("first.c");
+    std::fs::write(&source, block("c\n")).expect("a file");
+    let built = library(&source.display().to_string());
+    let declared = block("text\nnative nf first_hundred");
+    let chain = format!("native nf first_hundred{declared}").replace("first.so", &built);
+    let chain = compile(&chain);
+    let (stimuli, expected) = recorded(&chain, 1, STIMULI);
+    for engine in ENGINES.iter().filter(|engine| !engine.is_native()) {
+        let found = engine.check(&chain, &stimuli, &expected);
+        assert!(found.is_ok(), "{}", found.unwrap_err());
+    }
+}

@@ -75,6 +75,62 @@ impl ProfileInfo {
 pub struct Flow(pub u64);
 
 /// A network function in Rust. Panics are caught: the packet is dropped, and the report names the function.
+///
+/// ```
+/// use braid_native::{Action, Function, Host, Info, PacketRef, Payload, RawNf, Verdict};
+///
+/// /// Lets the first hundred packets of each flow pass.
+/// struct FirstHundred;
+///
+/// impl Function for FirstHundred {
+///     const INFO: Info = Info { reasons: c"enough", ..Info::new(c"lets a hundred packets pass") };
+///     type Flow = u64;
+///
+///     fn new(_host: &mut Host<'_>) -> Result<Self, String> {
+///         Ok(Self)
+///     }
+///
+///     fn packet(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict {
+///         let Some(count) = packet.kept() else { return Verdict::Forward };
+///         *count += 1;
+///         let (first, over) = (*count == 1, *count > 100);
+///         if let Some(flow) = packet.flow().filter(|_| first) {
+///             let host = packet.host();
+///             let _ = host.add_header_action(flow, Action::Forward);
+///             let _ = host.add_state_function::<Self>(flow, 0, Payload::Ignore);
+///             let _ = host.register_guard::<Self>(flow, 0, Some(Action::Drop(0)), false);
+///         }
+///         if over { Verdict::Drop(0) } else { Verdict::Forward }
+///     }
+///
+///     fn state_function(&mut self, _number: u32, packet: &mut PacketRef<'_, Self>) {
+///         if let Some(count) = packet.kept() {
+///             *count += 1;
+///         }
+///     }
+///
+///     fn condition(&mut self, _number: u32, flow: braid_native::Flow, host: &mut Host<'_>) -> bool {
+///         host.flow::<Self>(flow).is_some_and(|count| *count >= 100)
+///     }
+/// }
+///
+/// // In a program; a shared library says `export!(braid_nf_first_hundred, FirstHundred);`.
+/// static DEFINITION: RawNf = RawNf::of::<FirstHundred>();
+/// braid_native::register("mine", "first_hundred", &DEFINITION);
+/// # let wanted = braid_native::Reference {
+/// #     library: "mine".into(), function: "first_hundred".into(),
+/// #     checks: braid_native::Checks { records: true, observe: false },
+/// # };
+/// # let mut it = braid_native::Instance::new(&wanted, "it", Vec::new()).unwrap();
+/// # use braid_packet::{Field, Link, Shape, build_fresh};
+/// # let passed = (0..150).filter(|_| {
+/// #     let fields = [(Field::L4Sport, 5)];
+/// #     let mut packet = build_fresh(Link::Ethernet, 0, Shape::Udp4, &fields, b"x").unwrap();
+/// #     it.packet(&mut packet, 0) == Ok(Verdict::Forward)
+/// # });
+/// # assert_eq!(passed.count(), 100);
+/// # assert_eq!(it.problems(), []);
+/// ```
 pub trait Function: Sized + Send + 'static {
     /// What it says of itself.
     const INFO: Info;
@@ -95,7 +151,7 @@ pub trait Function: Sized + Send + 'static {
     fn state_function(&mut self, _number: u32, _packet: &mut PacketRef<'_, Self>) {}
 
     /// Whether a guard's condition holds, by its number.
-    fn condition(&mut self, _number: u32, _flow: Flow) -> bool {
+    fn condition(&mut self, _number: u32, _flow: Flow, _host: &mut Host<'_>) -> bool {
         false
     }
 

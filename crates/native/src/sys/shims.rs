@@ -122,7 +122,11 @@ pub(super) unsafe extern "C" fn condition<T: Function>(
     let host = unsafe { (*this.cast::<Own<T>>()).host };
     caught(host, 0, || {
         // SAFETY: as for `packet`.
-        i32::from(unsafe { own::<T>(this) }.condition(number(arg), Flow(flow)))
+        i32::from(unsafe { own::<T>(this) }.condition(
+            number(arg),
+            Flow(flow),
+            &mut Host::new(host),
+        ))
     })
 }
 
