@@ -31,3 +31,10 @@ demo=$(scripts/demo.sh)
 
 step tests
 cargo test --workspace --no-fail-fast --features braid-cli/planted-bugs
+
+# What only builds where a system library is.
+if [ -e /usr/include/hs/hs.h ]; then
+    step tests with Hyperscan
+    cargo clippy --package braid-native-five --all-targets --features hyperscan --quiet -- -D warnings
+    cargo test --package braid-native-five --features hyperscan --test search
+fi

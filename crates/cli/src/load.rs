@@ -14,6 +14,7 @@ use braid_lang::import::read_text;
 use braid_lang::sema::Env;
 use braid_lang::source::SourceMap;
 use braid_lang::{Compiled, Loader, Unit, compile, parse};
+use braid_native::{Definition, LoadError};
 use serde_json::Value;
 
 use crate::answer::Failure;
@@ -223,5 +224,10 @@ impl Loader for Files {
     fn read(&self, path: &str, relative_to: &str) -> Result<Vec<u8>, String> {
         let beside = Path::new(relative_to).parent().unwrap_or(Path::new(""));
         read_text(&beside.join(path)).map(String::into_bytes).map_err(|why| why.to_string())
+    }
+
+    fn native(&self, library: &str, function: &str) -> Result<Arc<Definition>, LoadError> {
+        braid_native_five::register();
+        braid_native::find(library, function)
     }
 }

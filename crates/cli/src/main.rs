@@ -7,6 +7,7 @@ mod captures;
 mod commands;
 mod engines;
 mod load;
+mod native;
 mod output;
 mod progress;
 mod summary;

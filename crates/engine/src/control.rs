@@ -11,6 +11,24 @@ use std::cell::Cell;
 impl Compiled {
     /// Applies a change now.
     pub(crate) fn change(&mut self, control: &Control) -> Result<(), String> {
+        let config = self.functions.chain.nodes.get(usize::from(control.node));
+        let native = config.filter(|config| config.model.native.is_some());
+        let Some(before) = native.map(|config| config.params.clone()) else {
+            return self.change_value(control);
+        };
+        let node = usize::from(control.node);
+        self.change_value(control)?;
+        if let Err(why) = self.tell_natives(control) {
+            let at = control.param.index();
+            let instance = &mut self.functions.instances[node];
+            instance.rules[at] = Rules::new(&before[at]);
+            self.functions.chain.nodes[node].params = before;
+            return Err(why);
+        }
+        Ok(())
+    }
+
+    fn change_value(&mut self, control: &Control) -> Result<(), String> {
         self.end_records();
         let node = usize::from(control.node);
         let functions = &mut self.functions;

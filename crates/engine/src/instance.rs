@@ -49,6 +49,8 @@ pub(crate) struct Shard {
     pub(crate) pools: Vec<Option<Pool>>,
     pub(crate) rng: Rng,
     pub(crate) caches: HashMap<Option<ParamId>, Cache>,
+    /// The native function, if the model has one.
+    pub(crate) native: Option<braid_native::Instance>,
 }
 
 impl Instance {
@@ -56,12 +58,13 @@ impl Instance {
     pub(crate) fn new(chain: &Chain, position: u16, first_home: usize) -> Self {
         let node = &chain.nodes[usize::from(position)];
         let model = &node.model;
-        let sharded = model.state.iter().any(|decl| decl.sharded);
+        let sharded = model.native.is_some() || model.state.iter().any(|decl| decl.sharded);
         let count = if sharded { chain.workers.max(1) } else { 1 };
         let shard = |number| Shard {
             pools: pools(node, count, number),
             rng: Rng::for_instance(chain.seed, position, number),
             caches: HashMap::new(),
+            native: None,
         };
         Self {
             model: model.clone(),

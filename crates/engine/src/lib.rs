@@ -12,6 +12,7 @@ mod classes;
 mod control;
 mod due;
 mod exec;
+mod foreign;
 mod fused;
 mod group;
 mod hot;
@@ -34,6 +35,7 @@ use braid_ir::model::Setting;
 use braid_ir::residual::Extent;
 use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
+use braid_native::{Noted, Profile};
 use braid_packet::{Layout, Packet};
 use due::Waiting;
 pub use fused::Flows;
@@ -107,6 +109,7 @@ impl Compiled {
         let tally = Tally::new(&chain);
         let programs = Programs::new(&chain, &graph, extent, options.jit);
         let mut functions = Functions::new(chain);
+        functions.load()?;
         functions.store.allow_records(options.records);
         let fused = (options.records > 0).then(|| Box::new(Fused::new(options.eager)));
         Ok(Self {
@@ -246,6 +249,7 @@ impl Engine for Compiled {
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
         self.advance_to(time_ns, out);
+        self.advance_natives(out);
     }
 
     fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {
@@ -258,7 +262,19 @@ impl Engine for Compiled {
     }
 
     fn state(&self) -> Vec<StateEntry> {
-        self.functions.store.report()
+        let mut entries = self.functions.store.report();
+        entries.extend(self.native_state());
+        // Native functions have no tables: the order within each function stays.
+        entries.sort_by_key(|entry| entry.node);
+        entries
+    }
+
+    fn problems(&self) -> Vec<(u16, Noted)> {
+        self.native_problems()
+    }
+
+    fn observed(&self) -> Vec<(u16, Profile)> {
+        self.native_profiles()
     }
 }
 

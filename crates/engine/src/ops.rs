@@ -162,6 +162,10 @@ impl Act<'_> {
             Op::PopVlan => {
                 return if work.packet.pop_vlan() { Ok(()) } else { Err(Fault::Truncated) };
             }
+            Op::Native { out } => {
+                let answer = self.native(work)?;
+                values.set(*out, answer);
+            }
             Op::Patterns { found, number, param } => {
                 let payload = work.payload().ok_or(Fault::Truncated)?;
                 let first = match &self.params[param.index()] {

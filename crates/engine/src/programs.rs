@@ -34,8 +34,8 @@ pub(crate) struct Points(Vec<Known>);
 /// The programs of a point.
 #[derive(Default)]
 struct Known {
-    /// Its function is under `Priority` with others: no program runs it.
-    grouped: bool,
+    /// Its function is under `Priority` with others, or native: no program runs it.
+    without: bool,
     /// The one that ran last.
     last: Cell<Option<(HeaderMask, usize)>>,
     shapes: Vec<(HeaderMask, usize)>,
@@ -77,8 +77,8 @@ impl Programs {
     pub(crate) fn new(chain: &Chain, graph: &Graph, extent: Extent, jit: Jit) -> Self {
         let nodes = (0..).zip(&chain.nodes);
         let points = nodes.flat_map(|(node, _)| {
-            let grouped = graph.group(node).len() > 1;
-            (0..4).map(move |_| Known { grouped, ..Known::default() })
+            let without = !graph.has_programs(node);
+            (0..4).map(move |_| Known { without, ..Known::default() })
         });
         Self {
             extent,
@@ -111,7 +111,7 @@ impl Programs {
         if let Some(number) = self.points.known(point, presence) {
             return Some(number);
         }
-        if self.points.0[place(point)].grouped || self.all.len() == MOST {
+        if self.points.0[place(point)].without || self.all.len() == MOST {
             return None;
         }
         let residual = self.residual(point, presence, chain, graph);

@@ -2,6 +2,7 @@
 
 use crate::chain::{Control, Malformed};
 use crate::model::{Kind, Word};
+use braid_native::{Noted, Profile};
 use braid_packet::{FlowKey, Packet};
 use std::collections::BTreeMap;
 
@@ -37,6 +38,8 @@ pub enum Fault {
     Resubmit,
     /// Bytes that the capture lacks are needed.
     Truncated,
+    /// A native function could not go on.
+    Native,
 }
 
 impl Fault {
@@ -49,6 +52,7 @@ impl Fault {
             Fault::NoEntry => "no_entry",
             Fault::Resubmit => "resubmit",
             Fault::Truncated => "truncated",
+            Fault::Native => "native",
         }
     }
 }
@@ -71,8 +75,18 @@ pub trait Engine {
     /// Counters up to now.
     fn counters(&self) -> Counters;
 
-    /// All state entries, in the order function, table, creation.
+    /// All state entries, in the order function, table, creation; of native functions what they show.
     fn state(&self) -> Vec<StateEntry>;
+
+    /// What went wrong in native functions, in the order of the functions: their number, and what.
+    fn problems(&self) -> Vec<(u16, Noted)> {
+        Vec::new()
+    }
+
+    /// What native functions were seen to do, where that was asked for: their number, and their profile.
+    fn observed(&self) -> Vec<(u16, Profile)> {
+        Vec::new()
+    }
 }
 
 /// Takes what an engine gives out, in order.

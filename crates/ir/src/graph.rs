@@ -13,6 +13,8 @@ pub struct Graph {
     group_of: Vec<usize>,
     /// Functions of each group, those whose result wins first. Most groups have one member.
     groups: Vec<Vec<u16>>,
+    /// Whether each function is native code.
+    native: Vec<bool>,
 }
 
 impl Graph {
@@ -41,7 +43,8 @@ impl Graph {
                 group_of[usize::from(*member)] = number;
             }
         }
-        Ok(Self { entries, ports, group_of, groups })
+        let native = chain.nodes.iter().map(|node| node.model.native.is_some()).collect();
+        Ok(Self { entries, ports, group_of, groups, native })
     }
 
     /// Where packets that enter at an interface go first.
@@ -55,6 +58,12 @@ impl Graph {
     #[must_use]
     pub fn group(&self, node: u16) -> &[u16] {
         &self.groups[self.group_of[usize::from(node)]]
+    }
+
+    /// Whether programs can be made of a function: it runs alone, and is no native code.
+    #[must_use]
+    pub fn has_programs(&self, node: u16) -> bool {
+        self.group(node).len() == 1 && !self.native[usize::from(node)]
     }
 
     /// Where a packet goes from a function. Within a group it passes by the other members, which
@@ -129,6 +138,12 @@ fn in_order(chain: &Chain, mut rest: Vec<u16>) -> Result<Vec<u16>, String> {
             let node = &chain.nodes[usize::from(*node)];
             if holds(&node.model) {
                 return Err(format!("{} holds packets, so it cannot be under Priority", node.name));
+            }
+            if node.model.native.is_some() {
+                return Err(format!(
+                    "{} is native code, so it cannot be under Priority",
+                    node.name
+                ));
             }
         }
     }

@@ -6,6 +6,7 @@ mod calls;
 mod control;
 mod due;
 mod instance;
+mod native;
 mod ops;
 mod packet;
 mod report;
@@ -21,6 +22,7 @@ use crate::model::Setting;
 use crate::trace::{Observer, Silent};
 use crate::value::ParamValue;
 use crate::verify::verify;
+use braid_native::{Noted, Profile};
 use braid_packet::Packet;
 use due::{Expiries, Waiting};
 use instance::Instance;
@@ -59,10 +61,10 @@ impl Reference {
         let mut ids = 0;
         let workers = chain.workers.max(1);
         let nodes = (0..).zip(&chain.nodes);
-        let nodes = nodes
+        let nodes: Vec<_> = nodes
             .map(|(place, node)| Instance::new(node, place, chain.seed, workers, &mut ids))
             .collect();
-        Ok(Self {
+        let mut engine = Self {
             graph,
             malformed: chain.malformed,
             workers,
@@ -73,7 +75,9 @@ impl Reference {
             waiting: Waiting::default(),
             ids,
             counters: Counters::default(),
-        })
+        };
+        engine.load(&chain)?;
+        Ok(engine)
     }
 
     /// As [`Engine::packet`], telling `observer` what happens.
@@ -105,6 +109,7 @@ impl Engine for Reference {
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
         self.advance_to(time_ns, out, &mut Silent);
+        self.advance_natives(out);
     }
 
     fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {
@@ -118,6 +123,14 @@ impl Engine for Reference {
 
     fn state(&self) -> Vec<StateEntry> {
         self.report_state()
+    }
+
+    fn problems(&self) -> Vec<(u16, Noted)> {
+        self.native_problems()
+    }
+
+    fn observed(&self) -> Vec<(u16, Profile)> {
+        self.native_profiles()
     }
 }
 

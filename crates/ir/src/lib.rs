@@ -7,6 +7,7 @@ pub mod engine;
 pub mod graph;
 pub mod interp;
 pub mod model;
+pub mod native;
 pub mod residual;
 pub mod routes;
 pub mod rules;

@@ -121,6 +121,9 @@ pub struct Model {
     pub expire: Vec<(StateId, Program)>,
     /// Run periodically.
     pub timers: Vec<Timer>,
+    /// The native function that [`Op::Native`] asks; the packet program is then made for it
+    /// ([`crate::native::model`]).
+    pub native: Option<crate::native::Native>,
 }
 
 /// A parameter.
@@ -441,6 +444,9 @@ pub enum Op {
     /// Patterns over the payload: whether one matches (bool), and the lowest number of those that
     /// do (32 bits, 0 when none). A payload that was cut by the capture is a fault `truncated`.
     Patterns { found: ValueId, number: ValueId, param: ParamId },
+    /// Gives the packet to the model's native function, which does with it what it wants: the number of what
+    /// it says becomes of the packet (32 bits): onward, back, consumed, then ports and reasons in order.
+    Native { out: ValueId },
     /// Calls an extern of the registry by name. `param` is the parameter that it works on, if its
     /// signature has one (such as the backends of a consistent-hash table).
     Extern { outs: Vec<ValueId>, name: String, param: Option<ParamId>, args: Vec<ValueId> },

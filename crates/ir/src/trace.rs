@@ -14,6 +14,10 @@ pub trait Observer {
     fn read(&mut self, _node: u16, _field: Field, _value: Option<Word>) {}
     /// A function writes a field.
     fn write(&mut self, _node: u16, _field: Field, _value: Word) {}
+    /// Whether it wants to know what native functions write, which takes a comparison of packets.
+    fn compares(&self) -> bool {
+        false
+    }
     /// A function adds a VLAN tag with this id, or removes one.
     fn vlan(&mut self, _node: u16, _pushed: Option<u16>) {}
     /// A function (also a timer's or expiry program of it) accesses a table.

@@ -25,6 +25,7 @@ macro_rules! visitors {
                     | Op::Load { out, .. }
                     | Op::LoadEntry { out, .. }
                     | Op::LoadTag { out, .. }
+                    | Op::Native { out }
                     | Op::StateExists { out, .. }
                     | Op::StateLen { out, .. }
                     | Op::StateSet { ok: out, .. }
@@ -110,6 +111,7 @@ macro_rules! visitors {
                     | Op::LoadEntry { .. }
                     | Op::LoadTag { .. }
                     | Op::PopVlan
+                    | Op::Native { .. }
                     | Op::Rules { .. }
                     | Op::Patterns { .. }
                     | Op::StateLen { .. }

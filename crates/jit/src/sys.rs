@@ -176,6 +176,7 @@ pub(crate) fn code(fault: Fault) -> u64 {
         Fault::NoEntry => 4,
         Fault::Resubmit => 5,
         Fault::Truncated => 6,
+        Fault::Native => 7,
     }
 }
 
@@ -185,6 +186,7 @@ fn fault(code: u64) -> Fault {
         3 => Fault::Division,
         4 => Fault::NoEntry,
         5 => Fault::Resubmit,
+        7 => Fault::Native,
         _ => Fault::Truncated,
     }
 }

@@ -119,12 +119,25 @@ pub struct Nf {
     pub name: Ident,
     /// Its parameters.
     pub params: Vec<ParamDef>,
+    /// `native nf … from "LIBRARY"`: the code that it is.
+    pub native: Option<NativeCode>,
     /// Declarations and statements in order.
     pub items: Vec<NfItem>,
     /// All of it.
     pub span: Span,
     /// Up to the opening brace.
     pub head: Span,
+}
+
+/// `from "LIBRARY" [function NAME]`
+#[derive(Clone, PartialEq, Debug)]
+pub struct NativeCode {
+    /// The library.
+    pub library: String,
+    /// Where it stands.
+    pub span: Span,
+    /// The function's name there, if it is another one.
+    pub function: Option<Ident>,
 }
 
 /// A parameter.

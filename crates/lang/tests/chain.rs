@@ -87,6 +87,7 @@ fn one_block(name: &str, term: Term) -> Model {
         packet: Program { blocks: vec![block(vec![], term)], values: vec![] },
         expire: vec![],
         timers: vec![],
+        native: None,
     }
 }
 

@@ -1,10 +1,15 @@
 //! The catalogue of messages: each wrong example gets its code, each right one compiles.
 
+#[path = "support/native.rs"]
+mod native;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use braid_lang::diag::codes::{entries, example_files};
 use braid_lang::diag::{Entry, Style, render};
 use braid_lang::{Compiled, Loader, compile};
+use braid_native::{Definition, LoadError};
 
 /// The further files of an example.
 struct Beside(BTreeMap<String, String>);
@@ -12,6 +17,10 @@ struct Beside(BTreeMap<String, String>);
 impl Loader for Beside {
     fn read(&self, path: &str, _relative_to: &str) -> Result<Vec<u8>, String> {
         self.0.get(path).map(|text| text.clone().into_bytes()).ok_or_else(|| "no such file".into())
+    }
+
+    fn native(&self, library: &str, function: &str) -> Result<Arc<Definition>, LoadError> {
+        native::native(library, function)
     }
 }
 

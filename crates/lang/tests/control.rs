@@ -51,6 +51,7 @@ fn chain() -> Chain {
         packet: Program::default(),
         expire: vec![],
         timers: vec![Timer { period: Setting::Param(ParamId(4)), body: Program::default() }],
+        native: None,
     };
     let values = params.into_iter().map(|(_, _, value)| value).collect();
     Chain {

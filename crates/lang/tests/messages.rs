@@ -3,8 +3,12 @@
 //! catalogue) says in `NAME.txt` what is wrong with it; `E0101.txt` is the catalogue's example.
 //! `BLESS=1` rewrites what differs.
 
+#[path = "support/native.rs"]
+mod native;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use braid_lang::control::control;
 use braid_lang::diag::codes::{entries, example_files};
@@ -12,6 +16,7 @@ use braid_lang::diag::{Diagnostics, Style, render};
 use braid_lang::sema::Env;
 use braid_lang::source::SourceMap;
 use braid_lang::{Compiled, Loader, compile};
+use braid_native::{Definition, LoadError};
 
 /// Codes whose wrong examples are too large, or no text, and so stand for themselves only: a file
 /// beyond the limit, a file that is not UTF-8, a chain beyond the limits.
@@ -22,6 +27,10 @@ struct Beside(BTreeMap<String, String>);
 impl Loader for Beside {
     fn read(&self, path: &str, _relative_to: &str) -> Result<Vec<u8>, String> {
         self.0.get(path).map(|text| text.clone().into_bytes()).ok_or_else(|| "no such file".into())
+    }
+
+    fn native(&self, library: &str, function: &str) -> Result<Arc<Definition>, LoadError> {
+        native::native(library, function)
     }
 }
 

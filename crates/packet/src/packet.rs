@@ -131,6 +131,28 @@ impl Packet {
         true
     }
 
+    /// Puts bytes in at an offset of the captured ones, as when a header is added. Lengths and checksums of
+    /// other headers do not follow, and layouts taken before no longer hold. Returns false, and changes
+    /// nothing, when the offset is past the captured bytes or the packet would be too long.
+    pub fn insert(&mut self, at: usize, bytes: &[u8]) -> bool {
+        let Ok(more) = u32::try_from(bytes.len()) else { return false };
+        let wire_len = self.wire_len.checked_add(more).filter(|len| *len <= MOST);
+        let Some(wire_len) = wire_len.filter(|_| at <= self.data.len()) else { return false };
+        self.data.splice(at..at, bytes.iter().copied());
+        self.wire_len = wire_len;
+        true
+    }
+
+    /// Takes captured bytes out, as when a header is removed. What does not follow is as for
+    /// [`Self::insert`]. Returns false, and changes nothing, when not all of them were captured.
+    pub fn remove(&mut self, at: usize, len: usize) -> bool {
+        let end = at.checked_add(len).filter(|end| *end <= self.data.len());
+        let (Some(end), Ok(less)) = (end, u32::try_from(len)) else { return false };
+        self.data.drain(at..end);
+        self.wire_len = self.wire_len.saturating_sub(less);
+        true
+    }
+
     /// The packet's 5-tuple; `None` without an IP header.
     #[must_use]
     pub fn flow_key(&self, layout: &Layout) -> Option<FlowKey> {

@@ -42,6 +42,7 @@ fn model() -> Model {
         packet: Program::default(),
         expire: Vec::new(),
         timers: Vec::new(),
+        native: None,
     }
 }
 

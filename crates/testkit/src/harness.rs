@@ -7,9 +7,11 @@ use braid_lang::diag::{Diagnostics, Style, render};
 use braid_lang::sema::Env;
 use braid_lang::source::SourceMap;
 use braid_lang::{Loader, Unit};
+use braid_native::{Definition, LoadError};
 use braid_packet::Packet;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 pub mod budget;
 mod engines;
@@ -35,6 +37,11 @@ impl Loader for Files<'_> {
         }
         let folder = Path::new(relative_to).parent().unwrap_or(Path::new(""));
         std::fs::read(folder.join(path)).map_err(|error| error.to_string())
+    }
+
+    fn native(&self, library: &str, function: &str) -> Result<Arc<Definition>, LoadError> {
+        braid_native_five::register();
+        braid_native::find(library, function)
     }
 }
 

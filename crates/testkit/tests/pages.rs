@@ -2,8 +2,10 @@
 //! tutorial, README, and the pages of the library's functions.
 
 use braid_lang::{Loader, compile, diag};
+use braid_native::{Definition, LoadError};
 use braid_testkit::harness;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Files that examples name, by what their name says they are.
 struct Examples;
@@ -19,6 +21,11 @@ impl Loader for Examples {
             _ => return Err(format!("no example file is called {path}")),
         };
         Ok(text.as_bytes().to_vec())
+    }
+
+    fn native(&self, library: &str, function: &str) -> Result<Arc<Definition>, LoadError> {
+        braid_native_five::register();
+        braid_native::find(library, function)
     }
 }
 

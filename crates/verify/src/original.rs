@@ -134,7 +134,7 @@ impl Walk<'_> {
             left = self.terms.both(left, goes_on);
         }
         let entered = match stop.next {
-            Some(Sink::Port(node, at)) if self.graph.group(node).len() == 1 => {
+            Some(Sink::Port(node, at)) if self.graph.has_programs(node) => {
                 Some(Point { node, backward: at == RIGHT, held: false })
             }
             _ => None,

@@ -3,7 +3,7 @@
 use super::{files, folders, scan};
 
 /// Crates with modules that may use unsafe code; each then lists these modules in its root.
-const MAY_USE_UNSAFE: &[&str] = &["io", "jit"];
+const MAY_USE_UNSAFE: &[&str] = &["io", "jit", "native", "native-five"];
 
 /// Every Rust file starts with `//!`.
 #[must_use]

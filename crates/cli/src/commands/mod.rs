@@ -9,6 +9,7 @@ mod explain;
 mod fmt;
 mod r#gen;
 mod graph;
+mod inspect;
 mod ir;
 mod nfs;
 mod run;
@@ -33,6 +34,7 @@ pub enum Command {
     Bench(bench::Args),
     Classes(classes::Args),
     Graph(graph::Args),
+    Inspect(inspect::Args),
     Nfs(nfs::Args),
     Explain(explain::Args),
     Ir(ir::Args),
@@ -53,6 +55,7 @@ impl Command {
             Command::Bench(args) => bench::run(&args, output),
             Command::Classes(args) => classes::run(&args, output),
             Command::Graph(args) => graph::run(&args, output),
+            Command::Inspect(args) => inspect::run(&args, output),
             Command::Nfs(args) => nfs::run(&args, output),
             Command::Explain(args) => explain::run(&args, output),
             Command::Ir(args) => ir::run(&args, output),

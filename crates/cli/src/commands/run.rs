@@ -15,6 +15,7 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::captures::{self, Inputs, Named, same_file};
 use crate::engines;
 use crate::load::{self, Choice};
+use crate::native;
 use crate::output::{Output, warn};
 use crate::progress::Progress;
 use crate::summary::summary;
@@ -52,6 +53,9 @@ pub struct Args {
     /// Changes of configuration while it runs
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
+    /// Compare what native functions do with what they recorded of each flow
+    #[arg(long)]
+    check_native: bool,
     /// Where to write state entries at the end, as JSON lines
     #[arg(long, value_name = "FILE")]
     state_out: Option<PathBuf>,
@@ -63,7 +67,10 @@ pub struct Args {
 pub fn run(args: &Args, output: &Output) -> Outcome {
     engines::check(&args.engine)?;
     let mut program = load::program(&args.file)?;
-    let chain = program.chain(&args.choice)?;
+    let mut chain = program.chain(&args.choice)?;
+    if args.check_native {
+        native::check_records(&mut chain);
+    }
     let inputs = Inputs::open(&args.inputs, &chain)?;
     let outputs: Vec<Named> =
         args.outputs.iter().map(|text| captures::named(text, &chain)).collect::<Result<_, _>>()?;
@@ -76,7 +83,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         None => Vec::new(),
     };
     let mut engine = engines::make(&args.engine, &chain)?;
-    let done = if ports.is_empty() {
+    let mut done = if ports.is_empty() {
         drive(args, &chain, engine.as_mut(), inputs, outputs, control)?
     } else {
         let run = Live::new(&chain, engine.as_mut(), clock).control(control);
@@ -85,6 +92,9 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     if let Some(path) = &args.state_out {
         write_state(path, &chain, engine.as_ref())?;
     }
+    let problems = native::problems(&chain, engine.as_ref());
+    let answer = Answer::of(problems.is_empty());
+    done.warnings.extend(problems);
     for warning in &done.warnings {
         warn(warning);
     }
@@ -93,7 +103,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     } else {
         output.text(summary(&chain, &done));
     }
-    Ok(Answer::Yes)
+    Ok(answer)
 }
 
 fn drive(

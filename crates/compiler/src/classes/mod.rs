@@ -46,6 +46,9 @@ pub struct Classes {
 pub struct Entry {
     /// The interface.
     pub interface: String,
+    /// The native function that they come to first, if it is one: then there are no programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native: Option<String>,
     /// The programs for them, those first in which packets visit most functions. Each packet is of one.
     pub programs: Vec<Program>,
 }
@@ -93,13 +96,19 @@ pub fn classes(chain: &Chain, detail: Detail) -> Result<Classes, String> {
     let mut entries = Vec::new();
     for (number, interface) in (0..).zip(&chain.interfaces) {
         let programs = match graph.entry(number) {
-            Some(Sink::Port(node, port)) => {
+            Some(Sink::Port(node, port)) if graph.has_programs(node) => {
                 let point = Point { node, backward: port == RIGHT, held: false };
                 programs(chain, &graph, point, detail)
             }
-            Some(Sink::Interface(_)) | None => Vec::new(),
+            _ => Vec::new(),
         };
-        entries.push(Entry { interface: interface.name.clone(), programs });
+        let native = match graph.entry(number) {
+            Some(Sink::Port(node, _)) => Some(&chain.nodes[usize::from(node)]),
+            _ => None,
+        };
+        let native = native.filter(|node| node.model.native.is_some());
+        let native = native.map(|node| node.name.clone());
+        entries.push(Entry { interface: interface.name.clone(), native, programs });
     }
     let functions = chain.nodes.iter().map(|node| node.name.clone()).collect();
     Ok(Classes { chain: chain.name.clone(), functions, entries })

@@ -10,7 +10,13 @@ pub fn text(classes: &Classes) -> String {
     for entry in &classes.entries {
         let _ = write!(out, "\nfrom {}: ", entry.interface);
         match entry.programs.len() {
-            0 => out.push_str("packets that enter go nowhere through functions\n"),
+            0 => match &entry.native {
+                Some(name) => {
+                    let _ =
+                        writeln!(out, "packets come to {name} first, of which no program is made");
+                }
+                None => out.push_str("packets that enter go nowhere through functions\n"),
+            },
             1 => out.push_str("one program\n"),
             many => {
                 let _ =

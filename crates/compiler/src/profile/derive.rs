@@ -8,7 +8,8 @@ use braid_ir::model::{
     BinOp, Dest, Granularity, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, Shape,
     StateId, TagId, Term,
 };
-use braid_packet::{Field, Header};
+use braid_ir::native::Native;
+use braid_packet::{Access, FIELDS, Field, HEADERS, Header};
 
 /// What an implicit `flow` or `biflow` key reads.
 const FLOW: &[Field] = &[
@@ -83,8 +84,39 @@ fn profile(model: &Model, backward: Option<bool>) -> Profile {
     for timer in &model.timers {
         walk.program(&timer.body);
     }
-    walk.profile.acts_on_time = !model.expire.is_empty() || !model.timers.is_empty();
+    walk.profile.acts_on_time |= !model.expire.is_empty() || !model.timers.is_empty();
     walk.profile
+}
+
+/// What a native function does to packets, as it declares or as it was seen.
+#[must_use]
+pub fn of_native(name: &str, origin: &'static str, seen: &braid_native::Profile) -> Profile {
+    let function = name.to_owned();
+    let mut profile = Profile { function, origin: Some(origin), ..Profile::default() };
+    does(&mut profile, seen);
+    profile
+}
+
+/// Adds what a native function does to packets.
+fn does(profile: &mut Profile, seen: &braid_native::Profile) {
+    profile.reads.extend(seen.reads.iter());
+    let writable = seen.writes.iter().filter(|field| field.info().access == Access::Rw);
+    profile.writes.extend(writable);
+    profile.reads_payload |= seen.reads_payload;
+    profile.writes_payload |= seen.writes_payload;
+    if seen.reads_bytes {
+        profile.reads.extend(FIELDS.iter().map(|info| info.field));
+        profile.reads_payload = true;
+    }
+    // Which ones is not known.
+    let headers = HEADERS.iter().map(|(header, _)| *header);
+    let headers: Vec<_> = headers.filter(|header| *header != Header::Pkt).collect();
+    if seen.adds {
+        profile.adds.extend(&headers);
+    }
+    if seen.removes {
+        profile.removes.extend(&headers);
+    }
 }
 
 fn state_use(state: &braid_ir::model::StateDecl) -> StateUse {
@@ -114,7 +146,7 @@ fn per(granularity: &Granularity) -> String {
 
 /// How an operation uses a state table.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
+enum Used {
     Find,
     Write,
     Count,
@@ -166,6 +198,7 @@ impl Walk<'_> {
             Op::PopVlan => {
                 self.profile.removes.insert(Header::Vlan);
             }
+            Op::Native { .. } => self.native(),
             Op::Rules { .. } => self.read(RULES),
             Op::Patterns { .. } => {
                 self.profile.reads_payload = true;
@@ -201,21 +234,35 @@ impl Walk<'_> {
         }
     }
 
+    /// What a native function says of itself; all that there is, if it says nothing.
+    fn native(&mut self) {
+        let may = self.model.native.as_ref().map_or(braid_native::Profile::ANYTHING, Native::may);
+        does(&mut self.profile, &may);
+        let declares = self.model.native.as_ref().is_some_and(|native| native.profile.is_some());
+        self.profile.origin = Some(if declares { "declared" } else { "assumed" });
+        self.profile.faults.insert("native");
+        self.profile.events.insert("LOG".to_owned());
+        self.profile.acts_on_time = true;
+        let (name, per) = ("native".to_owned(), "flow".to_owned());
+        let used = StateUse { name, per, reads: true, writes: true, renews: true, on_time: true };
+        self.profile.state.push(used);
+    }
+
     fn state_op(&mut self, op: &Op, place: (usize, usize)) {
         match op {
-            Op::StateExists { state, key, .. } => self.state(*state, Some(key), Access::Find),
+            Op::StateExists { state, key, .. } => self.state(*state, Some(key), Used::Find),
             Op::StateGet { state, key, .. } => {
                 self.may_miss(*state, place);
-                self.state(*state, Some(key), Access::Find);
+                self.state(*state, Some(key), Used::Find);
             }
             Op::StateSet { state, key, .. } | Op::StateDelete { state, key } => {
-                self.state(*state, Some(key), Access::Write);
+                self.state(*state, Some(key), Used::Write);
             }
             Op::StatePut { state, key, .. } => {
                 self.may_miss(*state, place);
-                self.state(*state, Some(key), Access::Write);
+                self.state(*state, Some(key), Used::Write);
             }
-            Op::StateLen { state, .. } => self.state(*state, None, Access::Count),
+            Op::StateLen { state, .. } => self.state(*state, None, Used::Count),
             _ => {}
         }
     }
@@ -229,7 +276,7 @@ impl Walk<'_> {
         }
     }
 
-    fn state(&mut self, state: StateId, key: Option<&Key>, access: Access) {
+    fn state(&mut self, state: StateId, key: Option<&Key>, access: Used) {
         let at = state.index();
         let Some(decl) = self.model.state.get(at) else { return };
         match key {
@@ -248,9 +295,9 @@ impl Walk<'_> {
             usage.on_time = true;
             return;
         }
-        usage.reads |= access != Access::Write;
-        usage.writes |= access == Access::Write;
-        usage.renews |= access == Access::Find && expires;
+        usage.reads |= access != Used::Write;
+        usage.writes |= access == Used::Write;
+        usage.renews |= access == Used::Find && expires;
     }
 
     fn create(&mut self, new: &NewPacket) {

@@ -8,7 +8,7 @@ mod faults;
 mod runs;
 mod table;
 
-pub use derive::{derive, derive_direction};
+pub use derive::{derive, derive_direction, of_native};
 pub use table::{details, table};
 
 use braid_packet::{Field, Header};
@@ -20,6 +20,10 @@ use std::collections::BTreeSet;
 pub struct Profile {
     /// The function's name.
     pub function: String,
+    /// Of a native function: `declared` by itself, `observed` in a run, or `assumed`, which is everything. A model's
+    /// is derived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<&'static str>,
     /// Fields that it reads: in conditions and values, and as implicit keys.
     #[serde(serialize_with = "field_names")]
     pub reads: BTreeSet<Field>,

@@ -60,6 +60,7 @@ fn align(rows: &[Vec<String>]) -> String {
 #[must_use]
 pub fn details(profile: &Profile) -> String {
     let mut lines = vec![
+        ("profile", profile.origin.unwrap_or_default().to_owned()),
         ("reads", fields(&profile.reads)),
         ("writes", fields(&profile.writes)),
         ("tests", headers(&profile.tests)),

@@ -71,8 +71,8 @@ impl<'a> Synth<'a> {
                 self.effect(visit, way, op);
                 Ok(Flow::Next)
             }
-            // Not in packet programs.
-            Op::Expiring { .. } | Op::ExpiringKey { .. } => Ok(Flow::Next),
+            // Not in packet programs, and not in functions that programs are made of.
+            Op::Expiring { .. } | Op::ExpiringKey { .. } | Op::Native { .. } => Ok(Flow::Next),
         };
         flow.unwrap_or_else(Flow::Needs)
     }

@@ -53,7 +53,8 @@ const MOST_VISITS: u32 = braid_ir::engine::HOP_LIMIT;
 
 /// The program for packets with these headers ([`braid_packet::Layout::presence`]) from a point on.
 ///
-/// The chain's models verify, and its parameters have values of their types.
+/// The chain's models verify, and its parameters have values of their types. The point is in front of no native
+/// function: of those no programs can be made.
 #[must_use]
 pub fn residual(
     chain: &Chain,
@@ -244,7 +245,8 @@ fn to(block: usize) -> Target {
 }
 
 /// Points that packets may come to from a point on, each after all those before it. Going round is
-/// left out, also by coming back to a function from its other side, as are functions that others see packets beside.
+/// left out, also by coming back to a function from its other side, as are functions that others see packets beside,
+/// and native ones.
 fn order(chain: &Chain, graph: &Graph, start: Point) -> Vec<Point> {
     let mut search = Search { chain, graph, found: Vec::new(), entered: HashSet::new() };
     search.visit(start, 0);
@@ -269,7 +271,7 @@ impl Search<'_> {
             return;
         }
         self.entered.insert(point.node);
-        if self.graph.group(point.node).len() == 1 {
+        if self.graph.has_programs(point.node) {
             for next in self.next(point) {
                 self.visit(next, depth + 1);
             }
@@ -286,7 +288,7 @@ impl Search<'_> {
             let sink = self.graph.next(point.node, port(*dest, point.backward));
             let Some(Sink::Port(node, to)) = sink else { continue };
             let next = Point { node, backward: to == RIGHT, held: false };
-            if self.graph.group(node).len() == 1 && !found.contains(&next) {
+            if self.graph.has_programs(node) && !found.contains(&next) {
                 found.push(next);
             }
         }

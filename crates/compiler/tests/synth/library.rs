@@ -54,7 +54,9 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 pub fn programs(chain: &Chain, shapes: &[u32]) -> Vec<Residual> {
     let graph = Graph::new(chain).expect("a graph");
     let mut all = Vec::new();
-    for node in 0..u16::try_from(chain.nodes.len()).expect("few functions") {
+    let count = u16::try_from(chain.nodes.len()).expect("few functions");
+    let native = |node: &u16| chain.nodes[usize::from(*node)].model.native.is_some();
+    for node in (0..count).filter(|node| !native(node)) {
         for backward in [false, true] {
             let point = Point { node, backward, held: false };
             for shape in shapes {

@@ -15,7 +15,16 @@ impl Reference {
             .nodes
             .get_mut(usize::from(control.node))
             .ok_or_else(|| format!("no function number {}", control.node))?;
+        let is_native = instance.model.native.is_some();
+        let before = is_native.then(|| (instance.params.clone(), instance.counters.rules.clone()));
         instance.change(control.param, &control.change)?;
+        if let Some((params, rules)) = before
+            && let Err(why) = self.tell_natives(control)
+        {
+            let instance = &mut self.nodes[usize::from(control.node)];
+            (instance.params, instance.counters.rules) = (params, rules);
+            return Err(why);
+        }
         if matches!(control.change, Change::Set(_)) {
             self.reschedule(control.node);
         }

@@ -32,13 +32,15 @@ pub(super) struct Shard {
     pub(super) pools: BTreeMap<ParamId, Pool>,
     pub(super) rng: Rng,
     pub(super) caches: HashMap<Option<ParamId>, Cache>,
+    /// The native function, if the model has one.
+    pub(super) native: Option<braid_native::Instance>,
 }
 
 impl Instance {
     /// A fresh instance. `ids` numbers entries over the whole chain.
     pub(super) fn new(node: &Node, position: u16, seed: u64, workers: u16, ids: &mut u64) -> Self {
         let model = &node.model;
-        let sharded = model.state.iter().any(|decl| decl.sharded);
+        let sharded = model.native.is_some() || model.state.iter().any(|decl| decl.sharded);
         let count = if sharded { workers.max(1) } else { 1 };
         let mut instance = Self {
             model: model.clone(),
@@ -220,6 +222,7 @@ impl Shard {
             pools: BTreeMap::new(),
             rng: Rng::for_instance(seed, position, shard),
             caches: HashMap::new(),
+            native: None,
         }
     }
 }

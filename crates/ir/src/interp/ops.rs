@@ -36,6 +36,11 @@ impl Run<'_> {
             | Op::Count { .. }
             | Op::Mirror { .. }
             | Op::Create { .. } => self.packet_op(model, op),
+            Op::Native { out } => {
+                let answer = self.native(model)?;
+                self.define(*out, answer);
+                Ok(())
+            }
             Op::Rules { .. } | Op::Route { .. } | Op::Patterns { .. } | Op::Extern { .. } => {
                 self.lookup_op(program, op)
             }

@@ -34,6 +34,10 @@ impl Reference {
                     report_entry(node, instance, EntryRef { state, id }, shard, entry)
                 }));
             }
+            for (shard, part) in (0..).zip(&instance.shards) {
+                let function = part.native.iter();
+                all.extend(function.flat_map(|f| crate::native::report(node, shard, f)));
+            }
         }
         all
     }

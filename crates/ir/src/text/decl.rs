@@ -2,11 +2,16 @@
 
 use super::value::{columns, event_ty, list, name, param_ty, param_value, setting};
 use crate::model::{EventDecl, Granularity, Kind, Model, StateDecl, WhenFull};
+use crate::native::Native;
+use braid_native::{FieldSet, Profile, Reference};
 use std::fmt::Write;
 
 pub(super) fn print(model: &Model, out: &mut String) {
     if model.ports != ["left", "right"] {
         let _ = writeln!(out, "  ports {}", list(&model.ports, |port| name(port)));
+    }
+    if let Some(native) = &model.native {
+        let _ = writeln!(out, "  {}", native_decl(native));
     }
     for param in &model.params {
         let _ = write!(out, "  param {}: {}", name(&param.name), param_ty(&param.ty));
@@ -42,6 +47,52 @@ pub(super) fn print(model: &Model, out: &mut String) {
         let _ = writeln!(out, "  reason {reason:?}");
     }
 }
+
+/// `native "LIBRARY" "FUNCTION" checks (…) profile (…)`
+fn native_decl(native: &Native) -> String {
+    let Reference { library, function, checks } = &native.reference;
+    let mut out = format!("native {library:?} {function:?}");
+    let checks = [("records", checks.records), ("observe", checks.observe)];
+    let checks = checks.iter().filter(|(_, on)| *on).map(|(word, _)| *word);
+    let checks: Vec<_> = checks.collect();
+    if !checks.is_empty() {
+        let _ = write!(out, " checks ({})", checks.join(", "));
+    }
+    if let Some(profile) = &native.profile {
+        let _ = write!(out, " profile ({})", profile_words(profile).join(", "));
+    }
+    out
+}
+
+/// What a profile says, in words.
+pub(super) fn profile_words(profile: &Profile) -> Vec<String> {
+    let mut words = Vec::new();
+    let all = [("read", &profile.reads), ("write", &profile.writes)];
+    for (word, fields) in all {
+        match *fields == FieldSet::ALL {
+            true => words.push(format!("{word} fields")),
+            false => words.extend(fields.iter().map(|f| format!("{word} {}", f.info().name))),
+        }
+    }
+    let flags = PROFILE_FLAGS.iter().filter(|(_, get)| *get(&mut profile.clone()));
+    words.extend(flags.map(|(word, _)| (*word).to_owned()));
+    words
+}
+
+/// A part of a profile that is there or not.
+type Flag = fn(&mut Profile) -> &mut bool;
+
+/// Words for such parts.
+pub(super) const PROFILE_FLAGS: &[(&str, Flag)] = &[
+    ("read payload", |profile| &mut profile.reads_payload),
+    ("write payload", |profile| &mut profile.writes_payload),
+    ("read bytes", |profile| &mut profile.reads_bytes),
+    ("write bytes", |profile| &mut profile.writes_bytes),
+    ("add", |profile| &mut profile.adds),
+    ("remove", |profile| &mut profile.removes),
+    ("drop", |profile| &mut profile.drops),
+    ("redirect", |profile| &mut profile.redirects),
+];
 
 fn event_decl(event: &EventDecl) -> String {
     let mut out = format!("event {}", name(&event.name));

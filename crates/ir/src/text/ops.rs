@@ -50,6 +50,7 @@ fn right(model: &Model, program: &Program, op: &Op) -> String {
         Op::Load { field, .. } => format!("load {}", field.info().name),
         Op::LoadEntry { field, .. } => format!("load_entry {}", field.info().name),
         Op::LoadTag { tag, .. } => format!("load_tag {}", model.tag_word(*tag)),
+        Op::Native { .. } => "native".to_owned(),
         Op::Rules { param: p, .. } => format!("rules {}", param(p)),
         Op::Route { param: p, addr, .. } => format!("route {}, {addr}", param(p)),
         Op::Patterns { param: p, .. } => format!("patterns {}", param(p)),

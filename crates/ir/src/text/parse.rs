@@ -1,5 +1,6 @@
 //! Parses models: the declarations; `parse_ops` has the programs.
 
+use super::decl::PROFILE_FLAGS;
 use super::names::resolve;
 use super::parse_ops::program;
 use super::parse_value::{columns, event_ty, param_ty, param_value, setting, ty};
@@ -8,6 +9,8 @@ use crate::model::{
     EventDecl, Granularity, Model, ParamDecl, Program, QueueDecl, RowDecl, Setting, StateDecl,
     StateId, TagDecl, Timer, WhenFull,
 };
+use crate::native::Native;
+use braid_native::{Checks, FieldSet, Profile, Reference};
 use braid_packet::Field;
 
 /// Parses the text form of a model. Names are declared before they are used. The result may not
@@ -47,6 +50,7 @@ fn empty(name: String) -> Model {
         packet: Program::default(),
         expire: Vec::new(),
         timers: Vec::new(),
+        native: None,
     }
 }
 
@@ -97,6 +101,7 @@ fn declaration<'a>(
             model.rows.push(RowDecl { label, text, line });
         }
         "reason" => model.reasons.push(scan.string()?),
+        "native" => model.native = Some(native(scan)?),
         "packet" => model.packet = program(scan, model)?,
         "expire" => {
             let state = state_ref(scan, model)?;
@@ -109,6 +114,47 @@ fn declaration<'a>(
             model.timers.push(Timer { period, body });
         }
         word => return scan.wrong(format!("`{word}` is not a declaration")),
+    }
+    Ok(())
+}
+
+fn native(scan: &mut Scan<'_>) -> Result<Native> {
+    let (library, function) = (scan.string()?, scan.string()?);
+    let mut checks = Checks::default();
+    if scan.eat_word("checks") {
+        scan.expect("(")?;
+        scan.items(")", |scan| {
+            match scan.word()? {
+                "records" => checks.records = true,
+                "observe" => checks.observe = true,
+                _ => return scan.wrong("expected `records` or `observe`"),
+            }
+            Ok(())
+        })?;
+    }
+    let mut profile = None;
+    if scan.eat_word("profile") {
+        scan.expect("(")?;
+        let mut found = Profile::default();
+        scan.items(")", |scan| profile_part(scan, &mut found))?;
+        profile = Some(found);
+    }
+    Ok(Native { reference: Reference { library, function, checks }, profile })
+}
+
+fn profile_part(scan: &mut Scan<'_>, profile: &mut Profile) -> Result<()> {
+    let word = scan.word()?;
+    let rest = if matches!(word, "read" | "write") { scan.dotted()? } else { "" };
+    let whole = format!("{word} {rest}");
+    if let Some((_, flag)) = PROFILE_FLAGS.iter().find(|(known, _)| *known == whole.trim_end()) {
+        *flag(profile) = true;
+        return Ok(());
+    }
+    let fields = if word == "read" { &mut profile.reads } else { &mut profile.writes };
+    match (rest, Field::by_name(rest)) {
+        ("fields", _) => *fields = FieldSet::ALL,
+        (_, Some(field)) => fields.insert(field),
+        (_, None) => return scan.wrong(format!("`{}` is no part of a profile", whole.trim_end())),
     }
     Ok(())
 }

@@ -367,6 +367,7 @@ impl Parser<'_, '_> {
             "has" => Op::Has { out, header: self.header()? },
             "load" => Op::Load { out, field: field(self.scan)? },
             "load_entry" => Op::LoadEntry { out, field: field(self.scan)? },
+            "native" => Op::Native { out },
             "load_tag" => Op::LoadTag { out, tag: self.tag()? },
             "take_this" => Op::TakeThis { ok: out, pool: self.param()?, a: self.comma_value()? },
             _ => return self.one_of_state(name, out),

@@ -7,6 +7,7 @@ use crate::model::{
     BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, Model, NewPacket, Op, ParamId,
     ParamTy, Program, RowId, SetRef, Shape, StateId, TagId, Term, Ty, ValueId,
 };
+use crate::native::may_stand;
 use braid_externs::signature::{ParamKind, Width};
 use braid_packet::{Access, Field, Header};
 
@@ -50,6 +51,7 @@ impl OpCheck<'_> {
             | Op::StoreTag { .. }
             | Op::PushVlan { .. }
             | Op::PopVlan
+            | Op::Native { .. }
             | Op::Rules { .. }
             | Op::Patterns { .. }
             | Op::Count { .. }
@@ -61,7 +63,15 @@ impl OpCheck<'_> {
             _ => false,
         };
         let of_expiry = matches!(op, Op::Expiring { .. } | Op::ExpiringKey { .. });
+        if let Op::Native { .. } = op
+            && self.model.native.is_none()
+        {
+            return Err(Problem::Missing("native function".to_owned()));
+        }
         match self.which {
+            Which::Packet if self.model.native.is_some() && !may_stand(op) => {
+                Err(Problem::NotHere("the packet program of a native function"))
+            }
             Which::Packet if of_expiry => Err(Problem::NotHere("the packet program")),
             Which::Timer(_) if of_packet || of_expiry => Err(Problem::NotHere("a timer's program")),
             Which::Expire(_) if of_packet => Err(Problem::NotHere("an expiry program")),
@@ -400,6 +410,7 @@ impl OpCheck<'_> {
     fn of_packet(&self, op: &Op) -> Checked {
         match op {
             Op::Has { out, .. } => self.width(*out, 1),
+            Op::Native { out } => self.width(*out, 32),
             Op::Load { out, field } | Op::LoadEntry { out, field } => {
                 self.width(*out, field.info().width)
             }

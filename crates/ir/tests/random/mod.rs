@@ -30,6 +30,7 @@ pub fn model(seed: u64) -> Model {
         packet: Program::default(),
         expire: vec![],
         timers: vec![],
+        native: None,
     };
     let mut maker = Maker { rng: Rng::new(seed), model, types: vec![] };
     maker.fill();

@@ -1,7 +1,10 @@
 //! Interfaces and instances: names, prefixes, models.
 
-use braid_ir::model::Word;
-use braid_ir::value::IntervalSet;
+use std::sync::Arc;
+
+use braid_ir::chain as ir;
+use braid_ir::model::{Model, Word};
+use braid_ir::value::{IntervalSet, ParamValue};
 
 use super::{Draft, End, Found, Interface, MAX_FUNCTIONS, MAX_INTERFACES, Node, Scope, args};
 use crate::ast::{Arg, ChainItem, Expr, ExprKind, Ident, Span};
@@ -71,9 +74,28 @@ pub(super) fn instance(
         Some(model) => args::values(model, function, args, scope, diags),
         None => Vec::new(),
     };
+    if let Some(model) = model.as_ref().filter(|model| params.len() == model.params.len()) {
+        refused(name, function, model, &params, diags);
+    }
     let at = u16::try_from(draft.nodes.len()).ok()?;
     draft.nodes.push(Node { name: name.text.clone(), span: name.span, model, params });
     Some(at)
+}
+
+/// A native function may refuse its configuration: it is asked once, here.
+fn refused(
+    name: &Ident,
+    function: &Ident,
+    model: &Arc<Model>,
+    params: &[ParamValue],
+    diags: &mut Diagnostics,
+) {
+    let node = ir::Node { name: name.text.clone(), model: model.clone(), params: params.to_vec() };
+    if let Err(why) = braid_ir::native::instances(&node, 1) {
+        let why = why.strip_prefix(&format!("{}: ", name.text)).unwrap_or(&why);
+        let message = format!("`{}` refuses its configuration: {why}", function.text);
+        diags.push(Diagnostic::new(codes::NATIVE_REFUSES, message, function.span, "says no"));
+    }
 }
 
 fn stream(function: &Ident) -> Diagnostic {

@@ -335,6 +335,14 @@ impl Policy<'_, '_> {
         let holds = |model: &std::sync::Arc<Model>| {
             model.packet.blocks.iter().any(|block| matches!(block.term, Term::Hold { .. }))
         };
+        if node.model.as_ref().is_some_and(|model| model.native.is_some()) {
+            let message = format!("`{}` is native code, so it cannot run in parallel", node.name);
+            diags.push(
+                Diagnostic::new(codes::PRIORITY_NATIVE, message, rule.span, "")
+                    .label(node.span, "native code")
+                    .help("use Order instead"),
+            );
+        }
         if node.model.as_ref().is_some_and(holds) {
             let message = format!("`{}` holds packets, so it cannot run in parallel", node.name);
             diags.push(

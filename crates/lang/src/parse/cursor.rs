@@ -338,7 +338,7 @@ impl<'t> Parser<'t> {
             "nf" => self.token(2).kind == Tok::LParen,
             "chain" => self.token(2).kind == Tok::LBrace,
             "event" => matches!(self.word_ahead(2), "extends") || self.token(2).kind == Tok::LBrace,
-            "stream" => self.word_ahead(1) == "nf",
+            "stream" | "native" => self.word_ahead(1) == "nf",
             _ => false,
         }
     }

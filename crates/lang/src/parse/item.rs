@@ -54,7 +54,7 @@ impl Parser<'_> {
             "const" => Ok(Item::Const(self.constant()?)),
             "event" => Ok(Item::Event(self.event()?)),
             "fn" | "action" => Ok(Item::Fn(self.fn_def()?)),
-            "nf" | "stream" => Ok(Item::Nf(self.nf()?)),
+            "nf" | "stream" | "native" => Ok(Item::Nf(self.nf()?)),
             "chain" => Ok(Item::Chain(self.chain()?)),
             _ => Err(self.unknown_item("a declaration", FILE_ITEMS)),
         }

@@ -2,22 +2,45 @@
 
 use super::words::{NF_ITEMS, STATE_OPTIONS};
 use super::{Parsed, Parser, STMT};
-use crate::ast::{Const, FnBody, FnDef, KeyDef, Nf, NfItem, StateDef, StateOption};
+use crate::ast::{Const, FnBody, FnDef, KeyDef, NativeCode, Nf, NfItem, StateDef, StateOption};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
-use crate::lexer::Tok;
+use crate::lexer::{Tok, string_value};
 
 impl Parser<'_> {
-    /// `nf NAME(…) { … }`, `stream nf …`
+    /// `nf NAME(…) { … }`, `stream nf …`, `native nf NAME(…) from …;`
     pub(super) fn nf(&mut self) -> Parsed<Nf> {
         let start = self.pos;
-        let stream = self.eat_word("stream");
+        let is_native = self.eat_word("native");
+        let stream = !is_native && self.eat_word("stream");
         self.expect_word("nf")?;
         let name = self.name("the name of the function")?;
         let params = self.params()?;
         let head = self.span_from(start);
+        if is_native {
+            let native = Some(self.native_code()?);
+            let span = self.span_from(start);
+            return Ok(Nf { stream, name, params, native, items: Vec::new(), span, head });
+        }
         let mut items = Vec::new();
         self.body(STMT, |p| p.nf_item(&mut items))?;
-        Ok(Nf { stream, name, params, items, span: self.span_from(start), head })
+        let span = self.span_from(start);
+        Ok(Nf { stream, name, params, native: None, items, span, head })
+    }
+
+    /// `from "LIBRARY" [function NAME];`
+    fn native_code(&mut self) -> Parsed<NativeCode> {
+        self.expect_word("from")?;
+        let start = self.pos;
+        let token = self.expect(Tok::Str, "the library, in double quotes")?;
+        let literal = self.text.get(token.start as usize..token.end as usize).unwrap_or("");
+        let library = string_value(literal).unwrap_or_default();
+        let span = self.span_from(start);
+        let function = match self.eat_word("function") {
+            true => Some(self.name("the name of the function in the library")?),
+            false => None,
+        };
+        self.semicolon()?;
+        Ok(NativeCode { library, span, function })
     }
 
     /// Whether a declaration starts here rather than a statement about something of that name.

@@ -7,7 +7,7 @@ use braid_ir::chain::Chain;
 use braid_ir::model::Model;
 
 use super::module::Module;
-use super::{Env, Loader, nf, stream};
+use super::{Env, Loader, native, nf, stream};
 use crate::ast::{self, ChainItem, File, Item, PathEnd, Span};
 use crate::chain::{self, Found, Functions, Scope};
 use crate::diag::{Diagnostic, Diagnostics, codes};
@@ -130,7 +130,7 @@ impl Files<'_> {
 }
 
 /// The name of a file that stands beside another one, `.` and `..` resolved where they can be.
-fn beside(from: &str, path: &str) -> String {
+pub(super) fn beside(from: &str, path: &str) -> String {
     let absolute = path.starts_with('/');
     let folder = match from.rfind('/') {
         Some(end) if !absolute => &from[..=end],
@@ -273,7 +273,11 @@ fn lower(
         diags.extend(found);
         return if failed { Found::Broken } else { Found::Stream };
     }
-    match nf::lower(function, module, sources, loader, diags) {
+    let lowered = match &function.native {
+        Some(code) => native::lower(function, code, module, sources, loader, diags),
+        None => nf::lower(function, module, sources, loader, diags),
+    };
+    match lowered {
         Some(model) => Found::Model(Arc::new(model)),
         None => Found::Broken,
     }

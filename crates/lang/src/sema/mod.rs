@@ -22,6 +22,7 @@ mod guard;
 mod lower;
 mod module;
 mod names;
+mod native;
 mod nf;
 mod order;
 mod pred;
@@ -38,6 +39,9 @@ mod walk;
 pub use compile::{Compiled, Unit, compile};
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use braid_native::{Definition, LoadError};
 
 use crate::ast::Expr;
 use crate::source::SourceMap;
@@ -49,6 +53,15 @@ pub trait Loader {
     /// # Errors
     /// Why it cannot be read, as a sentence without a full stop.
     fn read(&self, path: &str, relative_to: &str) -> Result<Vec<u8>, String>;
+
+    /// A function in native code. Loading a library runs code of it, so only who wants that says more than no.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    fn native(&self, library: &str, _function: &str) -> Result<Arc<Definition>, LoadError> {
+        let why = "no native code is loaded here".to_owned();
+        Err(LoadError::Library { path: library.to_owned(), why })
+    }
 }
 
 /// Named constants in sight.

@@ -20,20 +20,7 @@ pub fn lower(
     diags: &mut Diagnostics,
 ) -> Option<Model> {
     let mut found = Diagnostics::new();
-    let model = Model {
-        name: nf.name.text.clone(),
-        ports: vec!["left".into(), "right".into()],
-        params: Vec::new(),
-        state: Vec::new(),
-        queues: Vec::new(),
-        events: Vec::new(),
-        tags: Vec::new(),
-        rows: Vec::new(),
-        reasons: Vec::new(),
-        packet: Program::default(),
-        expire: Vec::new(),
-        timers: Vec::new(),
-    };
+    let model = empty(&nf.name.text);
     let mut lower = Lower::new(module, sources, &mut found, model);
     let damaged = module.is_damaged(nf.span);
     lower.doubt = damaged;
@@ -70,6 +57,25 @@ pub fn lower(
     }
     debug_assert_eq!(braid_ir::verify::verify(&model), Ok(()), "{}", braid_ir::text::print(&model));
     Some(model)
+}
+
+/// A model in which nothing is declared yet.
+pub(super) fn empty(name: &str) -> Model {
+    Model {
+        name: name.to_owned(),
+        ports: vec!["left".into(), "right".into()],
+        params: Vec::new(),
+        state: Vec::new(),
+        queues: Vec::new(),
+        events: Vec::new(),
+        tags: Vec::new(),
+        rows: Vec::new(),
+        reasons: Vec::new(),
+        packet: Program::default(),
+        expire: Vec::new(),
+        timers: Vec::new(),
+        native: None,
+    }
 }
 
 impl<'a> Lower<'a> {

@@ -1,8 +1,8 @@
 //! Random files: functions and chains.
 
 use braid_lang::ast::{
-    Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, Item, KeyDef, KeyPart, Nf,
-    NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, Span, StateDef, StateOption,
+    Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, Item, KeyDef, KeyPart,
+    NativeCode, Nf, NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, Span, StateDef, StateOption,
 };
 
 use super::entropy::Entropy;
@@ -50,15 +50,22 @@ fn function(e: &mut Entropy) -> FnDef {
 }
 
 fn nf(e: &mut Entropy) -> Nf {
+    let native = (e.below(8) == 7).then(|| NativeCode {
+        library: ["five", "./a b.so"][e.below(2)].to_owned(),
+        span: span(),
+        function: e.maybe(name),
+    });
+    let is_native = native.is_some();
     Nf {
-        stream: e.below(4) == 3,
+        stream: !is_native && e.below(4) == 3,
+        native,
         name: name(e),
         params: e.some(4, |e| ParamDef {
             name: name(e),
             ty: ty(e, 2),
             default: e.maybe(|e| expr(e, FUEL)),
         }),
-        items: e.some(6, nf_item),
+        items: if is_native { Vec::new() } else { e.some(6, nf_item) },
         span: span(),
         head: span(),
     }

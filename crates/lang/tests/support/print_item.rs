@@ -45,6 +45,12 @@ fn param(p: &ParamDef) -> String {
 }
 
 fn nf(n: &Nf) -> String {
+    if let Some(code) = &n.native {
+        let head = format!("native nf {}({})", n.name.text, list(&n.params, param));
+        let other =
+            code.function.as_ref().map_or(String::new(), |f| format!(" function {}", f.text));
+        return format!("{head} from {}{other};", string(&code.library));
+    }
     let stream = if n.stream { "stream " } else { "" };
     let items: String = n.items.iter().map(|i| nf_item(i) + " ").collect();
     format!("{stream}nf {}({}) {{ {items}}}", n.name.text, list(&n.params, param))

@@ -90,6 +90,10 @@ impl Observer for Recorder {
         self.push(Step::Read { node, field, value });
     }
 
+    fn compares(&self) -> bool {
+        true
+    }
+
     fn write(&mut self, node: u16, field: Field, value: Word) {
         self.push(Step::Write { node, field, value });
     }

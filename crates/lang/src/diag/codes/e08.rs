@@ -65,4 +65,9 @@ codes! {
     "Functions with a priority between them decide about a packet together. One that holds packets decides later, so there would be nothing to decide together.",
     wrong: "nf pass_on() { output; }\nnf late() { queue q capacity 10; match { pkt.held => output; else => hold q for 1 s else drop; } }\nchain c { f = late(); g = pass_on(); path f <-> g; policy { Priority(f > g); } }",
     right: "nf pass_on() { output; }\nnf late() { queue q capacity 10; match { pkt.held => output; else => hold q for 1 s else drop; } }\nchain c { f = late(); g = pass_on(); path f <-> g; policy { Order(f, before, g); } }";
+
+    PRIORITY_NATIVE = 814, Error, "a priority of a native function",
+    "Functions with a priority between them run on copies of the packet, and what they wrote is put together field by field. What native code writes is not known field by field.",
+    wrong: "nf pass_on() { output; }\nnative nf monitor() from \"five\";\nchain c { f = monitor(); g = pass_on(); path f <-> g; policy { Priority(f > g); } }",
+    right: "nf pass_on() { output; }\nnative nf monitor() from \"five\";\nchain c { f = monitor(); g = pass_on(); path f <-> g; policy { Order(f, before, g); } }";
 }

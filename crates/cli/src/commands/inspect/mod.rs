@@ -1,0 +1,161 @@
+//! `braid inspect`: what native functions do to packets (NFP §5.4), observed in a run and declared.
+
+mod traffic;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use braid_compiler::profile::{Profile, details, of_native, table};
+use braid_ir::chain::{Chain, Node};
+use braid_ir::engine::{Counters, Engine, Event, Outputs};
+use braid_native::Profile as Seen;
+use braid_packet::Packet;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::engines;
+use crate::load::{self, Choice};
+use crate::native;
+use crate::output::{Output, warn};
+use traffic::Traffic;
+
+/// Show what native functions do to packets: observed under generated traffic, and declared (NFP §5.4)
+#[derive(clap::Args)]
+pub struct Args {
+    /// The file with the chain
+    file: PathBuf,
+    #[command(flatten)]
+    choice: Choice,
+    /// How many packets are made up
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    packets: u32,
+}
+
+/// What a native function was seen to do, and says that it does.
+struct Inspected<'a> {
+    node: &'a Node,
+    observed: Profile,
+    declared: Option<Profile>,
+    packets: u64,
+    problems: Vec<String>,
+}
+
+pub fn run(args: &Args, output: &Output) -> Outcome {
+    let mut chain = load::program(&args.file)?.chain(&args.choice)?;
+    if chain.nodes.iter().all(|node| node.model.native.is_none()) {
+        let why = "there is no native function to inspect; `braid actions` tells what models do";
+        return Err(Failure::input(format!("{}: {why}", args.file.display())));
+    }
+    native::observe(&mut chain);
+    let engine = drive(&chain, args.packets)?;
+    let found = inspected(&chain, engine.as_ref());
+    let problems: Vec<String> = found.iter().flat_map(|one| one.problems.clone()).collect();
+    if output.json {
+        let functions: Vec<Value> = found.iter().map(Inspected::json).collect();
+        output.value(&json!({ "chain": chain.name, "functions": functions }));
+    } else {
+        output.text(text(&found));
+    }
+    problems.iter().for_each(warn);
+    Ok(Answer::of(problems.is_empty()))
+}
+
+/// Runs a chain under generated traffic.
+fn drive(chain: &Chain, packets: u32) -> Result<Box<dyn Engine>, Failure> {
+    let mut engine = engines::make("reference", chain)?;
+    let mut traffic = Traffic::new(chain);
+    for _ in 0..packets {
+        let (interface, packet) = traffic.next();
+        let mut left = Left::default();
+        engine.packet(interface, packet, &mut left);
+        left.0.into_iter().for_each(|(interface, packet)| traffic.left(interface, packet));
+    }
+    Ok(engine)
+}
+
+/// Packets that left.
+#[derive(Default)]
+struct Left(Vec<(u16, Packet)>);
+
+impl Outputs for Left {
+    fn packet(&mut self, interface: u16, packet: Packet) {
+        self.0.push((interface, packet));
+    }
+
+    fn event(&mut self, _event: Event) {}
+}
+
+fn inspected<'a>(chain: &'a Chain, engine: &dyn Engine) -> Vec<Inspected<'a>> {
+    let (seen, counters) = (engine.observed(), engine.counters());
+    let nodes = (0..).zip(&chain.nodes).filter(|(_, node)| node.model.native.is_some());
+    let problems = native::problems_by_function(chain, engine);
+    let one = |(at, node): (u16, &'a Node)| {
+        let of_workers = seen.iter().filter(|(number, _)| *number == at);
+        let all = of_workers.fold(Seen::default(), |all, (_, one)| all.and(one));
+        let mut observed = of_native(&node.name, "observed", &all);
+        observed.function = format!("{} (observed)", node.name);
+        let dropped = counters.drops.keys().filter(|(number, ..)| *number == at);
+        observed.drops = dropped.map(|(.., reason)| reason.clone()).collect();
+        let declared = node.model.native.as_ref().and_then(|native| native.profile);
+        let declared = declared.map(|profile| Profile {
+            function: format!("{} (declared)", node.name),
+            drops: match profile.drops {
+                true => node.model.reasons.iter().cloned().collect(),
+                false => BTreeSet::new(),
+            },
+            ..of_native(&node.name, "declared", &profile)
+        });
+        let problems = problems.iter().filter(|(number, _)| *number == at);
+        Inspected {
+            node,
+            observed,
+            declared,
+            packets: packets(&counters, at),
+            problems: problems.map(|(_, text)| text.clone()).collect(),
+        }
+    };
+    nodes.map(one).collect()
+}
+
+/// Packets that entered a function.
+fn packets(counters: &Counters, node: u16) -> u64 {
+    let of_node = counters.nodes.get(usize::from(node));
+    of_node.map_or(0, |node| node.forward.packets + node.backward.packets)
+}
+
+fn text(found: &[Inspected<'_>]) -> String {
+    let profiles: Vec<Profile> = found
+        .iter()
+        .flat_map(|one| std::iter::once(one.observed.clone()).chain(one.declared.clone()))
+        .collect();
+    let mut text = table(&profiles);
+    for profile in &profiles {
+        text.push('\n');
+        text.push_str(&details(profile));
+    }
+    text.push('\n');
+    for one in found {
+        let name = &one.node.name;
+        let declares = match one.declared {
+            Some(_) => "it declares a profile",
+            None => "it declares no profile: analyses take it that it does everything",
+        };
+        text.push_str(&format!("{name}: observed on {} packets; {declares}\n", one.packets));
+    }
+    text
+}
+
+impl Inspected<'_> {
+    fn json(&self) -> Value {
+        let native = self.node.model.native.as_ref();
+        json!({
+            "function": self.node.name,
+            "model": self.node.model.name,
+            "library": native.map(|native| &native.reference.library),
+            "packets": self.packets,
+            "observed": self.observed,
+            "declared": self.declared,
+            "problems": self.problems,
+        })
+    }
+}

@@ -1,0 +1,197 @@
+//! Native functions from the command line: shared libraries, what is told of functions that go wrong, `inspect`.
+
+mod common;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Ended, Folder, S, braid, command, request};
+use serde_json::json;
+
+/// A folder with the libraries that are made of the C files beside the tests of native functions, and a capture.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    let native = Path::new(env!("CARGO_MANIFEST_DIR")).join("../native");
+    for name in ["good", "bad"] {
+        let built = Command::new("cc")
+            .args(["-std=c99", "-shared", "-fPIC", "-I"])
+            .arg(native.join("include"))
+            .arg(native.join(format!("tests/c/{name}.c")))
+            .arg("-o")
+            .arg(folder.path(&format!("{name}.so")))
+            .status();
+        assert!(built.expect("a C compiler").success());
+    }
+    let packets: Vec<_> = (1..=5).map(|n| request(n * S, 1, 10)).collect();
+    folder.capture("in.pcap", &packets);
+    folder
+}
+
+fn chain(folder: &Folder, declared: &str, path: &str) {
+    let chain = "interface lan { behind 10.0.0.0/8 } interface wan;";
+    folder.write(
+        "chain.braid",
+        &format!("{declared}\nchain c {{ {chain} path lan <-> {path} <-> wan; }}\n"),
+    );
+}
+
+fn run(folder: &Folder, options: &[&str]) -> Ended {
+    folder.braid(&[&["run", "chain.braid", "--in", "in.pcap"], options].concat())
+}
+
+#[test]
+fn function_of_a_library_beside_the_file_runs_in_every_engine() {
+    let folder = folder();
+    chain(&folder, "native nf limiter(limit: u32) from \"good.so\";", "limiter(limit: 3)");
+    for engine in ["reference", "sequential", "synth", "fused"] {
+        let options = ["--engine", engine, "--check-native", "--state-out", "state.json"];
+        run(&folder, &options).code(0).says("over limit").says("out 3 + dropped 2");
+        let state = folder.read("state.json");
+        assert!(state.contains(r#""table":"counters","value":{"passed":3}"#), "{state}");
+        assert!(state.contains(r#""table":"limiter","value":{"limit":3}"#), "{state}");
+    }
+}
+
+#[test]
+fn trace_shows_what_a_native_function_wrote() {
+    let folder = folder();
+    let declared = "native nf mazunat(public: ip4, ports: pool<port>) from \"five\";";
+    chain(&folder, declared, "mazunat(public: 203.0.113.9, ports: 2000..2009)");
+    let args = ["trace", "chain.braid", "--in", "in.pcap", "--packet", "1"];
+    folder
+        .braid(&args)
+        .code(0)
+        .says("ip.src = 203.0.113.9")
+        .says("sport = 2000")
+        .says("output onward");
+}
+
+#[test]
+fn events_are_what_functions_log() {
+    let folder = folder();
+    chain(&folder, "native nf clock() from \"good.so\";", "clock()");
+    run(&folder, &["--events-out", "events.json"]).code(0);
+    let events = folder.read("events.json");
+    assert!(events.contains(r#""event":"LOG""#) && events.contains("\"tick\""), "{events}");
+}
+
+#[test]
+fn five_run_from_their_shared_library() {
+    let folder = folder();
+    let mut library = PathBuf::from(env!("CARGO_BIN_EXE_braid"));
+    library.set_file_name("deps/libbraid_native_five.so");
+    if !library.exists() {
+        library.set_file_name("../libbraid_native_five.so");
+    }
+    let declared = format!("native nf monitor() from \"{}\";", library.display());
+    chain(&folder, &declared, "monitor()");
+    run(&folder, &["--state-out", "state.json"]).code(0).says("out 5");
+    let from_library = folder.read("state.json");
+    assert!(from_library.contains(r#""packets":5"#), "{from_library}");
+    chain(&folder, "native nf monitor() from \"five\";", "monitor()");
+    run(&folder, &["--state-out", "state.json"]).code(0);
+    assert_eq!(folder.read("state.json"), from_library);
+}
+
+#[test]
+fn example_of_the_five_does_what_it_records() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let file = examples.join("native/five.braid").display().to_string();
+    let capture = examples.join("captures/domain-client.pcap.gz").display().to_string();
+    braid(&["fmt", "--check", &file]).code(0);
+    let mut outputs = Vec::new();
+    for engine in ["reference", "synth", "fused"] {
+        let args = ["run", &file, "--in", &capture, "--follow", "--check-native", "--json"];
+        let report = braid(&[&args[..], &["--engine", engine]].concat()).code(0).json();
+        assert_eq!(report["warnings"], json!([]));
+        outputs.push(report);
+    }
+    assert!(outputs.iter().all(|report| *report == outputs[0]));
+    assert!(outputs[0]["packets_out"]["wan"].as_u64().is_some_and(|out| out > 100));
+}
+
+#[test]
+fn wrong_use_is_in_the_report_and_in_the_exit_code() {
+    let folder = folder();
+    chain(&folder, "native nf odd() from \"bad.so\" function misuse;", "odd()");
+    run(&folder, &[])
+        .code(1)
+        .says("native")
+        .warns("native function `odd` (misuse of ./bad.so) wrong use: assigns ip.len, which is read-only (its packet 1), 5 times");
+    let report = run(&folder, &["--json"]).code(1).json();
+    assert_eq!(report["drops"][0]["reason"], "native");
+    assert_eq!(report["drops"][0]["row"], "fault");
+    assert!(report["warnings"].as_array().is_some_and(|all| all.len() > 5));
+}
+
+#[test]
+fn function_that_does_other_than_it_recorded_is_named() {
+    let folder = folder();
+    chain(&folder, "native nf liar() from \"bad.so\";", "liar()");
+    run(&folder, &[]).code(0);
+    run(&folder, &["--check-native"])
+        .code(1)
+        .warns("native function `liar` (liar of ./bad.so) does other than it recorded: l4.dport is 80 by the record and 81 in fact");
+}
+
+#[test]
+fn crash_names_function_library_and_packet() {
+    let folder = folder();
+    chain(&folder, "native nf doomed() from \"bad.so\" function crash;", "doomed()");
+    let args = ["run", "chain.braid", "--in", "in.pcap"];
+    let crashed = command().args(args).current_dir(folder.path("")).output().expect("it starts");
+    assert_eq!(crashed.status.signal(), Some(11));
+    let told = String::from_utf8_lossy(&crashed.stderr);
+    let message =
+        "braid: SIGSEGV in native function `doomed` (crash of ./bad.so), on its packet 3\n";
+    assert!(told.contains(message), "{told}");
+}
+
+#[test]
+fn inspect_shows_what_was_observed_and_what_is_declared() {
+    let folder = folder();
+    chain(&folder, "native nf monitor() from \"five\";", "monitor()");
+    folder
+        .braid(&["inspect", "chain.braid"])
+        .code(0)
+        .says("monitor (observed)  R    R    R      R\n")
+        .says("monitor (declared)  R    R    R      R\n");
+    let args = ["inspect", "chain.braid", "--packets", "500", "--json"];
+    let found = folder.braid(&args).code(0).json();
+    let monitor = &found["functions"][0];
+    assert_eq!(monitor["packets"], 500);
+    assert_eq!(monitor["problems"], json!([]));
+    assert!(
+        monitor["observed"]["reads"].as_array().is_some_and(|all| all.contains(&json!("inet.src")))
+    );
+}
+
+#[test]
+fn inspect_tells_of_a_run_that_exceeds_the_declared_profile() {
+    let folder = folder();
+    chain(&folder, "native nf secret() from \"bad.so\";", "secret()");
+    folder
+        .braid(&["inspect", "chain.braid"])
+        .code(1)
+        .says("secret (declared)")
+        .warns("native function `secret` (secret of ./bad.so) exceeds its declared profile: reads ip.dst")
+        .warns("writes ip.ttl")
+        .warns("drops a packet");
+}
+
+#[test]
+fn inspect_wants_a_native_function() {
+    let folder = Folder::edge();
+    folder.braid(&["inspect", "chain.braid"]).code(3).warns("no native function to inspect");
+}
+
+#[test]
+fn parameter_that_a_function_refuses_is_a_refused_change() {
+    let folder = folder();
+    chain(&folder, "native nf limiter(limit: u32) from \"good.so\";", "limiter(limit: 2)");
+    folder.write("up.control", "+2.5 set limiter.limit 4\n");
+    run(&folder, &["--control", "up.control"]).code(0).says("out 4 + dropped 1");
+    folder.write("down.control", "+2.5 set limiter.limit 0\n");
+    run(&folder, &["--control", "down.control"]).code(3).warns("a limit of 0 lets nothing pass");
+}

@@ -1,0 +1,84 @@
+//! Native functions: an instance for each worker, asked for each packet. (`native` is about machine code.)
+
+use crate::Compiled;
+use crate::act::{Act, Functions, Work};
+use braid_ir::chain::Control;
+use braid_ir::engine::{Fault, Outputs, StateEntry};
+use braid_ir::model::Word;
+use braid_ir::native;
+use braid_native::{Instance, Noted, Profile};
+
+impl Functions {
+    /// Makes the instances.
+    pub(crate) fn load(&mut self) -> Result<(), String> {
+        for (instance, node) in self.instances.iter_mut().zip(&self.chain.nodes) {
+            let made = native::instances(node, instance.shard_count())?;
+            for (shard, function) in instance.shards.iter_mut().zip(made) {
+                shard.native = Some(function);
+            }
+        }
+        Ok(())
+    }
+
+    /// All instances, with the number of the function and of the worker.
+    fn natives(&self) -> impl Iterator<Item = (u16, u16, &Instance)> {
+        (0..).zip(&self.instances).flat_map(|(node, instance)| {
+            let shards = (0..).zip(&instance.shards);
+            shards.filter_map(move |(at, shard)| Some((node, at, shard.native.as_ref()?)))
+        })
+    }
+}
+
+impl Compiled {
+    /// What is due in native functions by now happens.
+    pub(crate) fn advance_natives(&mut self, out: &mut dyn Outputs) {
+        let now = self.functions.now;
+        for (node, instance) in (0..).zip(&mut self.functions.instances) {
+            for function in instance.shards.iter_mut().filter_map(|shard| shard.native.as_mut()) {
+                function.advance(now);
+                let logs = function.take_logs();
+                logs.into_iter().for_each(|log| out.event(native::event(node, log)));
+            }
+        }
+    }
+
+    /// A parameter has changed: native functions are told, and may refuse.
+    pub(crate) fn tell_natives(&mut self, control: &Control) -> Result<(), String> {
+        let node = usize::from(control.node);
+        let Some(config) = self.functions.chain.nodes.get(node) else { return Ok(()) };
+        let name = &config.model.params[control.param.index()].name;
+        let value = native::value(&config.params[control.param.index()]);
+        let shards = self.functions.instances[node].shards.iter_mut();
+        native::change(shards.filter_map(|shard| shard.native.as_mut()), name, &value)
+    }
+
+    pub(crate) fn native_state(&self) -> Vec<StateEntry> {
+        let all = self.functions.natives();
+        all.flat_map(|(node, shard, function)| native::report(node, shard, function)).collect()
+    }
+
+    pub(crate) fn native_problems(&self) -> Vec<(u16, Noted)> {
+        let all = self.functions.natives();
+        all.flat_map(|(node, _, f)| f.problems().into_iter().map(move |p| (node, p))).collect()
+    }
+
+    pub(crate) fn native_profiles(&self) -> Vec<(u16, Profile)> {
+        self.functions.natives().map(|(node, _, function)| (node, function.observed())).collect()
+    }
+}
+
+impl Act<'_> {
+    /// The native function gets the packet.
+    pub(crate) fn native(&mut self, work: &mut Work<'_>) -> Result<Word, Fault> {
+        let shard = &mut self.instance.shards[usize::from(self.shard)];
+        let Some(function) = shard.native.as_mut() else { return Err(Fault::Native) };
+        let answer = native::run(function, self.model, work.packet, self.now);
+        work.packet.parse_to(work.layout);
+        if function.has_logs() {
+            for log in function.take_logs() {
+                self.out.event(native::event(self.node, log));
+            }
+        }
+        answer
+    }
+}

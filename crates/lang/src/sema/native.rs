@@ -1,0 +1,80 @@
+//! Functions in native code: their parameters are declared here, everything else is said by the library.
+
+use braid_ir::model::Model;
+use braid_native::{Checks, LoadError, Reference, is_path};
+
+use super::Loader;
+use super::compile::beside;
+use super::lower::Lower;
+use super::module::Module;
+use super::nf::empty;
+use crate::ast::{NativeCode, Nf};
+use crate::diag::{Diagnostic, Diagnostics, codes};
+use crate::source::SourceMap;
+
+/// The model of a native function. `None` when it cannot be had, which is then reported.
+pub fn lower(
+    nf: &Nf,
+    code: &NativeCode,
+    module: &Module<'_>,
+    sources: &SourceMap,
+    loader: &dyn Loader,
+    diags: &mut Diagnostics,
+) -> Option<Model> {
+    let mut found = Diagnostics::new();
+    let mut lower = Lower::new(module, sources, &mut found, empty(&nf.name.text));
+    lower.declare(nf, loader);
+    let params = lower.model.params;
+    let failed = module.is_damaged(nf.span) || found.has_errors();
+    diags.extend(found);
+    if failed {
+        return None;
+    }
+    let from = sources.get(code.span.file).map_or("", |file| file.name());
+    let library = path(&code.library, from);
+    let name = code.function.as_ref().unwrap_or(&nf.name);
+    match loader.native(&library, &name.text) {
+        Ok(definition) => {
+            let function = name.text.clone();
+            let reference = Reference { library, function, checks: Checks::default() };
+            let model = braid_ir::native::model(&nf.name.text, params, reference, &definition);
+            debug_assert_eq!(braid_ir::verify::verify(&model), Ok(()), "of {}", nf.name.text);
+            Some(model)
+        }
+        Err(why) => {
+            diags.push(unavailable(code, &name.text, name.span, &why));
+            None
+        }
+    }
+}
+
+/// Libraries are named relative to the file; a name without `/` is then one in the file's folder, not one that
+/// the system knows.
+fn path(library: &str, from: &str) -> String {
+    if !is_path(library) {
+        return library.to_owned();
+    }
+    let path = beside(from, library);
+    if path.contains('/') { path } else { format!("./{path}") }
+}
+
+fn unavailable(
+    code: &NativeCode,
+    name: &str,
+    name_span: crate::ast::Span,
+    why: &LoadError,
+) -> Diagnostic {
+    let message = format!("`{name}` is not available: {why}");
+    match why {
+        LoadError::Library { .. } => {
+            Diagnostic::new(codes::NATIVE_LIBRARY, message, code.span, "this library")
+                .help("paths are relative to the file that names them")
+        }
+        LoadError::Symbol { .. } => {
+            Diagnostic::new(codes::NATIVE_FUNCTION, message, name_span, "this function")
+                .help("`function NAME` behind the library gives the name that it has there")
+        }
+        _ => Diagnostic::new(codes::NATIVE_UNFIT, message, code.span, "this library")
+            .help("build it again, against the braid_nf.h of this version"),
+    }
+}

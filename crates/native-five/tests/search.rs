@@ -1,0 +1,82 @@
+//! Both engines of the IDS find the same, on signatures and payloads made at random; with the feature
+//! `hyperscan` that compares Hyperscan with the others, without it the others with a naive search.
+
+use braid_native_five::{ENGINE, Search, Signature};
+
+/// SplitMix64.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((z ^ z >> 31) % n as u64).unwrap_or(0)
+    }
+
+    fn text(&mut self, most: usize) -> Vec<u8> {
+        let letters = b"abAB\x00\xff\n";
+        (0..=self.below(most)).map(|_| letters[self.below(letters.len())]).collect()
+    }
+}
+
+fn signature(rng: &mut Rng, number: u32) -> Signature {
+    const EXPRESSIONS: [&str; 8] =
+        ["a+b", "a[^b]b", "(ab|ba)a", "a.b", "^ab", "ba$", r"\x00[ab]{2,3}", "(?i)abab"];
+    let (regex, nocase) = (rng.below(3) == 0, rng.below(3) == 0);
+    let text = if regex {
+        EXPRESSIONS[rng.below(EXPRESSIONS.len())].as_bytes().to_vec()
+    } else {
+        rng.text(3)
+    };
+    Signature { number, regex, nocase, text }
+}
+
+/// Whether a literal occurs.
+fn occurs(signature: &Signature, payload: &[u8]) -> bool {
+    let same = |window: &[u8]| match signature.nocase {
+        true => window.eq_ignore_ascii_case(&signature.text),
+        false => window == signature.text,
+    };
+    payload.windows(signature.text.len()).any(same)
+}
+
+#[test]
+fn engines_find_the_same() {
+    let mut rng = Rng(7);
+    for _ in 0..400 {
+        let count = 1 + rng.below(5);
+        let signatures: Vec<_> = (0..count)
+            .map(|_| {
+                let n = rng.below(9);
+                signature(&mut rng, n as u32)
+            })
+            .collect();
+        let (Ok(built), Ok(portable)) = (Search::new(&signatures), Search::portable(&signatures))
+        else {
+            continue;
+        };
+        for _ in 0..40 {
+            let payload = rng.text(20);
+            let found = built.lowest(&payload);
+            assert_eq!(found, portable.lowest(&payload), "{ENGINE}: {signatures:?} in {payload:?}");
+            if signatures.iter().all(|one| !one.regex) {
+                let hits = signatures.iter().filter(|one| occurs(one, &payload));
+                assert_eq!(
+                    found,
+                    hits.map(|one| one.number).min(),
+                    "{signatures:?} in {payload:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn signatures_that_make_no_sense_are_refused() {
+    let empty = Signature { number: 1, regex: false, nocase: false, text: Vec::new() };
+    assert!(Search::new(&[empty]).is_err());
+    let open = Signature { number: 1, regex: true, nocase: false, text: b"(a".to_vec() };
+    assert!(Search::new(&[open]).is_err());
+}

@@ -1,0 +1,233 @@
+//! Flows as a function knows them: each has a number that is never another's, memory, and an idle time.
+
+use braid_packet::FlowKey;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Deadlines are rounded up to multiples of this, as those of state are (ns).
+const TICK_NS: u64 = 100_000_000;
+
+/// Limits of a function's flows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Most flows at a time.
+    pub capacity: u64,
+    /// A flow ends when no packet of it came for so long (ns); never if 0.
+    pub idle_ns: u64,
+    /// What happens to a new flow at capacity: the oldest goes, or the new one is refused.
+    pub evict_oldest: bool,
+    /// Bytes of memory for each flow.
+    pub bytes: usize,
+}
+
+/// A flow.
+#[derive(Debug)]
+pub struct Flow {
+    /// What identifies it.
+    pub key: FlowKey,
+    /// Memory that the function has for it: zero at first. In words, so that anything may lie there.
+    pub memory: Box<[u128]>,
+    /// When it was first seen (ns).
+    pub created_ns: u64,
+    /// When a packet of it came last (ns).
+    pub last_seen_ns: u64,
+}
+
+/// What comes of asking for a packet's flow.
+#[derive(Debug)]
+pub enum Found {
+    /// This one, which was there.
+    Known(u64),
+    /// This one, which is new; one that had to go for it comes with it.
+    New(u64, Option<(u64, Flow)>),
+    /// There is no room.
+    Full,
+}
+
+/// All flows of an instance. Keys come from the wire, hence the standard library's keyed hash.
+#[derive(Debug)]
+pub struct Flows {
+    limits: Limits,
+    by_key: HashMap<FlowKey, u64>,
+    /// By number: in the order of their creation.
+    all: BTreeMap<u64, Flow>,
+    /// When each is looked at next, by time and number.
+    deadlines: BTreeSet<(u64, u64)>,
+    /// The number of the next flow; 0 is none's.
+    next: u64,
+    /// Flows that were refused.
+    pub refused: u64,
+}
+
+impl Flows {
+    /// No flows.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            by_key: HashMap::new(),
+            all: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            next: 1,
+            refused: 0,
+        }
+    }
+
+    /// The flow of this key, if there is one.
+    #[must_use]
+    pub fn known(&self, key: &FlowKey) -> Option<u64> {
+        self.by_key.get(key).copied()
+    }
+
+    /// The flow of a packet at a time, made if need be.
+    pub fn find(&mut self, key: FlowKey, now: u64) -> Found {
+        if let Some(number) = self.known(&key) {
+            if let Some(flow) = self.all.get_mut(&number) {
+                flow.last_seen_ns = now;
+            }
+            return Found::Known(number);
+        }
+        let mut evicted = None;
+        if self.all.len() as u64 >= self.limits.capacity {
+            let oldest = self.all.first_key_value().map(|(number, _)| *number);
+            let Some(oldest) = oldest.filter(|_| self.limits.evict_oldest) else {
+                self.refused += 1;
+                return Found::Full;
+            };
+            evicted = self.remove(oldest).map(|flow| (oldest, flow));
+        }
+        let number = self.next;
+        self.next += 1;
+        let memory = vec![0; self.limits.bytes.div_ceil(size_of::<u128>())].into_boxed_slice();
+        self.by_key.insert(key, number);
+        self.all.insert(number, Flow { key, memory, created_ns: now, last_seen_ns: now });
+        if let Some(deadline) = self.deadline(now) {
+            self.deadlines.insert((deadline, number));
+        }
+        Found::New(number, evicted)
+    }
+
+    fn deadline(&self, last_seen_ns: u64) -> Option<u64> {
+        if self.limits.idle_ns == 0 {
+            return None;
+        }
+        last_seen_ns.checked_add(self.limits.idle_ns)?.div_ceil(TICK_NS).checked_mul(TICK_NS)
+    }
+
+    /// A packet of a flow comes.
+    pub fn touch(&mut self, number: u64, now: u64) {
+        if let Some(flow) = self.all.get_mut(&number) {
+            flow.last_seen_ns = now;
+        }
+    }
+
+    /// A flow by its number.
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut Flow> {
+        self.all.get_mut(&number)
+    }
+
+    /// A flow ends.
+    pub fn remove(&mut self, number: u64) -> Option<Flow> {
+        let flow = self.all.remove(&number)?;
+        self.by_key.remove(&flow.key);
+        Some(flow)
+    }
+
+    /// When a flow ends that no packet of comes, at the earliest; it may turn out that one came.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// The next flow that has ended by a time, with when it did.
+    pub fn ended_by(&mut self, now: u64) -> Option<(u64, u64, Flow)> {
+        while let Some((deadline, number)) = self.deadlines.first().copied() {
+            if deadline > now {
+                return None;
+            }
+            self.deadlines.pop_first();
+            let Some(flow) = self.all.get(&number) else { continue };
+            match self.deadline(flow.last_seen_ns) {
+                Some(later) if later > deadline => {
+                    self.deadlines.insert((later, number));
+                }
+                _ => return self.remove(number).map(|flow| (deadline, number, flow)),
+            }
+        }
+        None
+    }
+
+    /// When a flow ends unless a packet of it comes.
+    #[must_use]
+    pub fn expires(&self, flow: &Flow) -> Option<u64> {
+        self.deadline(flow.last_seen_ns)
+    }
+
+    /// All flows in the order of their creation.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &Flow)> {
+        self.all.iter().map(|(number, flow)| (*number, flow))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Flows, Found, Limits, TICK_NS};
+    use braid_packet::FlowKey;
+
+    const LIMITS: Limits = Limits { capacity: 2, idle_ns: 0, evict_oldest: false, bytes: 8 };
+
+    fn key(sport: u16) -> FlowKey {
+        FlowKey { version: 4, src: 1, dst: 2, proto: 17, sport, dport: 53 }
+    }
+
+    fn number(found: Found) -> Option<u64> {
+        match found {
+            Found::Known(number) | Found::New(number, _) => Some(number),
+            Found::Full => None,
+        }
+    }
+
+    #[test]
+    fn flow_keeps_its_number_and_a_new_one_never_gets_that_of_another() {
+        let mut flows = Flows::new(LIMITS);
+        assert_eq!(number(flows.find(key(1), 0)), Some(1));
+        assert_eq!(number(flows.find(key(1), 5)), Some(1));
+        assert!(flows.remove(1).is_some());
+        assert_eq!(number(flows.find(key(1), 6)), Some(2));
+    }
+
+    #[test]
+    fn new_flow_at_capacity_is_refused_and_counted() {
+        let mut flows = Flows::new(LIMITS);
+        flows.find(key(1), 0);
+        flows.find(key(2), 0);
+        assert!(matches!(flows.find(key(3), 0), Found::Full));
+        assert_eq!(flows.refused, 1);
+        assert_eq!(number(flows.find(key(2), 0)), Some(2));
+    }
+
+    #[test]
+    fn oldest_flow_goes_for_a_new_one_where_that_was_asked_for() {
+        let mut flows = Flows::new(Limits { evict_oldest: true, ..LIMITS });
+        flows.find(key(1), 0);
+        flows.find(key(2), 0);
+        flows.find(key(1), 9);
+        let Found::New(3, Some((1, gone))) = flows.find(key(3), 9) else { panic!("none evicted") };
+        assert_eq!(gone.key, key(1));
+    }
+
+    #[test]
+    fn flow_ends_when_it_was_idle_for_so_long_and_not_before() {
+        let mut flows = Flows::new(Limits { idle_ns: TICK_NS, ..LIMITS });
+        flows.find(key(1), 0);
+        flows.find(key(2), 1);
+        flows.find(key(1), 2 * TICK_NS - 1);
+        assert!(flows.ended_by(TICK_NS).is_none());
+        let ended = flows.ended_by(2 * TICK_NS);
+        assert!(matches!(ended, Some((deadline, 2, _)) if deadline == 2 * TICK_NS), "{ended:?}");
+        assert!(flows.ended_by(2 * TICK_NS).is_none());
+        assert_eq!(
+            flows.ended_by(3 * TICK_NS).map(|(at, number, _)| (at, number)),
+            Some((3 * TICK_NS, 1))
+        );
+    }
+}

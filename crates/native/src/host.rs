@@ -1,0 +1,467 @@
+//! What Braid keeps for an instance of a function, and what the instance's calls do with it. Everything that
+//! comes from native code is checked here; where it goes through pointers is in `sys`.
+
+use crate::flows::{Flow, Flows, Found};
+use crate::problem::{Problem, Problems};
+use crate::profile::Profile;
+use crate::record::{Guard, Handler, HeaderAction, MOST, MOST_BYTES, Recorded, StateFunction};
+use crate::value::Config;
+use braid_packet::{FlowKey, HEADERS, Header};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Most counters of an instance.
+const MOST_COUNTERS: usize = 256;
+/// Most timers of an instance at a time.
+const MOST_TIMERS: usize = 64;
+/// Most messages that wait to be published, of which a call may thus make as many.
+const MOST_LOGS: usize = 1024;
+/// A timer that is more periods behind than this skips the earliest firings.
+const CATCH_UP: u64 = 10_000;
+
+/// Why a call is refused; the numbers of the C interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(i32)]
+pub enum Refused {
+    /// There is no such thing.
+    Absent = -1,
+    /// It is not allowed here.
+    Misuse = -2,
+    /// A limit is reached.
+    Full = -3,
+    /// The declared profile does not allow it.
+    Denied = -4,
+}
+
+/// A message that the function wants to be published.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Log {
+    /// When (ns).
+    pub time_ns: u64,
+    /// How grave.
+    pub level: String,
+    /// The message.
+    pub text: String,
+}
+
+/// A timer.
+#[derive(Clone, Copy, Debug)]
+struct Timer {
+    /// 0: fires once.
+    period_ns: u64,
+    /// So long after it was set, or after the first packet.
+    after_ns: u64,
+    /// `None` before the first packet.
+    due: Option<u64>,
+    handler: Handler,
+}
+
+/// Something that is due.
+pub(crate) enum Due {
+    /// This flow ended.
+    Flow(u64, Flow),
+    /// This timer fires.
+    Timer(Handler),
+}
+
+/// What is checked while a function runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Checks {
+    /// What later packets of a flow get is compared with what was recorded of it.
+    pub records: bool,
+    /// What the function does is written down, for its action profile.
+    pub observe: bool,
+}
+
+/// What Braid keeps for an instance.
+pub(crate) struct State {
+    pub(crate) config: Config,
+    /// What [`Config`] texts look like in C: each with a 0 behind it.
+    pub(crate) texts: BTreeMap<(usize, usize), Box<[u8]>>,
+    pub(crate) per_biflow: bool,
+    pub(crate) flows: Flows,
+    pub(crate) recorded: HashMap<u64, Recorded>,
+    /// Flows whose records have changed, where that is watched.
+    pub(crate) changed: Option<BTreeSet<u64>>,
+    /// The flow whose record this call has started anew.
+    recording: Option<u64>,
+    /// Flows whose guards are to be looked at.
+    pub(crate) notified: Vec<u64>,
+    /// Flows that ended within this call: their ends are told when it is over.
+    pub(crate) ended: Vec<(u64, Flow)>,
+    pub(crate) counters: Vec<(String, u64)>,
+    pub(crate) logs: Vec<Log>,
+    logs_lost: u64,
+    timers: Vec<Timer>,
+    pub(crate) timers_skipped: u64,
+    pub(crate) problems: Problems,
+    pub(crate) declared: Option<Profile>,
+    /// What was seen, with [`Checks::observe`] or a declared profile.
+    pub(crate) observed: Profile,
+    pub(crate) checks: Checks,
+    /// The time.
+    pub(crate) now: u64,
+    /// Whether a packet has come yet.
+    pub(crate) started: bool,
+    /// Packets so far.
+    pub(crate) packets: u64,
+    /// Why the function says that it failed.
+    pub(crate) failure: Option<String>,
+    /// How many reasons and ports it has.
+    pub(crate) reasons: u32,
+    pub(crate) ports: u32,
+}
+
+impl State {
+    pub(crate) fn new(config: Config, flows: Flows) -> Self {
+        let mut texts = BTreeMap::new();
+        for (at, (_, value)) in config.iter().enumerate() {
+            for (row, text) in value.texts.iter().enumerate() {
+                let with_end: Vec<u8> = text.iter().copied().chain([0]).collect();
+                texts.insert((at, row), with_end.into_boxed_slice());
+            }
+        }
+        Self {
+            config,
+            texts,
+            per_biflow: false,
+            flows,
+            recorded: HashMap::new(),
+            changed: None,
+            recording: None,
+            notified: Vec::new(),
+            ended: Vec::new(),
+            counters: Vec::new(),
+            logs: Vec::new(),
+            logs_lost: 0,
+            timers: Vec::new(),
+            timers_skipped: 0,
+            problems: Problems::default(),
+            declared: None,
+            observed: Profile::default(),
+            checks: Checks::default(),
+            now: 0,
+            started: false,
+            packets: 0,
+            failure: None,
+            reasons: 0,
+            ports: 0,
+        }
+    }
+
+    /// A call begins.
+    pub(crate) fn begin(&mut self) {
+        self.recording = None;
+        self.failure = None;
+    }
+
+    /// Notes wrong use.
+    pub(crate) fn misuse(&mut self, text: String) -> Refused {
+        self.problems.add(Problem::Misuse(text), self.packets);
+        Refused::Misuse
+    }
+
+    /// Whether a call may do something; where the declared profile says no, that is noted.
+    pub(crate) fn allowed(
+        &mut self,
+        may: impl FnOnce(&Profile) -> bool,
+        what: impl FnOnce() -> String,
+    ) -> Result<(), Refused> {
+        match &self.declared {
+            Some(declared) if !may(declared) => {
+                self.problems.add(Problem::Profile(what()), self.packets);
+                Err(Refused::Denied)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether calls are to be written down.
+    pub(crate) fn is_observed(&self) -> bool {
+        self.checks.observe
+    }
+
+    // Flows.
+
+    /// The flow of a key, made if need be; 0 if there is no room.
+    pub(crate) fn flow(&mut self, key: FlowKey) -> u64 {
+        let key = if self.per_biflow { key.bidirectional() } else { key };
+        match self.flows.find(key, self.now) {
+            Found::Known(number) | Found::New(number, None) => number,
+            Found::New(number, Some((old, flow))) => {
+                self.gone(old, flow);
+                number
+            }
+            Found::Full => 0,
+        }
+    }
+
+    /// A flow is gone; the function is told when its call is over.
+    fn gone(&mut self, number: u64, flow: Flow) {
+        self.drop_record(number);
+        self.ended.push((number, flow));
+    }
+
+    pub(crate) fn end_flow(&mut self, number: u64) {
+        match self.flows.remove(number) {
+            Some(flow) => self.gone(number, flow),
+            None => {
+                self.misuse(format!("ends flow {number}, which it does not have"));
+            }
+        }
+    }
+
+    // Recordings.
+
+    /// The record of a flow that a call adds to: emptied by the first one.
+    fn record(&mut self, flow: u64, what: &str) -> Result<&mut Recorded, Refused> {
+        if self.flows.get_mut(flow).is_none() {
+            let why = match flow {
+                0 => format!("{what} for flow 0, which stands for no flow"),
+                _ => format!("{what} for flow {flow}, which it does not have"),
+            };
+            return Err(self.misuse(why));
+        }
+        if let Some(changed) = &mut self.changed {
+            changed.insert(flow);
+        }
+        let record = self.recorded.entry(flow).or_default();
+        if self.recording != Some(flow) {
+            self.recording = Some(flow);
+            *record = Recorded::default();
+        }
+        Ok(record)
+    }
+
+    pub(crate) fn add_header_action(
+        &mut self,
+        flow: u64,
+        action: HeaderAction,
+    ) -> Result<(), Refused> {
+        self.check_action(&action)?;
+        let record = self.record(flow, "records a header action")?;
+        if record.headers.len() >= MOST {
+            return Err(self.too_many("header actions"));
+        }
+        record.headers.push(action);
+        Ok(())
+    }
+
+    fn too_many(&mut self, what: &str) -> Refused {
+        self.misuse(format!("records more than {MOST} {what} for one flow"));
+        Refused::Full
+    }
+
+    pub(crate) fn check_action(&mut self, action: &HeaderAction) -> Result<(), Refused> {
+        let (reasons, ports) = (self.reasons, self.ports);
+        let wrong = match action {
+            HeaderAction::Drop(reason) if *reason >= reasons => {
+                format!("records a drop for reason {reason}; it has {reasons}")
+            }
+            HeaderAction::Output(port) if *port >= ports => {
+                format!("records an output to port {port}; it has {ports}")
+            }
+            HeaderAction::Modify(field, _) if field.info().access == braid_packet::Access::Ro => {
+                format!("records a change of {}, which is read-only", field.info().name)
+            }
+            HeaderAction::Encap { bytes, .. } if bytes.len() > MOST_BYTES => {
+                format!("records {} bytes to be added; {MOST_BYTES} are the most", bytes.len())
+            }
+            _ => return Ok(()),
+        };
+        Err(self.misuse(wrong))
+    }
+
+    pub(crate) fn add_state_function(
+        &mut self,
+        flow: u64,
+        function: StateFunction,
+    ) -> Result<(), Refused> {
+        let record = self.record(flow, "records a state function")?;
+        if record.state.len() >= MOST {
+            return Err(self.too_many("state functions"));
+        }
+        record.state.push(function);
+        Ok(())
+    }
+
+    pub(crate) fn register_guard(&mut self, flow: u64, guard: Guard) -> Result<(), Refused> {
+        if let Some(action) = &guard.action {
+            self.check_action(action)?;
+        }
+        let record = self.record(flow, "registers a guard")?;
+        if record.guards.len() >= MOST {
+            return Err(self.too_many("guards"));
+        }
+        record.guards.push(guard);
+        Ok(())
+    }
+
+    pub(crate) fn notify(&mut self, flow: u64) -> Result<(), Refused> {
+        if flow == 0 {
+            self.notified = self.recorded.keys().copied().collect();
+            // In an order that does not hang on the hash: what is done last comes first.
+            self.notified.sort_unstable_by(|a, b| b.cmp(a));
+            return Ok(());
+        }
+        if !self.recorded.contains_key(&flow) {
+            return Err(Refused::Absent);
+        }
+        if !self.notified.contains(&flow) {
+            self.notified.push(flow);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn forget(&mut self, flow: u64) -> Result<(), Refused> {
+        if self.drop_record(flow) { Ok(()) } else { Err(Refused::Absent) }
+    }
+
+    /// A record holds no more; whether there was one.
+    fn drop_record(&mut self, flow: u64) -> bool {
+        let was = self.recorded.remove(&flow).is_some();
+        if was {
+            self.changed(flow);
+        }
+        was
+    }
+
+    /// A flow's record is not what it was.
+    pub(crate) fn changed(&mut self, flow: u64) {
+        if let Some(changed) = &mut self.changed {
+            changed.insert(flow);
+        }
+    }
+
+    // Counters, messages.
+
+    pub(crate) fn counter(&mut self, name: &str) -> Result<usize, Refused> {
+        if let Some(at) = self.counters.iter().position(|(known, _)| known == name) {
+            return Ok(at);
+        }
+        if self.counters.len() >= MOST_COUNTERS {
+            self.misuse(format!("makes more than {MOST_COUNTERS} counters"));
+            return Err(Refused::Full);
+        }
+        self.counters.push((name.to_owned(), 0));
+        Ok(self.counters.len() - 1)
+    }
+
+    pub(crate) fn count(&mut self, counter: i32, n: u64) {
+        let at = usize::try_from(counter).ok();
+        match at.and_then(|at| self.counters.get_mut(at)) {
+            Some((_, count)) => *count = count.saturating_add(n),
+            None => {
+                self.misuse(format!("counts at counter {counter}, which it did not make"));
+            }
+        }
+    }
+
+    pub(crate) fn log(&mut self, level: &str, text: &str) {
+        if self.logs.len() < MOST_LOGS {
+            let (level, text) = (level.to_owned(), text.to_owned());
+            self.logs.push(Log { time_ns: self.now, level, text });
+        } else {
+            self.logs_lost += 1;
+            self.problems.add(
+                Problem::Misuse(format!("logs more than {MOST_LOGS} messages at once")),
+                self.packets,
+            );
+        }
+    }
+
+    // Time.
+
+    pub(crate) fn timer(
+        &mut self,
+        after_ns: u64,
+        period_ns: u64,
+        handler: Handler,
+    ) -> Result<(), Refused> {
+        if self.timers.len() >= MOST_TIMERS {
+            self.misuse(format!("sets more than {MOST_TIMERS} timers"));
+            return Err(Refused::Full);
+        }
+        if after_ns == 0 {
+            return Err(self.misuse("sets a timer of 0 ns".to_owned()));
+        }
+        let due = self.started.then(|| self.now.saturating_add(after_ns));
+        self.timers.push(Timer { period_ns, after_ns, due, handler });
+        Ok(())
+    }
+
+    /// The first packet has come: timers start.
+    pub(crate) fn start(&mut self, now: u64) {
+        self.started = true;
+        for timer in &mut self.timers {
+            timer.due = now.checked_add(timer.after_ns);
+        }
+    }
+
+    /// Nothing is due before this time.
+    pub(crate) fn wake(&self) -> u64 {
+        let timers = self.timers.iter().filter_map(|timer| timer.due);
+        timers.chain(self.flows.next_deadline()).min().unwrap_or(u64::MAX)
+    }
+
+    /// Timers that are far behind skip the earliest firings.
+    pub(crate) fn skip(&mut self, now: u64) {
+        for timer in self.timers.iter_mut().filter(|timer| timer.period_ns > 0) {
+            let Some(due) = timer.due.as_mut().filter(|due| **due <= now) else { continue };
+            let behind = (now - *due) / timer.period_ns;
+            let skipped = behind.saturating_sub(CATCH_UP);
+            *due += skipped * timer.period_ns;
+            self.timers_skipped += skipped;
+        }
+    }
+
+    /// What is due next, by a time: the earliest, flows before timers. It becomes that time.
+    pub(crate) fn due(&mut self, now: u64) -> Option<Due> {
+        let timer = (0..self.timers.len())
+            .filter_map(|at| Some((self.timers[at].due.filter(|due| *due <= now)?, at)))
+            .min();
+        let until = timer.map_or(now, |(due, _)| due);
+        if let Some((deadline, number, flow)) = self.flows.ended_by(until) {
+            self.now = self.now.max(deadline);
+            self.drop_record(number);
+            return Some(Due::Flow(number, flow));
+        }
+        let (due, at) = timer?;
+        self.now = self.now.max(due);
+        let timer = &mut self.timers[at];
+        let handler = timer.handler;
+        if timer.period_ns > 0 {
+            timer.due = due.checked_add(timer.period_ns);
+        } else {
+            self.timers.remove(at);
+        }
+        Some(Due::Timer(handler))
+    }
+
+    // Configuration.
+
+    /// A number of a parameter.
+    pub(crate) fn number(&self, name: &str, row: usize, column: usize) -> Result<u128, Refused> {
+        let (_, value) =
+            self.config.iter().find(|(known, _)| known == name).ok_or(Refused::Absent)?;
+        value.rows.get(row).and_then(|row| row.get(column)).copied().ok_or(Refused::Absent)
+    }
+
+    /// How many rows (or texts) a parameter has.
+    pub(crate) fn rows(&self, name: &str) -> Result<usize, Refused> {
+        let (_, value) =
+            self.config.iter().find(|(known, _)| known == name).ok_or(Refused::Absent)?;
+        Ok(value.rows.len().max(value.texts.len()))
+    }
+
+    /// A text of a parameter, with a 0 behind it.
+    pub(crate) fn text(&self, name: &str, row: usize) -> Option<&[u8]> {
+        let at = self.config.iter().position(|(known, _)| known == name)?;
+        self.texts.get(&(at, row)).map(|text| &**text)
+    }
+}
+
+/// The header of a number that native code has.
+pub(crate) fn header(number: i32) -> Option<Header> {
+    let at = usize::try_from(number).ok()?;
+    HEADERS.get(at).map(|(header, _)| *header)
+}

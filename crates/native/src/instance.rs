@@ -1,0 +1,478 @@
+//! An instance of a native function, as engines use it.
+
+use crate::dump::{self, Entry};
+use crate::flows::{Flows, Limits};
+use crate::host::{Checks, Due, Log, State};
+use crate::library::{Reference, find};
+use crate::problem::{Noted, Problem};
+use crate::profile::Profile;
+use crate::record::{Payload, Recorded};
+use crate::sys::{Bound, Definition};
+use crate::value::{Config, Value, number};
+use crate::verdict::{FAILED, Verdict};
+use braid_packet::{Difference, FlowKey, Link, Packet, diff_fields};
+use std::sync::Arc;
+
+/// Parameters that limit flows, whatever the function makes of them.
+pub const FLOWS: &str = "flows";
+/// As [`FLOWS`].
+pub const IDLE: &str = "idle";
+
+/// The function could not go on with a packet; the report says why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Failed;
+
+/// An instance.
+pub struct Instance {
+    bound: Bound,
+    /// Nothing is due before this time.
+    wake: u64,
+    /// With [`Checks::records`]: another instance, which runs packets by what was recorded wherever it can.
+    twin: Option<Box<Instance>>,
+}
+
+impl Instance {
+    /// A fresh instance for a place in a chain.
+    ///
+    /// # Errors
+    /// Why there is none: the function cannot be had, or it refuses its configuration.
+    pub fn new(reference: &Reference, node: &str, config: Config) -> Result<Self, String> {
+        let definition =
+            find(&reference.library, &reference.function).map_err(|why| why.to_string())?;
+        Self::of(&definition, node, config, reference.checks)
+    }
+
+    /// The same for a function that was found.
+    ///
+    /// # Errors
+    /// The function refuses its configuration.
+    pub fn of(
+        definition: &Arc<Definition>,
+        node: &str,
+        config: Config,
+        checks: Checks,
+    ) -> Result<Self, String> {
+        let twin = match checks.records {
+            true => {
+                let twin = Self::of(definition, node, config.clone(), Checks::default())?;
+                Some(Box::new(twin))
+            }
+            false => None,
+        };
+        let limits = limits(definition.limits, &config);
+        let mut state = State::new(config, Flows::new(limits));
+        state.per_biflow = definition.per_biflow;
+        state.declared = definition.profile;
+        state.checks = checks;
+        let count = |all: &[String]| u32::try_from(all.len()).unwrap_or(u32::MAX);
+        (state.reasons, state.ports) = (count(&definition.reasons), count(&definition.ports));
+        let label = format!("`{node}` ({})", definition.label);
+        let bound = Bound::new(definition.clone(), &label, state)?;
+        Ok(Self { bound, wake: 0, twin })
+    }
+
+    /// A packet comes at a time.
+    ///
+    /// # Errors
+    /// The function could not go on with it. What it did to the packet stays.
+    pub fn packet(&mut self, packet: &mut Packet, now: u64) -> Result<Verdict, Failed> {
+        if !self.bound.state().started {
+            self.bound.state_mut().start(now);
+            self.wake = 0;
+        }
+        self.advance(now);
+        let state = self.bound.state_mut();
+        state.packets += 1;
+        state.begin();
+        let recorded = recorded(state, packet);
+        // A packet of a flow that has a record is seen, whoever runs it.
+        if let Some((key, _)) = recorded {
+            state.flow(key);
+        }
+        let by_record = self.twin.as_mut().map(|twin| twin.run(packet.clone(), now));
+        let called = self.bound.packet(std::mem::replace(packet, nothing()));
+        *packet = called.packet;
+        let result = self.verdict(called.code);
+        if let Some((by_record, verdict)) = by_record {
+            self.compare((&by_record, verdict), (packet, result));
+        }
+        // The function has done what its state functions do.
+        if let Some((_, flow)) = recorded {
+            self.guard(flow);
+        }
+        self.after_call();
+        result
+    }
+
+    /// Runs a packet by its flow's record if that can be, else by the function.
+    fn run(&mut self, mut packet: Packet, now: u64) -> (Packet, Result<Verdict, Failed>) {
+        let replayed = self.replay(&mut packet, now);
+        let verdict = replayed.map_or_else(|| self.packet(&mut packet, now), Ok);
+        (packet, verdict)
+    }
+
+    /// What a call's code says, checked.
+    fn verdict(&mut self, code: i32) -> Result<Verdict, Failed> {
+        let state = self.bound.state_mut();
+        let failure = state.failure.take();
+        let verdict = Verdict::of_code(code);
+        let wrong = match verdict {
+            Some(Verdict::Drop(reason)) if reason >= state.reasons => {
+                Some(format!("drops for reason {reason}; it has {}", state.reasons))
+            }
+            Some(Verdict::Port(port)) if port >= state.ports => {
+                Some(format!("sends to port {port}; it has {}", state.ports))
+            }
+            None if code != FAILED => Some(format!("returns {code}, which is no verdict")),
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
+            state.misuse(wrong);
+            return Err(Failed);
+        }
+        let Some(verdict) = verdict else {
+            let why = failure.unwrap_or_else(|| "it does not say why".to_owned());
+            state.problems.add(failed(why), state.packets);
+            return Err(Failed);
+        };
+        // What is done is done: that it was not declared is told.
+        let _told = match verdict {
+            Verdict::Forward => Ok(()),
+            Verdict::Drop(_) => {
+                state.observed.drops = true;
+                state.allowed(|p| p.drops, || "drops a packet".to_owned())
+            }
+            Verdict::Back | Verdict::Consume | Verdict::Port(_) => {
+                state.observed.redirects = true;
+                state.allowed(|p| p.redirects, || "sends a packet elsewhere".to_owned())
+            }
+        };
+        Ok(verdict)
+    }
+
+    /// What a call left to be done: flows that ended in it, guards of which it gave notice.
+    fn after_call(&mut self) {
+        loop {
+            let state = self.bound.state_mut();
+            if let Some(why) = state.failure.take() {
+                state.problems.add(failed(why), state.packets);
+            }
+            if let Some((number, flow)) = state.ended.pop() {
+                self.bound.flow_end(number, flow);
+            } else if let Some(flow) = state.notified.pop() {
+                self.guard(flow);
+            } else {
+                break;
+            }
+        }
+        self.wake = self.bound.state().wake();
+    }
+
+    /// Looks at a flow's guards; the first that holds changes the record.
+    fn guard(&mut self, flow: u64) {
+        let record = self.bound.state().recorded.get(&flow);
+        let guards = record.map(|record| record.guards.clone()).unwrap_or_default();
+        for guard in guards {
+            if !self.bound.condition(guard.condition, flow) {
+                continue;
+            }
+            let state = self.bound.state_mut();
+            state.changed(flow);
+            match (&guard.action, guard.update) {
+                (None, None) => drop(state.recorded.remove(&flow)),
+                (action, _) => {
+                    if let Some(record) = state.recorded.get_mut(&flow) {
+                        record.guards.retain(|other| *other != guard);
+                        if let Some(action) = action {
+                            record.headers = vec![action.clone()];
+                        }
+                    }
+                }
+            }
+            if let Some(update) = guard.update {
+                state.begin();
+                self.bound.update(update, flow);
+            }
+            return;
+        }
+    }
+
+    /// Compares what came of a packet by the record, in the twin, with what the function did.
+    fn compare(
+        &mut self,
+        (by_record, recorded): (&Packet, Result<Verdict, Failed>),
+        (packet, verdict): (&Packet, Result<Verdict, Failed>),
+    ) {
+        let wrong = match (recorded, verdict) {
+            (recorded, verdict) if recorded != verdict => Some(format!(
+                "a packet is {} by the record and {} in fact",
+                said(recorded),
+                said(verdict)
+            )),
+            (_, Err(Failed) | Ok(Verdict::Drop(_) | Verdict::Consume)) => None,
+            _ => diff_fields(by_record, packet).first().map(|difference| {
+                let Difference { what, a, b } = difference;
+                format!("{what} is {a} by the record and {b} in fact")
+            }),
+        };
+        let state = self.bound.state_mut();
+        if let Some(wrong) = wrong {
+            state.problems.add(Problem::Record(wrong), state.packets);
+        }
+    }
+
+    /// In what the twin's state differs.
+    fn state_differs(&self) -> Option<Noted> {
+        let twin = self.twin.as_ref()?;
+        let (by_record, in_fact) = (twin.report(), self.report());
+        let shown = |entry: &Entry| (entry.table.clone(), entry.key.clone(), entry.values.clone());
+        let most = by_record.len().max(in_fact.len());
+        let differs = |at: &usize| by_record.get(*at).map(shown) != in_fact.get(*at).map(shown);
+        let at = (0..most).find(differs)?;
+        let text = |entries: &[Entry]| {
+            entries.get(at).map_or("absent".to_owned(), |entry| format!("{:?}", entry.values))
+        };
+        let table = by_record.get(at).or(in_fact.get(at)).map_or("", |entry| &*entry.table);
+        let text = format!(
+            "state `{table}` is {} by the record and {} in fact",
+            text(&by_record),
+            text(&in_fact)
+        );
+        Some(Noted { problem: Problem::Record(text), times: 1, packet: self.bound.state().packets })
+    }
+
+    /// Everything that is due by a time happens.
+    #[inline]
+    pub fn advance(&mut self, now: u64) {
+        if now >= self.wake {
+            self.catch_up(now);
+        }
+        if let Some(twin) = &mut self.twin {
+            twin.advance(now);
+        }
+        let state = self.bound.state_mut();
+        state.now = state.now.max(now);
+    }
+
+    fn catch_up(&mut self, now: u64) {
+        self.bound.state_mut().skip(now);
+        while let Some(due) = self.bound.state_mut().due(now) {
+            self.bound.state_mut().begin();
+            match due {
+                Due::Flow(number, flow) => self.bound.flow_end(number, flow),
+                Due::Timer(handler) => self.bound.timer(handler),
+            }
+            self.after_call();
+        }
+        self.wake = self.bound.state().wake();
+    }
+
+    /// A parameter gets another value.
+    ///
+    /// # Errors
+    /// The function refuses; it keeps the value that it had.
+    pub fn change(&mut self, name: &str, value: Value) -> Result<(), String> {
+        if name == FLOWS || name == IDLE {
+            return Err(format!("`{name}` of a native function cannot be changed while it runs"));
+        }
+        let given = value.clone();
+        let before = self.exchange(name, value);
+        self.bound.state_mut().begin();
+        let done = self.bound.change(name);
+        match (&done, before) {
+            (Err(_), Some(before)) => {
+                self.exchange(name, before);
+            }
+            _ => {
+                if let Some(twin) = &mut self.twin {
+                    twin.change(name, given)?;
+                }
+            }
+        }
+        self.after_call();
+        done
+    }
+
+    /// The value of a parameter.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        let config = &self.bound.state().config;
+        config.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    fn exchange(&mut self, name: &str, value: Value) -> Option<Value> {
+        let state = self.bound.state_mut();
+        let place = state.config.iter().position(|(known, _)| known == name)?;
+        state.texts.retain(|(at, _), _| *at != place);
+        for (row, text) in value.texts.iter().enumerate() {
+            let with_end: Vec<u8> = text.iter().copied().chain([0]).collect();
+            state.texts.insert((place, row), with_end.into_boxed_slice());
+        }
+        Some(std::mem::replace(&mut state.config[place].1, value))
+    }
+
+    /// Whether there are messages to be published.
+    #[must_use]
+    pub fn has_logs(&self) -> bool {
+        !self.bound.state().logs.is_empty()
+            || self.twin.as_ref().is_some_and(|twin| twin.has_logs())
+    }
+
+    /// Messages that the function wants to be published since this was last asked.
+    pub fn take_logs(&mut self) -> Vec<Log> {
+        let state = self.bound.state_mut();
+        let logs = std::mem::take(&mut state.logs);
+        if let Some(twin) = &mut self.twin
+            && twin.take_logs() != logs
+        {
+            let text = "it logs other messages by the record than in fact".to_owned();
+            state.problems.add(Problem::Record(text), state.packets);
+        }
+        logs
+    }
+
+    /// Its state: flows, counters, and what the function itself shows.
+    #[must_use]
+    pub fn report(&self) -> Vec<Entry> {
+        let mut entries = dump::of_host(self.bound.state());
+        entries.extend(self.bound.dump());
+        entries
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Noted> {
+        let noted = self.bound.state().problems.all().iter().cloned();
+        noted.chain(self.state_differs()).collect()
+    }
+
+    /// Timers' firings that were skipped because time jumped.
+    #[must_use]
+    pub fn timers_skipped(&self) -> u64 {
+        self.bound.state().timers_skipped
+    }
+
+    /// What it was seen to do, with [`Checks::observe`].
+    #[must_use]
+    pub fn observed(&self) -> Profile {
+        self.bound.state().observed
+    }
+
+    /// What is recorded of a flow, by the key of a packet of it: the flow's number, and the record.
+    #[must_use]
+    pub fn recorded(&self, key: &FlowKey) -> Option<(u64, &Recorded)> {
+        let state = self.bound.state();
+        let key = if state.per_biflow { key.bidirectional() } else { *key };
+        let flow = state.flows.known(&key)?;
+        Some((flow, state.recorded.get(&flow)?))
+    }
+
+    /// Runs a packet by its flow's record instead of by the function: header actions, state functions in
+    /// order, then guards. `None`: nothing is recorded of its flow, or it does not fit, and nothing was done.
+    pub fn replay(&mut self, packet: &mut Packet, now: u64) -> Option<Verdict> {
+        if !self.bound.state().started {
+            return None;
+        }
+        self.advance(now);
+        let state = self.bound.state_mut();
+        let key = packet.flow_key(&packet.parse())?;
+        let key = if state.per_biflow { key.bidirectional() } else { key };
+        let flow = state.flows.known(&key)?;
+        let record = state.recorded.get(&flow).filter(|record| record.is_for(packet))?.clone();
+        let mut done = packet.clone();
+        let verdict = record.apply(&mut done).ok()?;
+        let seen = self.run_state(flow, &record, std::mem::replace(packet, nothing()));
+        if record.payload() == Payload::Write {
+            copy_payload(&seen, &mut done);
+        }
+        *packet = done;
+        Some(verdict)
+    }
+
+    /// Runs what a record has beside header actions, for an engine that does those by itself: state functions
+    /// in order, on the packet as it enters the function, then guards. Gives the packet back with what state
+    /// functions wrote in its payload. What is due by now must have happened ([`Self::advance`]), and the
+    /// record must be the flow's.
+    pub fn run_state(&mut self, flow: u64, record: &Recorded, mut packet: Packet) -> Packet {
+        let state = self.bound.state_mut();
+        state.packets += 1;
+        state.begin();
+        state.flows.touch(flow, state.now);
+        for function in &record.state {
+            packet = self.bound.state_function(function.handler, function.payload, packet);
+        }
+        self.guard(flow);
+        self.after_call();
+        packet
+    }
+
+    /// From now on, flows whose records change are noted ([`Self::take_changed`]).
+    pub fn watch(&mut self) {
+        self.bound.state_mut().changed.get_or_insert_default();
+    }
+
+    /// Flows whose records have changed, or ended, since this was last asked, each once.
+    pub fn take_changed(&mut self) -> Vec<u64> {
+        let changed = self.bound.state_mut().changed.as_mut().map(std::mem::take);
+        changed.unwrap_or_default().into_iter().collect()
+    }
+}
+
+/// A failure, or a panic that a function in Rust passes on.
+fn failed(why: String) -> Problem {
+    match why.strip_prefix(PANICKED) {
+        Some(text) => Problem::Panic(text.to_owned()),
+        None => Problem::Failed(why),
+    }
+}
+
+/// The flow of a packet, if it has a record: its key and number.
+fn recorded(state: &State, packet: &Packet) -> Option<(FlowKey, u64)> {
+    if state.recorded.is_empty() {
+        return None;
+    }
+    let key = packet.flow_key(&packet.parse())?;
+    let known = state.flows.known(&if state.per_biflow { key.bidirectional() } else { key })?;
+    state.recorded.contains_key(&known).then_some((key, known))
+}
+
+/// A verdict in words.
+fn said(verdict: Result<Verdict, Failed>) -> String {
+    match verdict {
+        Ok(Verdict::Forward) => "let pass".to_owned(),
+        Ok(Verdict::Drop(reason)) => format!("dropped (reason {reason})"),
+        Ok(Verdict::Back) => "sent back".to_owned(),
+        Ok(Verdict::Consume) => "consumed".to_owned(),
+        Ok(Verdict::Port(port)) => format!("sent to port {port}"),
+        Err(Failed) => "a failure".to_owned(),
+    }
+}
+
+/// Writes a payload over another one of its length, byte for byte.
+fn copy_payload(from: &Packet, to: &mut Packet) {
+    let (old, new) = (from.parse(), to.parse());
+    let source = from.payload(&old).to_vec();
+    let (start, len) = (new.payload_offset(), to.payload(&new).len());
+    if let Some(target) = to.data_mut().get_mut(start..start + len)
+        && target.len() == source.len()
+    {
+        target.copy_from_slice(&source);
+    }
+}
+
+fn limits(defined: Limits, config: &Config) -> Limits {
+    let configured = |name| number(config, name).map(|n| u64::try_from(n).unwrap_or(u64::MAX));
+    Limits {
+        capacity: configured(FLOWS).unwrap_or(defined.capacity),
+        idle_ns: configured(IDLE).unwrap_or(defined.idle_ns),
+        ..defined
+    }
+}
+
+/// What stands where a packet was that is with the function.
+fn nothing() -> Packet {
+    Packet::new(Link::RawIp, 0, Vec::new())
+}
+
+/// How the message of a panic begins that a function in Rust passes on.
+pub(crate) const PANICKED: &str = "\u{1}panic: ";

@@ -1,0 +1,39 @@
+//! Network functions in native code: a trait for Rust, a C header (`include/braid_nf.h`), shared libraries.
+//!
+//! A native function runs for each packet as it is, and may say what later packets of a flow get (SpeedyBox's
+//! Figure 2): header actions, state functions, guards. Braid keeps that as plain data ([`Recorded`]), checks it
+//! against what the function does, and can run packets by it ([`Instance::replay`]).
+//!
+//! There is one way in: what the header says. Functions in Rust ([`Function`]) come by it too, so that what is
+//! checked is checked for all. [`Instance`] is what engines use.
+#![deny(unsafe_code)]
+
+mod dump;
+mod fields;
+mod flows;
+mod host;
+mod instance;
+mod library;
+mod problem;
+mod profile;
+mod record;
+mod subject;
+#[allow(unsafe_code, reason = "native code is called, and calls back, through pointers")]
+mod sys;
+mod value;
+mod verdict;
+
+pub use dump::{Entry, Kind};
+pub use fields::FieldSet;
+pub use host::{Checks, Log};
+pub use instance::{FLOWS, Failed, IDLE, Instance};
+pub use library::{LoadError, Reference, find, is_path, register};
+pub use problem::{Noted, Problem};
+pub use profile::{Profile, UnknownName};
+pub use record::{Guard, Handler, HeaderAction, Payload, Recorded, StateFunction};
+pub use sys::guest::{
+    Action, Dump, Flow, FlowMemory, Full, Function, Host, Info, Item, PacketRef, ProfileInfo, Scope,
+};
+pub use sys::{Definition, RawNf};
+pub use value::{Config, Value};
+pub use verdict::Verdict;

@@ -1,0 +1,90 @@
+//! What went wrong in a native function, for the report: each thing once, with how often and where first.
+
+use std::fmt;
+
+/// Most different things that are kept of an instance.
+const MOST: usize = 64;
+
+/// Something that went wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Problem {
+    /// It panicked; the message.
+    Panic(String),
+    /// It said that it failed; why.
+    Failed(String),
+    /// It used the interface wrongly.
+    Misuse(String),
+    /// It did what its declared profile does not allow.
+    Profile(String),
+    /// A packet got other than what was recorded of its flow.
+    Record(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Panic(text) => write!(f, "panicked: {text}"),
+            Self::Failed(text) => write!(f, "failed: {text}"),
+            Self::Misuse(text) => write!(f, "wrong use: {text}"),
+            Self::Profile(text) => write!(f, "exceeds its declared profile: {text}"),
+            Self::Record(text) => write!(f, "does other than it recorded: {text}"),
+        }
+    }
+}
+
+/// A problem and where it turned up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Noted {
+    /// What.
+    pub problem: Problem,
+    /// How often.
+    pub times: u64,
+    /// The function's packet, from 1, at which it first did; 0 before the first.
+    pub packet: u64,
+}
+
+impl fmt::Display for Noted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.packet {
+            0 => write!(f, "{}", self.problem)?,
+            packet => write!(f, "{} (its packet {packet})", self.problem)?,
+        }
+        if self.times > 1 { write!(f, ", {} times", self.times) } else { Ok(()) }
+    }
+}
+
+/// All problems of an instance.
+#[derive(Clone, Debug, Default)]
+pub struct Problems(Vec<Noted>);
+
+impl Problems {
+    /// Notes a problem.
+    pub fn add(&mut self, problem: Problem, packet: u64) {
+        if let Some(noted) = self.0.iter_mut().find(|noted| noted.problem == problem) {
+            noted.times += 1;
+        } else if self.0.len() < MOST {
+            self.0.push(Noted { problem, times: 1, packet });
+        }
+    }
+
+    /// All of them, in the order in which they first turned up.
+    #[must_use]
+    pub fn all(&self) -> &[Noted] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Problem, Problems};
+
+    #[test]
+    fn problem_is_told_once_with_how_often_and_where_first() {
+        let mut problems = Problems::default();
+        problems.add(Problem::Misuse("x".into()), 3);
+        problems.add(Problem::Misuse("x".into()), 4);
+        problems.add(Problem::Panic("y".into()), 4);
+        let texts: Vec<_> = problems.all().iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["wrong use: x (its packet 3), 2 times", "panicked: y (its packet 4)"]);
+    }
+}

@@ -1,0 +1,195 @@
+//! What a function records of a flow (SpeedyBox's local match-action table, §IV): plain data, from which an
+//! engine can run later packets of the flow without the function's own code.
+
+use crate::verdict::Verdict;
+use braid_packet::{Field, Packet};
+
+/// Most entries of each kind that a flow's record holds.
+pub const MOST: usize = 32;
+
+/// Most bytes that a header action adds.
+pub const MOST_BYTES: usize = 256;
+
+/// What later packets of a flow get.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Recorded {
+    /// What is done to the packet, in order.
+    pub headers: Vec<HeaderAction>,
+    /// What runs for each packet, in order.
+    pub state: Vec<StateFunction>,
+    /// When the record holds no more.
+    pub guards: Vec<Guard>,
+}
+
+/// What is done to each packet of a flow (§IV-A1).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HeaderAction {
+    /// It goes on as it is.
+    Forward,
+    /// It is dropped, for this reason.
+    Drop(u32),
+    /// A field gets a value; checksums follow.
+    Modify(Field, u128),
+    /// Bytes are put in at an offset from the packet's start.
+    Encap {
+        /// Where.
+        at: usize,
+        /// What.
+        bytes: Vec<u8>,
+    },
+    /// Bytes are taken out.
+    Decap {
+        /// From where.
+        at: usize,
+        /// How many.
+        len: usize,
+    },
+    /// It leaves by a declared port.
+    Output(u32),
+}
+
+/// What a state function does with the payload (§IV-A2).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Payload {
+    /// Nothing.
+    Ignore,
+    /// Reads it.
+    Read,
+    /// Writes it.
+    Write,
+}
+
+/// Code of a function, with the argument that it was registered with. Only the instance that registered it
+/// can run it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Handler {
+    pub(crate) code: usize,
+    pub(crate) arg: usize,
+}
+
+/// What runs for each packet of a flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StateFunction {
+    /// The code.
+    pub handler: Handler,
+    /// What it does with the payload.
+    pub payload: Payload,
+}
+
+/// A condition on the function's state (SpeedyBox's event, §V-C1), looked at after the record's own state
+/// functions have run and when the function gives notice. When it holds, the record changes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Guard {
+    /// Whether it holds now.
+    pub condition: Handler,
+    /// The record's header actions from then on.
+    pub action: Option<HeaderAction>,
+    /// Code that records anew.
+    pub update: Option<Handler>,
+}
+
+/// Why a header action cannot be done on a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DoesNotFit;
+
+impl Recorded {
+    /// Does the header actions, and gives what becomes of the packet.
+    ///
+    /// # Errors
+    /// When the packet lacks what an action works on.
+    pub fn apply(&self, packet: &mut Packet) -> Result<Verdict, DoesNotFit> {
+        let mut verdict = Verdict::Forward;
+        for action in &self.headers {
+            let done = match action {
+                HeaderAction::Forward => true,
+                HeaderAction::Drop(reason) => return Ok(Verdict::Drop(*reason)),
+                HeaderAction::Modify(field, value) => {
+                    let layout = packet.parse();
+                    packet.set(&layout, *field, *value)
+                }
+                HeaderAction::Encap { at, bytes } => packet.insert(*at, bytes),
+                HeaderAction::Decap { at, len } => packet.remove(*at, *len),
+                HeaderAction::Output(port) => {
+                    verdict = Verdict::Port(*port);
+                    true
+                }
+            };
+            if !done {
+                return Err(DoesNotFit);
+            }
+        }
+        Ok(verdict)
+    }
+
+    /// Whether it is for a packet of its flow: not where state functions want a payload that the capture cut.
+    #[must_use]
+    pub fn is_for(&self, packet: &Packet) -> bool {
+        self.payload() == Payload::Ignore || !packet.parse().payload_truncated()
+    }
+
+    /// What its state functions together do with the payload: that of the one that does most (Table I).
+    #[must_use]
+    pub fn payload(&self) -> Payload {
+        let all = self.state.iter().map(|function| function.payload);
+        all.max().unwrap_or(Payload::Ignore)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DoesNotFit, Handler, HeaderAction, Payload, Recorded, StateFunction};
+    use crate::verdict::Verdict;
+    use braid_packet::{Field, Link, Packet, Shape, build_fresh};
+
+    fn udp() -> Packet {
+        let fields = [(Field::L4Dport, 53)];
+        build_fresh(Link::Ethernet, 0, Shape::Udp4, &fields, b"text").expect("a packet")
+    }
+
+    fn recorded(headers: Vec<HeaderAction>) -> Recorded {
+        Recorded { headers, ..Recorded::default() }
+    }
+
+    #[test]
+    fn actions_are_done_in_order() {
+        let mut packet = udp();
+        let modify = |value| HeaderAction::Modify(Field::L4Dport, value);
+        let record = recorded(vec![modify(1), modify(2), HeaderAction::Output(1)]);
+        assert_eq!(record.apply(&mut packet), Ok(Verdict::Port(1)));
+        assert_eq!(packet.get(&packet.parse(), Field::L4Dport), Some(2));
+    }
+
+    #[test]
+    fn drop_ends_the_packet_whatever_follows() {
+        let mut packet = udp();
+        let record = recorded(vec![HeaderAction::Drop(3), HeaderAction::Modify(Field::TcpSeq, 1)]);
+        assert_eq!(record.apply(&mut packet), Ok(Verdict::Drop(3)));
+    }
+
+    #[test]
+    fn encap_then_decap_leaves_the_packet_as_it_was() {
+        let (mut packet, before) = (udp(), udp());
+        let encap = HeaderAction::Encap { at: 14, bytes: vec![1, 2, 3, 4] };
+        let record = recorded(vec![encap, HeaderAction::Decap { at: 14, len: 4 }]);
+        assert_eq!(record.apply(&mut packet), Ok(Verdict::Forward));
+        assert_eq!(packet, before);
+    }
+
+    #[test]
+    fn action_on_what_is_not_there_does_not_fit() {
+        let record = recorded(vec![HeaderAction::Modify(Field::TcpSeq, 1)]);
+        assert_eq!(record.apply(&mut udp()), Err(DoesNotFit));
+        let record = recorded(vec![HeaderAction::Decap { at: 10_000, len: 4 }]);
+        assert_eq!(record.apply(&mut udp()), Err(DoesNotFit));
+    }
+
+    #[test]
+    fn batch_of_state_functions_counts_as_the_one_that_does_most() {
+        let handler = Handler { code: 0, arg: 0 };
+        let function = |payload| StateFunction { handler, payload };
+        let state =
+            vec![function(Payload::Read), function(Payload::Write), function(Payload::Read)];
+        assert_eq!(Recorded { state, ..Recorded::default() }.payload(), Payload::Write);
+        assert_eq!(Recorded::default().payload(), Payload::Ignore);
+    }
+}

@@ -1,0 +1,220 @@
+//! The packet that an instance is called for, and what its calls do with it.
+
+use crate::fields::FLOW;
+use crate::host::{Refused, State};
+use crate::profile::Profile;
+use crate::record::Payload;
+use braid_packet::{Access, Field, FlowKey, Header, Layout, Packet};
+
+/// The packet of a call.
+pub(crate) struct Subject {
+    pub(crate) packet: Packet,
+    layout: Layout,
+    /// As it was before it was first changed by hand, where that is watched.
+    entered: Option<Packet>,
+    /// The key of its flow as it entered, once that was needed.
+    key: Option<Option<FlowKey>>,
+    /// Its flow, once it was asked for.
+    flow: Option<u64>,
+    /// What may be done with the payload.
+    payload: Payload,
+}
+
+type Done<T> = Result<T, Refused>;
+
+impl Subject {
+    pub(crate) fn new(packet: Packet, payload: Payload) -> Self {
+        let layout = packet.parse();
+        Self { packet, layout, entered: None, key: None, flow: None, payload }
+    }
+
+    /// The flow of the packet as it entered.
+    pub(crate) fn flow(&mut self, state: &mut State) -> u64 {
+        if let Some(flow) = self.flow {
+            return flow;
+        }
+        if state.is_observed() {
+            state.observed.reads.extend(FLOW);
+        }
+        let flow = self.key().map_or(0, |key| state.flow(key));
+        self.flow = Some(flow);
+        flow
+    }
+
+    /// The key of the flow as the packet entered: to be asked for before the packet changes.
+    fn key(&mut self) -> Option<FlowKey> {
+        *self.key.get_or_insert_with(|| self.packet.flow_key(&self.layout))
+    }
+
+    /// The packet is about to be changed by hand.
+    fn by_hand(&mut self, state: &State) {
+        self.key();
+        if self.entered.is_none() && (state.declared.is_some() || state.is_observed()) {
+            self.entered = Some(self.packet.clone());
+        }
+    }
+
+    fn field(state: &mut State, number: i32) -> Done<Field> {
+        let at = usize::try_from(number).ok();
+        let info = at.and_then(|at| braid_packet::FIELDS.get(at));
+        info.map(|info| info.field)
+            .ok_or_else(|| state.misuse(format!("asks for field number {number}, which is none")))
+    }
+
+    pub(crate) fn get(&self, state: &mut State, number: i32) -> Done<u128> {
+        let field = Self::field(state, number)?;
+        state.allowed(|p| p.may_read(field), || format!("reads {}", field.info().name))?;
+        if state.is_observed() {
+            state.observed.reads.insert(field);
+        }
+        self.packet.get(&self.layout, field).ok_or(Refused::Absent)
+    }
+
+    pub(crate) fn set(&mut self, state: &mut State, number: i32, value: u128) -> Done<()> {
+        let field = Self::field(state, number)?;
+        let info = field.info();
+        if info.access == Access::Ro {
+            return Err(state.misuse(format!("assigns {}, which is read-only", info.name)));
+        }
+        if value >> (info.width - 1) > 1 {
+            let (name, width) = (info.name, info.width);
+            return Err(state.misuse(format!("assigns {value} to {name}, which has {width} bits")));
+        }
+        state.allowed(|p| p.may_write(field), || format!("writes {}", info.name))?;
+        if state.is_observed() {
+            state.observed.writes.insert(field);
+        }
+        self.key();
+        if !self.packet.set(&self.layout, field, value) {
+            return Err(Refused::Absent);
+        }
+        self.layout = self.packet.parse();
+        Ok(())
+    }
+
+    pub(crate) fn has(&self, state: &mut State, header: Option<Header>) -> Done<bool> {
+        match header {
+            Some(header) => Ok(self.layout.has(header)),
+            None => Err(state.misuse("asks for a header that is none".to_owned())),
+        }
+    }
+
+    /// The captured bytes: all of them, or those in front of a payload that is not to be read.
+    pub(crate) fn bytes(&self, state: &mut State) -> Done<&[u8]> {
+        state.allowed(|p| p.reads_bytes, || "reads the packet's bytes".to_owned())?;
+        state.observed.reads_bytes = true;
+        let end = self.end(Payload::Read);
+        Ok(self.packet.data().get(..end).unwrap_or_default())
+    }
+
+    /// The same, to be changed. What was changed is found out when the call is over.
+    pub(crate) fn change_bytes(&mut self, state: &mut State) -> Done<&mut [u8]> {
+        let may = |p: &Profile| p.writes_bytes || p.writes_payload || !p.writes.is_empty();
+        state.allowed(may, || "writes the packet's bytes".to_owned())?;
+        state.observed.reads_bytes = true;
+        state.observed.writes_bytes = true;
+        self.by_hand(state);
+        let end = self.end(Payload::Write);
+        Ok(self.packet.data_mut().get_mut(..end).unwrap_or_default())
+    }
+
+    /// Where the bytes end that may be seen by who wants to do this with the payload.
+    fn end(&self, wanted: Payload) -> usize {
+        let all = self.packet.data().len();
+        if wanted <= self.payload { all } else { self.layout.payload_offset().min(all) }
+    }
+
+    /// Whether a state function may do this with the payload.
+    fn payload_allowed(&self, state: &mut State, wanted: Payload) -> Done<()> {
+        if wanted <= self.payload {
+            return Ok(());
+        }
+        let does = if wanted == Payload::Write { "writes" } else { "reads" };
+        let said = if self.payload == Payload::Read { "reads" } else { "ignores" };
+        Err(state.misuse(format!("a state function {does} the payload that it says it {said}")))
+    }
+
+    pub(crate) fn payload(&self, state: &mut State) -> Done<&[u8]> {
+        state.allowed(|p| p.reads_payload, || "reads the payload".to_owned())?;
+        state.observed.reads_payload = true;
+        self.payload_allowed(state, Payload::Read)?;
+        if self.layout.payload_truncated() {
+            return Err(Refused::Absent);
+        }
+        Ok(self.packet.payload(&self.layout))
+    }
+
+    pub(crate) fn change_payload(&mut self, state: &mut State) -> Done<&mut [u8]> {
+        state.allowed(|p| p.writes_payload, || "writes the payload".to_owned())?;
+        state.observed.reads_payload = true;
+        state.observed.writes_payload = true;
+        self.payload_allowed(state, Payload::Write)?;
+        if self.layout.payload_truncated() {
+            return Err(Refused::Absent);
+        }
+        self.key();
+        let (start, len) = (self.layout.payload_offset(), self.packet.payload(&self.layout).len());
+        Ok(self.packet.data_mut().get_mut(start..start + len).unwrap_or_default())
+    }
+
+    pub(crate) fn insert(&mut self, state: &mut State, at: usize, bytes: &[u8]) -> Done<()> {
+        state.allowed(|p| p.adds, || "adds headers".to_owned())?;
+        state.observed.adds = true;
+        self.key();
+        if !self.packet.insert(at, bytes) {
+            return Err(Refused::Absent);
+        }
+        self.layout = self.packet.parse();
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, state: &mut State, at: usize, len: usize) -> Done<()> {
+        state.allowed(|p| p.removes, || "removes headers".to_owned())?;
+        state.observed.removes = true;
+        self.key();
+        if !self.packet.remove(at, len) {
+            return Err(Refused::Absent);
+        }
+        self.layout = self.packet.parse();
+        Ok(())
+    }
+
+    /// The call is over: what was changed by hand is found out and checked.
+    pub(crate) fn finish(self, state: &mut State) -> Packet {
+        if let Some(entered) = self.entered.as_ref().filter(|entered| {
+            // Where bytes came or went, places do not compare.
+            entered.data().len() == self.packet.data().len()
+        }) {
+            written(state, entered, &self.packet);
+        }
+        self.packet
+    }
+}
+
+/// Whether the place of a field has another name by which what was written is told.
+fn is_other_name(field: Field) -> bool {
+    use Field::{InetTtl, IpDscp, IpEcn, TcpDport, TcpSport, UdpDport, UdpSport};
+    matches!(field, InetTtl | IpDscp | IpEcn | TcpDport | TcpSport | UdpDport | UdpSport)
+}
+
+/// Finds out which fields were changed by hand.
+fn written(state: &mut State, before: &Packet, after: &Packet) {
+    let (old, new) = (before.parse(), after.parse());
+    for info in braid_packet::FIELDS.iter().filter(|info| info.access == Access::Rw) {
+        if is_other_name(info.field) {
+            continue;
+        }
+        let same = before.get(&old, info.field) == after.get(&new, info.field);
+        if !same {
+            let may =
+                state.allowed(|p| p.may_write(info.field), || format!("writes {}", info.name));
+            if may.is_ok() {
+                state.observed.writes.insert(info.field);
+            }
+        }
+    }
+    if before.payload(&old) != after.payload(&new) {
+        let may = state.allowed(|p| p.writes_payload, || "writes the payload".to_owned());
+        state.observed.writes_payload |= may.is_ok();
+    }
+}

@@ -1,0 +1,498 @@
+//! What native code calls: pointers in, checks in `host` and `subject`, numbers out.
+//!
+//! Handles that are null or used outside of their call are told as wrong use; pointers that point nowhere
+//! cannot be told apart from good ones.
+
+use super::abi::{
+    ABI, ConditionFn, RawAction, RawApi, RawDump, RawGuard, RawHost, RawItem, RawPacket, RawWide,
+    StateFunctionFn, TimerFn, UpdateFn,
+};
+use crate::dump::{Entry, Kind};
+use crate::host::{Refused, State, header};
+use crate::record::{Guard, Handler, HeaderAction, Payload, StateFunction};
+use crate::subject::Subject;
+use braid_packet::{FIELDS, Field, HEADERS};
+use std::ffi::{CStr, c_char, c_void};
+
+/// What native code is given to call.
+pub(crate) static API: RawApi = RawApi {
+    abi: ABI,
+    size: {
+        assert!(size_of::<RawApi>() <= u32::MAX as usize, "a few hundred bytes");
+        size_of::<RawApi>() as u32
+    },
+    flow,
+    flow_state,
+    get,
+    set,
+    has,
+    bytes,
+    change_bytes,
+    payload,
+    change_payload,
+    insert,
+    remove,
+    field_named,
+    header_named,
+    now,
+    config,
+    config_rows,
+    config_text,
+    fail,
+    counter,
+    count,
+    log,
+    timer,
+    flow_memory,
+    end_flow,
+    add_header_action,
+    add_state_function,
+    register_guard,
+    notify,
+    forget,
+    dump_entry,
+};
+
+const MISUSE: i32 = Refused::Misuse as i32;
+
+/// What Braid has behind an instance's handle.
+///
+/// # Safety
+/// `host` is null or a handle of an instance that is alive, and nobody else uses what is behind it while the
+/// result lives: each call below takes it once.
+unsafe fn state<'a>(host: *mut RawHost) -> Option<&'a mut State> {
+    // SAFETY: the caller says that the handle is null or good; its state lives as long as it does.
+    unsafe { host.as_mut()?.state.as_mut() }
+}
+
+/// What is behind a packet's handle; outside of a call that is wrong use.
+///
+/// # Safety
+/// As for [`state`].
+unsafe fn subject<'a>(packet: *mut RawPacket) -> Option<(&'a mut Subject, &'a mut State)> {
+    // SAFETY: the handle is null or that of an instance, which has it as long as it lives.
+    let packet = unsafe { packet.as_mut()? };
+    // SAFETY: as above.
+    let state = unsafe { state(packet.host)? };
+    // SAFETY: null, or set for this call only, by who waits for its end.
+    match unsafe { packet.subject.as_mut() } {
+        Some(subject) => Some((subject, state)),
+        None => {
+            state.misuse("uses a packet when there is none".to_owned());
+            None
+        }
+    }
+}
+
+/// Text that native code gives; what is no UTF-8 becomes so.
+///
+/// # Safety
+/// `text` is null or ends with a 0.
+unsafe fn text(text: *const c_char) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: not null, and it ends with a 0.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+fn code(done: Result<(), Refused>) -> i32 {
+    done.map_or_else(|refused| refused as i32, |()| 0)
+}
+
+/// Gives a slice away: where it starts, and how long it is.
+///
+/// # Safety
+/// `length` is null or may be written.
+unsafe fn give(slice: Option<&[u8]>, length: *mut usize) -> *const u8 {
+    // SAFETY: null or writable.
+    if let Some(length) = unsafe { length.as_mut() } {
+        *length = slice.map_or(0, <[u8]>::len);
+    }
+    slice.map_or(std::ptr::null(), <[u8]>::as_ptr)
+}
+
+/// The same to be changed.
+///
+/// # Safety
+/// As for [`give`].
+unsafe fn lend(slice: Option<&mut [u8]>, length: *mut usize) -> *mut u8 {
+    // SAFETY: null or writable.
+    if let Some(length) = unsafe { length.as_mut() } {
+        *length = slice.as_ref().map_or(0, |slice| slice.len());
+    }
+    slice.map_or(std::ptr::null_mut(), <[u8]>::as_mut_ptr)
+}
+
+unsafe extern "C" fn flow(packet: *mut RawPacket) -> u64 {
+    // SAFETY: native code passes on the handle that it was given.
+    unsafe { subject(packet) }.map_or(0, |(subject, state)| subject.flow(state))
+}
+
+unsafe extern "C" fn flow_state(packet: *mut RawPacket) -> *mut c_void {
+    // SAFETY: as for `flow`.
+    let Some((subject, state)) = (unsafe { subject(packet) }) else { return std::ptr::null_mut() };
+    let number = subject.flow(state);
+    memory(state, number)
+}
+
+/// The memory of a flow. It stays where it is while the flow lives.
+fn memory(state: &mut State, number: u64) -> *mut c_void {
+    match state.flows.get_mut(number) {
+        None => std::ptr::null_mut(),
+        Some(flow) if flow.memory.is_empty() => {
+            state.misuse("asks for a flow's memory, and has declared no `flow_bytes`".to_owned());
+            std::ptr::null_mut()
+        }
+        Some(flow) => flow.memory.as_mut_ptr().cast(),
+    }
+}
+
+unsafe extern "C" fn get(packet: *mut RawPacket, field: i32, value: *mut RawWide) -> i32 {
+    // SAFETY: as for `flow`.
+    let Some((subject, state)) = (unsafe { subject(packet) }) else { return MISUSE };
+    // SAFETY: null or the caller's to be written.
+    let Some(value) = (unsafe { value.as_mut() }) else {
+        return state.misuse("reads a field to nowhere".to_owned()) as i32;
+    };
+    code(subject.get(state, field).map(|found| *value = RawWide::of(found)))
+}
+
+unsafe extern "C" fn set(packet: *mut RawPacket, field: i32, value: *const RawWide) -> i32 {
+    // SAFETY: as for `flow`.
+    let Some((subject, state)) = (unsafe { subject(packet) }) else { return MISUSE };
+    // SAFETY: null or the caller's to be read.
+    let Some(value) = (unsafe { value.as_ref() }) else {
+        return state.misuse("assigns a field from nowhere".to_owned()) as i32;
+    };
+    code(subject.set(state, field, value.value()))
+}
+
+unsafe extern "C" fn has(packet: *mut RawPacket, number: i32) -> i32 {
+    // SAFETY: as for `flow`.
+    let Some((subject, state)) = (unsafe { subject(packet) }) else { return MISUSE };
+    subject.has(state, header(number)).map_or_else(|refused| refused as i32, i32::from)
+}
+
+unsafe extern "C" fn bytes(packet: *mut RawPacket, length: *mut usize) -> *const u8 {
+    // SAFETY: as for `flow`.
+    let found = unsafe { subject(packet) };
+    let slice = found.and_then(|(subject, state)| subject.bytes(state).ok());
+    // SAFETY: null or the caller's to be written.
+    unsafe { give(slice, length) }
+}
+
+unsafe extern "C" fn change_bytes(packet: *mut RawPacket, length: *mut usize) -> *mut u8 {
+    // SAFETY: as for `flow`.
+    let found = unsafe { subject(packet) };
+    let slice = found.and_then(|(subject, state)| subject.change_bytes(state).ok());
+    // SAFETY: null or the caller's to be written.
+    unsafe { lend(slice, length) }
+}
+
+unsafe extern "C" fn payload(packet: *mut RawPacket, length: *mut usize) -> *const u8 {
+    // SAFETY: as for `flow`.
+    let found = unsafe { subject(packet) };
+    let slice = found.and_then(|(subject, state)| subject.payload(state).ok());
+    // SAFETY: null or the caller's to be written.
+    unsafe { give(slice, length) }
+}
+
+unsafe extern "C" fn change_payload(packet: *mut RawPacket, length: *mut usize) -> *mut u8 {
+    // SAFETY: as for `flow`.
+    let found = unsafe { subject(packet) };
+    let slice = found.and_then(|(subject, state)| subject.change_payload(state).ok());
+    // SAFETY: null or the caller's to be written.
+    unsafe { lend(slice, length) }
+}
+
+unsafe extern "C" fn insert(
+    packet: *mut RawPacket,
+    at: usize,
+    bytes: *const u8,
+    length: usize,
+) -> i32 {
+    // SAFETY: as for `flow`.
+    let Some((subject, state)) = (unsafe { subject(packet) }) else { return MISUSE };
+    // SAFETY: the caller says that there are so many.
+    let Some(bytes) = (unsafe { slice(bytes, length) }) else {
+        return state.misuse("adds bytes from nowhere".to_owned()) as i32;
+    };
+    code(subject.insert(state, at, bytes))
+}
+
+unsafe extern "C" fn remove(packet: *mut RawPacket, at: usize, length: usize) -> i32 {
+    // SAFETY: as for `flow`.
+    let Some((subject, state)) = (unsafe { subject(packet) }) else { return MISUSE };
+    code(subject.remove(state, at, length))
+}
+
+/// What native code gives as a pointer and a length.
+///
+/// # Safety
+/// There are so many elements, unless it is null.
+unsafe fn slice<'a, T>(first: *const T, length: usize) -> Option<&'a [T]> {
+    match (first.is_null(), length) {
+        (_, 0) => Some(&[]),
+        (true, _) => None,
+        // SAFETY: the caller says that there are so many, and that nobody changes them meanwhile.
+        (false, _) => Some(unsafe { std::slice::from_raw_parts(first, length) }),
+    }
+}
+
+unsafe extern "C" fn field_named(host: *mut RawHost, name: *const c_char) -> i32 {
+    // SAFETY: as for `flow`; names end with a 0.
+    let (state, name) = unsafe { (state(host), text(name)) };
+    let field = Field::by_name(&name).and_then(|field| i32::try_from(field as usize).ok());
+    field.unwrap_or_else(|| unknown(state, "field", &name))
+}
+
+unsafe extern "C" fn header_named(host: *mut RawHost, name: *const c_char) -> i32 {
+    // SAFETY: as for `flow`; names end with a 0.
+    let (state, name) = unsafe { (state(host), text(name)) };
+    let at = HEADERS.iter().position(|(_, known)| *known == name);
+    at.and_then(|at| i32::try_from(at).ok()).unwrap_or_else(|| unknown(state, "header", &name))
+}
+
+fn unknown(state: Option<&mut State>, what: &str, name: &str) -> i32 {
+    if let Some(state) = state {
+        state.misuse(format!("asks for a {what} `{name}`, which there is none"));
+    }
+    Refused::Absent as i32
+}
+
+unsafe extern "C" fn now(host: *mut RawHost) -> u64 {
+    // SAFETY: as for `flow`.
+    unsafe { state(host) }.map_or(0, |state| state.now)
+}
+
+unsafe extern "C" fn config(
+    host: *mut RawHost,
+    name: *const c_char,
+    row: usize,
+    column: usize,
+    value: *mut RawWide,
+) -> i32 {
+    // SAFETY: as for `flow`; names end with a 0; null or the caller's to be written.
+    let (state, name, value) = unsafe { (state(host), text(name), value.as_mut()) };
+    let (Some(state), Some(value)) = (state, value) else { return MISUSE };
+    code(state.number(&name, row, column).map(|found| *value = RawWide::of(found)))
+}
+
+unsafe extern "C" fn config_rows(host: *mut RawHost, name: *const c_char) -> i64 {
+    // SAFETY: as for `flow`; names end with a 0.
+    let (state, name) = unsafe { (state(host), text(name)) };
+    let Some(state) = state else { return i64::from(MISUSE) };
+    match state.rows(&name) {
+        Ok(rows) => i64::try_from(rows).unwrap_or(i64::MAX),
+        Err(refused) => i64::from(refused as i32),
+    }
+}
+
+unsafe extern "C" fn config_text(
+    host: *mut RawHost,
+    name: *const c_char,
+    row: usize,
+    length: *mut usize,
+) -> *const c_char {
+    // SAFETY: as for `flow`; names end with a 0.
+    let (state, name) = unsafe { (state(host), text(name)) };
+    let found = state.and_then(|state| state.text(&name, row));
+    // SAFETY: null or the caller's to be written.
+    if let Some(length) = unsafe { length.as_mut() } {
+        *length = found.map_or(0, |text| text.len().saturating_sub(1));
+    }
+    found.map_or(std::ptr::null(), |text| text.as_ptr().cast())
+}
+
+unsafe extern "C" fn fail(host: *mut RawHost, why: *const c_char) -> i32 {
+    // SAFETY: as for `flow`; texts end with a 0.
+    let (state, why) = unsafe { (state(host), text(why)) };
+    if let Some(state) = state {
+        state.failure = Some(why);
+    }
+    crate::verdict::FAILED
+}
+
+unsafe extern "C" fn counter(host: *mut RawHost, name: *const c_char) -> i32 {
+    // SAFETY: as for `flow`; names end with a 0.
+    let (state, name) = unsafe { (state(host), text(name)) };
+    let Some(state) = state else { return MISUSE };
+    match state.counter(&name) {
+        Ok(at) => i32::try_from(at).unwrap_or(Refused::Full as i32),
+        Err(refused) => refused as i32,
+    }
+}
+
+unsafe extern "C" fn count(host: *mut RawHost, counter: i32, n: u64) {
+    // SAFETY: as for `flow`.
+    if let Some(state) = unsafe { state(host) } {
+        state.count(counter, n);
+    }
+}
+
+unsafe extern "C" fn log(host: *mut RawHost, level: *const c_char, message: *const c_char) {
+    // SAFETY: as for `flow`; texts end with a 0.
+    let (state, level, message) = unsafe { (state(host), text(level), text(message)) };
+    if let Some(state) = state {
+        state.log(&level, &message);
+    }
+}
+
+unsafe extern "C" fn timer(
+    host: *mut RawHost,
+    after_ns: u64,
+    period_ns: u64,
+    run: Option<TimerFn>,
+    arg: *mut c_void,
+) -> i32 {
+    // SAFETY: as for `flow`.
+    let Some(state) = (unsafe { state(host) }) else { return MISUSE };
+    let Some(run) = run else { return state.misuse("sets a timer without code".into()) as i32 };
+    code(state.timer(after_ns, period_ns, Handler { code: run as usize, arg: arg as usize }))
+}
+
+unsafe extern "C" fn flow_memory(host: *mut RawHost, flow: u64) -> *mut c_void {
+    // SAFETY: as for `flow`.
+    unsafe { state(host) }.map_or(std::ptr::null_mut(), |state| memory(state, flow))
+}
+
+unsafe extern "C" fn end_flow(host: *mut RawHost, flow: u64) {
+    // SAFETY: as for `flow`.
+    if let Some(state) = unsafe { state(host) } {
+        state.end_flow(flow);
+    }
+}
+
+/// A header action as native code gives it.
+///
+/// # Safety
+/// Its bytes are there.
+unsafe fn action(raw: &RawAction) -> Option<HeaderAction> {
+    let number = u32::try_from(raw.number).ok();
+    Some(match raw.kind {
+        0 => HeaderAction::Forward,
+        1 => HeaderAction::Drop(number?),
+        2 => {
+            let field = FIELDS.get(usize::try_from(raw.number).ok()?)?;
+            let value = raw.value.value();
+            (value >> (field.width - 1) <= 1).then_some(())?;
+            HeaderAction::Modify(field.field, value)
+        }
+        3 => {
+            // SAFETY: the caller says that there are so many.
+            let bytes = unsafe { slice(raw.bytes, raw.length) }?.to_vec();
+            HeaderAction::Encap { at: raw.at, bytes }
+        }
+        4 => HeaderAction::Decap { at: raw.at, len: raw.length },
+        5 => HeaderAction::Output(number?),
+        _ => return None,
+    })
+}
+
+unsafe extern "C" fn add_header_action(
+    host: *mut RawHost,
+    flow: u64,
+    raw: *const RawAction,
+) -> i32 {
+    // SAFETY: as for `flow`; null or the caller's to be read.
+    let (Some(state), raw) = (unsafe { (state(host), raw.as_ref()) }) else { return MISUSE };
+    // SAFETY: an action's bytes are there.
+    let Some(action) = raw.and_then(|raw| unsafe { action(raw) }) else {
+        return state.misuse("records a header action that is none".to_owned()) as i32;
+    };
+    code(state.add_header_action(flow, action))
+}
+
+unsafe extern "C" fn add_state_function(
+    host: *mut RawHost,
+    flow: u64,
+    run: Option<StateFunctionFn>,
+    payload: i32,
+    arg: *mut c_void,
+) -> i32 {
+    // SAFETY: as for `flow`.
+    let Some(state) = (unsafe { state(host) }) else { return MISUSE };
+    let payload = match payload {
+        0 => Payload::Ignore,
+        1 => Payload::Read,
+        2 => Payload::Write,
+        other => {
+            let why = format!("records a state function of payload class {other}, which is none");
+            return state.misuse(why) as i32;
+        }
+    };
+    let Some(run) = run else {
+        return state.misuse("records a state function without code".to_owned()) as i32;
+    };
+    let handler = Handler { code: run as usize, arg: arg as usize };
+    code(state.add_state_function(flow, StateFunction { handler, payload }))
+}
+
+unsafe extern "C" fn register_guard(host: *mut RawHost, flow: u64, raw: *const RawGuard) -> i32 {
+    // SAFETY: as for `flow`; null or the caller's to be read.
+    let (Some(state), raw) = (unsafe { (state(host), raw.as_ref()) }) else { return MISUSE };
+    let Some((raw, condition)) = raw.and_then(|raw| Some((raw, raw.condition?))) else {
+        return state.misuse("registers a guard without a condition".to_owned()) as i32;
+    };
+    let arg = raw.arg as usize;
+    // SAFETY: null or the caller's to be read, with its bytes.
+    let given = unsafe { raw.action.as_ref().map(|raw| action(raw)) };
+    let action = match given {
+        None => None,
+        Some(Some(action)) => Some(action),
+        Some(None) => {
+            return state.misuse("registers a guard with an action that is none".into()) as i32;
+        }
+    };
+    let condition: ConditionFn = condition;
+    let update = raw.update.map(|update: UpdateFn| Handler { code: update as usize, arg });
+    let condition = Handler { code: condition as usize, arg };
+    code(state.register_guard(flow, Guard { condition, action, update }))
+}
+
+unsafe extern "C" fn notify(host: *mut RawHost, flow: u64) -> i32 {
+    // SAFETY: as for `flow`.
+    unsafe { state(host) }.map_or(MISUSE, |state| code(state.notify(flow)))
+}
+
+unsafe extern "C" fn forget(host: *mut RawHost, flow: u64) -> i32 {
+    // SAFETY: as for `flow`.
+    unsafe { state(host) }.map_or(MISUSE, |state| code(state.forget(flow)))
+}
+
+unsafe extern "C" fn dump_entry(
+    dump: *mut RawDump,
+    table: *const c_char,
+    key: *const RawItem,
+    keys: usize,
+    values: *const RawItem,
+    count: usize,
+) {
+    // SAFETY: null or what the call of `dump` was given, which lives as long as the call.
+    let into = unsafe { dump.as_mut().and_then(|dump| dump.into.as_mut()) };
+    // SAFETY: texts end with a 0, and there are so many items.
+    let (table, key, values) = unsafe { (text(table), slice(key, keys), slice(values, count)) };
+    let (Some(into), Some(key), Some(values)) = (into, key, values) else { return };
+    let named = |item: &RawItem| {
+        // SAFETY: names are null or end with a 0.
+        (unsafe { text(item.name) }, kind(item.kind), item.value.value())
+    };
+    into.push(Entry {
+        table,
+        key: key.iter().map(|item| (kind(item.kind), item.value.value())).collect(),
+        values: values.iter().map(named).collect(),
+        created_ns: 0,
+        last_seen_ns: 0,
+        expires_ns: None,
+    });
+}
+
+fn kind(number: u32) -> Kind {
+    match number {
+        1 => Kind::Ip4,
+        2 => Kind::Ip6,
+        3 => Kind::Port,
+        _ => Kind::Uint,
+    }
+}

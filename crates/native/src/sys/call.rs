@@ -1,0 +1,223 @@
+//! Calls into an instance's code.
+
+use super::abi::{ConditionFn, RawDump, RawHost, RawPacket, StateFunctionFn, TimerFn, UpdateFn};
+use super::api::API;
+use super::crash::{self, Note};
+use super::load::Definition;
+use crate::dump::Entry;
+use crate::flows::Flow;
+use crate::host::State;
+use crate::record::{Handler, Payload};
+use crate::subject::Subject;
+use braid_packet::Packet;
+use std::ffi::{CString, c_void};
+use std::ptr;
+use std::sync::Arc;
+
+/// An instance of a function: its code, what it has, what Braid has for it.
+///
+/// While its code runs, what Braid has is reached through the handles only: no reference to it lives then.
+pub(crate) struct Bound {
+    definition: Arc<Definition>,
+    /// What the function calls `self`.
+    this: *mut c_void,
+    host: *mut RawHost,
+    packet: *mut RawPacket,
+    state: *mut State,
+    note: Note,
+    /// Whether the function has made an instance.
+    exists: bool,
+}
+
+// SAFETY: the interface says that an instance may be used by any thread, one at a time; everything else is
+// Braid's own and owned by it.
+unsafe impl Send for Bound {}
+
+/// What a call for a packet gave: the code of a verdict, and the packet.
+pub(crate) struct Called {
+    pub(crate) code: i32,
+    pub(crate) packet: Packet,
+}
+
+impl Bound {
+    /// A fresh instance; the function may refuse.
+    pub(crate) fn new(
+        definition: Arc<Definition>,
+        label: &str,
+        state: State,
+    ) -> Result<Self, String> {
+        let state = Box::into_raw(Box::new(state));
+        let host = Box::into_raw(Box::new(RawHost { api: &raw const API, state }));
+        let packet = RawPacket { api: &raw const API, host, subject: ptr::null_mut() };
+        let packet = Box::into_raw(Box::new(packet));
+        let note = Note::new(label);
+        let this = ptr::null_mut();
+        let mut bound = Self { definition, this, host, packet, state, note, exists: true };
+        let Some(create) = bound.definition.raw.create else { return Ok(bound) };
+        let mut this = ptr::null_mut();
+        let code = {
+            let _running = crash::enter(&bound.note, 0);
+            // SAFETY: by the interface; the handle is good, and no reference to the state lives.
+            unsafe { create(bound.host, &raw mut this) }
+        };
+        if code == 0 {
+            bound.this = this;
+            return Ok(bound);
+        }
+        let why = bound.state_mut().failure.take();
+        // There is nothing to destroy.
+        bound.exists = false;
+        Err(why.unwrap_or_else(|| format!("it refuses, with code {code}")))
+    }
+
+    pub(crate) fn state(&self) -> &State {
+        // SAFETY: it lives as long as `self`, and code that changes it runs only while `self` is borrowed
+        // exclusively (`dump` writes elsewhere).
+        unsafe { &*self.state }
+    }
+
+    pub(crate) fn state_mut(&mut self) -> &mut State {
+        // SAFETY: as for `state`.
+        unsafe { &mut *self.state }
+    }
+
+    /// Runs code that has the packet.
+    fn with_packet(
+        &mut self,
+        packet: Packet,
+        payload: Payload,
+        run: impl FnOnce(*mut c_void, *mut RawPacket) -> i32,
+    ) -> Called {
+        let mut subject = Subject::new(packet, payload);
+        let number = self.state().packets;
+        // SAFETY: the handle lives as long as `self`; no code runs now. The subject stays in its place, and is
+        // reached through the handle only, until the handle forgets it below.
+        unsafe { (*self.packet).subject = &raw mut subject };
+        let code = {
+            let _running = crash::enter(&self.note, number);
+            run(self.this, self.packet)
+        };
+        // SAFETY: as above: the code has returned.
+        unsafe { (*self.packet).subject = ptr::null_mut() };
+        let packet = subject.finish(self.state_mut());
+        Called { code, packet }
+    }
+
+    /// The function gets a packet.
+    pub(crate) fn packet(&mut self, packet: Packet) -> Called {
+        let code = self.definition.raw.packet;
+        self.with_packet(packet, Payload::Write, |this, handle| match code {
+            // SAFETY: by the interface; the handles are good, and no reference to what is behind them lives.
+            Some(code) => unsafe { code(this, handle) },
+            None => crate::verdict::FAILED,
+        })
+    }
+
+    /// A recorded state function runs.
+    pub(crate) fn state_function(
+        &mut self,
+        handler: Handler,
+        payload: Payload,
+        packet: Packet,
+    ) -> Packet {
+        // SAFETY: the handler was made of such a function, by this instance.
+        let code = unsafe { std::mem::transmute::<usize, StateFunctionFn>(handler.code) };
+        let called = self.with_packet(packet, payload, |this, handle| {
+            // SAFETY: as for `packet`.
+            unsafe { code(this, handle, handler.arg as *mut c_void) };
+            0
+        });
+        called.packet
+    }
+
+    /// Whether a guard's condition holds.
+    pub(crate) fn condition(&mut self, handler: Handler, flow: u64) -> bool {
+        // SAFETY: the handler was made of such a function, by this instance.
+        let code = unsafe { std::mem::transmute::<usize, ConditionFn>(handler.code) };
+        let _running = crash::enter(&self.note, self.state().packets);
+        // SAFETY: as for `packet`.
+        unsafe { code(self.this, flow, handler.arg as *mut c_void) != 0 }
+    }
+
+    /// A guard's update records anew.
+    pub(crate) fn update(&mut self, handler: Handler, flow: u64) {
+        // SAFETY: the handler was made of such a function, by this instance.
+        let code = unsafe { std::mem::transmute::<usize, UpdateFn>(handler.code) };
+        let _running = crash::enter(&self.note, self.state().packets);
+        // SAFETY: as for `packet`.
+        unsafe { code(self.this, self.host, flow, handler.arg as *mut c_void) };
+    }
+
+    /// A timer fires.
+    pub(crate) fn timer(&mut self, handler: Handler) {
+        // SAFETY: the handler was made of such a function, by this instance.
+        let code = unsafe { std::mem::transmute::<usize, TimerFn>(handler.code) };
+        let _running = crash::enter(&self.note, self.state().packets);
+        // SAFETY: as for `packet`.
+        unsafe { code(self.this, self.host, handler.arg as *mut c_void) };
+    }
+
+    /// A flow has ended.
+    pub(crate) fn flow_end(&mut self, number: u64, mut flow: Flow) {
+        let Some(code) = self.definition.raw.flow_end else { return };
+        let memory = match flow.memory.is_empty() {
+            true => ptr::null_mut(),
+            false => flow.memory.as_mut_ptr().cast(),
+        };
+        let _running = crash::enter(&self.note, self.state().packets);
+        // SAFETY: as for `packet`; the memory lives until the call is over.
+        unsafe { code(self.this, self.host, number, memory) };
+    }
+
+    /// A parameter has changed; the function may refuse.
+    pub(crate) fn change(&mut self, name: &str) -> Result<(), String> {
+        let refused = || format!("the function cannot change `{name}` while it runs");
+        let code = self.definition.raw.change.ok_or_else(refused)?;
+        let c_name = CString::new(name).map_err(|_| refused())?;
+        let result = {
+            let _running = crash::enter(&self.note, self.state().packets);
+            // SAFETY: as for `packet`; the name ends with a 0.
+            unsafe { code(self.this, self.host, c_name.as_ptr()) }
+        };
+        if result == 0 {
+            return Ok(());
+        }
+        Err(self.state_mut().failure.take().unwrap_or_else(refused))
+    }
+
+    /// What the function says of its state.
+    pub(crate) fn dump(&self) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        if let Some(code) = self.definition.raw.dump {
+            let mut dump = RawDump { api: &raw const API, into: &raw mut entries };
+            let _running = crash::enter(&self.note, self.state().packets);
+            // SAFETY: by the interface, it changes nothing; `entries` is reached through the handle only.
+            unsafe { code(self.this, &raw mut dump) };
+        }
+        entries
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let exists = self.exists;
+        let flows = self.state().flows.iter().filter(|_| exists);
+        let flows: Vec<u64> = flows.map(|(number, _)| number).collect();
+        for number in flows {
+            if let Some(flow) = self.state_mut().flows.remove(number) {
+                self.flow_end(number, flow);
+            }
+        }
+        if let Some(destroy) = self.definition.raw.destroy.filter(|_| self.exists) {
+            let _running = crash::enter(&self.note, self.state().packets);
+            // SAFETY: by the interface, and it is not used any more.
+            unsafe { destroy(self.this) };
+        }
+        // SAFETY: made by `Box::into_raw` in `new`, and not used any more.
+        unsafe {
+            drop(Box::from_raw(self.packet));
+            drop(Box::from_raw(self.host));
+            drop(Box::from_raw(self.state));
+        }
+    }
+}

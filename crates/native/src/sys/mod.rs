@@ -1,0 +1,15 @@
+//! What passes between Braid and native code by pointers: the C interface, libraries, calls, crashes. The part
+//! of this crate that needs unsafe code.
+
+pub mod abi;
+mod api;
+mod call;
+mod crash;
+pub mod guest;
+mod load;
+mod shims;
+
+pub use abi::RawNf;
+pub(crate) use call::Bound;
+pub use load::Definition;
+pub(crate) use load::{definition, open, read};

@@ -1,0 +1,45 @@
+//! What a function is configured with: parameters by name, each as rows of numbers and pieces of text.
+
+/// A parameter's value. What it is made of:
+///
+/// | parameter | rows | texts |
+/// |---|---|---|
+/// | scalar | one of one column | |
+/// | string | | one |
+/// | list | one a member, its columns | |
+/// | backends | one a backend: its columns, then 1 if it can be used | |
+/// | set, pool | one an interval: first, last | |
+/// | patterns | one a pattern: number, 1 if a regular expression, 1 if case does not matter | one a pattern |
+/// | rules | one a rule (see `docs/native.md`), then one of one column: whether the others pass | |
+/// | routes | one a route: IP version, prefix, its length, next hop | |
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Value {
+    /// Rows of numbers.
+    pub rows: Vec<Vec<u128>>,
+    /// Pieces of text, or bytes.
+    pub texts: Vec<Vec<u8>>,
+}
+
+impl Value {
+    /// A scalar.
+    #[must_use]
+    pub fn scalar(value: u128) -> Self {
+        Self { rows: vec![vec![value]], texts: Vec::new() }
+    }
+
+    /// A text.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        Self { rows: Vec::new(), texts: vec![text.as_bytes().to_vec()] }
+    }
+}
+
+/// All parameters, in the order of their declaration.
+pub type Config = Vec<(String, Value)>;
+
+/// The value of a parameter that is one number.
+#[must_use]
+pub fn number(config: &Config, name: &str) -> Option<u128> {
+    let (_, value) = config.iter().find(|(known, _)| known == name)?;
+    value.rows.first()?.first().copied()
+}

@@ -1,0 +1,65 @@
+//! What a function says becomes of a packet.
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It goes on in its direction.
+    Forward,
+    /// It is dropped, for the reason of this number among those that the function has.
+    Drop(u32),
+    /// It goes back where it came from.
+    Back,
+    /// It ends here by intent.
+    Consume,
+    /// It leaves by the declared port of this number, from 0.
+    Port(u32),
+}
+
+/// What `packet` returns when the function cannot go on with the packet: it is dropped as a fault.
+pub const FAILED: i32 = -1;
+
+impl Verdict {
+    /// As it passes between a function and Braid: the kind in the low byte, a number above it.
+    #[must_use]
+    pub fn code(self) -> i32 {
+        let with = |kind: i32, number: u32| i32::try_from(number).unwrap_or(0) << 8 | kind;
+        match self {
+            Self::Forward => 0,
+            Self::Drop(reason) => with(1, reason),
+            Self::Back => 2,
+            Self::Consume => 3,
+            Self::Port(port) => with(4, port),
+        }
+    }
+
+    /// The verdict of a code; `None` if it is none.
+    #[must_use]
+    pub fn of_code(code: i32) -> Option<Self> {
+        let code = u32::try_from(code).ok()?;
+        let number = code >> 8;
+        match (code & 0xff, number) {
+            (0, 0) => Some(Self::Forward),
+            (1, _) => Some(Self::Drop(number)),
+            (2, 0) => Some(Self::Back),
+            (3, 0) => Some(Self::Consume),
+            (4, _) => Some(Self::Port(number)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FAILED, Verdict};
+
+    #[test]
+    fn codes_are_read_as_they_are_made() {
+        use Verdict::{Back, Consume, Drop, Forward, Port};
+        for verdict in [Forward, Drop(0), Drop(7), Back, Consume, Port(0), Port(3)] {
+            assert_eq!(Verdict::of_code(verdict.code()), Some(verdict));
+        }
+        for code in [FAILED, i32::MIN, 5, 0x100, 0x203] {
+            assert_eq!(Verdict::of_code(code), None, "{code}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Functions in C: what they get, what they record, what is told of those that go wrong.
+
+mod support;
+
+use braid_native::{Checks, HeaderAction, Instance, Verdict};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+use support::{RECORDS, config, error, library, problems, reference, udp};
+
+const S: u64 = 1_000_000_000;
+
+fn instance(library: &str, function: &str, values: &[(&str, u128)], checks: Checks) -> Instance {
+    Instance::new(&reference(library, function, checks), "it", config(values)).expect("an instance")
+}
+
+#[test]
+fn function_keeps_state_records_and_counts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let good = library(folder.path(), "good");
+    let mut limiter = instance(&good, "limiter", &[("limit", 2)], RECORDS);
+    let verdicts: Vec<_> = (0..4).map(|_| limiter.packet(&mut udp(1), 0)).collect();
+    let (forward, drop) = (Ok(Verdict::Forward), Ok(Verdict::Drop(0)));
+    assert_eq!(verdicts, [forward, forward, drop, drop]);
+    assert_eq!(limiter.packet(&mut udp(2), 0), forward);
+    assert_eq!(problems(&limiter), [""; 0]);
+    let record = limiter.recorded(&udp(1).flow_key(&udp(1).parse()).expect("a key"));
+    // The guard has put the drop in the place of the forward.
+    assert_eq!(record.map(|(_, record)| &*record.headers), Some(&[HeaderAction::Drop(0)][..]));
+    let report = limiter.report();
+    let shown: Vec<_> = report.iter().map(|e| (&*e.table, e.values[0].2)).collect();
+    assert_eq!(shown, [("flows", 1), ("flows", 1), ("counters", 3), ("limiter", 2)]);
+}
+
+#[test]
+fn record_does_what_the_function_does() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let good = library(folder.path(), "good");
+    let mut function = instance(&good, "limiter", &[("limit", 5)], Checks::default());
+    let mut recorded = instance(&good, "limiter", &[("limit", 5)], Checks::default());
+    for _ in 0..8 {
+        let (mut a, mut b) = (udp(1), udp(1));
+        let verdict = function.packet(&mut a, 0);
+        let by_record = recorded.replay(&mut b, 0).map_or_else(|| recorded.packet(&mut b, 0), Ok);
+        assert_eq!((verdict, a), (by_record, b));
+    }
+}
+
+#[test]
+fn changes_of_records_are_noted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let good = library(folder.path(), "good");
+    let values = [("limit", 2), ("idle", u128::from(S))];
+    let mut limiter = instance(&good, "limiter", &values, Checks::default());
+    limiter.watch();
+    let at = |limiter: &mut Instance, sport, now| {
+        limiter.packet(&mut udp(sport), now).expect("a verdict");
+        limiter.take_changed()
+    };
+    assert_eq!(at(&mut limiter, 1, 0), [1], "recorded");
+    assert_eq!(at(&mut limiter, 2, 0), [2], "recorded");
+    assert_eq!(at(&mut limiter, 1, 0), [1], "its guard held");
+    assert_eq!(at(&mut limiter, 1, S / 2), []);
+    assert_eq!(limiter.change("limit", braid_native::Value::scalar(9)), Ok(()));
+    assert_eq!(limiter.take_changed(), [1], "dropped no more");
+    limiter.advance(2 * S);
+    assert_eq!(limiter.take_changed(), [1, 2], "ended");
+}
+
+#[test]
+fn configuration_is_refused_and_changed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let good = library(folder.path(), "good");
+    let wanted = reference(&good, "limiter", Checks::default());
+    let refused = |values: &[(&str, u128)]| error(Instance::new(&wanted, "it", config(values)));
+    assert_eq!(refused(&[]), "it needs a `limit`");
+    assert_eq!(refused(&[("limit", 0)]), "a limit of 0 lets nothing pass");
+    let mut limiter = instance(&good, "limiter", &[("limit", 1), ("flows", 9)], Checks::default());
+    let value = |value| braid_native::Value::scalar(value);
+    assert_eq!(limiter.change("limit", value(0)), Err("a limit of 0 lets nothing pass".into()));
+    assert!(limiter.change("flows", value(3)).is_err());
+    assert_eq!(limiter.change("limit", value(3)), Ok(()));
+    let passed = (0..5).filter(|_| limiter.packet(&mut udp(1), 0) == Ok(Verdict::Forward)).count();
+    assert_eq!(passed, 3);
+}
+
+#[test]
+fn headers_are_added_and_removed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let good = library(folder.path(), "good");
+    let mut tunnel = instance(&good, "tunnel", &[], Checks::default());
+    let mut packet = udp(1);
+    assert_eq!(tunnel.packet(&mut packet, 0), Ok(Verdict::Forward));
+    assert_eq!(packet.data().len(), udp(1).data().len() + 4);
+    assert_eq!(packet.wire_len, udp(1).wire_len + 4);
+    packet.backward = true;
+    assert_eq!(tunnel.packet(&mut packet, 0), Ok(Verdict::Forward));
+    assert_eq!(packet.data(), udp(1).data());
+    assert_eq!(problems(&tunnel), [""; 0]);
+}
+
+#[test]
+fn timers_and_time_outs_come_in_the_order_in_which_they_are_due() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let good = library(folder.path(), "good");
+    let mut clock = instance(&good, "clock", &[], Checks::default());
+    assert_eq!(clock.packet(&mut udp(1), 10 * S), Ok(Verdict::Forward));
+    assert!(!clock.has_logs());
+    clock.advance(12 * S);
+    let logs = clock.take_logs();
+    let logs: Vec<_> = logs.iter().map(|log| (log.time_ns - 10 * S, &*log.text)).collect();
+    let due = [(S, "tick"), (12 * S / 10, "flow 1 ended"), (15 * S / 10, "once"), (2 * S, "tick")];
+    assert_eq!(logs, due);
+}
+
+#[test]
+fn library_that_does_not_fit_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let why = |library: &str, function: &str| {
+        let wanted = reference(library, function, Checks::default());
+        error(Instance::new(&wanted, "it", Vec::new())).replace(&bad, "bad.so")
+    };
+    assert_eq!(
+        why(&bad, "old"),
+        "old of bad.so was built for version 0 of braid_nf.h, and this is version 1"
+    );
+    assert_eq!(
+        why(&bad, "small"),
+        "small of bad.so says that its `braid_nf` has 16 bytes, where 96 are the least"
+    );
+    assert_eq!(
+        why(&bad, "empty"),
+        "empty of bad.so has no `packet`: nothing would run for packets"
+    );
+    assert_eq!(
+        why(&bad, "huge"),
+        "huge of bad.so asks for 1073741824 bytes for each flow, where 65536 are the most"
+    );
+    assert_eq!(
+        why(&bad, "nonsense"),
+        "nonsense of bad.so: its profile names `ip.source`, which is no field"
+    );
+    assert_eq!(
+        why(&bad, "absent"),
+        "the library bad.so has no function of this name: it lacks the symbol `braid_nf_absent`"
+    );
+    let missing = why("./no_such_library.so", "f");
+    let begins = "the library ./no_such_library.so cannot be loaded: ";
+    assert!(missing.starts_with(begins) && missing.contains("No such file"), "{missing}");
+}
+
+#[test]
+fn wrong_use_is_told_and_the_packet_is_a_fault() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut misuse = instance(&bad, "misuse", &[], Checks::default());
+    assert!(misuse.packet(&mut udp(1), 0).is_err());
+    misuse.advance(1000);
+    let expected = [
+        "wrong use: asks for field number 9999, which is none (its packet 1)",
+        "wrong use: assigns ip.len, which is read-only (its packet 1)",
+        "wrong use: assigns 70000 to l4.dport, which has 16 bits (its packet 1)",
+        "wrong use: records a header action for flow 0, which stands for no flow (its packet 1)",
+        "wrong use: records a header action for flow 77, which it does not have (its packet 1)",
+        "wrong use: records a drop for reason 5; it has 0 (its packet 1)",
+        "wrong use: records a state function without code (its packet 1)",
+        "wrong use: counts at counter 3, which it did not make (its packet 1)",
+        "wrong use: asks for a header `ipx`, which there is none (its packet 1)",
+        "wrong use: asks for a flow's memory, and has declared no `flow_bytes` (its packet 1)",
+        "wrong use: returns 77, which is no verdict (its packet 1)",
+        "wrong use: uses a packet when there is none (its packet 1)",
+    ];
+    assert_eq!(problems(&misuse), expected);
+}
+
+#[test]
+fn run_that_exceeds_the_declared_profile_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut secret = instance(&bad, "secret", &[], Checks::default());
+    assert_eq!(secret.packet(&mut udp(1), 0), Ok(Verdict::Drop(0)));
+    let expected = [
+        "exceeds its declared profile: reads ip.dst (its packet 1)",
+        "exceeds its declared profile: writes ip.ttl (its packet 1)",
+        "exceeds its declared profile: drops a packet (its packet 1)",
+    ];
+    assert_eq!(problems(&secret), expected);
+}
+
+#[test]
+fn function_that_does_other_than_it_recorded_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut liar = instance(&bad, "liar", &[], RECORDS);
+    for _ in 0..4 {
+        assert_eq!(liar.packet(&mut udp(1), 0), Ok(Verdict::Forward));
+    }
+    let told = "does other than it recorded: l4.dport is 80 by the record and 81 in fact \
+                (its packet 3), 2 times";
+    assert_eq!(problems(&liar), [told]);
+}
+
+#[test]
+fn state_function_that_does_less_than_the_function_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut forgetful = instance(&bad, "forgetful", &[], RECORDS);
+    for _ in 0..4 {
+        assert_eq!(forgetful.packet(&mut udp(1), 0), Ok(Verdict::Forward));
+    }
+    let told = "does other than it recorded: state `counters` is [(\"packets\", Uint, 1)] by the \
+                record and [(\"packets\", Uint, 4)] in fact (its packet 4)";
+    assert_eq!(problems(&forgetful), [told]);
+}
+
+#[test]
+fn layout_of_the_first_version_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    library(folder.path(), "layout");
+}
+
+/// Whether this process is the one that is to crash: then it never comes back.
+fn crash_here(function: &str) {
+    let Some(library) = std::env::var_os("BRAID_TEST_CRASH") else { return };
+    let mut it = instance(&library.to_string_lossy(), function, &[], Checks::default());
+    for _ in 0..5 {
+        it.packet(&mut udp(1), 0).expect("a verdict");
+    }
+    panic!("it lives");
+}
+
+fn crashes(test: &str, function: &str, signal: i32, message: &str) {
+    crash_here(function);
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let crashed = Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", test, "--nocapture"])
+        .env("BRAID_TEST_CRASH", &bad)
+        .output()
+        .expect("it runs");
+    assert_eq!(crashed.status.signal(), Some(signal));
+    let told = String::from_utf8_lossy(&crashed.stderr).replace(&bad, "bad.so");
+    assert!(told.contains(message), "{told}");
+}
+
+#[test]
+fn crash_names_function_and_packet() {
+    let message = "braid: SIGSEGV in native function `it` (crash of bad.so), on its packet 3\n";
+    crashes("crash_names_function_and_packet", "crash", 11, message);
+}
+
+#[test]
+fn abort_names_function_and_packet() {
+    let message = "braid: SIGABRT in native function `it` (aborts of bad.so), on its packet 1\n";
+    crashes("abort_names_function_and_packet", "aborts", 6, message);
+}

@@ -1,0 +1,81 @@
+/* Functions that use the interface wrongly, each in the way of its name. */
+#include <braid_nf.h>
+#include <stdlib.h>
+
+static int32_t forward(void *self, braid_packet *p) { return BRAID_FORWARD; }
+
+BRAID_EXPORT const braid_nf braid_nf_old = {.abi = 0, .size = sizeof(braid_nf), .packet = forward};
+BRAID_EXPORT const braid_nf braid_nf_small = {.abi = BRAID_NF_ABI, .size = 16, .packet = forward};
+BRAID_NF(empty, .about = "has no code");
+BRAID_NF(huge, .packet = forward, .flow_bytes = 1u << 30);
+static const braid_profile nonsense_profile = {"ip.source", "", 0, 0};
+BRAID_NF(nonsense, .packet = forward, .profile = &nonsense_profile);
+
+static braid_packet *kept;
+static int32_t misuse(void *self, braid_packet *p) {
+  uint64_t value = 0;
+  braid_host *h = p->host;
+  kept = p;
+  braid_get(p, 9999, &value);
+  braid_set(p, braid_field_named(h, "ip.len"), 1);
+  braid_set(p, braid_field_named(h, "l4.dport"), 70000);
+  braid_add_header_action(h, 0, braid_forward());
+  braid_add_header_action(h, 77, braid_forward());
+  braid_add_header_action(h, braid_flow_id(p), braid_drop(5));
+  braid_add_state_function(h, braid_flow_id(p), NULL, BRAID_READ, NULL);
+  braid_count(h, 3, 1);
+  braid_header_named(h, "ipx");
+  braid_flow_state(p);
+  return 77;
+}
+static void late(void *self, braid_host *h, void *arg) {
+  uint64_t value = 0;
+  braid_get(kept, 0, &value);
+}
+static int32_t misuse_create(braid_host *host, void **self) { return braid_every(host, 1000, late, NULL); }
+BRAID_NF(misuse, .create = misuse_create, .packet = misuse);
+
+static int32_t secret(void *self, braid_packet *p) {
+  uint64_t value = 0;
+  size_t length = 0;
+  uint8_t *bytes = braid_change_bytes(p, &length);
+  braid_get(p, braid_field_named(p->host, "ip.dst"), &value);
+  if (length > 22) bytes[22]--; /* the TTL */
+  return BRAID_DROP(0);
+}
+static const braid_profile secret_profile = {"ip.src", "ip.dst", 0, 0};
+BRAID_NF(secret, .packet = secret, .reasons = "no reason", .profile = &secret_profile);
+
+/* Records one thing and does another from its third packet on. */
+static int32_t liar_create(braid_host *host, void **self) { return (*self = calloc(1, sizeof(int))) ? 0 : 1; }
+static int32_t liar(void *self, braid_packet *p) {
+  int packets = ++*(int *)self;
+  braid_field dport = braid_field_named(p->host, "l4.dport");
+  if (packets == 1) braid_add_header_action(p->host, braid_flow_id(p), braid_modify(dport, 80));
+  braid_set(p, dport, packets < 3 ? 80 : 81);
+  return BRAID_FORWARD;
+}
+BRAID_NF(liar, .create = liar_create, .destroy = free, .packet = liar);
+
+/* Records a state function that forgets to count. */
+static void forgets(void *self, braid_packet *p, void *arg) {}
+static int32_t forgetful_create(braid_host *host, void **self) { return braid_counter(host, "packets"); }
+static int32_t forgetful(void *self, braid_packet *p) {
+  braid_flow flow = braid_flow_id(p);
+  braid_add_state_function(p->host, flow, forgets, BRAID_IGNORE, NULL);
+  braid_count(p->host, 0, 1);
+  return BRAID_FORWARD;
+}
+BRAID_NF(forgetful, .create = forgetful_create, .packet = forgetful);
+
+/* Follows a null pointer at its third packet. */
+static int32_t crash(void *self, braid_packet *p) {
+  static int packets;
+  volatile int *nowhere = NULL;
+  if (++packets == 3) *nowhere = 1;
+  return BRAID_FORWARD;
+}
+BRAID_NF(crash, .packet = crash);
+
+static int32_t aborts(void *self, braid_packet *p) { abort(); }
+BRAID_NF(aborts, .packet = aborts);

@@ -1,0 +1,141 @@
+/* Functions that use the interface as it is meant. */
+#include <braid_nf.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Counts packets of each flow; lets the first `limit` of them pass. */
+typedef struct {
+  uint64_t limit;
+  int32_t passed;
+  braid_field dport;
+} limiter;
+typedef struct {
+  uint64_t packets;
+  int32_t dropped; /* by the record */
+} per_flow;
+
+static int32_t limiter_create(braid_host *host, void **self) {
+  limiter *l = calloc(1, sizeof *l);
+  if (braid_config(host, "limit", &l->limit) != BRAID_OK) {
+    free(l);
+    return braid_fail(host, "it needs a `limit`");
+  }
+  if (l->limit == 0) {
+    free(l);
+    return braid_fail(host, "a limit of 0 lets nothing pass");
+  }
+  l->passed = braid_counter(host, "passed");
+  *self = l;
+  return 0;
+}
+
+static void count(void *self, braid_packet *p, void *arg) {
+  (void)arg;
+  ((per_flow *)braid_flow_state(p))->packets++;
+  braid_count(p->host, ((limiter *)self)->passed, 1);
+}
+
+static int32_t is_stale(void *self, braid_flow flow, void *arg) {
+  per_flow *state = arg;
+  (void)flow;
+  return (state->packets >= ((limiter *)self)->limit) != state->dropped;
+}
+
+static void record(void *self, braid_host *host, braid_flow flow, void *arg) {
+  per_flow *state = arg;
+  state->dropped = state->packets >= ((limiter *)self)->limit;
+  braid_add_header_action(host, flow, state->dropped ? braid_drop(0) : braid_forward());
+  if (!state->dropped) braid_add_state_function(host, flow, count, BRAID_IGNORE, NULL);
+  braid_register_guard(host, flow, (braid_guard){is_stale, state, NULL, record});
+}
+
+static int32_t limiter_packet(void *self, braid_packet *p) {
+  limiter *l = self;
+  braid_flow flow = braid_flow_id(p);
+  per_flow *state = braid_flow_state(p);
+  if (flow == 0) return BRAID_FORWARD;
+  if (state->packets >= l->limit) return BRAID_DROP(0);
+  count(self, p, NULL);
+  if (state->packets == 1) record(self, p->host, flow, state);
+  return BRAID_FORWARD;
+}
+
+static void limiter_dump(void *self, braid_dump *d) {
+  limiter *l = self;
+  braid_item value = {"limit", BRAID_UINT, 0, {l->limit, 0}};
+  braid_dump_entry(d, "limiter", NULL, 0, &value, 1);
+}
+
+static int32_t limiter_change(void *self, braid_host *host, const char *parameter) {
+  limiter *l = self;
+  uint64_t limit = 0;
+  if (strcmp(parameter, "limit") != 0) return 1;
+  braid_config(host, parameter, &limit);
+  if (limit == 0) return braid_fail(host, "a limit of 0 lets nothing pass");
+  l->limit = limit;
+  braid_notify(host, 0);
+  return 0;
+}
+
+BRAID_NF(limiter, .about = "lets the first packets of each flow pass", .flow_bytes = sizeof(per_flow),
+         .reasons = "over limit\nnever", .create = limiter_create, .destroy = free, .packet = limiter_packet,
+         .dump = limiter_dump, .change = limiter_change);
+
+/* Counts SYNs of each flow: from the fourth on its packets are dropped, and counted all the same (Figure 3). */
+static void count_syn(void *self, braid_packet *p, void *arg) {
+  uint64_t flags = 0;
+  (void)self, (void)arg;
+  if (braid_get(p, braid_field_named(p->host, "tcp.flags"), &flags) == BRAID_OK && (flags & 2))
+    ((per_flow *)braid_flow_state(p))->packets++;
+}
+static int32_t is_flood(void *self, braid_flow flow, void *arg) {
+  (void)self, (void)flow;
+  return ((per_flow *)arg)->packets >= 4;
+}
+static int32_t dos_packet(void *self, braid_packet *p) {
+  braid_flow flow = braid_flow_id(p);
+  per_flow *state = braid_flow_state(p);
+  int32_t drop;
+  if (flow == 0) return BRAID_FORWARD;
+  drop = state->packets >= 4;
+  if (!drop && !state->dropped) {
+    braid_action action = braid_drop(0);
+    state->dropped = 1; /* recorded */
+    braid_add_header_action(p->host, flow, braid_forward());
+    braid_add_state_function(p->host, flow, count_syn, BRAID_IGNORE, NULL);
+    braid_register_guard(p->host, flow, (braid_guard){is_flood, state, &action, NULL});
+  }
+  count_syn(self, p, NULL);
+  return drop ? BRAID_DROP(0) : BRAID_FORWARD;
+}
+BRAID_NF(dos, .packet = dos_packet, .reasons = "flood", .flow_bytes = sizeof(per_flow));
+
+/* Puts four bytes behind the Ethernet header of packets that go forward, and takes them out of the others. */
+static int32_t tunnel_packet(void *self, braid_packet *p) {
+  static const uint8_t bytes[4] = {0xde, 0xad, 0xbe, 0xef};
+  uint64_t backward = 0;
+  (void)self;
+  braid_get(p, braid_field_named(p->host, "pkt.backward"), &backward);
+  if (backward) return braid_remove(p, 12, 4) == BRAID_OK ? BRAID_FORWARD : BRAID_DROP(0);
+  braid_insert(p, 12, bytes, sizeof bytes);
+  return BRAID_FORWARD;
+}
+static const braid_profile tunnel_profile = {"", "", BRAID_MAY_ADD | BRAID_MAY_REMOVE | BRAID_MAY_DROP, 0};
+BRAID_NF(tunnel, .packet = tunnel_packet, .reasons = "not in the tunnel", .profile = &tunnel_profile);
+
+/* Tells the time: every second, and once after 1.5 s. */
+static void tick(void *self, braid_host *host, void *arg) { braid_log(host, "info", arg); }
+static int32_t clock_create(braid_host *host, void **self) {
+  (void)self;
+  braid_every(host, 1000000000, tick, "tick");
+  return braid_after(host, 1500000000, tick, "once");
+}
+static void clock_flow_end(void *self, braid_host *host, braid_flow flow, void *memory) {
+  (void)self, (void)memory;
+  braid_log(host, "info", flow == 1 ? "flow 1 ended" : "a flow ended");
+}
+static int32_t clock_packet(void *self, braid_packet *p) {
+  braid_flow_id(p);
+  return BRAID_FORWARD;
+}
+BRAID_NF(clock, .create = clock_create, .packet = clock_packet, .flow_end = clock_flow_end, .flow_idle_ns = 1200000000);

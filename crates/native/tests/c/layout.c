@@ -1,0 +1,24 @@
+/* The layout of version 1 of the interface: what is here never moves. Built by a test; nothing of it runs. */
+#include <braid_nf.h>
+
+#define AT(type, member, offset) _Static_assert(offsetof(type, member) == (offset), #type "." #member)
+#define SIZE(type, size) _Static_assert(sizeof(type) == (size), #type)
+
+SIZE(braid_wide, 16);
+SIZE(braid_action, 48);
+AT(braid_action, value, 8);
+AT(braid_action, bytes, 40);
+SIZE(braid_guard, 32);
+SIZE(braid_item, 32);
+SIZE(braid_profile, 24);
+AT(braid_nf, flow_scope, 16);
+AT(braid_nf, reasons, 48);
+AT(braid_nf, profile, 64);
+AT(braid_nf, packet, 88);
+AT(braid_nf, dump, 112);
+SIZE(braid_nf, 120);
+AT(braid_api, flow, 8);
+AT(braid_api, config, 120);
+AT(braid_api, add_header_action, 200);
+AT(braid_api, dump_entry, 240);
+SIZE(braid_api, 248);

@@ -1,0 +1,147 @@
+//! Functions in Rust: the same interface by safe names.
+
+mod support;
+
+use braid_native::{
+    Action, Checks, Dump, Flow, Full, Function, Host, Info, Instance, Kind, PacketRef, Payload,
+    RawNf, Scope, Verdict, register,
+};
+use braid_packet::Field;
+use std::sync::atomic::{AtomicU64, Ordering};
+use support::{RECORDS, config, error, problems, reference, udp};
+
+/// Rewrites the destination port of each flow to a number of its own; panics at port 666.
+struct Renumber {
+    next: u128,
+    ended: i32,
+}
+
+static KEPT: AtomicU64 = AtomicU64::new(0);
+
+#[derive(Default)]
+struct Kept {
+    port: Option<u128>,
+    packets: u64,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        KEPT.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Function for Renumber {
+    const INFO: Info =
+        Info { scope: Scope::Biflow, full: Full::EvictOldest, ..Info::new(c"renumbers ports") };
+    type Flow = Kept;
+
+    fn new(host: &mut Host<'_>) -> Result<Self, String> {
+        Ok(Self { next: host.config("first")?, ended: host.counter("ended") })
+    }
+
+    fn packet(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict {
+        assert_ne!(packet.get(Field::L4Sport), Some(666), "the number of the beast");
+        let next = self.next;
+        let Some(kept) = packet.kept() else { return Verdict::Forward };
+        let port = *kept.port.get_or_insert(next);
+        kept.packets += 1;
+        let first = kept.packets == 1;
+        if packet.set(Field::L4Dport, port).is_err() {
+            return Verdict::Forward;
+        }
+        if let Some(flow) = packet.flow().filter(|_| first) {
+            self.next += 1;
+            let host = packet.host();
+            let recorded = host
+                .add_header_action(flow, Action::Modify(Field::L4Dport, port))
+                .and_then(|()| host.add_state_function::<Self>(flow, 1, Payload::Ignore));
+            assert_eq!(recorded, Ok(()));
+        }
+        Verdict::Forward
+    }
+
+    fn state_function(&mut self, number: u32, packet: &mut PacketRef<'_, Self>) {
+        assert_eq!((number, packet.payload()), (1, None), "it ignores the payload");
+        if let Some(kept) = packet.kept() {
+            kept.packets += 1;
+        }
+    }
+
+    fn flow_end(&mut self, _flow: Flow, kept: Kept, host: &mut Host<'_>) {
+        host.count(self.ended, kept.packets);
+    }
+
+    fn dump(&self, into: &mut Dump<'_>) {
+        into.entry(c"next", &[(Kind::Ip4, 1)], &[(c"port", Kind::Port, self.next)]);
+    }
+}
+
+static DEFINITION: RawNf = RawNf::of::<Renumber>();
+
+fn renumber(values: &[(&str, u128)], checks: Checks) -> Instance {
+    register("test", "renumber", &DEFINITION);
+    let wanted = reference("test", "renumber", checks);
+    Instance::new(&wanted, "it", config(values)).expect("an instance")
+}
+
+fn dport(packet: &braid_packet::Packet) -> Option<u128> {
+    packet.get(&packet.parse(), Field::L4Dport)
+}
+
+#[test]
+fn function_in_rust_keeps_flows_until_they_end() {
+    let before = KEPT.load(Ordering::SeqCst);
+    let mut it = renumber(&[("first", 100), ("flows", 2)], RECORDS);
+    for (sport, expected) in [(1, 100), (2, 101), (1, 100), (3, 102), (1, 103)] {
+        let mut packet = udp(sport);
+        assert_eq!(it.packet(&mut packet, 0), Ok(Verdict::Forward));
+        assert_eq!(dport(&packet), Some(expected));
+    }
+    assert_eq!(problems(&it), [""; 0]);
+    let report = it.report();
+    // The oldest flows made room: one of two packets, one of one.
+    let ended = report.iter().find(|entry| entry.table == "counters").expect("a counter");
+    assert_eq!(ended.values, [("ended".to_owned(), Kind::Uint, 3)]);
+    let next = report.iter().find(|entry| entry.table == "next").expect("what it shows");
+    assert_eq!((next.key[0], next.values[0].2), ((Kind::Ip4, 1), 104));
+    drop(it);
+    assert!(KEPT.load(Ordering::SeqCst) - before >= 4);
+}
+
+#[test]
+fn panic_is_caught_and_told() {
+    let mut it = renumber(&[("first", 100)], Checks::default());
+    assert!(it.packet(&mut udp(666), 0).is_err());
+    assert_eq!(it.packet(&mut udp(1), 0), Ok(Verdict::Forward));
+    let told = problems(&it);
+    assert!(
+        told[0].starts_with("panicked: ") && told[0].contains("number of the beast"),
+        "{told:?}"
+    );
+    assert!(told[0].ends_with("(its packet 1)"), "{told:?}");
+}
+
+#[test]
+fn refusal_says_why() {
+    register("test", "renumber", &DEFINITION);
+    let wanted = reference("test", "renumber", Checks::default());
+    assert_eq!(error(Instance::new(&wanted, "it", Vec::new())), "it needs a parameter `first`");
+    let unknown = reference("test", "other", Checks::default());
+    assert!(error(Instance::new(&unknown, "it", Vec::new())).contains("lacks"));
+    let unknown = reference("nowhere", "other", Checks::default());
+    assert!(error(Instance::new(&unknown, "it", Vec::new())).contains("no path"));
+}
+
+#[test]
+fn state_function_gets_what_its_class_says() {
+    let mut it = renumber(&[("first", 7)], Checks::default());
+    it.packet(&mut udp(1), 0).expect("a verdict");
+    let mut packet = udp(1);
+    assert_eq!(it.replay(&mut packet, 0), Some(Verdict::Forward));
+    assert_eq!(dport(&packet), Some(7));
+    // It looked at the payload that it says it ignores.
+    assert_eq!(
+        problems(&it),
+        ["wrong use: a state function reads the payload that it says it ignores (its packet 2)"]
+    );
+}

@@ -1,0 +1,332 @@
+//! Native functions in chains: all engines agree, what functions record is what they do, and the five do what
+//! the library's models do.
+
+use braid_io::{CaptureWriter, PacketSink as _, Precision};
+use braid_ir::chain::Chain;
+use braid_ir::native;
+use braid_native::{Checks, Instance};
+use braid_packet::{Field, Header, Packet};
+use braid_testkit::generate::traffic::recorded;
+use braid_testkit::harness::{self, ENGINES, Form};
+use braid_testkit::record::{Output, Stimulus, step};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+const STIMULI: usize = 400;
+
+/// The repository's root.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A C file as a shared library.
+fn library(source: &str) -> String {
+    let name = Path::new(source).file_stem().expect("a name").to_string_lossy().into_owned();
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("{name}-{:?}.so", std::thread::current().id()));
+    let built = Command::new("cc")
+        .args(["-std=c99", "-O1", "-DBRAID_NF_FUNCTION", "-shared", "-fPIC", "-I"])
+        .arg(root().join("crates/native/include"))
+        .arg(root().join(source))
+        .arg("-o")
+        .arg(&out)
+        .output()
+        .expect("a C compiler");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    out.to_string_lossy().into_owned()
+}
+
+fn files() -> BTreeMap<String, String> {
+    let rules = "drop proto tcp to 10.0.0.0/8 port 25\ndrop from 10.0.0.7/32\ndefault pass\n";
+    let signatures = "1 \"GET /evil\"\n2 \"attack\" nocase\n3 /cmd=[a-z]+;/\n";
+    let files = [("some.rules", rules), ("signatures.txt", signatures)];
+    files.map(|(name, text)| (name.to_owned(), text.to_owned())).into()
+}
+
+fn compile(source: &str) -> Chain {
+    let chain = harness::compile(source, &files(), Form::AsWritten);
+    chain.unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// The five, as a chain file declares them.
+const FIVE: &str = r#"
+native nf ids5(signatures: patterns, block: bool = false) from "five" function ids;
+native nf maglev5(vip: ip4, servers: backends<ip4>, idle: duration = 2 s, flows: u32 = 6)
+    from "five" function maglev;
+native nf ipfilter5(filter: rules) from "five" function ipfilter;
+native nf monitor5(idle: duration = 2 s, flows: u32 = 6) from "five" function monitor;
+native nf mazunat5(public: ip4, ports: pool<port>, idle: duration = 3 s, mappings: u32 = 5)
+    from "five" function mazunat;
+"#;
+
+const INTERFACES: &str = "interface lan { behind 10.0.0.0/8 } interface wan;";
+
+fn five(chain: &str) -> Chain {
+    compile(&format!("{FIVE}\nchain c {{ {INTERFACES} {chain} }}"))
+}
+
+/// The libpcap program of `examples/native`, as a function.
+fn synwatch(limit: u32) -> Chain {
+    let library = library("examples/native/synwatch_braid.c");
+    compile(&format!(
+        r#"native nf synwatch(limit: u32) from "{library}";
+        chain c {{ {INTERFACES} path lan <-> synwatch(limit: {limit}) <-> wan; }}"#
+    ))
+}
+
+/// Chains of native functions, alone and between models.
+fn chains() -> Vec<Chain> {
+    let good = library("crates/native/tests/c/good.c");
+    let c = format!(
+        r#"native nf limiter(limit: u32, flows: u32 = 5, idle: duration = 1 s) from "{good}";
+        native nf dos() from "{good}";
+        native nf tunnel() from "{good}";
+        native nf clock() from "{good}";
+        chain c {{ {INTERFACES} path lan <-> monitor() <-> limiter(limit: 3) <-> dos() <-> tunnel() <-> clock() <-> wan; }}"#
+    );
+    vec![
+        compile(&c),
+        synwatch(3),
+        five(
+            "path lan <-> monitor5() <-> napt(public: 203.0.113.1, ports: 1024..1030) \
+             <-> ids5(signatures: patterns(\"signatures.txt\")) <-> wan;",
+        ),
+        five(
+            "workers 3; path lan <-> ipfilter(filter: rules(\"some.rules\")) <-> ipfilter5(filter: \
+             rules(\"some.rules\")) <-> mazunat5(public: 203.0.113.1, ports: 1024..1030) <-> wan;",
+        ),
+        five(
+            "path lan <-> maglev5(vip: 192.0.2.4, servers: [10.0.4.1, 10.0.4.2, 10.0.4.3]) <-> \
+             stateful_firewall(ok: rules(\"some.rules\"), connections: 6) <-> wan;",
+        ),
+    ]
+}
+
+#[test]
+fn engines_are_equal_on_chains_with_native_functions() {
+    for chain in chains() {
+        for seed in 0..4 {
+            let (stimuli, expected) = recorded(&chain, seed, STIMULI);
+            for engine in ENGINES.iter().filter(|engine| seed == 0 || !engine.is_native()) {
+                let found = engine.check(&chain, &stimuli, &expected);
+                assert!(found.is_ok(), "{} seed {seed}: {}", chain.name, found.unwrap_err());
+            }
+        }
+    }
+}
+
+/// A chain in which native functions are compared with what they recorded.
+fn checked(mut chain: Chain) -> Chain {
+    for node in &mut chain.nodes {
+        if let Some(native) = &mut Arc::make_mut(&mut node.model).native {
+            native.reference.checks = Checks { records: true, observe: true };
+        }
+    }
+    chain
+}
+
+#[test]
+fn functions_do_what_they_recorded() {
+    for chain in chains() {
+        let chain = checked(chain);
+        for seed in 0..4 {
+            let mut engine = harness::reference(&chain);
+            for stimulus in recorded(&chain, seed, STIMULI).0 {
+                step(engine.as_mut(), &stimulus);
+            }
+            let problems: Vec<_> =
+                engine.problems().iter().map(|(node, noted)| format!("{node}: {noted}")).collect();
+            assert_eq!(problems, [""; 0], "seed {seed}");
+        }
+    }
+}
+
+/// A function of the five runs on packets by what it recorded where it can, and by itself: both give the same.
+#[test]
+fn records_do_what_functions_do() {
+    let signatures = "path lan <-> ids5(signatures: patterns(\"signatures.txt\")) <-> wan;";
+    let vip = "path lan <-> maglev5(vip: 192.0.2.4, servers: [10.0.4.1, 10.0.4.2]) <-> wan;";
+    let public = "path lan <-> mazunat5(public: 203.0.113.1, ports: 1024..1030) <-> wan;";
+    let filter = "path lan <-> ipfilter5(filter: rules(\"some.rules\")) <-> wan;";
+    let mut replayed = 0;
+    for text in [signatures, vip, public, filter, "path lan <-> monitor5() <-> wan;"] {
+        let chain = five(text);
+        let node = &chain.nodes[0];
+        for seed in 0..4 {
+            let made = || native::instances(node, 1).expect("an instance").pop().expect("one");
+            let (mut function, mut by_record) = (made(), made());
+            for stimulus in recorded(&chain, seed, STIMULI).0 {
+                let Stimulus::Packet(interface, mut packet) = stimulus else { continue };
+                packet.backward = interface == 1;
+                replayed += both(&mut function, &mut by_record, packet);
+            }
+            let logs = [&mut function, &mut by_record].map(Instance::take_logs);
+            assert_eq!(logs[0], logs[1]);
+            let shown = [&function, &by_record].map(Instance::report);
+            assert_eq!(shown[0], shown[1], "{text}");
+        }
+    }
+    assert!(replayed > 500, "only {replayed} packets ran by records");
+}
+
+/// Whether the packet ran by a record.
+fn both(function: &mut Instance, by_record: &mut Instance, packet: Packet) -> usize {
+    let (now, mut a, mut b) = (packet.time_ns, packet.clone(), packet);
+    let verdict = function.packet(&mut a, now);
+    let replayed = by_record.replay(&mut b, now);
+    let found = replayed.map_or_else(|| by_record.packet(&mut b, now), Ok);
+    assert_eq!(verdict, found);
+    assert_eq!(a, b);
+    usize::from(replayed.is_some())
+}
+
+/// Whether a packet is of the kind that the five are about: as in the paper no ICMP, and no fragments.
+fn is_plain(packet: &Packet) -> bool {
+    let layout = packet.parse();
+    let is = |field| packet.get(&layout, field) == Some(1);
+    let icmp = [Header::Icmp, Header::Icmp6, Header::Quoted];
+    !icmp.iter().any(|header| layout.has(*header))
+        && !is(Field::PktFragment)
+        && !is(Field::PktTruncated)
+}
+
+/// What leaves, without events.
+fn packets(outputs: Vec<Output>) -> Vec<Output> {
+    outputs.into_iter().filter(|output| matches!(output, Output::Packet(..))).collect()
+}
+
+#[test]
+fn the_five_do_what_the_models_do() {
+    let pairs = [
+        ("monitor5()", "monitor(idle: 2 s, flows: 6)"),
+        ("ipfilter5(filter: rules(\"some.rules\"))", "ipfilter(filter: rules(\"some.rules\"))"),
+        (
+            "maglev5(vip: 192.0.2.4, servers: [10.0.4.1, 10.0.4.2, 10.0.4.3])",
+            "maglev(vip: 192.0.2.4, backends: [10.0.4.1, 10.0.4.2, 10.0.4.3], idle: 2 s, flows: 6)",
+        ),
+        (
+            "mazunat5(public: 203.0.113.1, ports: 1024..1030)",
+            "napt(public: 203.0.113.1, ports: 1024..1030, idle: 3 s, mappings: 5)",
+        ),
+        (
+            "ids5(signatures: patterns(\"signatures.txt\"), block: true)",
+            "ids(signatures: patterns(\"signatures.txt\"), scope: rules(\"all.rules\"), block: true)",
+        ),
+    ];
+    let mut files = files();
+    files.insert("all.rules".to_owned(), "default pass\n".to_owned());
+    for (code, model) in pairs {
+        let chain = |function: &str| {
+            let text =
+                format!("{FIVE}\nchain c {{ {INTERFACES} path lan <-> {function} <-> wan; }}");
+            harness::compile(&text, &files, Form::AsWritten)
+                .unwrap_or_else(|errors| panic!("{errors}"))
+        };
+        let (code, model) = (chain(code), chain(model));
+        let mut reasons: BTreeSet<String> = BTreeSet::new();
+        for seed in 0..6 {
+            let [mut ours, mut theirs] = [&code, &model].map(harness::reference);
+            for (at, stimulus) in recorded(&model, seed, STIMULI).0.iter().enumerate() {
+                let Stimulus::Packet(_, packet) = stimulus else { continue };
+                if is_plain(packet) {
+                    let found = packets(step(ours.as_mut(), stimulus));
+                    let expected = packets(step(theirs.as_mut(), stimulus));
+                    assert_eq!(
+                        found, expected,
+                        "{} seed {seed} packet {at}",
+                        model.nodes[0].model.name
+                    );
+                }
+            }
+            let drops = [&ours, &theirs].map(|engine| {
+                let drops = engine.counters().drops;
+                drops.into_iter().fold(BTreeMap::new(), |mut all, ((.., reason), count)| {
+                    *all.entry(reason).or_insert(0) += count;
+                    all
+                })
+            });
+            assert_eq!(drops[0], drops[1], "{} seed {seed}", model.nodes[0].model.name);
+            reasons.extend(drops[0].keys().cloned());
+            assert_eq!(ours.problems(), []);
+        }
+        println!("{}: drops for {reasons:?}", model.nodes[0].model.name);
+    }
+}
+
+#[test]
+fn page_shows_how_little_a_port_takes() {
+    let differ = Command::new("diff")
+        .args(["-u", "--label", "synwatch.c", "--label", "synwatch_braid.c"])
+        .args(["synwatch.c", "synwatch_braid.c"])
+        .current_dir(root().join("examples/native"))
+        .output()
+        .expect("diff");
+    let text = String::from_utf8(differ.stdout).expect("text");
+    let page = std::fs::read_to_string(root().join("docs/native.md")).expect("the page");
+    assert!(page.contains(&format!("```diff\n{text}```\n")), "the page has another one:\n{text}");
+    let changed = text.lines().skip(2).filter(|line| line.starts_with(['+', '-'])).count();
+    assert!((1..30).contains(&changed), "{changed} lines");
+}
+
+/// The function lets through what the program copies.
+#[test]
+fn port_does_what_the_program_does() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let program = folder.join("synwatch");
+    let source = root().join("examples/native/synwatch.c");
+    let built = Command::new("cc").arg(source).arg("-o").arg(&program).arg("-lpcap").output();
+    if !built.is_ok_and(|built| built.status.success()) {
+        println!("left out: no libpcap to build the program with");
+        return;
+    }
+    let (given, copied) = (folder.join("given.pcap"), folder.join("copied.pcap"));
+    let packets = example(&given);
+    let run = Command::new(&program).arg(&given).arg(&copied).arg("2").output().expect("it runs");
+    assert!(run.status.success());
+    let (expected, ..) = braid_io::read_all(&std::fs::read(&copied).expect("a copy"));
+    let mut engine = harness::reference(&synwatch(2));
+    let mut found = Vec::new();
+    for packet in &packets {
+        let outputs = step(engine.as_mut(), &Stimulus::Packet(0, packet.clone()));
+        found.extend(outputs.into_iter().filter_map(|output| match output {
+            Output::Packet(_, packet) => Some(packet.into_data()),
+            _ => None,
+        }));
+    }
+    let expected: Vec<_> = expected.into_iter().map(Packet::into_data).collect();
+    assert!(found.len() < packets.len(), "some are refused");
+    assert_eq!(found, expected);
+}
+
+/// An example's packets, also as a plain capture.
+fn example(plain: &Path) -> Vec<Packet> {
+    let packets = root().join("examples/captures/domain-client.pcap.gz");
+    let (packets, ..) = braid_io::read_all(&std::fs::read(packets).expect("an example"));
+    let mut writer = CaptureWriter::create(plain, Precision::Micro).expect("a file");
+    packets.iter().try_for_each(|packet| writer.write_packet(packet)).expect("it is written");
+    writer.finish().expect("it is written");
+    packets
+}
+
+/// The page's first function builds and runs.
+#[test]
+fn page_starts_with_a_function_that_runs() {
+    let page = std::fs::read_to_string(root().join("docs/native.md")).expect("the page");
+    let block = |start: &str| {
+        let (_, rest) = page.split_once(&format!("```{start}")).expect("a block");
+        rest.split_once("\n```\n").expect("its end").0.to_owned()
+    };
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("first.c");
+    std::fs::write(&source, block("c\n")).expect("a file");
+    let built = library(&source.display().to_string());
+    let declared = block("text\nnative nf first_hundred");
+    let chain = format!("native nf first_hundred{declared}").replace("first.so", &built);
+    let chain = compile(&chain);
+    let (stimuli, expected) = recorded(&chain, 1, STIMULI);
+    for engine in ENGINES.iter().filter(|engine| !engine.is_native()) {
+        let found = engine.check(&chain, &stimuli, &expected);
+        assert!(found.is_ok(), "{}", found.unwrap_err());
+    }
+}
