@@ -554,6 +554,11 @@ impl Store {
             return;
         }
         let (root, head) = (at.site.root, at.head(place) as u32);
+        let slots = bits(table, 1 << slot.min(63));
+        let Head { reads, writes, .. } = self.records.head((root, self.tables[root].number(head)));
+        if (reads | writes) & slots == 0 {
+            return;
+        }
         let is_late = value > Word::from(now);
         self.end_resting(root, head, |link, one| {
             let reads = one.reads >> slot.min(63) & 1 == 1;

@@ -139,7 +139,7 @@ struct Filter {
 }
 
 /// A flow that was met so many times.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Met {
     tag: u8,
     times: u8,
@@ -152,7 +152,9 @@ const PLACES: usize = 1 << 17;
 
 impl Filter {
     fn new(first: u8) -> Self {
-        Self { places: vec![[Met::default(); WAYS]; PLACES], first }
+        // Not zero, so that the memory is there before the first packet.
+        let none = Met { tag: u8::MAX, times: 0 };
+        Self { places: vec![[none; WAYS]; PLACES], first }
     }
 
     fn admits(&self, times: u8) -> bool {
