@@ -88,7 +88,7 @@ pub use hash::HashKey;
 pub use pool::Pool;
 pub use records::{Holds, NewRecord, RecordCounters};
 pub use shape::{KeyShape, SlotShape};
-pub use shelf::{Body, NARROW, Record, Shelf, WIDE};
+pub use shelf::{Body, NARROW, Record, Shelf, WIDE, wide_record};
 pub use store::{Created, Handle, Home, New, Store, TableRef};
 pub use uses::{Change, Update, Use};
 

@@ -96,14 +96,18 @@ pub(crate) struct Head {
     /// The first one.
     pub(crate) first: u32,
     len: u32,
-    /// Slots that records take for granted and that they change, as bits that several slots may have ([`bits`]);
+    /// Slots that records take for granted, as bits that several slots may have ([`bits`]);
     /// also those of links that have ended since there was none.
     reads: u16,
-    pub(crate) writes: u16,
+    /// Those that count.
+    pub(crate) counts: u16,
+    /// Those that are read, and assigned, for each packet.
+    live: u16,
+    puts: u16,
 }
 
 impl Head {
-    const NONE: Head = Head { first: NONE, len: 0, reads: 0, writes: 0 };
+    const NONE: Head = Head { first: NONE, len: 0, reads: 0, counts: 0, live: 0, puts: 0 };
 }
 
 /// Bits for slots of one of a group's tables.
@@ -251,9 +255,14 @@ impl Records {
     /// Whether a record that does this with an entry of a group gets on with those that are there.
     fn fits(&self, root: (u32, u32), one: &Use) -> bool {
         let head = self.head((root.0 as usize, root.1 as usize));
-        let (reads, writes) = (bits(one.table, one.reads), bits(one.table, one.writes()));
-        let few = head.len < MOST_WRITERS || head.writes | writes == 0;
-        few && reads & head.writes == 0 && writes & head.reads == 0
+        let [reads, counts, live, puts] =
+            [one.reads, one.counts(), one.live, one.puts].map(|slots| bits(one.table, slots));
+        let few = head.len < MOST_WRITERS || head.counts | counts == 0;
+        let clash = reads & (head.counts | head.puts)
+            | counts & (head.reads | head.live | head.puts)
+            | live & head.counts
+            | puts & (head.reads | head.counts);
+        few && clash == 0
     }
 
     /// Where links on absent entries are.
@@ -272,7 +281,9 @@ impl Records {
         let head = &mut heads[number];
         if let Some(one) = one {
             head.reads |= bits(one.table, one.reads);
-            head.writes |= bits(one.table, one.writes());
+            head.counts |= bits(one.table, one.counts());
+            head.live |= bits(one.table, one.live);
+            head.puts |= bits(one.table, one.puts);
         }
         head.len += 1;
         let behind = head.first;
@@ -555,8 +566,8 @@ impl Store {
         }
         let (root, head) = (at.site.root, at.head(place) as u32);
         let slots = bits(table, 1 << slot.min(63));
-        let Head { reads, writes, .. } = self.records.head((root, self.tables[root].number(head)));
-        if (reads | writes) & slots == 0 {
+        let Head { reads, counts, .. } = self.records.head((root, self.tables[root].number(head)));
+        if (reads | counts) & slots == 0 {
             return;
         }
         let is_late = value > Word::from(now);

@@ -12,6 +12,12 @@ pub const WIDE: (usize, usize) = (10, 10);
 /// In a record's number: that it is a wide one.
 pub(crate) const IS_WIDE: u32 = 1 << 31;
 
+/// The number of the wide record at a place.
+#[must_use]
+pub fn wide_record(place: u32) -> u32 {
+    place | IS_WIDE
+}
+
 /// A record with a key of `K` words, for packets whose first `W` words are changed.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
@@ -47,17 +53,19 @@ impl Body {
     /// The class of a record that has ended.
     pub const ENDED: u32 = u32::MAX;
 
-    /// Counts a packet of so many bytes that takes it now; false if it cannot count more.
+    /// Whether it can count a packet of so many bytes.
     #[must_use]
     #[inline(always)]
-    pub fn count(&mut self, now: u64, bytes: u32) -> bool {
-        let (Some(packets), Some(bytes)) =
-            (self.packets.checked_add(1), self.bytes.checked_add(bytes))
-        else {
-            return false;
-        };
-        (self.seen, self.packets, self.bytes) = (now, packets, bytes);
-        true
+    pub fn can_count(&self, bytes: u32) -> bool {
+        self.packets != u32::MAX && self.bytes.checked_add(bytes).is_some()
+    }
+
+    /// Counts a packet of so many bytes that takes it now.
+    #[inline(always)]
+    pub fn count(&mut self, now: u64, bytes: u32) {
+        self.seen = now;
+        self.packets = self.packets.wrapping_add(1);
+        self.bytes = self.bytes.wrapping_add(bytes);
     }
 
     /// Whether it can hardly count more.

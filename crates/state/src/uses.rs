@@ -23,7 +23,11 @@ pub struct Use {
     pub table: TableRef,
     /// Slots that it takes for granted, as bits.
     pub reads: u64,
-    /// Slots that each of its packets changes: none of those that it takes for granted, each once.
+    /// Slots that are read for each packet.
+    pub live: u64,
+    /// Slots that are assigned for each packet.
+    pub puts: u64,
+    /// Slots that each of its packets changes in a way that adds up: none of the others, each once.
     pub updates: Vec<Update>,
 }
 
@@ -53,8 +57,9 @@ pub enum Change {
 }
 
 impl Use {
-    /// Slots that packets change, as bits.
-    pub(crate) fn writes(&self) -> u64 {
+    /// Slots that count, as bits.
+    #[must_use]
+    pub fn counts(&self) -> u64 {
         self.updates.iter().fold(0, |slots, update| slots | 1 << update.slot)
     }
 
@@ -111,6 +116,22 @@ fn apply(one: &Use, record: &Body, shape: &SlotShape, words: &mut [u64]) {
 }
 
 impl Records {
+    /// The table and place of an entry that a record rests on; the last one has the number 0.
+    fn entry(&self, record: u32, number: usize) -> Option<(usize, u32)> {
+        let mut at = self.link(record);
+        let mut left = number;
+        while at != NONE {
+            let link = &self.links[at as usize];
+            at = link.next;
+            let Some(one) = self.uses.all.get(link.how as usize) else { continue };
+            if left == 0 {
+                return Some((one.table.0 as usize, link.place));
+            }
+            left -= 1;
+        }
+        None
+    }
+
     /// Makes an entry's slots what they are now.
     pub(crate) fn bring_up(
         &self,
@@ -160,13 +181,27 @@ impl Store {
         (record.packets, record.bytes) = (0, 0);
     }
 
+    /// What a slot holds, of an entry that a record rests on: the last one has the number 0.
+    #[must_use]
+    pub fn record_slot(&self, record: u32, entry: usize, slot: usize) -> Word {
+        let Some((table, place)) = self.records.entry(record, entry) else { return 0 };
+        let table = &self.tables[table];
+        table.slots.get(table.slots(place), slot)
+    }
+
+    /// Assigns a slot of an entry that a record rests on.
+    pub fn put_record_slot(&mut self, record: u32, entry: usize, slot: usize, value: Word) {
+        let Some((table, place)) = self.records.entry(record, entry) else { return };
+        self.tables[table].put(place, slot, value);
+    }
+
     /// An entry is found in a table with slots that records change: they are brought up to now.
     #[inline(never)]
     pub(crate) fn settle_found(&mut self, table: usize, head: u64) {
         let root = self.tables[table].site.root;
         let number = self.tables[root].number(head as u32);
         let head = self.records.head((root, number));
-        if head.writes == 0 {
+        if head.counts == 0 {
             return;
         }
         let mut at = head.first;

@@ -1,6 +1,7 @@
 //! What many records have in common: where the program ends, what is counted, what is written where.
 
 use super::guard::Guard;
+use super::live::Live;
 use crate::walk::Reached;
 use braid_ir::chain::Chain;
 use braid_ir::model::ParamId;
@@ -27,6 +28,7 @@ pub(super) struct Way {
     pub(super) rules: Vec<(u16, ParamId, u32)>,
     pub(super) guards: Vec<Guard>,
     pub(super) searches: Vec<Search>,
+    pub(super) live: Live,
     pub(super) blend: Blend,
 }
 
@@ -63,6 +65,7 @@ pub(super) struct Class {
     pub(super) blend: Blend,
     pub(super) guards: Box<[Guard]>,
     pub(super) searches: Box<[Search]>,
+    pub(super) live: Option<Box<Live>>,
     /// Where the packets go.
     pub(super) reached: Reached,
     /// Packets and bytes that are in the counters of program and rules.
@@ -91,7 +94,8 @@ impl Classes {
         self.numbers.insert(way.clone(), number);
         let blend = way.blend;
         let (guards, searches) = (way.guards.clone().into(), way.searches.clone().into());
-        self.all.push(Class { blend, guards, searches, reached, settled: Cell::default() });
+        let live = (!way.live.is_empty()).then(|| Box::new(way.live.clone()));
+        self.all.push(Class { blend, guards, searches, live, reached, settled: Cell::default() });
         self.ways.push(way);
         Some(number)
     }

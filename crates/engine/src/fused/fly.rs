@@ -13,7 +13,7 @@ use braid_ir::residual::Point;
 use braid_jit::Count;
 use braid_packet::blend::{Outline, WIDE, Window};
 use braid_packet::{Layout, Packet};
-use braid_state::{NARROW, NewRecord, Record, Store};
+use braid_state::{NARROW, NewRecord, Record, Store, wide_record};
 
 /// A packet's flow.
 #[derive(Clone, Copy)]
@@ -313,20 +313,11 @@ impl Compiled {
     }
 }
 
-/// A packet takes a record, unless it does not fit it: the record's class.
+/// Whether a packet fits records of a class.
 #[inline(always)]
-fn take<'a, const K: usize, const W: usize>(
-    record: &mut Record<K, W>,
-    (classes, chain): (&'a [Class], &Chain),
-    head: &[u8],
-    (packet, layout): (&Packet, &Layout),
-    time: u64,
-) -> Option<&'a Class> {
-    let class = classes.get(record.body.class as usize)?;
-    let bytes = packet.wire_len;
-    let fits = class.guards.iter().all(|guard| guard.holds(head, bytes))
-        && class.searches.iter().all(|search| search.finds_nothing(chain, packet, layout));
-    (fits && record.body.count(time, bytes)).then_some(class)
+fn fits(class: &Class, chain: &Chain, head: &[u8], packet: &Packet, layout: &Layout) -> bool {
+    class.guards.iter().all(|guard| guard.holds(head, packet.wire_len))
+        && class.searches.iter().all(|search| search.finds_nothing(chain, packet, layout))
 }
 
 /// A packet takes a narrow record, unless it does not fit it, and is changed as that says: the record's class.
@@ -334,12 +325,24 @@ fn take<'a, const K: usize, const W: usize>(
 fn take_narrow<'a>(
     store: &mut Store,
     place: u32,
-    known: (&'a [Class], &Chain),
+    (classes, chain): (&'a [Class], &Chain),
     (packet, layout): (&mut Packet, &Layout),
     time: u64,
 ) -> Option<&'a Class> {
     let record: &mut Record<{ NARROW.0 }, { NARROW.1 }> = store.record_at(place)?;
-    let class = take(record, known, packet.window()?, (packet, layout), time)?;
+    let class = classes.get(record.body.class as usize)?;
+    if !fits(class, chain, packet.window()?, packet, layout)
+        || !record.body.can_count(packet.wire_len)
+    {
+        return None;
+    }
+    if let Some(live) = &class.live
+        && !live.run(store, place, packet.wire_len, time)
+    {
+        return None;
+    }
+    let record: &mut Record<{ NARROW.0 }, { NARROW.1 }> = store.record_at(place)?;
+    record.body.count(time, packet.wire_len);
     packet.blend(layout, &class.blend, &record.head, record.sums);
     Some(class)
 }
@@ -349,13 +352,24 @@ fn take_narrow<'a>(
 fn take_wide<'a>(
     store: &mut Store,
     place: u32,
-    known: (&'a [Class], &Chain),
+    (classes, chain): (&'a [Class], &Chain),
     (packet, layout): (&mut Packet, &Layout),
     time: u64,
 ) -> Option<&'a Class> {
-    let record: &mut Record<WIDE, WIDE> = store.record_at(place)?;
     let outline = Outline::of(layout)?;
-    let class = take(record, known, packet.data(), (packet, layout), time)?;
+    let record: &mut Record<WIDE, WIDE> = store.record_at(place)?;
+    let class = classes.get(record.body.class as usize)?;
+    if !fits(class, chain, packet.data(), packet, layout) || !record.body.can_count(packet.wire_len)
+    {
+        return None;
+    }
+    if let Some(live) = &class.live
+        && !live.run(store, wide_record(place), packet.wire_len, time)
+    {
+        return None;
+    }
+    let record: &mut Record<WIDE, WIDE> = store.record_at(place)?;
+    record.body.count(time, packet.wire_len);
     packet.blend_wide((layout, outline), &class.blend, &record.head, record.sums);
     Some(class)
 }

@@ -17,7 +17,12 @@ impl Probe<'_> {
                 self.hangs[id.index()] = Hang::Fixed;
                 return Some(());
             }
-            Hang::Time | Hang::Slot { .. } | Hang::Packet => return None,
+            Hang::Live(number) if values.width(id) == 1 => {
+                self.way.live.check(number, values.truth(id));
+                self.hangs[id.index()] = Hang::Fixed;
+                return Some(());
+            }
+            Hang::Time | Hang::Live(_) | Hang::Slot { .. } | Hang::Packet => return None,
             Hang::Number { number, shift, add } => {
                 (number, shift, i64::try_from(values.get(id)).ok()?.checked_sub(add)?)
             }

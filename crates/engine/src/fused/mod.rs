@@ -16,6 +16,7 @@ mod class;
 mod fly;
 mod follow;
 mod guard;
+mod live;
 mod plan;
 mod probe;
 mod rest;

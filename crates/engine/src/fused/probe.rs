@@ -6,6 +6,7 @@
 
 use super::class::{Search, Way};
 use super::guard::{Guards, Number};
+use super::live::Live;
 use super::plan::{Bits, LENGTH, bits, in_sum, is_address, is_key};
 use super::rest::Rest;
 use crate::act::{Functions, Values};
@@ -44,6 +45,8 @@ pub(super) enum Hang {
     Slot { entry: usize, slot: u32, packets: u32, bytes: u32, wraps: Option<bool> },
     /// It is the time.
     Time,
+    /// It is computed for each packet: its number in [`super::live::Live`].
+    Live(u8),
     /// Anything else.
     Packet,
 }
@@ -55,17 +58,21 @@ pub(super) struct Probe<'a> {
     pub(super) worker: u16,
     pub(super) out: &'a mut dyn Outputs,
     pub(super) packet: &'a Packet,
+    /// The time when it runs.
+    pub(super) now: u64,
     pub(super) layout: &'a Layout,
     outline: Outline,
     pub(super) hangs: &'a mut Vec<Hang>,
     pub(super) guards: Guards,
-    way: Way,
+    pub(super) way: Way,
     /// The packet's first bytes as the program leaves them, and the bits that it assigns.
     head: [u8; WIDE_BYTES],
     mask: [u8; WIDE_BYTES],
     /// Whether it has assigned any.
     writes: bool,
     pub(super) rests_on: Vec<Rest>,
+    /// Slots of those that were assigned what is computed for each packet: what they hold then, and on what it hangs.
+    pub(super) put: Vec<(usize, u32, Word, Hang)>,
     /// Keys of entries that were not there.
     pub(super) absent: Vec<(TableRef, Box<[u64]>)>,
     /// How often something was looked up.
@@ -83,6 +90,7 @@ impl<'a> Probe<'a> {
         hangs: &'a mut Vec<Hang>,
     ) -> Option<Self> {
         let outline = Outline::of(layout)?;
+        let now = packet.time_ns.max(functions.now);
         hangs.clear();
         hangs.resize(program.values.len(), Hang::Fixed);
         let way = Way {
@@ -92,6 +100,7 @@ impl<'a> Probe<'a> {
             rules: Vec::new(),
             guards: Vec::new(),
             searches: Vec::new(),
+            live: Live::default(),
             blend: Blend {
                 keep: [0; WORDS],
                 keep_behind: [0; WIDE - WORDS],
@@ -105,6 +114,7 @@ impl<'a> Probe<'a> {
             worker,
             out,
             packet,
+            now,
             layout,
             outline,
             hangs,
@@ -114,6 +124,7 @@ impl<'a> Probe<'a> {
             mask: [0; WIDE_BYTES],
             writes: false,
             rests_on: Vec::new(),
+            put: Vec::new(),
             absent: Vec::new(),
             lookups: 0,
         })
@@ -158,9 +169,11 @@ impl<'a> Probe<'a> {
         let (first, behind) = keep.split_at(WORDS);
         self.way.blend.keep.copy_from_slice(first);
         self.way.blend.keep_behind.copy_from_slice(behind);
-        self.way.guards = self.guards.0;
+        self.way.guards = std::mem::take(&mut self.guards.0);
         let sums = sums(self.layout, self.outline, &self.packet.wide_window(), &self.head);
+        self.count_live()?;
         let consistent = self.rests_on.iter().all(Rest::is_consistent);
+        self.way.live = self.way.live.of(self.rests_on.len())?;
         let rests_on = self.rests_on.into_iter().map(|rest| (rest.entry, rest.how)).collect();
         let Self { way, absent, lookups, .. } = self;
         consistent.then_some(Found { way, bytes, sums, rests_on, absent, lookups })
@@ -262,8 +275,11 @@ impl<'a> Probe<'a> {
             }
             _ => false,
         };
-        let hang = match self.follow(node, values, op) {
+        let is_live = self.is_live(values, op);
+        let hang = if is_live { None } else { self.follow(node, values, op) };
+        let hang = match hang {
             Some(hang) => hang,
+            None if is_live => self.follow_live(values, op)?,
             None => {
                 let mut fixed = Some(());
                 op.visit_uses(&mut |value| {
@@ -300,7 +316,7 @@ impl<'a> Probe<'a> {
             Field::InetVersion | Field::IpHlen | Field::PktFragment | Field::PktLaterFragment => {
                 (self.packet.get(self.layout, field)?, Hang::Fixed)
             }
-            Field::PktTime => (0, Hang::Time),
+            Field::PktTime => (self.now.into(), Hang::Time),
             field => {
                 let value = self.packet.get(self.layout, field)?;
                 let number = |bits: Bits| {

@@ -1,5 +1,6 @@
 //! State in a run without effect: entries that the record will rest on, and what each packet changes in them.
 
+use super::plan::LENGTH;
 use super::probe::{Hang, Probe};
 use crate::act::{Role, Values};
 use braid_ir::model::{StateId, ValueId, Word};
@@ -21,7 +22,7 @@ impl Rest {
 
     /// Whether no slot that changes is taken for granted.
     pub(super) fn is_consistent(&self) -> bool {
-        self.how.updates.iter().all(|update| self.how.reads >> update.slot & 1 == 0)
+        self.how.reads & (self.how.counts() | self.how.puts) == 0
     }
 }
 
@@ -48,7 +49,7 @@ impl Probe<'_> {
         let same = |rest: &Rest| (rest.how.table, rest.entry) == (table, entry);
         let known = self.rests_on.iter().position(same);
         let number = known.unwrap_or_else(|| {
-            let how = Use { table, reads: 0, updates: Vec::new() };
+            let how = Use { table, reads: 0, live: 0, puts: 0, updates: Vec::new() };
             self.rests_on.push(Rest { node, state, entry, how });
             self.rests_on.len() - 1
         });
@@ -68,6 +69,11 @@ impl Probe<'_> {
         act.read(state, entry, &mut |slot, value| values.set(outs[slot], value));
         let length = Word::from(self.packet.wire_len);
         for (slot, out) in (0..).zip(outs) {
+            if let Some(put) = self.put.iter().find(|put| (put.0, put.1) == (number, slot)) {
+                values.set(*out, put.2);
+                self.hangs[out.index()] = put.3;
+                continue;
+            }
             let update = self.rests_on[number].how.updates.iter().find(|one| one.slot == slot);
             let (packets, bytes, wraps) = match update.map(|one| one.change) {
                 None => (0, 0, None),
@@ -118,6 +124,9 @@ impl Probe<'_> {
                 Change::Add { packets, bytes, wraps }
             }
             Hang::Time if is_now => Change::Time,
+            _ if self.has_put(number, slot) || self.changes_with_packets(id) => {
+                return self.put_live(values, (number, slot), id);
+            }
             _ => {
                 self.fix(values, id)?;
                 self.rests_on[number].reads(slot);
@@ -131,6 +140,61 @@ impl Probe<'_> {
         match updates.iter_mut().find(|update| update.slot == slot) {
             Some(update) => update.change = change,
             None => updates.push(Update { slot, change }),
+        }
+        Some(())
+    }
+
+    /// Whether a slot was assigned something that is computed for each packet.
+    fn has_put(&self, entry: usize, slot: u32) -> bool {
+        self.put.iter().any(|put| (put.0, put.1) == (entry, slot))
+    }
+
+    /// Whether a value is another one for each packet, and can be computed.
+    fn changes_with_packets(&self, id: ValueId) -> bool {
+        matches!(self.hang(id), Hang::Live(_) | Hang::Time | Hang::Slot { .. })
+            || matches!(self.hang(id), Hang::Number { number: LENGTH, .. })
+    }
+
+    /// Assigns a slot something that is computed for each packet.
+    fn put_live(
+        &mut self,
+        values: &Values<'_>,
+        (entry, slot): (usize, u32),
+        id: ValueId,
+    ) -> Option<()> {
+        let value = self.live(values, id)?;
+        let how = &mut self.rests_on[entry].how;
+        if slot >= 63 {
+            return None;
+        }
+        how.updates.retain(|update| update.slot != slot);
+        how.puts |= 1 << slot;
+        self.way.live.put(entry, slot, value);
+        self.put.retain(|put| (put.0, put.1) != (entry, slot));
+        self.put.push((entry, slot, values.get(id), Hang::Live(value)));
+        Some(())
+    }
+
+    /// Slots that count, and whose values are needed for each packet, too, are assigned for each.
+    pub(super) fn count_live(&mut self) -> Option<()> {
+        for entry in 0..self.rests_on.len() {
+            let Rest { node, state, ref how, .. } = self.rests_on[entry];
+            let (live, updates) = (how.live, how.updates.clone());
+            for update in updates.into_iter().filter(|update| live >> update.slot & 1 == 1) {
+                let slot = update.slot;
+                let model = &self.functions.chain.nodes[usize::from(node)].model;
+                let width = model.state[state.index()].slots[slot as usize].1.width;
+                let value = match update.change {
+                    Change::Time => self.way.live.time()?,
+                    Change::Add { packets, bytes, wraps } => {
+                        self.live_slot((entry, slot), width, (packets, bytes, Some(wraps)))?
+                    }
+                };
+                let how = &mut self.rests_on[entry].how;
+                how.updates.retain(|one| one.slot != slot);
+                how.puts |= 1 << slot;
+                self.way.live.put(entry, slot, value);
+            }
         }
         Some(())
     }
