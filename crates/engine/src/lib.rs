@@ -35,9 +35,10 @@ use braid_ir::residual::Extent;
 use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
 use braid_packet::{Layout, Packet};
+pub use braid_state::{Change, Missing, RecordCounters, Resting, Update};
 use due::Waiting;
-pub use fused::Flows;
 use fused::Fused;
+pub use fused::{FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable, Flows};
 use hot::Halt;
 pub use native::Jit;
 use programs::Programs;
@@ -52,6 +53,21 @@ pub struct Options {
     pub jit: Jit,
     /// Most flow records; 0: none are made.
     pub records: usize,
+    /// By which hash entries and records are found.
+    pub hash: Hashing,
+}
+
+/// The hash by which entries and records are found. Only how long that takes hangs on it, and which flows are
+/// taken for others when it is asked whether they have been met before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Hashing {
+    /// One of the engine's own: nobody who sends packets can know which of them share a place.
+    #[default]
+    Drawn,
+    /// The one with this seed: for runs that must repeat in all respects.
+    Seeded(u64),
+    /// One by which all hashes are equal: for tests.
+    Colliding,
 }
 
 impl Options {
@@ -101,7 +117,7 @@ impl Compiled {
         let workers = chain.workers.max(1);
         let tally = Tally::new(&chain);
         let programs = Programs::new(&chain, &graph, extent, options.jit);
-        let mut functions = Functions::new(chain);
+        let mut functions = Functions::new(chain, options.hash);
         functions.store.allow_records(options.records);
         let fused = (options.records > 0).then(|| Box::new(Fused::new()));
         Ok(Self {

@@ -73,6 +73,7 @@ mod group;
 mod hash;
 mod index;
 mod joined;
+mod listing;
 mod pool;
 mod records;
 mod report;
@@ -84,6 +85,7 @@ mod words;
 
 pub use group::{Ended, EndedEntry};
 pub use hash::HashKey;
+pub use listing::{Listed, Missing, Resting};
 pub use pool::Pool;
 pub use records::{NewRecord, Record, RecordCounters};
 pub use shape::{KeyShape, SlotShape};

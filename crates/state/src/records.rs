@@ -10,6 +10,7 @@
 
 use crate::absent::Absences;
 use crate::index::Index;
+use crate::listing::Totals;
 use crate::store::{Handle, Store, TableRef};
 use crate::table::NONE;
 use crate::uses::{MOST_WRITERS, Use, Uses};
@@ -126,6 +127,13 @@ pub(crate) struct Head {
     pub(crate) writes: u16,
 }
 
+impl Link {
+    /// What it is on.
+    pub(crate) fn root(&self) -> (u32, u32) {
+        self.root
+    }
+}
+
 impl Head {
     const NONE: Head = Head { first: NONE, len: 0, reads: 0, writes: 0 };
 }
@@ -152,6 +160,7 @@ pub(crate) struct Records {
     pub(crate) uses: Uses,
     /// By class: packets and bytes of its records, but for those that records have counted themselves.
     pub(crate) counts: Vec<(u64, u64)>,
+    pub(crate) totals: Totals,
     len: usize,
     most: usize,
     counters: RecordCounters,
@@ -169,6 +178,7 @@ impl Records {
             absences: Absences::default(),
             uses: Uses::default(),
             counts: Vec::new(),
+            totals: Totals::default(),
             len: 0,
             most: 0,
             counters: RecordCounters::default(),
@@ -522,6 +532,7 @@ impl Records {
         let number = self.free;
         self.free = self.all[number as usize].link;
         self.all[number as usize] = record;
+        self.totals.start(number);
         number
     }
 }

@@ -44,7 +44,7 @@ impl Store {
         all
     }
 
-    fn entry(&self, table: &Table, place: u32) -> StateEntry {
+    pub(crate) fn entry(&self, table: &Table, place: u32) -> StateEntry {
         let model = &self.functions[usize::from(table.site.node)].model;
         let decl = &model.state[table.site.state.index()];
         let (up, root) = (&self.tables[table.site.root], table.head(place) as u32);

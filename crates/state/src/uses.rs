@@ -134,7 +134,7 @@ impl Records {
 impl Store {
     /// What a record has counted is added to what its class counts, and made of its entries.
     pub(crate) fn settle(&mut self, number: u32) {
-        let Records { all, links, uses, counts, .. } = &mut self.records;
+        let Records { all, links, uses, counts, totals, .. } = &mut self.records;
         let record = &mut all[number as usize];
         if record.packets == 0 {
             return;
@@ -145,6 +145,7 @@ impl Store {
         }
         counts[class].0 += u64::from(record.packets);
         counts[class].1 += u64::from(record.bytes);
+        totals.add(number, record.packets, record.bytes);
         let mut at = record.link;
         while at != NONE {
             let link = &links[at as usize];

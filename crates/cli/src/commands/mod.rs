@@ -6,6 +6,7 @@ mod check;
 mod classes;
 mod diff;
 mod explain;
+mod flows;
 mod fmt;
 mod r#gen;
 mod graph;
@@ -32,6 +33,7 @@ pub enum Command {
     Actions(actions::Args),
     Bench(bench::Args),
     Classes(classes::Args),
+    Flows(flows::Args),
     Graph(graph::Args),
     Nfs(nfs::Args),
     Explain(explain::Args),
@@ -52,6 +54,7 @@ impl Command {
             Command::Actions(args) => actions::run(&args, output),
             Command::Bench(args) => bench::run(&args, output),
             Command::Classes(args) => classes::run(&args, output),
+            Command::Flows(args) => flows::run(&args, output),
             Command::Graph(args) => graph::run(&args, output),
             Command::Nfs(args) => nfs::run(&args, output),
             Command::Explain(args) => explain::run(&args, output),

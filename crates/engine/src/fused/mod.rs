@@ -19,6 +19,7 @@ mod guard;
 mod plan;
 mod probe;
 mod rest;
+mod show;
 
 use crate::program::Program;
 use crate::{Compiled, PART};
@@ -26,6 +27,7 @@ use braid_state::RecordCounters;
 use class::Classes;
 use fly::Flow;
 use plan::Plan;
+pub use show::{FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable};
 
 /// No record, no program.
 const NONE: u32 = u32::MAX;

@@ -130,6 +130,14 @@ impl Bits {
         bytes[range].copy_from_slice(&new.to_be_bytes()[16 - self.len..]);
     }
 
+    /// Their value.
+    pub(super) fn get(self, bytes: &[u8; BYTES]) -> u128 {
+        let mask = if self.width == 128 { u128::MAX } else { (1 << self.width) - 1 };
+        let range = self.at..self.at + self.len;
+        let all = bytes[range].iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
+        all >> self.shift & mask
+    }
+
     /// The same as a number that guards can look at.
     pub(super) fn number(self) -> Option<Number> {
         let mask = ((1_u64 << self.width.min(32)) - 1) << self.shift;

@@ -77,7 +77,7 @@ impl Engine {
         match Compiled::new(
             chain.clone(),
             self.extent,
-            Options { jit: self.jit, records: self.records },
+            Options { jit: self.jit, records: self.records, ..Options::default() },
         ) {
             Ok(engine) => engine,
             Err(error) => panic!("{self} refuses a chain: {error}"),
