@@ -1,4 +1,5 @@
-//! `braid flows`: records after captures, in text and JSON, and that they repeat.
+//! `braid flows`: records after captures, in text and JSON, and that they repeat; and what `braid trace` says of the
+//! path that a packet takes with them.
 
 mod common;
 
@@ -145,4 +146,70 @@ fn change_of_configuration_ends_records_that_flows_would_show() {
         "control.txt",
     ];
     folder.braid(&args).code(0).says("records: 1 now, 4 made, 3 ended, ");
+}
+
+/// What `braid trace` says of the path of the first host's packets and of odd ones.
+fn path(folder: &Folder, packet: &str) -> String {
+    let args = ["trace", "chain.braid", "--in", "paths.pcap", "--packet", packet];
+    let ended = folder.braid(&[&args[..], &["--engine", "fused"]].concat()).code(0);
+    let without = folder.braid(&args).code(0);
+    let path = ended.out.strip_prefix(&without.out).expect("the walk stays what it is");
+    path.strip_prefix("with flow records\n  ").expect("the path").trim_end().to_owned()
+}
+
+fn paths() -> Folder {
+    let folder = folder();
+    let mut dying = request(4 * S, 1, 20);
+    dying.data_mut()[14 + 8] = 1;
+    let short = request(S + 2, 1, 0);
+    let packets = [
+        request(S, 1, 20),
+        request(S + 1, 1, 20),
+        short,
+        request(2 * S, 1, 20),
+        request(3 * S, 1, 20),
+        dying,
+        request(500 * S, 1, 20),
+        request(500 * S, 1, 20),
+    ];
+    folder.capture("paths.pcap", &packets);
+    folder
+}
+
+#[test]
+fn trace_says_which_path_a_packet_took_and_why() {
+    let folder = paths();
+    assert_eq!(path(&folder, "1"), "miss: it is the first packet of all");
+    assert!(path(&folder, "2").starts_with("miss: no record yet: one is tried for the second"));
+    assert_eq!(
+        path(&folder, "3"),
+        "miss: packets of which fewer than 48 bytes are there have no records"
+    );
+    assert_eq!(path(&folder, "4"), "record (hit): made for this packet");
+    assert_eq!(path(&folder, "5"), "record (hit)");
+    assert_eq!(path(&folder, "6"), "misfit: guard ip.ttl >= 2 does not hold: it is 1");
+    assert_eq!(path(&folder, "7"), "misfit: something is due");
+    assert_eq!(
+        path(&folder, "8"),
+        "miss: no record yet: one is tried for the second packet of its flow that could have one, and where that \
+         fails for the fourth, eighth, …"
+    );
+}
+
+#[test]
+fn trace_says_what_state_a_packet_without_record_changes() {
+    let folder = folder();
+    let args = ["trace", "chain.braid", "--in", "in.pcap", "--packet", "2", "--engine", "fused"];
+    let why = "no record can be made: it changes state: new entry seen.seen";
+    folder.braid(&args).code(0).says(&format!("with flow records\n  miss: {why}\n"));
+    let value = folder.braid(&[&args[..], &["--json"]].concat()).code(0).json();
+    assert_eq!(value["path"], json!({ "taken": "miss", "why": why }));
+}
+
+#[test]
+fn trace_of_other_engines_is_a_usage_error() {
+    let folder = folder();
+    let args = ["trace", "chain.braid", "--in", "in.pcap", "--packet", "2", "--engine"];
+    folder.braid(&[&args[..], &["synth"]].concat()).code(2).warns("reference and fused");
+    folder.braid(&[&args[..], &["sinth"]].concat()).code(2).warns("did you mean `synth`?");
 }

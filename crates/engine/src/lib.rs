@@ -38,7 +38,9 @@ use braid_packet::{Layout, Packet};
 pub use braid_state::{Change, Missing, RecordCounters, Resting, Update};
 use due::Waiting;
 use fused::Fused;
-pub use fused::{FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable, Flows};
+pub use fused::{
+    FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable, Flows, Path, Taken,
+};
 use hot::Halt;
 pub use native::Jit;
 use programs::Programs;

@@ -172,7 +172,7 @@ impl Compiled {
         let number = (flow.program, &program.residual);
         let functions = &mut self.functions;
         let probe = Probe::new(number, functions, worker, walk.out, (packet, layout));
-        let found = probe.and_then(|probe| probe.run(&mut self.programs.words));
+        let found = probe.and_then(|probe| probe.run(&mut self.programs.words).ok());
         let Some(found) = found else { return false };
         let Some(At::End(reached)) = program.ends[found.way.block as usize].next else {
             return false;

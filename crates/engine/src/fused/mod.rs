@@ -16,6 +16,7 @@ mod class;
 mod fly;
 mod follow;
 mod guard;
+mod path;
 mod plan;
 mod probe;
 mod rest;
@@ -26,6 +27,7 @@ use crate::{Compiled, PART};
 use braid_state::RecordCounters;
 use class::Classes;
 use fly::Flow;
+pub use path::{Path, Taken};
 use plan::Plan;
 pub use show::{FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable};
 

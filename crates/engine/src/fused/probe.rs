@@ -28,6 +28,17 @@ pub(super) struct Found {
     pub(super) absent: Vec<(TableRef, Box<[u64]>)>,
 }
 
+/// Where a run came to what a record cannot say.
+pub(super) struct Stop {
+    pub(super) block: usize,
+    /// The step; `None`: the block's end.
+    pub(super) step: Option<usize>,
+    /// What values hung on.
+    pub(super) hangs: Vec<Hang>,
+    /// The table of the last entry that was not there.
+    pub(super) absent: Option<TableRef>,
+}
+
 /// What a value hangs on, beside what a record rests on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Hang {
@@ -103,45 +114,51 @@ impl<'a> Probe<'a> {
         })
     }
 
-    /// Runs the program; `None` where a record cannot say what it does.
-    pub(super) fn run(mut self, memory: &mut [Word]) -> Option<Found> {
+    /// Runs the program, up to where a record cannot say what it does.
+    pub(super) fn run(mut self, memory: &mut [Word]) -> Result<Found, Stop> {
         let program = self.program;
         let mut values = Values { words: memory, types: &program.values };
         let mut at = 0;
         loop {
             let block = &program.blocks[at];
-            for step in &block.steps {
-                self.step(&mut values, step)?;
+            for (number, step) in block.steps.iter().enumerate() {
+                self.step(&mut values, step).ok_or_else(|| self.stop(at, Some(number)))?;
             }
             let next = match &block.end {
                 End::Jump(target) => target,
                 End::Branch { cond, yes, no } => {
-                    self.fix(&values, *cond)?;
+                    self.fix(&values, *cond).ok_or_else(|| self.stop(at, None))?;
                     if values.truth(*cond) { yes } else { no }
                 }
                 End::Exit(exit) => {
                     self.way.tallies.push(exit.tally);
                     self.way.block = at as u32;
-                    return self.found();
+                    let consistent = self.rests_on.iter().all(Rest::is_consistent);
+                    return if consistent { Ok(self.found()) } else { Err(self.stop(at, None)) };
                 }
-                End::Hold { .. } => return None,
+                End::Hold { .. } => return Err(self.stop(at, None)),
             };
             self.pass(&mut values, next);
             at = next.block.index();
         }
     }
 
-    fn found(mut self) -> Option<Found> {
+    /// It goes no further.
+    fn stop(&mut self, block: usize, step: Option<usize>) -> Stop {
+        let absent = self.absent.last().map(|(table, _)| *table);
+        Stop { block, step, hangs: std::mem::take(&mut self.hangs), absent }
+    }
+
+    fn found(mut self) -> Found {
         let old = self.packet.window().copied().unwrap_or(self.head);
         let (mask, mut bytes) = (words(&self.mask), words(&self.head));
         bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
         self.way.blend.keep = mask.map(|word| !word);
         self.way.guards = self.guards.0;
         let sums = sums(self.layout, &old, &self.head);
-        let consistent = self.rests_on.iter().all(Rest::is_consistent);
         let rests_on = self.rests_on.into_iter().map(|rest| (rest.entry, rest.how)).collect();
         let Self { way, absent, .. } = self;
-        consistent.then_some(Found { way, bytes, sums, rests_on, absent })
+        Found { way, bytes, sums, rests_on, absent }
     }
 
     /// Gives a block its parameters.

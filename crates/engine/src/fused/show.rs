@@ -102,6 +102,14 @@ pub struct FlowGuard {
     pub most: u32,
     /// The largest value that there could be.
     pub all: u32,
+    /// Where in the packet's bytes the least of its bits is.
+    shift: u32,
+}
+
+impl FlowGuard {
+    pub(super) fn shift(&self) -> u32 {
+        self.shift
+    }
 }
 
 /// A field with its value.
@@ -138,7 +146,7 @@ pub struct FlowRecord {
 
 impl fmt::Display for FlowGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { field, mask, least, most, all } = self;
+        let Self { field, mask, least, most, all, .. } = self;
         f.write_str(field)?;
         if let Some(mask) = mask {
             write!(f, " & {mask:#x}")?;
@@ -367,7 +375,8 @@ fn shown(field: Field, bits: Bits, bytes: &[u8; BYTES]) -> FlowField {
 pub(super) fn in_words(residual: &Residual, guard: &Guard) -> FlowGuard {
     let Guard { number, least, most } = *guard;
     if number.at == WIRE {
-        return FlowGuard { field: "pkt.len".to_owned(), mask: None, least, most, all: u32::MAX };
+        let field = "pkt.len".to_owned();
+        return FlowGuard { field, mask: None, least, most, all: u32::MAX, shift: 0 };
     }
     let steps = residual.blocks.iter().flat_map(|block| &block.steps);
     let fields = steps.flat_map(|step| match &step.what {
@@ -395,6 +404,7 @@ pub(super) fn in_words(residual: &Residual, guard: &Guard) -> FlowGuard {
         least: least >> shift,
         most: most >> shift,
         all: number.mask >> shift,
+        shift,
     }
 }
 
