@@ -36,6 +36,8 @@ use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
 use braid_packet::{Layout, Packet};
 pub use braid_state::{Change, Missing, RecordCounters, Resting, Update};
+#[cfg(feature = "planted-bugs")]
+pub use braid_state::{RECORD_BUGS, RecordBug};
 use due::Waiting;
 use fused::Fused;
 pub use fused::{
@@ -151,6 +153,22 @@ impl Compiled {
     ) -> Result<Self, String> {
         let mut engine = Self::new(chain, extent, options)?;
         engine.programs.bug = Some(bug);
+        Ok(engine)
+    }
+
+    /// As [`Compiled::new`], with flow records that have a bug.
+    ///
+    /// # Errors
+    /// As [`Compiled::new`].
+    #[cfg(feature = "planted-bugs")]
+    pub fn with_record_bug(
+        chain: Chain,
+        extent: Extent,
+        options: Options,
+        bug: RecordBug,
+    ) -> Result<Self, String> {
+        let mut engine = Self::new(chain, extent, options)?;
+        engine.functions.store.plant(bug);
         Ok(engine)
     }
 

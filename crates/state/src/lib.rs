@@ -68,6 +68,7 @@
 #![forbid(unsafe_code)]
 
 mod absent;
+mod bugs;
 mod due;
 mod group;
 mod hash;
@@ -83,6 +84,10 @@ mod table;
 mod uses;
 mod words;
 
+#[cfg(feature = "planted-bugs")]
+pub use bugs::RECORD_BUGS;
+#[doc(hidden)]
+pub use bugs::RecordBug;
 pub use group::{Ended, EndedEntry};
 pub use hash::HashKey;
 pub use listing::{Listed, Missing, Resting};

@@ -9,6 +9,7 @@
 //! What a record says is not this crate's business: it keeps the words.
 
 use crate::absent::Absences;
+use crate::bugs::RecordBug;
 use crate::index::Index;
 use crate::listing::Totals;
 use crate::store::{Handle, Store, TableRef};
@@ -164,6 +165,8 @@ pub(crate) struct Records {
     len: usize,
     most: usize,
     counters: RecordCounters,
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) bug: Option<RecordBug>,
 }
 
 impl Records {
@@ -182,6 +185,8 @@ impl Records {
             len: 0,
             most: 0,
             counters: RecordCounters::default(),
+            #[cfg(feature = "planted-bugs")]
+            bug: None,
         }
     }
 
@@ -207,6 +212,9 @@ impl Records {
     fn fits(&self, root: (u32, u32), one: &Use) -> bool {
         let head = self.head((root.0 as usize, root.1 as usize));
         let (reads, writes) = (bits(one.table, one.reads), bits(one.table, one.writes()));
+        if self.has_bug(RecordBug::ContentionIgnored) {
+            return true;
+        }
         let few = head.len < MOST_WRITERS || head.writes | writes == 0;
         few && reads & head.writes == 0 && writes & head.reads == 0
     }
@@ -367,6 +375,9 @@ impl Store {
             }
         }
         for (table, key) in new.absent {
+            if self.has_bug(RecordBug::AbsenceForgotten) {
+                break;
+            }
             self.records.tie_absent(number, *table, key);
         }
         true
@@ -403,7 +414,8 @@ impl Store {
         self.records.counters.ended += 1;
         while at != NONE {
             let link = self.records.untie(at);
-            if let Some(table) = self.tables.get_mut(link.root.0 as usize) {
+            let keeps = !self.records.has_bug(RecordBug::LivenessLostAtEnd);
+            if let Some(table) = self.tables.get_mut(link.root.0 as usize).filter(|_| keeps) {
                 table.renew_number(link.root.1, seen);
             }
             at = link.next;
@@ -415,7 +427,7 @@ impl Store {
     /// A group with this root is about to end: the records that rest on it do.
     #[inline]
     pub(crate) fn group_ends(&mut self, root: usize, place: u32) {
-        if self.records.len > 0 {
+        if self.records.len > 0 && !self.has_bug(RecordBug::StaleEntry) {
             self.end_resting(root, place, |_, _| true);
         }
     }
@@ -449,11 +461,12 @@ impl Store {
     ) {
         let at = self.at(table);
         let place = entry.place();
-        if at.slots.get(at.slots(place), slot) == value {
+        let is_same = at.slots.get(at.slots(place), slot) == value;
+        if is_same || self.has_bug(RecordBug::StaleSlot) {
             return;
         }
         let (root, head) = (at.site.root, at.head(place) as u32);
-        let is_late = value > Word::from(now);
+        let is_late = value > Word::from(now) && !self.has_bug(RecordBug::StaleTime);
         self.end_resting(root, head, |link, one| {
             let reads = one.reads >> slot.min(63) & 1 == 1;
             let is_it = (one.table, link.place) == (table, place);
@@ -481,7 +494,9 @@ impl Store {
 
     /// The group with this root is as lately seen as the records that rest on it.
     pub(crate) fn renew_by_records(&mut self, root: usize, number: u32) {
-        if let Some(seen) = self.records.seen((root, number as usize)) {
+        if let Some(seen) = self.records.seen((root, number as usize))
+            && !self.has_bug(RecordBug::LivenessLost)
+        {
             self.tables[root].renew_number(number, seen);
         }
     }
@@ -495,7 +510,9 @@ impl Records {
             let record = self.all.get(number as usize)?;
             let words = record.key.iter().zip(key);
             let differs = words.fold(0, |differs, (a, b)| differs | (a ^ b));
-            (differs == 0 && record.program == program).then_some(number)
+            let is_same = differs == 0 || self.has_bug(RecordBug::HashOnly);
+            let of_program = record.program == program || self.has_bug(RecordBug::ProgramIgnored);
+            (is_same && of_program).then_some(number)
         })
     }
 

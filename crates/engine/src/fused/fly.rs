@@ -10,7 +10,7 @@ use braid_ir::residual::Point;
 use braid_jit::Count;
 use braid_packet::blend::{WORDS, Window, words};
 use braid_packet::{Layout, Packet};
-use braid_state::NewRecord;
+use braid_state::{NewRecord, RecordBug};
 
 /// A packet's flow.
 #[derive(Clone, Copy)]
@@ -33,7 +33,8 @@ impl Compiled {
     /// there are many.
     pub(crate) fn find_flows(&mut self, entry: Point, packets: &[Packet], layouts: &[Layout]) {
         let Self { fused: Some(fused), programs, functions, workers, .. } = self else { return };
-        fused.plan(&programs.all, *workers > 1);
+        let by_worker = *workers > 1 && !functions.store.has_bug(RecordBug::WorkerIgnored);
+        fused.plan(&programs.all, by_worker);
         let Some((mut shape, mut program)) = programs.points.last(entry) else {
             fused.flows.fill(Flow::NO);
             return;
@@ -78,11 +79,14 @@ impl Compiled {
         reached: &mut Vec<Reached>,
     ) -> usize {
         let Self { fused: Some(fused), functions, wake, .. } = self else { return 0 };
-        let wake = (*wake).min(functions.store.next_due());
+        let has_bug = |bug| functions.store.has_bug(bug);
+        let ignores = has_bug(RecordBug::DueIgnored);
+        let wake = if ignores { u64::MAX } else { (*wake).min(functions.store.next_due()) };
+        let goes_back = has_bug(RecordBug::TimeGoesBack);
         let mut now = functions.now;
         let mut taken = 0;
         for ((flow, packet), layout) in fused.flows[from..].iter().zip(packets).zip(layouts) {
-            let time = packet.time_ns.max(now);
+            let time = if goes_back { packet.time_ns } else { packet.time_ns.max(now) };
             if flow.program == NONE || time >= wake {
                 break;
             }
@@ -177,7 +181,11 @@ impl Compiled {
         let Some(At::End(reached)) = program.ends[found.way.block as usize].next else {
             return false;
         };
-        let Some(class) = fused.classes.number(found.way, reached) else { return false };
+        let mut way = found.way;
+        if self.functions.store.has_bug(RecordBug::RulesForgotten) {
+            way.rules.clear();
+        }
+        let Some(class) = fused.classes.number(way, reached) else { return false };
         self.functions.store.make_record(&NewRecord {
             key: flow.key,
             program: flow.program,
@@ -194,7 +202,10 @@ impl Compiled {
         let Some(fused) = &self.fused else { return };
         let counts = self.functions.store.record_counts();
         for ((class, way), count) in fused.classes.all.iter().zip(&fused.classes.ways).zip(counts) {
-            let settled = class.settled.replace(Count { packets: count.0, bytes: count.1 });
+            let mut settled = class.settled.replace(Count { packets: count.0, bytes: count.1 });
+            if self.functions.store.has_bug(RecordBug::CountsRepeated) {
+                settled = Count::default();
+            }
             let (packets, bytes) = (count.0 - settled.packets, count.1 - settled.bytes);
             let program = &self.programs.all[way.program as usize];
             for tally in &way.tallies {

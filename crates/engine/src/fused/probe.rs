@@ -17,7 +17,7 @@ use braid_ir::model::{Key, Op, Target, ValueId, Word};
 use braid_ir::residual::{End, Residual, Step, What};
 use braid_packet::blend::{BYTES, Blend, TTL, WORDS, Window, sums, words};
 use braid_packet::{Field, Header, Layout, Packet};
-use braid_state::{Handle, TableRef, Use};
+use braid_state::{Handle, RecordBug, TableRef, Use};
 
 /// What a record is made of.
 pub(super) struct Found {
@@ -155,7 +155,20 @@ impl<'a> Probe<'a> {
         bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
         self.way.blend.keep = mask.map(|word| !word);
         self.way.guards = self.guards.0;
-        let sums = sums(self.layout, &old, &self.head);
+        let mut sums = sums(self.layout, &old, &self.head);
+        let bug = |bug| self.functions.store.has_bug(bug);
+        if bug(RecordBug::GuardForgotten) {
+            self.way.guards.pop();
+        }
+        if bug(RecordBug::WrongDelta) {
+            sums[1] = sums[1].wrapping_add(1);
+        }
+        if bug(RecordBug::TtlKept) {
+            self.way.blend.ttl = 0;
+        }
+        if bug(RecordBug::ReadForgotten) {
+            self.rests_on.iter_mut().for_each(|rest| rest.how.reads = 0);
+        }
         let rests_on = self.rests_on.into_iter().map(|rest| (rest.entry, rest.how)).collect();
         let Self { way, absent, .. } = self;
         Found { way, bytes, sums, rests_on, absent }
@@ -313,7 +326,8 @@ impl<'a> Probe<'a> {
             Header::Ip4 | Header::Inet => {
                 self.way.blend.sums[0] = true;
                 if matches!(field, Field::IpSrc | Field::IpDst | Field::InetSrc | Field::InetDst) {
-                    self.way.blend.sums[1] |= self.layout.has_pseudo_sum()?;
+                    let follows = !self.functions.store.has_bug(RecordBug::PseudoHeaderForgotten);
+                    self.way.blend.sums[1] |= self.layout.has_pseudo_sum()? && follows;
                 }
             }
             Header::L4 | Header::Tcp | Header::Udp | Header::Icmp | Header::IcmpEcho => {
