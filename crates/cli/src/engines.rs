@@ -1,6 +1,6 @@
 //! Ways to run a chain, by name.
 
-use braid_engine::{Compiled, Options};
+use braid_engine::{Compiled, Hashing, Options};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
 use braid_ir::interp::Reference;
@@ -45,6 +45,12 @@ pub fn make(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
     };
     let engine = Compiled::new(chain.clone(), extent, options);
     Ok(Box::new(engine.map_err(refused)?))
+}
+
+/// The engine with flow records, which `flows` and `trace` ask about them: such that runs repeat.
+pub fn fused(chain: &Chain) -> Result<Compiled, Failure> {
+    let options = Options { hash: Hashing::Seeded(0), ..Options::fused() };
+    Compiled::new(chain.clone(), Extent::Chain, options).map_err(refused)
 }
 
 /// The reference engine, which `trace` watches.

@@ -1,5 +1,6 @@
 //! What a running program may touch, and what it sends.
 
+use crate::Hashing;
 use crate::ahead::Ahead;
 use crate::classes::Known;
 use crate::instance::Instance;
@@ -9,7 +10,7 @@ use braid_ir::engine::Outputs;
 use braid_ir::model::{Dest, Model, QueueId, StateId, Ty, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_packet::{Layout, Packet};
-use braid_state::{Home, Store, TableRef};
+use braid_state::{HashKey, Home, Store, TableRef};
 
 /// A function at work.
 pub(crate) struct Act<'a> {
@@ -71,8 +72,15 @@ pub(crate) struct Functions {
 
 impl Functions {
     /// All functions of a chain, before its first packet.
-    pub(crate) fn new(chain: Chain) -> Self {
-        let store = Store::new(&chain);
+    pub(crate) fn new(chain: Chain, hash: Hashing) -> Self {
+        let store = Store::with_hash(
+            &chain,
+            match hash {
+                Hashing::Drawn => HashKey::random(),
+                Hashing::Seeded(seed) => HashKey::seeded(seed),
+                Hashing::Colliding => HashKey::colliding(),
+            },
+        );
         let (mut homes, mut owners) = (Vec::new(), Vec::new());
         let mut instances = Vec::new();
         for (place, node) in (0..).zip(&chain.nodes) {

@@ -6,6 +6,7 @@ use braid_externs::Backend as _;
 use braid_ir::chain::{Change, Control};
 use braid_ir::model::{Model, ParamDecl, ParamId, Setting, Word};
 use braid_ir::value::{Backend, Health, ParamValue};
+use braid_state::RecordBug;
 use std::cell::Cell;
 
 impl Compiled {
@@ -29,7 +30,9 @@ impl Compiled {
     }
 
     fn change_value(&mut self, control: &Control) -> Result<(), String> {
-        self.end_records();
+        if !self.functions.store.has_bug(RecordBug::ControlIgnored) {
+            self.end_records();
+        }
         let node = usize::from(control.node);
         let functions = &mut self.functions;
         let (Some(instance), Some(config)) =

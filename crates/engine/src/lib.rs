@@ -37,9 +37,14 @@ use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
 use braid_native::{Noted, Profile};
 use braid_packet::{Layout, Packet};
+pub use braid_state::{Change, Missing, RecordCounters, Resting, Update};
+#[cfg(feature = "planted-bugs")]
+pub use braid_state::{RECORD_BUGS, RecordBug};
 use due::Waiting;
-pub use fused::Flows;
 use fused::Fused;
+pub use fused::{
+    FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable, Flows, Path, Taken,
+};
 use hot::Halt;
 pub use native::Jit;
 use programs::Programs;
@@ -57,6 +62,21 @@ pub struct Options {
     /// Whether records are made at a flow's second packet, and also where they do not pay, rather than at the fourth
     /// and where they do: for tests.
     pub eager: bool,
+    /// By which hash entries and records are found.
+    pub hash: Hashing,
+}
+
+/// The hash by which entries and records are found. Only how long that takes hangs on it, and which flows are
+/// taken for others when it is asked whether they have been met before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Hashing {
+    /// One of the engine's own: nobody who sends packets can know which of them share a place.
+    #[default]
+    Drawn,
+    /// The one with this seed: for runs that must repeat in all respects.
+    Seeded(u64),
+    /// One by which all hashes are equal: for tests.
+    Colliding,
 }
 
 impl Options {
@@ -108,7 +128,7 @@ impl Compiled {
         let workers = chain.workers.max(1);
         let tally = Tally::new(&chain);
         let programs = Programs::new(&chain, &graph, extent, options.jit);
-        let mut functions = Functions::new(chain);
+        let mut functions = Functions::new(chain, options.hash);
         functions.load()?;
         functions.store.allow_records(options.records);
         let fused = (options.records > 0).then(|| Box::new(Fused::new(options.eager)));
@@ -142,6 +162,22 @@ impl Compiled {
     ) -> Result<Self, String> {
         let mut engine = Self::new(chain, extent, options)?;
         engine.programs.bug = Some(bug);
+        Ok(engine)
+    }
+
+    /// As [`Compiled::new`], with flow records that have a bug.
+    ///
+    /// # Errors
+    /// As [`Compiled::new`].
+    #[cfg(feature = "planted-bugs")]
+    pub fn with_record_bug(
+        chain: Chain,
+        extent: Extent,
+        options: Options,
+        bug: RecordBug,
+    ) -> Result<Self, String> {
+        let mut engine = Self::new(chain, extent, options)?;
+        engine.functions.store.plant(bug);
         Ok(engine)
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct Absences {
 }
 
 /// A packed key in a table.
-type Key = (TableRef, Box<[u64]>);
+pub(crate) type Key = (TableRef, Box<[u64]>);
 
 impl Absences {
     pub(crate) fn has_room(&self, more: usize) -> bool {
@@ -39,6 +39,11 @@ impl Absences {
         self.keys[number as usize] = Some(key.clone());
         self.numbers.insert(key, number);
         number
+    }
+
+    /// The key of a number.
+    pub(crate) fn key(&self, number: u32) -> Option<&Key> {
+        self.keys.get(number as usize)?.as_ref()
     }
 
     /// No record rests on a key any more.

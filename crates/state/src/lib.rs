@@ -68,11 +68,14 @@
 #![forbid(unsafe_code)]
 
 mod absent;
+mod bugs;
 mod due;
 mod group;
 mod hash;
 mod index;
 mod joined;
+mod links;
+mod listing;
 mod pool;
 mod records;
 mod report;
@@ -83,8 +86,13 @@ mod table;
 mod uses;
 mod words;
 
+#[cfg(feature = "planted-bugs")]
+pub use bugs::RECORD_BUGS;
+#[doc(hidden)]
+pub use bugs::RecordBug;
 pub use group::{Ended, EndedEntry};
 pub use hash::HashKey;
+pub use listing::{Listed, Missing, Resting};
 pub use pool::Pool;
 pub use records::{Holds, NewRecord, RecordCounters};
 pub use shape::{KeyShape, SlotShape};

@@ -9,10 +9,13 @@
 //! What a record says is not this crate's business: it keeps the words.
 
 use crate::absent::Absences;
+use crate::bugs::RecordBug;
+use crate::links::{Head, Link, bits};
+use crate::listing::Totals;
 use crate::shelf::{Body, IS_WIDE, NARROW, Record, Shelf, WIDE};
 use crate::store::{Handle, Store, TableRef};
 use crate::table::NONE;
-use crate::uses::{MOST_WRITERS, Use, Uses};
+use crate::uses::{Use, Uses};
 use braid_ir::model::Word;
 use std::hint::black_box;
 
@@ -72,50 +75,6 @@ pub struct RecordCounters {
     pub contended: u64,
 }
 
-/// That a record rests on an entry.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
-    /// The table of the root of the entry's group, and its number there. For an entry that must not be there,
-    /// [`Records::absent_table`] and its number in [`Absences`].
-    root: (u32, u32),
-    pub(crate) record: u32,
-    /// The next one of the record.
-    pub(crate) next: u32,
-    /// Its neighbours among those on the same group.
-    before: u32,
-    pub(crate) behind: u32,
-    /// Where the entry is in its table.
-    pub(crate) place: u32,
-    /// The number of its [`Use`], or [`NONE`].
-    pub(crate) how: u32,
-}
-
-/// The links on a group.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Head {
-    /// The first one.
-    pub(crate) first: u32,
-    len: u32,
-    /// Slots that records take for granted, as bits that several slots may have ([`bits`]);
-    /// also those of links that have ended since there was none.
-    reads: u16,
-    /// Those that count.
-    pub(crate) counts: u16,
-    /// Those that are read, and assigned, for each packet.
-    live: u16,
-    puts: u16,
-}
-
-impl Head {
-    const NONE: Head = Head { first: NONE, len: 0, reads: 0, counts: 0, live: 0, puts: 0 };
-}
-
-/// Bits for slots of one of a group's tables.
-fn bits(table: TableRef, slots: u64) -> u16 {
-    let all = (0..4).fold(0, |all, part| all | (slots >> (16 * part)) as u16);
-    all.rotate_left(table.0 % 16)
-}
-
 /// The records of a chain. Their numbers are places on their shelves, with [`IS_WIDE`] for wide ones.
 #[derive(Debug)]
 pub(crate) struct Records {
@@ -123,18 +82,21 @@ pub(crate) struct Records {
     pub(crate) wide: Shelf<{ WIDE.0 }, { WIDE.1 }>,
     pub(crate) links: Vec<Link>,
     /// The first free link.
-    spare: u32,
+    pub(crate) spare: u32,
     /// By table and number of a group's root; behind the tables, those on absent entries.
-    heads: Vec<Vec<Head>>,
+    pub(crate) heads: Vec<Vec<Head>>,
     pub(crate) absences: Absences,
     pub(crate) uses: Uses,
     /// By class: packets and bytes of its records, but for those that records have counted themselves.
     pub(crate) counts: Vec<(u64, u64)>,
+    pub(crate) totals: Totals,
     len: usize,
     most: usize,
     counters: RecordCounters,
     /// How many records were made or have ended.
     epoch: u64,
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) bug: Option<RecordBug>,
 }
 
 /// A store holds records of a size.
@@ -186,10 +148,13 @@ impl Records {
             absences: Absences::default(),
             uses: Uses::default(),
             counts: Vec::new(),
+            totals: Totals::default(),
             len: 0,
             most: 0,
             counters: RecordCounters::default(),
             epoch: 0,
+            #[cfg(feature = "planted-bugs")]
+            bug: None,
         }
     }
 
@@ -219,7 +184,7 @@ impl Records {
         if number & IS_WIDE == 0 { self.narrow.all[place].link } else { self.wide.all[place].link }
     }
 
-    fn set_link(&mut self, number: u32, link: u32) {
+    pub(crate) fn set_link(&mut self, number: u32, link: u32) {
         let place = (number & !IS_WIDE) as usize;
         if number & IS_WIDE == 0 {
             self.narrow.all[place].link = link;
@@ -232,113 +197,6 @@ impl Records {
     pub(crate) fn bodies(&self) -> impl Iterator<Item = &Body> {
         let wide = self.wide.all.iter().map(|record| &record.body);
         self.narrow.all.iter().map(|record| &record.body).chain(wide)
-    }
-
-    /// The links on the group with this root.
-    #[inline]
-    pub(crate) fn head(&self, (table, number): (usize, usize)) -> Head {
-        self.heads[table].get(number).copied().unwrap_or(Head::NONE)
-    }
-
-    /// When a record that rests on a group was last taken.
-    pub(crate) fn seen(&self, root: (usize, usize)) -> Option<u64> {
-        let mut at = self.head(root).first;
-        let mut latest = None;
-        while at != NONE {
-            let link = &self.links[at as usize];
-            latest = latest.max(Some(self.body(link.record).seen));
-            at = link.behind;
-        }
-        latest
-    }
-
-    /// Whether a record that does this with an entry of a group gets on with those that are there.
-    fn fits(&self, root: (u32, u32), one: &Use) -> bool {
-        let head = self.head((root.0 as usize, root.1 as usize));
-        let [reads, counts, live, puts] =
-            [one.reads, one.counts(), one.live, one.puts].map(|slots| bits(one.table, slots));
-        let few = head.len < MOST_WRITERS || head.counts | counts == 0;
-        let clash = reads & (head.counts | head.puts)
-            | counts & (head.reads | head.live | head.puts)
-            | live & head.counts
-            | puts & (head.reads | head.counts);
-        few && clash == 0
-    }
-
-    /// Where links on absent entries are.
-    pub(crate) fn absent_table(&self) -> u32 {
-        (self.heads.len() - 1) as u32
-    }
-
-    /// Lets a record rest on an entry of a group.
-    pub(crate) fn tie(&mut self, record: u32, root: (u32, u32), place: u32, one: Option<&Use>) {
-        let how = one.map_or(NONE, |one| self.uses.number(one));
-        let heads = &mut self.heads[root.0 as usize];
-        let number = root.1 as usize;
-        if heads.len() <= number {
-            heads.resize(number + 1, Head::NONE);
-        }
-        let head = &mut heads[number];
-        if let Some(one) = one {
-            head.reads |= bits(one.table, one.reads);
-            head.counts |= bits(one.table, one.counts());
-            head.live |= bits(one.table, one.live);
-            head.puts |= bits(one.table, one.puts);
-        }
-        head.len += 1;
-        let behind = head.first;
-        let next = self.link(record);
-        let link = Link { root, record, next, before: NONE, behind, place, how };
-        let at = self.spare;
-        let at = if at == NONE {
-            self.links.push(link);
-            (self.links.len() - 1) as u32
-        } else {
-            self.spare = self.links[at as usize].next;
-            self.links[at as usize] = link;
-            at
-        };
-        self.heads[root.0 as usize][number].first = at;
-        if behind != NONE {
-            self.links[behind as usize].before = at;
-        }
-        self.set_link(record, at);
-    }
-
-    /// Takes a link out of those on its group, and gives it back: its group and the record's next one.
-    fn untie(&mut self, at: u32) -> Link {
-        let link = self.links[at as usize];
-        let head = &mut self.heads[link.root.0 as usize][link.root.1 as usize];
-        head.len -= 1;
-        match link.before {
-            NONE => head.first = link.behind,
-            before => self.links[before as usize].behind = link.behind,
-        }
-        if head.first == NONE {
-            *head = Head::NONE;
-            if link.root.0 as usize == self.heads.len() - 1 {
-                self.absences.forget(link.root.1);
-            }
-        }
-        if link.behind != NONE {
-            self.links[link.behind as usize].before = link.before;
-        }
-        self.links[at as usize].next = self.spare;
-        self.spare = at;
-        link
-    }
-
-    /// Whether a record rests on this already.
-    pub(crate) fn rests(&self, record: u32, root: (u32, u32)) -> bool {
-        let mut at = self.link(record);
-        while at != NONE {
-            let link = &self.links[at as usize];
-            if link.root == root {
-                return true;
-            }
-            at = link.next;
-        }
-        false
     }
 }
 
@@ -381,7 +239,7 @@ impl Store {
     where
         Self: Holds<K, W>,
     {
-        self.shelf().find(hash, key, kind)
+        self.shelf().find(hash, key, kind, |bug| self.has_bug(bug))
     }
 
     /// The record at a place.
@@ -395,6 +253,15 @@ impl Store {
         Self: Holds<K, W>,
     {
         self.shelf_mut().all.get_mut(place as usize)
+    }
+
+    /// The class of the record at a place.
+    #[must_use]
+    pub fn record_class(&self, place: u32, is_wide: bool) -> Option<u32> {
+        let narrow = || self.records.narrow.all.get(place as usize).map(|record| &record.body);
+        let wide = || self.records.wide.all.get(place as usize).map(|record| &record.body);
+        let body = if is_wide { wide() } else { narrow() };
+        body.map(|body| body.class)
     }
 
     /// Works out what a record has counted, if it can hardly count more; whether that was so.
@@ -445,6 +312,7 @@ impl Store {
         let record = Record { key, body, head, sums, link: NONE };
         let hash = self.hash.clone();
         let number = self.shelf_mut().add(record, &hash) | Self::MARK;
+        self.records.totals.start(number);
         self.records.len += 1;
         self.records.epoch += 1;
         self.records.counters.made += 1;
@@ -456,6 +324,9 @@ impl Store {
             }
         }
         for (table, key) in new.absent {
+            if self.has_bug(RecordBug::AbsenceForgotten) {
+                break;
+            }
             self.records.tie_absent(number, *table, key);
         }
         true
@@ -513,7 +384,8 @@ impl Store {
         self.records.counters.ended += 1;
         while at != NONE {
             let link = self.records.untie(at);
-            if let Some(table) = self.tables.get_mut(link.root.0 as usize) {
+            let keeps = !self.records.has_bug(RecordBug::LivenessLostAtEnd);
+            if let Some(table) = self.tables.get_mut(link.root.0 as usize).filter(|_| keeps) {
                 table.renew_number(link.root.1, seen);
             }
             at = link.next;
@@ -527,7 +399,7 @@ impl Store {
     /// A group with this root is about to end: the records that rest on it do.
     #[inline]
     pub(crate) fn group_ends(&mut self, root: usize, place: u32) {
-        if self.records.len > 0 {
+        if self.records.len > 0 && !self.has_bug(RecordBug::StaleEntry) {
             self.end_resting(root, place, |_, _| true);
         }
     }
@@ -561,7 +433,8 @@ impl Store {
     ) {
         let at = self.at(table);
         let place = entry.place();
-        if at.slots.get(at.slots(place), slot) == value {
+        let is_same = at.slots.get(at.slots(place), slot) == value;
+        if is_same || self.has_bug(RecordBug::StaleSlot) {
             return;
         }
         let (root, head) = (at.site.root, at.head(place) as u32);
@@ -570,7 +443,7 @@ impl Store {
         if (reads | counts) & slots == 0 {
             return;
         }
-        let is_late = value > Word::from(now);
+        let is_late = value > Word::from(now) && !self.has_bug(RecordBug::StaleTime);
         self.end_resting(root, head, |link, one| {
             let reads = one.reads >> slot.min(63) & 1 == 1;
             let is_it = (one.table, link.place) == (table, place);
@@ -598,7 +471,9 @@ impl Store {
 
     /// The group with this root is as lately seen as the records that rest on it.
     pub(crate) fn renew_by_records(&mut self, root: usize, number: u32) {
-        if let Some(seen) = self.records.seen((root, number as usize)) {
+        if let Some(seen) = self.records.seen((root, number as usize))
+            && !self.has_bug(RecordBug::LivenessLost)
+        {
             self.tables[root].renew_number(number, seen);
         }
     }

@@ -1,5 +1,6 @@
 //! What the store says about itself.
 
+use crate::bugs::RecordBug;
 use crate::store::Store;
 use crate::table::Table;
 use braid_ir::engine::{StateEntry, TableCounters};
@@ -44,14 +45,14 @@ impl Store {
         all
     }
 
-    fn entry(&self, table: &Table, place: u32) -> StateEntry {
+    pub(crate) fn entry(&self, table: &Table, place: u32) -> StateEntry {
         let model = &self.functions[usize::from(table.site.node)].model;
         let decl = &model.state[table.site.state.index()];
         let (up, root) = (&self.tables[table.site.root], table.head(place) as u32);
         let group = (table.site.root, up.number(root));
         let seen = up.last_seen(root).max(self.records.seen(group).unwrap_or(0));
         let mut words = table.slots(place).to_vec();
-        if table.is_lazy {
+        if table.is_lazy && !self.has_bug(RecordBug::ReportUnsettled) {
             let state = table.site.state.index();
             self.records.bring_up((table.site.row + state, place), group, &table.slots, &mut words);
         }

@@ -5,6 +5,7 @@
 //! taken; what its entries hold follows from that (SpeedyBox's state functions, §V-C, at no cost), and is worked out
 //! when anyone else looks: when a program finds an entry, when it ends, when state is shown.
 
+use crate::bugs::RecordBug;
 use crate::records::Records;
 use crate::shape::SlotShape;
 use crate::shelf::Body;
@@ -155,18 +156,22 @@ impl Records {
 impl Store {
     /// What a record has counted is added to what its class counts, and made of its entries.
     pub(crate) fn settle(&mut self, number: u32) {
+        let loses = self.has_bug(RecordBug::CountsLost);
         let record = self.records.body(number).clone();
         if record.packets == 0 {
             return;
         }
         let first = self.records.link(number);
-        let Records { links, uses, counts, .. } = &mut self.records;
+        let Records { links, uses, counts, totals, .. } = &mut self.records;
         let class = record.class as usize;
         if counts.len() <= class {
             counts.resize(class + 1, (0, 0));
         }
-        counts[class].0 += u64::from(record.packets);
-        counts[class].1 += u64::from(record.bytes);
+        if !loses {
+            counts[class].0 += u64::from(record.packets);
+            counts[class].1 += u64::from(record.bytes);
+        }
+        totals.add(number, record.packets, record.bytes);
         let mut at = first;
         while at != NONE {
             let link = &links[at as usize];
@@ -201,7 +206,7 @@ impl Store {
         let root = self.tables[table].site.root;
         let number = self.tables[root].number(head as u32);
         let head = self.records.head((root, number));
-        if head.counts == 0 {
+        if head.counts == 0 || self.has_bug(RecordBug::CountersUnsettled) {
             return;
         }
         let mut at = head.first;

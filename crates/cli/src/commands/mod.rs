@@ -6,6 +6,7 @@ mod check;
 mod classes;
 mod diff;
 mod explain;
+mod flows;
 mod fmt;
 mod r#gen;
 mod graph;
@@ -33,6 +34,7 @@ pub enum Command {
     Actions(actions::Args),
     Bench(bench::Args),
     Classes(classes::Args),
+    Flows(flows::Args),
     Graph(graph::Args),
     Inspect(inspect::Args),
     Nfs(nfs::Args),
@@ -54,6 +56,7 @@ impl Command {
             Command::Actions(args) => actions::run(&args, output),
             Command::Bench(args) => bench::run(&args, output),
             Command::Classes(args) => classes::run(&args, output),
+            Command::Flows(args) => flows::run(&args, output),
             Command::Graph(args) => graph::run(&args, output),
             Command::Inspect(args) => inspect::run(&args, output),
             Command::Nfs(args) => nfs::run(&args, output),

@@ -8,7 +8,7 @@ use braid_ir::model::ParamId;
 use braid_ir::residual::TallyId;
 use braid_ir::value::ParamValue;
 use braid_jit::Count;
-use braid_packet::blend::{BYTES, Blend};
+use braid_packet::blend::{BYTES, Blend, Outline};
 use braid_packet::{Layout, Packet};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -29,6 +29,8 @@ pub(super) struct Way {
     pub(super) guards: Vec<Guard>,
     pub(super) searches: Vec<Search>,
     pub(super) live: Live,
+    /// Where the packets' headers are.
+    pub(super) outline: Outline,
     pub(super) blend: Blend,
 }
 

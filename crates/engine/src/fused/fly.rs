@@ -13,18 +13,18 @@ use braid_ir::residual::Point;
 use braid_jit::Count;
 use braid_packet::blend::{Outline, WIDE, Window};
 use braid_packet::{Layout, Packet};
-use braid_state::{NARROW, NewRecord, Record, Store, wide_record};
+use braid_state::{NARROW, NewRecord, Record, RecordBug, Store, wide_record};
 
 /// A packet's flow.
 #[derive(Clone, Copy)]
 pub(super) struct Flow {
     /// Its key, unless that is a wide one.
     key: [u64; NARROW.0],
-    hash: u64,
+    pub(super) hash: u64,
     /// The program that it is for, or [`NONE`]: then it has no record, and the rest means nothing.
-    program: u32,
-    kind: u32,
-    is_wide: bool,
+    pub(super) program: u32,
+    pub(super) kind: u32,
+    pub(super) is_wide: bool,
     /// Where its record is, or [`NONE`].
     pub(super) place: u32,
 }
@@ -67,7 +67,7 @@ impl Fused {
 
     /// Looks the record of the packet at `at` up.
     #[inline(never)]
-    fn find(&self, store: &Store, at: usize) -> u32 {
+    pub(super) fn find(&self, store: &Store, at: usize) -> u32 {
         let flow = &self.flows[at];
         let place = match (flow.program, flow.is_wide) {
             (NONE, _) => None,
@@ -101,7 +101,8 @@ impl Compiled {
     #[inline(never)]
     pub(crate) fn find_flows(&mut self, entry: Point, packets: &[Packet], layouts: &[Layout]) {
         let Self { fused: Some(fused), programs, functions, workers, .. } = self else { return };
-        fused.plan(&programs.all, *workers > 1);
+        let by_worker = *workers > 1 && !functions.store.has_bug(RecordBug::WorkerIgnored);
+        fused.plan(&programs.all, by_worker);
         let Some((mut shape, mut program)) = programs.points.last(entry) else {
             fused.flows.fill(Flow::NO);
             return;
@@ -156,11 +157,13 @@ impl Compiled {
     ) -> usize {
         let Self { fused: Some(fused), functions, wake, .. } = self else { return 0 };
         let Functions { store, chain, .. } = functions;
-        let wake = (*wake).min(store.next_due());
+        let ignores = store.has_bug(RecordBug::DueIgnored);
+        let wake = if ignores { u64::MAX } else { (*wake).min(store.next_due()) };
+        let goes_back = store.has_bug(RecordBug::TimeGoesBack);
         let mut now = functions.now;
         let mut taken = 0;
         for (at, (packet, layout)) in (from..).zip(packets.iter_mut().zip(layouts)) {
-            let time = packet.time_ns.max(now);
+            let time = if goes_back { packet.time_ns } else { packet.time_ns.max(now) };
             let place = fused.place(store, at);
             if place == NONE || time >= wake {
                 break;
@@ -254,7 +257,7 @@ impl Compiled {
         let functions = &mut self.functions;
         let (at_hand, hangs) = ((packet, layout), &mut fused.hangs);
         let probe = Probe::new(number, functions, worker, walk.out, at_hand, hangs);
-        let found = probe.and_then(|probe| probe.run(&mut self.programs.words));
+        let found = probe.and_then(|probe| probe.run(&mut self.programs.words).ok());
         let found = found.filter(|found| flow.is_wide || found.way.is_narrow());
         let Some(found) = found.filter(|found| fused.eager || found.lookups > 0) else {
             return false;
@@ -262,7 +265,11 @@ impl Compiled {
         let Some(At::End(reached)) = program.ends[found.way.block as usize].next else {
             return false;
         };
-        let Some(class) = fused.classes.number(found.way, reached) else { return false };
+        let mut way = found.way;
+        if self.functions.store.has_bug(RecordBug::RulesForgotten) {
+            way.rules.clear();
+        }
+        let Some(class) = fused.classes.number(way, reached) else { return false };
         let wide = NewRecord {
             key: fused.wide[at],
             kind: flow.kind,
@@ -286,7 +293,10 @@ impl Compiled {
         let Some(fused) = &self.fused else { return };
         let counts = self.functions.store.record_counts();
         for ((class, way), count) in fused.classes.all.iter().zip(&fused.classes.ways).zip(counts) {
-            let settled = class.settled.replace(Count { packets: count.0, bytes: count.1 });
+            let mut settled = class.settled.replace(Count { packets: count.0, bytes: count.1 });
+            if self.functions.store.has_bug(RecordBug::CountsRepeated) {
+                settled = Count::default();
+            }
             let (packets, bytes) = (count.0 - settled.packets, count.1 - settled.bytes);
             let program = &self.programs.all[way.program as usize];
             for tally in &way.tallies {

@@ -6,6 +6,7 @@ use super::probe::{Hang, Probe};
 use crate::act::Values;
 use braid_ir::model::{BinOp, CmpOp, Op, SetRef, ValueId, Word};
 use braid_ir::value::ParamValue;
+use braid_state::RecordBug;
 
 impl Probe<'_> {
     /// Makes a value one that hangs on nothing more: by a guard that its bits are these, if they are few.
@@ -210,6 +211,8 @@ impl Probe<'_> {
             return None;
         }
         let all = i64::from(number.mask >> shift);
+        let least =
+            least.saturating_sub(i64::from(self.functions.store.has_bug(RecordBug::GuardTooWide)));
         if least > 0 || most < all {
             let bound = |value: i64| u32::try_from(value.clamp(0, all) << shift).ok();
             let guard = Guard { number, least: bound(least)?, most: bound(most)? };

@@ -17,9 +17,11 @@ mod fly;
 mod follow;
 mod guard;
 mod live;
+mod path;
 mod plan;
 mod probe;
 mod rest;
+mod show;
 
 use crate::program::Program;
 use crate::{Compiled, PART};
@@ -29,8 +31,10 @@ use braid_packet::blend::{WIDE, Window};
 use braid_state::RecordCounters;
 use class::Classes;
 use fly::Flow;
+pub use path::{Path, Taken};
 use plan::Plan;
 use probe::Hang;
+pub use show::{FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable};
 
 /// No record, no program.
 const NONE: u32 = u32::MAX;

@@ -46,6 +46,11 @@ impl Plan {
         Self { narrow: narrow.map(|mask| words(&mask)), wide }
     }
 
+    /// Bits of the keys of wide records for packets with an outline, which contain those of narrow ones.
+    pub(super) fn mask(&self, outline: Outline) -> Option<&Window<WIDE>> {
+        self.wide.get(number(outline))?.as_deref()
+    }
+
     /// A packet's key, if it is a narrow one.
     #[inline(always)]
     pub(super) fn narrow_key(&self, packet: &Packet, layout: &Layout) -> Option<[u64; KEY_WORDS]> {
@@ -77,6 +82,15 @@ pub(super) fn kind(program: u32, outline: Option<u32>) -> u32 {
     let outlines = OUTLINES as u32 + 1;
     let kind = program.wrapping_mul(outlines) + outline.map_or(0, |number| number + 1);
     kind.wrapping_mul(VARIANTS)
+}
+
+/// The program and the outline of packets that a record of this kind is for, and whether it is a wide one.
+pub(super) fn of_kind(kind: u32) -> (u32, Outline, bool) {
+    let (outlines, first) = (OUTLINES as u32 + 1, kind / VARIANTS);
+    match first % outlines {
+        0 => (first / outlines, Outline::PLAIN, false),
+        number => (first / outlines, outline(number as usize - 1), true),
+    }
 }
 
 /// The number of an outline.
@@ -217,6 +231,14 @@ impl Bits {
         let old = bytes[range.clone()].iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
         let new = old & !(mask << self.shift) | (value & mask) << self.shift;
         bytes[range].copy_from_slice(&new.to_be_bytes()[16 - self.len..]);
+    }
+
+    /// Their value.
+    pub(super) fn get(self, bytes: &[u8; WIDE_BYTES]) -> u128 {
+        let mask = if self.width == 128 { u128::MAX } else { (1 << self.width) - 1 };
+        let range = self.at..self.at + self.len;
+        let all = bytes[range].iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
+        all >> self.shift & mask
     }
 
     /// The same as a number that guards can look at.

@@ -18,7 +18,7 @@ use braid_ir::model::{Key, Op, ParamId, Target, ValueId, Word};
 use braid_ir::residual::{End, Residual, Step, What};
 use braid_packet::blend::{Blend, Outline, WIDE, WIDE_BYTES, WORDS, Window, sums, words};
 use braid_packet::{Field, Header, Layout, Packet};
-use braid_state::{Handle, TableRef, Use};
+use braid_state::{Handle, RecordBug, TableRef, Use};
 
 /// What a record is made of.
 pub(super) struct Found {
@@ -29,6 +29,17 @@ pub(super) struct Found {
     pub(super) absent: Vec<(TableRef, Box<[u64]>)>,
     /// How often something was looked up.
     pub(super) lookups: u32,
+}
+
+/// Where a run came to what a record cannot say.
+pub(super) struct Stop {
+    pub(super) block: usize,
+    /// The step; `None`: the block's end.
+    pub(super) step: Option<usize>,
+    /// What values hung on.
+    pub(super) hangs: Vec<Hang>,
+    /// The table of the last entry that was not there.
+    pub(super) absent: Option<TableRef>,
 }
 
 /// What a value hangs on, beside what a record rests on.
@@ -94,6 +105,7 @@ impl<'a> Probe<'a> {
         hangs.clear();
         hangs.resize(program.values.len(), Hang::Fixed);
         let way = Way {
+            outline,
             program: number,
             block: 0,
             tallies: Vec::new(),
@@ -130,39 +142,49 @@ impl<'a> Probe<'a> {
         })
     }
 
-    /// Runs the program; `None` where a record cannot say what it does.
-    pub(super) fn run(mut self, memory: &mut [Word]) -> Option<Found> {
+    /// Runs the program, up to where a record cannot say what it does.
+    pub(super) fn run(mut self, memory: &mut [Word]) -> Result<Found, Stop> {
         let program = self.program;
         let mut values = Values { words: memory, types: &program.values };
         let mut at = 0;
         loop {
             let block = &program.blocks[at];
-            for step in &block.steps {
-                self.step(&mut values, step)?;
+            for (number, step) in block.steps.iter().enumerate() {
+                self.step(&mut values, step).ok_or_else(|| self.stop(at, Some(number)))?;
             }
             let next = match &block.end {
                 End::Jump(target) => target,
                 End::Branch { cond, yes, no } => {
-                    self.fix(&values, *cond)?;
+                    self.fix(&values, *cond).ok_or_else(|| self.stop(at, None))?;
                     if values.truth(*cond) { yes } else { no }
                 }
                 End::Exit(exit) => {
                     self.way.tallies.push(exit.tally);
                     self.way.block = at as u32;
-                    return self.found();
+                    return self.found(at);
                 }
-                End::Hold { .. } => return None,
+                End::Hold { .. } => return Err(self.stop(at, None)),
             };
             self.pass(&mut values, next);
             at = next.block.index();
         }
     }
 
-    fn found(mut self) -> Option<Found> {
-        if self.way.blend.sums[1] && self.layout.lacks_sum() {
-            // Other packets of the flow may have it.
-            return None;
-        }
+    /// It goes no further.
+    fn stop(&mut self, block: usize, step: Option<usize>) -> Stop {
+        let absent = self.absent.last().map(|(table, _)| *table);
+        Stop { block, step, hangs: std::mem::take(self.hangs), absent }
+    }
+
+    /// What a record is made of, once the program has run to the end of a block.
+    fn found(mut self, block: usize) -> Result<Found, Stop> {
+        let is_sound = self.count_live().is_some()
+            && self.rests_on.iter().all(Rest::is_consistent)
+            // Other packets of the flow may have the checksum that this one lacks.
+            && !(self.way.blend.sums[1] && self.layout.lacks_sum());
+        let live = std::mem::take(&mut self.way.live).of(self.rests_on.len());
+        let Some(live) = live.filter(|_| is_sound) else { return Err(self.stop(block, None)) };
+        self.way.live = live;
         let (mask, mut bytes) = (words::<WIDE>(&self.mask), words::<WIDE>(&self.head));
         bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
         let keep = mask.map(|word| !word);
@@ -170,13 +192,29 @@ impl<'a> Probe<'a> {
         self.way.blend.keep.copy_from_slice(first);
         self.way.blend.keep_behind.copy_from_slice(behind);
         self.way.guards = std::mem::take(&mut self.guards.0);
-        let sums = sums(self.layout, self.outline, &self.packet.wide_window(), &self.head);
-        self.count_live()?;
-        let consistent = self.rests_on.iter().all(Rest::is_consistent);
-        self.way.live = self.way.live.of(self.rests_on.len())?;
+        let old = self.packet.wide_window();
+        let mut sums = sums(self.layout, self.outline, &old, &self.head);
+        self.plant(&mut sums);
         let rests_on = self.rests_on.into_iter().map(|rest| (rest.entry, rest.how)).collect();
         let Self { way, absent, lookups, .. } = self;
-        consistent.then_some(Found { way, bytes, sums, rests_on, absent, lookups })
+        Ok(Found { way, bytes, sums, rests_on, absent, lookups })
+    }
+
+    /// Bugs of what was found.
+    fn plant(&mut self, sums: &mut [u16; 2]) {
+        let bug = |bug| self.functions.store.has_bug(bug);
+        if bug(RecordBug::GuardForgotten) {
+            self.way.guards.pop();
+        }
+        if bug(RecordBug::WrongDelta) {
+            sums[1] = sums[1].wrapping_add(1);
+        }
+        if bug(RecordBug::TtlKept) {
+            self.way.blend.ttl = 0;
+        }
+        if bug(RecordBug::ReadForgotten) {
+            self.rests_on.iter_mut().for_each(|rest| rest.how.reads = 0);
+        }
     }
 
     /// Gives a block its parameters.
@@ -374,7 +412,8 @@ impl<'a> Probe<'a> {
                 self.way.blend.sums[0] = !self.outline.is_ip6;
                 if is_address(field) {
                     let (has, lacks) = (self.layout.has_pseudo_sum(), self.layout.lacks_sum());
-                    self.way.blend.sums[1] |= has || lacks;
+                    let follows = !self.functions.store.has_bug(RecordBug::PseudoHeaderForgotten);
+                    self.way.blend.sums[1] |= follows && (has || lacks);
                 }
             }
             Header::L4

@@ -4,7 +4,7 @@ use super::plan::LENGTH;
 use super::probe::{Hang, Probe};
 use crate::act::{Role, Values};
 use braid_ir::model::{StateId, ValueId, Word};
-use braid_state::{Change, Handle, Update, Use};
+use braid_state::{Change, Handle, RecordBug, Update, Use};
 
 /// An entry that was found.
 pub(super) struct Rest {
@@ -121,7 +121,8 @@ impl Probe<'_> {
                     self.rests_on[number].how.updates.retain(|update| update.slot != slot);
                     return Some(());
                 };
-                Change::Add { packets, bytes, wraps }
+                let forgets = self.functions.store.has_bug(RecordBug::BytesForgotten);
+                Change::Add { packets, bytes: if forgets { 0 } else { bytes }, wraps }
             }
             Hang::Time if is_now => Change::Time,
             _ if self.has_put(number, slot) || self.changes_with_packets(id) => {

@@ -3,7 +3,7 @@
 use crate::compare::{Mismatch, check, difference};
 use crate::generate::Rng;
 use crate::record::{Detail, Stimulus, Trace, record, record_batches};
-use braid_engine::{Compiled, Jit, Options};
+use braid_engine::{Compiled, Hashing, Jit, Options};
 use braid_ir::chain::Chain;
 use braid_ir::residual::Extent;
 use std::fmt;
@@ -17,15 +17,16 @@ pub struct Engine {
     records: usize,
     /// Most packets that it gets together; `None`: one by one.
     batch: Option<usize>,
+    hash: Hashing,
 }
 
 const fn engine(extent: Extent, jit: Jit, batch: Option<usize>) -> Engine {
-    Engine { extent, jit, records: 0, batch }
+    Engine { extent, jit, records: 0, batch, hash: Hashing::Drawn }
 }
 
 /// The engine with flow records: room for so many.
 const fn fused(records: usize, jit: Jit, batch: Option<usize>) -> Engine {
-    Engine { extent: Extent::Chain, jit, records, batch }
+    Engine { extent: Extent::Chain, jit, records, batch, hash: Hashing::Drawn }
 }
 
 /// The engines that cases, captures and library functions run on.
@@ -44,7 +45,7 @@ impl Engine {
     /// The engines for a generated chain, run in a way that the seed chooses: each time `synth`, which does all
     /// that `sequential` does and puts functions together, or `fused`, which makes flow records, too; every other
     /// time also `sequential`; packet by packet or in batches; interpreted or, if wanted, as machine code from
-    /// the first packet of a program on, or from a later one.
+    /// the first packet of a program on, or from a later one. Now and then all hashes are equal.
     #[must_use]
     pub fn drawn(seed: u64, native: bool) -> Vec<Self> {
         let mut rng = Rng::new(seed ^ 0x656e_6769_6e65_7321);
@@ -57,7 +58,8 @@ impl Engine {
             };
             let jit = if native { Jit::After(*rng.pick(&[0, 3, 8])) } else { Jit::Off };
             let batch = *rng.pick(&[None, None, Some(32), Some(32), Some(7), Some(80)]);
-            Engine { extent: *extent, jit, records, batch }
+            let hash = if rng.one_in(8) { Hashing::Colliding } else { Hashing::Seeded(seed) };
+            Engine { extent: *extent, jit, records, batch, hash }
         });
         engines.collect()
     }
@@ -74,14 +76,25 @@ impl Engine {
     /// When it refuses the chain: chains from the language are never refused.
     #[must_use]
     pub fn make(&self, chain: &Chain) -> Compiled {
-        match Compiled::new(
-            chain.clone(),
-            self.extent,
-            Options { jit: self.jit, records: self.records, eager: true },
-        ) {
+        let (extent, options) = self.options();
+        match Compiled::new(chain.clone(), extent, options) {
             Ok(engine) => engine,
             Err(error) => panic!("{self} refuses a chain: {error}"),
         }
+    }
+
+    /// Whether it makes flow records.
+    #[must_use]
+    pub fn has_records(&self) -> bool {
+        self.records > 0
+    }
+
+    /// How far its programs reach, and its options.
+    #[must_use]
+    pub fn options(&self) -> (Extent, Options) {
+        let options =
+            Options { jit: self.jit, records: self.records, eager: true, hash: self.hash };
+        (self.extent, options)
     }
 
     /// Checks that it does on these stimuli what is expected, which is what the reference does.
@@ -106,11 +119,21 @@ impl Engine {
         stimuli: &[Stimulus],
         expected: &Trace,
     ) -> Option<Mismatch> {
-        let mut engine = self.make(chain);
+        self.difference_of(&mut self.make(chain), stimuli, expected)
+    }
+
+    /// How an engine, to which packets are handed as to this one, differs from what is expected.
+    #[must_use]
+    pub fn difference_of(
+        &self,
+        engine: &mut Compiled,
+        stimuli: &[Stimulus],
+        expected: &Trace,
+    ) -> Option<Mismatch> {
         match self.batch {
-            None => difference(expected, &record(&mut engine, stimuli, Detail::End)),
+            None => difference(expected, &record(engine, stimuli, Detail::End)),
             Some(most) => {
-                let run = record_batches(&mut engine, stimuli, most);
+                let run = record_batches(engine, stimuli, most);
                 difference(&run.shows(expected), &run.trace)
             }
         }
@@ -126,6 +149,9 @@ impl fmt::Display for Engine {
         })?;
         if let Jit::After(packets) = self.jit {
             write!(f, ", machine code after {packets} packets")?;
+        }
+        if self.hash == Hashing::Colliding {
+            f.write_str(", all hashes equal")?;
         }
         match self.batch {
             Some(most) => write!(f, ", in batches of {most}"),

@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use braid_engine::Path;
 use braid_ir::chain::Chain;
 use braid_runtime::{Input, Run};
 use serde_json::json;
@@ -38,12 +39,19 @@ pub struct Args {
     /// Rewrite each captured reply by what its request left with
     #[arg(long)]
     follow: bool,
+    /// How the chain runs: reference, or fused, which also says which path the packet took
+    #[arg(long, value_name = "NAME", default_value = engines::DEFAULT)]
+    engine: String,
     /// Changes of configuration while it runs
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
 }
 
 pub fn run(args: &Args, output: &Output) -> Outcome {
+    engines::check(&args.engine)?;
+    if ![engines::REFERENCE, "fused"].contains(&args.engine.as_str()) {
+        return Err(Failure::usage("trace shows the engines reference and fused"));
+    }
     let mut program = load::program(&args.file)?;
     let chain = program.chain(&args.choice)?;
     let inputs = Inputs::open(&args.inputs, &chain)?;
@@ -56,7 +64,11 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         1 => Target::Marked,
         _ => Target::Entering(args.packet),
     };
-    let mut engine = Watched::new(engines::reference(&chain)?, target, Rc::clone(&done));
+    let beside = match args.engine.as_str() {
+        "fused" => Some(engines::fused(&chain)?),
+        _ => None,
+    };
+    let mut engine = Watched::new(engines::reference(&chain)?, beside, target, Rc::clone(&done));
     let seen = Rc::new(Cell::new(0));
     let mut run = Run::new(&chain, &mut engine).control(control).follow(args.follow);
     for input in inputs.into_inputs() {
@@ -67,7 +79,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     }
     run.run().map_err(|error| failure(&error))?;
     match engine.into_walk() {
-        Some(walk) => show(args, &walk, &chain, output),
+        Some((walk, path)) => show(args, (&walk, path.as_ref()), &chain, output),
         None if target == Target::Marked && seen.get() >= args.packet => {
             not_entered(args, output);
         }
@@ -79,11 +91,18 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     Ok(Answer::Yes)
 }
 
-fn show(args: &Args, walk: &Walk, chain: &Chain, output: &Output) {
+fn show(args: &Args, (walk, path): (&Walk, Option<&Path>), chain: &Chain, output: &Output) {
     if output.json {
-        output.value(&value(args.packet, walk, chain));
+        let mut value = value(args.packet, walk, chain);
+        if let Some(path) = path {
+            value["path"] = json!({ "taken": path.taken.name(), "why": path.why });
+        }
+        output.value(&value);
     } else {
         output.text(text(args.packet, walk, chain));
+        if let Some(path) = path {
+            output.text(format!("with flow records\n  {path}\n"));
+        }
     }
 }
 

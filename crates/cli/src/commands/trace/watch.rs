@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use braid_engine::{Compiled, Path};
 use braid_io::{PacketSource, Progress, ReadError, Warning};
 use braid_ir::chain::Control;
-use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
+use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
 use braid_ir::interp::Reference;
 use braid_packet::Packet;
 
@@ -67,23 +68,40 @@ impl PacketSource for Marking<'_> {
     }
 }
 
-/// The reference engine, watched for one packet; later ones do not enter.
+/// The reference engine, watched for one packet; later ones do not enter. If asked for, the engine with flow
+/// records does the same beside it.
 pub struct Watched {
     engine: Reference,
+    beside: Option<Compiled>,
     target: Target,
     entered: u64,
     done: Rc<Cell<bool>>,
     walk: Option<Walk>,
+    path: Option<Path>,
+}
+
+/// What comes out here has come out already.
+struct Nowhere;
+
+impl Outputs for Nowhere {
+    fn packet(&mut self, _: u16, _: Packet) {}
+
+    fn event(&mut self, _: Event) {}
 }
 
 impl Watched {
-    pub fn new(engine: Reference, target: Target, done: Rc<Cell<bool>>) -> Self {
-        Self { engine, target, entered: 0, done, walk: None }
+    pub fn new(
+        engine: Reference,
+        beside: Option<Compiled>,
+        target: Target,
+        done: Rc<Cell<bool>>,
+    ) -> Self {
+        Self { engine, beside, target, entered: 0, done, walk: None, path: None }
     }
 
-    /// The walk, if the packet came.
-    pub fn into_walk(self) -> Option<Walk> {
-        self.walk
+    /// The walk, if the packet came, and its path through the engine with flow records.
+    pub fn into_walk(self) -> Option<(Walk, Option<Path>)> {
+        Some((self.walk?, self.path))
     }
 }
 
@@ -99,8 +117,14 @@ impl Engine for Watched {
             Target::Entering(number) => number == self.entered,
         };
         if !is_target {
+            if let Some(beside) = &mut self.beside {
+                beside.packet(ingress, packet.clone(), &mut Nowhere);
+            }
             self.engine.packet(ingress, packet, out);
             return;
+        }
+        if let Some(beside) = &mut self.beside {
+            self.path = beside.packet_by_path(ingress, packet.clone(), &mut Nowhere);
         }
         let mut recorder = Recorder::new(ingress, &packet);
         self.engine.trace(ingress, packet, out, &mut recorder);
@@ -109,12 +133,18 @@ impl Engine for Watched {
     }
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
+        if let Some(beside) = &mut self.beside {
+            beside.advance(time_ns, &mut Nowhere);
+        }
         self.engine.advance(time_ns, out);
     }
 
     fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {
         if self.done.get() {
             return Ok(());
+        }
+        if let Some(beside) = &mut self.beside {
+            beside.control(control, &mut Nowhere)?;
         }
         self.engine.control(control, out)
     }

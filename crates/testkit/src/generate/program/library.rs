@@ -8,20 +8,52 @@ use super::types::ip4;
 use crate::generate::Rng;
 use std::fmt::Write as _;
 
+/// A function in which one direction counts and stamps what the other looks at and changes, by addresses alone, so
+/// that several flows meet in an entry, and ports matter only where a worker is told by them.
+fn quota(sharded: bool) -> String {
+    let sharded = if sharded { ", sharded" } else { "" };
+    format!(
+        "nf quota(most: u32, pause: duration) {{
+  state sent: {{ packets: u32, last: time }} per ip.src, capacity 30{sharded};
+  match {{
+    forward and exists sent => {{ sent.packets += 1; sent.last = pkt.time; output; }}
+    forward and has ip => {{ sent = {{ packets: 1, last: pkt.time }} else drop \"full\"; output; }}
+    backward and exists sent[ip.dst] and sent[ip.dst].packets > most => {{
+      sent[ip.dst].last = pkt.time + pause;
+      drop \"quota\";
+    }}
+    else => output;
+  }}
+}}
+"
+    )
+}
+
 /// What chains of this kind are mostly made of.
 #[derive(Clone, Copy)]
 enum Kind {
     Routers,
     Translators,
     PerFlow,
+    Quotas,
     Mixed,
 }
 
 /// A chain.
 pub(super) fn program(rng: &mut Rng) -> Program {
     let mut program = Program::default();
-    let kind = *rng.pick(&[Kind::Routers, Kind::Translators, Kind::PerFlow, Kind::Mixed]);
-    let count = 2 + rng.below(5);
+    let kind = *rng.pick(&[
+        Kind::Routers,
+        Kind::Translators,
+        Kind::PerFlow,
+        Kind::Quotas,
+        Kind::Quotas,
+        Kind::Mixed,
+    ]);
+    let count = match kind {
+        Kind::Quotas => 1 + rng.below(3),
+        _ => 2 + rng.below(5),
+    };
     // Of few files, so that functions share some.
     for file in 0..2 {
         program.files.insert(format!("routes{file}.txt"), routes(rng));
@@ -42,7 +74,13 @@ pub(super) fn program(rng: &mut Rng) -> Program {
         let _ = writeln!(nodes, "n{number} = {text};");
     }
     let stops: Vec<_> = (0..count).map(|number| format!("n{number}")).collect();
-    let workers = 1 + rng.below(12) / 9;
+    let workers = match kind {
+        Kind::Quotas => 1 + usize::from(rng.one_in(4)),
+        _ => 1 + rng.below(12) / 9,
+    };
+    if nodes.contains(" quota(") {
+        program.source += &quota(rng.one_in(2));
+    }
     let _ = write!(
         program.source,
         "chain library {{\n\
@@ -73,6 +111,11 @@ fn one(rng: &mut Rng, kind: Kind, number: usize) -> String {
         (Kind::Routers, 0..6) => router(rng),
         (Kind::Translators, 0..5) => translator(rng, number),
         (Kind::PerFlow, 0..6) => per_flow(rng),
+        (Kind::Quotas, 0..5) => {
+            let (most, pause) = (1 + rng.below(8), rng.below(3000));
+            format!("quota(most: {most}, pause: {pause} ms)")
+        }
+        (Kind::Quotas, 5..7) => router(rng),
         (_, choice) => match choice % 4 {
             0 => router(rng),
             1 => translator(rng, number),

@@ -8,6 +8,7 @@ mod flow;
 mod mangle;
 mod payload;
 mod time;
+mod train;
 mod values;
 
 use super::{Boundaries, Rng};
@@ -19,6 +20,7 @@ use braid_ir::chain::{Chain, Source};
 use braid_packet::{Header, Packet};
 use flow::Flow;
 use std::collections::VecDeque;
+use train::Train;
 
 pub use payload::payload_for;
 
@@ -38,10 +40,12 @@ pub struct Traffic<'a> {
     left: VecDeque<(u16, Packet)>,
     /// What is left of a fragmented packet.
     pending: VecDeque<(u16, Spec)>,
+    /// Whether there are few flows, of many packets.
+    few: bool,
     /// Whether packets come again at once, some times.
     trains: bool,
-    /// How often one still comes again.
-    train: Option<(usize, u16, Spec)>,
+    /// One that does.
+    train: Option<Train>,
     /// Whether packets come from one side for a while.
     stays: bool,
     /// For how many more, and where they enter.
@@ -83,7 +87,8 @@ impl<'a> Traffic<'a> {
         Self {
             chain,
             boundaries: Boundaries::of(chain),
-            trains: rng.one_in(3),
+            few: rng.one_in(3),
+            trains: rng.one_in(2),
             train: None,
             stays: rng.one_in(2),
             stay: (0, 0),
@@ -112,11 +117,8 @@ impl<'a> Traffic<'a> {
     /// The next stimulus.
     #[allow(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> Stimulus {
-        if let Some((more, interface, spec)) = self.train.take() {
-            self.now += self.rng.range(0, 300);
-            let packet = packet_of(&spec.frame(), self.now);
-            self.train = (more > 1).then_some((more - 1, interface, spec));
-            return Stimulus::Packet(interface, packet);
+        if let Some(stimulus) = self.next_of_train() {
+            return stimulus;
         }
         self.now = time::next(&mut self.rng, &self.boundaries, self.now);
         match self.rng.below(100) {
@@ -131,9 +133,7 @@ impl<'a> Traffic<'a> {
             _ => {}
         }
         let (interface, spec) = self.packet_there();
-        if self.trains && self.rng.one_in(3) {
-            self.train = Some((1 + self.rng.below(12), interface, spec.clone()));
-        }
+        self.start_train(interface, &spec);
         let mut frame = spec.frame();
         if self.rng.one_in(25) {
             mangle::bytes(&mut self.rng, &mut frame);
@@ -170,7 +170,7 @@ impl<'a> Traffic<'a> {
         if let Some(next) = self.pending.pop_front() {
             return next;
         }
-        let choice = self.rng.below(100);
+        let choice = if self.few { 32 + self.rng.below(68) } else { self.rng.below(100) };
         let made = match choice {
             0..35 => None,
             35..60 => self.next_of_flow(),

@@ -1,0 +1,130 @@
+//! `braid flows`: the flow records that the engine `fused` has after captures.
+
+mod text;
+mod value;
+
+use std::path::PathBuf;
+
+use braid_engine::FlowTable;
+use braid_ir::chain::{Chain, Interface, Node};
+use braid_ir::model::RowId;
+use braid_runtime::Run;
+
+use crate::answer::{Answer, Failure, Outcome};
+use crate::captures::Inputs;
+use crate::commands::run::failure;
+use crate::engines;
+use crate::load::{self, Choice};
+use crate::output::{Output, warn};
+
+/// Run a chain over captures with flow records, and show those that there are at the end: what each one
+/// does with its flow's packets, what it takes for granted, and what it rests on
+#[derive(clap::Args)]
+pub struct Args {
+    /// The file with the chain
+    file: PathBuf,
+    #[command(flatten)]
+    choice: Choice,
+    /// A capture whose packets enter; with IF= all of them at that interface
+    #[arg(long = "in", value_name = "[IF=]CAPTURE", required = true, num_args = 1..)]
+    inputs: Vec<String>,
+    /// Rewrite each captured reply by what its request left with
+    #[arg(long)]
+    follow: bool,
+    /// Changes of configuration while it runs
+    #[arg(long, value_name = "FILE")]
+    control: Option<PathBuf>,
+    /// Most records that are shown
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// Show only classes: what many records have in common
+    #[arg(long, conflicts_with = "limit")]
+    classes: bool,
+}
+
+pub fn run(args: &Args, output: &Output) -> Outcome {
+    let mut program = load::program(&args.file)?;
+    let chain = program.chain(&args.choice)?;
+    let inputs = Inputs::open(&args.inputs, &chain)?;
+    let control = match &args.control {
+        Some(file) => program.control(file, &chain, inputs.first_time_ns())?,
+        None => Vec::new(),
+    };
+    let mut engine = engines::fused(&chain)?;
+    engine.keep_flow_totals();
+    let mut run = Run::new(&chain, &mut engine).control(control).follow(args.follow);
+    for input in inputs.into_inputs() {
+        run = run.input(input);
+    }
+    let done = run.run().map_err(|error| failure(&error))?;
+    for warning in &done.warnings {
+        warn(warning);
+    }
+    let table = engine.flow_table();
+    let table = table.ok_or_else(|| Failure::inconsistent("the engine keeps no flow records"))?;
+    let shown = shown(args, &table);
+    if output.json {
+        output.value(&value::value(&chain, &table, shown));
+    } else {
+        output.text(text::text(&chain, &table, shown));
+    }
+    Ok(Answer::Yes)
+}
+
+/// Which records are shown.
+#[derive(Clone, Copy)]
+enum Shown {
+    /// None: only classes.
+    Classes,
+    /// So many.
+    Records(usize),
+}
+
+fn shown(args: &Args, table: &FlowTable) -> Shown {
+    match args.classes {
+        true => Shown::Classes,
+        false => Shown::Records(args.limit.min(table.records.len())),
+    }
+}
+
+/// Names for a chain's numbers.
+#[derive(Clone, Copy)]
+struct Names<'c>(&'c Chain);
+
+impl<'c> Names<'c> {
+    fn node(self, node: u16) -> Option<&'c Node> {
+        self.0.nodes.get(usize::from(node))
+    }
+
+    fn name(self, node: u16) -> &'c str {
+        self.node(node).map_or("?", |node| &node.name)
+    }
+
+    fn model(self, node: u16) -> &'c str {
+        self.node(node).map_or("?", |node| &node.model.name)
+    }
+
+    fn interface(self, at: u16) -> &'c str {
+        let found: Option<&'c Interface> = self.0.interfaces.get(usize::from(at));
+        found.map_or("?", |interface| &interface.name)
+    }
+
+    /// A row's number and text.
+    fn row(self, node: u16, row: RowId) -> (&'c str, &'c str) {
+        let decl = self.node(node).and_then(|node| node.model.rows.get(row.index()));
+        decl.map_or(("?", ""), |decl| (&decl.label, &decl.text))
+    }
+
+    /// The name of a slot: empty if a table has but one.
+    fn slot(self, node: u16, table: &str, slot: u32) -> &'c str {
+        let states = self.node(node).map(|node| &*node.model.state);
+        let decl = states.and_then(|all| all.iter().find(|decl| decl.name == table));
+        decl.and_then(|decl| decl.slots.get(slot as usize)).map_or("", |(name, _)| name)
+    }
+
+    /// The name of a rule set.
+    fn param(self, node: u16, param: braid_ir::model::ParamId) -> &'c str {
+        let decl = self.node(node).and_then(|node| node.model.params.get(param.index()));
+        decl.map_or("?", |decl| &decl.name)
+    }
+}

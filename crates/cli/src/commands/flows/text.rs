@@ -1,0 +1,206 @@
+//! Flow records for people: each class with what its records have in common, and below it the records.
+
+use std::fmt::Write as _;
+
+use braid_engine::{
+    Change, FlowClass, FlowEnd, FlowField, FlowRecord, FlowTable, Missing, Resting, Update,
+};
+use braid_ir::chain::Chain;
+use braid_ir::model::{Kind, Word};
+use braid_ir::residual::shape_words;
+
+use super::{Names, Shown};
+use crate::table::count;
+
+/// All that is shown.
+pub fn text(chain: &Chain, table: &FlowTable, shown: Shown) -> String {
+    let names = Names(chain);
+    let mut text = summary(table);
+    let most = match shown {
+        Shown::Classes => 0,
+        Shown::Records(most) => most,
+    };
+    let mut told = 0;
+    for class in &table.classes {
+        let own = table.records.iter().filter(|record| record.class == class.number);
+        let own: Vec<&FlowRecord> = own.take(most - told).collect();
+        if matches!(shown, Shown::Records(_)) && own.is_empty() {
+            continue;
+        }
+        text.push('\n');
+        names.class(&mut text, class);
+        told += own.len();
+        own.iter().for_each(|record| names.record(&mut text, record));
+    }
+    if matches!(shown, Shown::Records(_)) && told < table.records.len() {
+        let _ = writeln!(text, "\nand {} more records", count((table.records.len() - told) as u64));
+    }
+    text
+}
+
+/// How packets were processed, and what has become of records.
+fn summary(table: &FlowTable) -> String {
+    let (flows, records) = (table.flows, table.flows.records);
+    let classes = table.classes.len() as u64;
+    format!(
+        "packets: {} hits, {} misfits, {} misses\n\
+         records: {} now, {} made, {} ended, {} refused, {} contended; {}\n",
+        count(flows.hits),
+        count(flows.misfits),
+        count(flows.misses),
+        count(table.records.len() as u64),
+        count(records.made),
+        count(records.ended),
+        count(records.refused),
+        count(records.contended),
+        match classes {
+            1 => "1 class".into(),
+            _ => format!("{} classes", count(classes)),
+        },
+    )
+}
+
+impl Names<'_> {
+    fn class(self, text: &mut String, class: &FlowClass) {
+        let _ = writeln!(
+            text,
+            "class {}: {}, {}, {} bytes",
+            class.number,
+            many(class.records, "record"),
+            many(class.packets, "packet"),
+            count(class.bytes)
+        );
+        let way = if class.point.backward { "backward" } else { "forward" };
+        let (at, shape) = (self.name(class.point.node), shape_words(class.shape));
+        let _ = writeln!(text, "  enters {at} {way}: program {}, {shape}", class.program);
+        for part in &class.parts {
+            let way = if part.backward { "backward" } else { "forward" };
+            let _ = writeln!(text, "  {} ({}) {way}", self.name(part.node), self.model(part.node));
+            for row in &part.rows {
+                let (label, of) = self.row(part.node, *row);
+                let colon = if of.is_empty() { "" } else { ": " };
+                let _ = writeln!(text, "    row {label}{colon}{of}");
+            }
+            for (_, param, rule) in class.rules.iter().filter(|(node, ..)| *node == part.node) {
+                let _ =
+                    writeln!(text, "    {} decides by rule {rule}", self.param(part.node, *param));
+            }
+        }
+        for guard in &class.guards {
+            let _ = writeln!(text, "  if {guard}");
+        }
+        let mut writes: Vec<String> = class.writes.iter().map(|field| (*field).into()).collect();
+        if class.ttl > 0 {
+            writes.push(format!("ip.ttl - {}", class.ttl));
+        }
+        if !writes.is_empty() {
+            let _ = writeln!(text, "  writes {}", writes.join(", "));
+        }
+        let _ = writeln!(text, "  {}", self.end(&class.end));
+    }
+
+    fn end(self, end: &FlowEnd) -> String {
+        match end {
+            FlowEnd::Leave(interface) => format!("leaves by {}", self.interface(*interface)),
+            FlowEnd::Drop { node, row, reason } => {
+                let row = self.row(*node, *row).0;
+                format!("dropped by {}, row {row}: {reason}", self.name(*node))
+            }
+            FlowEnd::Consume(node) => format!("taken by {}", self.name(*node)),
+        }
+    }
+
+    fn record(self, text: &mut String, record: &FlowRecord) {
+        let _ = writeln!(text, "  {}", flow(&record.key));
+        let taken = match record.seen_ns {
+            Some(at) => format!("last at {}.{:09}", at / 1_000_000_000, at % 1_000_000_000),
+            None => "not taken yet".into(),
+        };
+        let (packets, bytes) = (many(record.packets, "packet"), count(record.bytes));
+        let _ = writeln!(text, "    {packets}, {bytes} bytes, {taken}");
+        let set = |one: &FlowField| format!("{} = {}", one.field, one.value);
+        let mut writes: Vec<String> = record.writes.iter().map(set).collect();
+        for (sum, name) in record.sums.iter().zip(["IPv4", "transport"]) {
+            if let Some(sum) = sum {
+                writes.push(format!("{name} checksum + {sum:#06x}"));
+            }
+        }
+        if !writes.is_empty() {
+            let _ = writeln!(text, "    writes {}", writes.join(", "));
+        }
+        record.rests_on.iter().for_each(|one| self.rests_on(text, one));
+        for Missing { node, table, key, .. } in &record.absent {
+            let _ = writeln!(text, "    rests on no {}.{table}{}", self.name(*node), place(key));
+        }
+    }
+
+    /// `rests on nat.map[10.0.0.1, 53]: port = 1024; packets + 1`
+    fn rests_on(self, text: &mut String, one: &Resting) {
+        let entry = &one.entry;
+        let _ = write!(
+            text,
+            "    rests on {}.{}{}",
+            self.name(entry.node),
+            entry.table,
+            place(&entry.key)
+        );
+        let slots = entry.slots.iter().enumerate();
+        let read = slots.filter(|(slot, _)| one.reads >> (*slot).min(63) & 1 == 1);
+        let read = read.map(|(_, (name, kind, value))| match name.as_str() {
+            "" => format!("= {}", kind.show(*value)),
+            name => format!("{name} = {}", kind.show(*value)),
+        });
+        let changed = one.updates.iter().map(|Update { slot, change }| {
+            let name = self.slot(entry.node, &entry.table, *slot);
+            let how = match change {
+                Change::Time => "= time".to_owned(),
+                Change::Add { packets, bytes: 0, .. } => format!("+ {packets}"),
+                Change::Add { packets: 0, bytes: 1, .. } => "+ bytes".to_owned(),
+                Change::Add { packets: 0, bytes, .. } => format!("+ {bytes} * bytes"),
+                Change::Add { packets, bytes, .. } => format!("+ {packets} + {bytes} * bytes"),
+            };
+            if name.is_empty() { how } else { format!("{name} {how}") }
+        });
+        let all: Vec<String> = read.chain(changed).collect();
+        let _ = match all.is_empty() {
+            true => writeln!(text),
+            false => writeln!(text, ": {}", all.join(", ")),
+        };
+    }
+}
+
+/// `1 record`, `1,234 records`
+fn many(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// `[10.0.0.1, 53]`
+fn place(key: &[(Kind, Word)]) -> String {
+    let parts: Vec<String> = key.iter().map(|(kind, value)| kind.show(*value)).collect();
+    if parts.is_empty() { String::new() } else { format!("[{}]", parts.join(", ")) }
+}
+
+/// `udp 10.0.0.1:1234 > 8.8.8.8:53`, with stars for what is not in the key.
+pub fn flow(key: &[FlowField]) -> String {
+    let get = |name: &str| {
+        let found = key.iter().find(|one| one.field == name);
+        found.map(|one| one.value.as_str())
+    };
+    let mut text = match get("ip.proto") {
+        Some("1") => "icmp".to_owned(),
+        Some("6") => "tcp".to_owned(),
+        Some("17") => "udp".to_owned(),
+        Some(proto) => format!("proto {proto}"),
+        None => "ip".to_owned(),
+    };
+    let end = |addr: &str, port: &str| {
+        let addr = get(addr).unwrap_or("*");
+        get(port).map_or_else(|| addr.to_owned(), |port| format!("{addr}:{port}"))
+    };
+    let _ = write!(text, " {} > {}", end("ip.src", "l4.sport"), end("ip.dst", "l4.dport"));
+    let told = ["ip.proto", "ip.src", "ip.dst", "l4.sport", "l4.dport"];
+    for one in key.iter().filter(|one| !told.contains(&one.field.as_str())) {
+        let _ = write!(text, ", {} {}", one.field, one.value);
+    }
+    text
+}

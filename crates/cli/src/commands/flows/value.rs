@@ -1,0 +1,150 @@
+//! Flow records as JSON.
+
+use braid_engine::{
+    Change, FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable, Missing,
+    Resting, Update,
+};
+use braid_ir::chain::Chain;
+use braid_ir::model::{Kind, Word};
+use braid_ir::residual::shape_words;
+use braid_runtime::json::scalar;
+use serde_json::{Map, Value, json};
+
+use super::{Names, Shown};
+
+/// All that is shown.
+pub fn value(chain: &Chain, table: &FlowTable, shown: Shown) -> Value {
+    let names = Names(chain);
+    let (flows, records) = (table.flows, table.flows.records);
+    let classes: Vec<Value> = table.classes.iter().map(|class| names.class_value(class)).collect();
+    let mut value = json!({
+        "chain": chain.name,
+        "hits": flows.hits,
+        "misfits": flows.misfits,
+        "misses": flows.misses,
+        "now": table.records.len(),
+        "made": records.made,
+        "ended": records.ended,
+        "refused": records.refused,
+        "contended": records.contended,
+        "classes": classes,
+    });
+    if let Shown::Records(most) = shown {
+        let records = table.records.iter().take(most);
+        value["records"] = records.map(|record| names.record_value(record)).collect();
+        value["left_out"] = json!(table.records.len() - most);
+    }
+    value
+}
+
+/// Fields by name.
+fn fields(all: &[FlowField]) -> Value {
+    let member = |one: &FlowField| (one.field.clone(), Value::from(one.value.as_str()));
+    Value::Object(all.iter().map(member).collect::<Map<_, _>>())
+}
+
+fn key(parts: &[(Kind, Word)]) -> Value {
+    parts.iter().map(|(kind, value)| scalar(*kind, *value)).collect()
+}
+
+fn direction(backward: bool) -> &'static str {
+    if backward { "backward" } else { "forward" }
+}
+
+impl Names<'_> {
+    fn class_value(self, class: &FlowClass) -> Value {
+        let rule = |(node, param, rule): &(u16, braid_ir::model::ParamId, u32)| json!({ "function": self.name(*node), "rules": self.param(*node, *param), "rule": rule });
+        let part = |part: &FlowPart| {
+            let rows = part.rows.iter().map(|row| {
+                let (label, text) = self.row(part.node, *row);
+                json!({ "row": label, "text": text })
+            });
+            json!({
+                "function": self.name(part.node),
+                "model": self.model(part.node),
+                "direction": direction(part.backward),
+                "rows": rows.collect::<Value>(),
+            })
+        };
+        let guard = |guard: &FlowGuard| {
+            json!({
+                "text": guard.to_string(),
+                "field": guard.field,
+                "mask": guard.mask,
+                "least": guard.least,
+                "most": guard.most,
+            })
+        };
+        json!({
+            "class": class.number,
+            "program": class.program,
+            "enters": self.name(class.point.node),
+            "direction": direction(class.point.backward),
+            "shape": shape_words(class.shape),
+            "functions": class.parts.iter().map(part).collect::<Value>(),
+            "rules": class.rules.iter().map(rule).collect::<Value>(),
+            "guards": class.guards.iter().map(guard).collect::<Value>(),
+            "writes": class.writes,
+            "ttl": class.ttl,
+            "checksums": { "ip": class.sums[0], "transport": class.sums[1] },
+            "end": self.end_value(&class.end),
+            "records": class.records,
+            "packets": class.packets,
+            "bytes": class.bytes,
+        })
+    }
+
+    fn end_value(self, end: &FlowEnd) -> Value {
+        match end {
+            FlowEnd::Leave(interface) => {
+                json!({ "what": "leave", "interface": self.interface(*interface) })
+            }
+            FlowEnd::Drop { node, row, reason } => json!({
+                "what": "drop",
+                "function": self.name(*node),
+                "row": self.row(*node, *row).0,
+                "reason": reason,
+            }),
+            FlowEnd::Consume(node) => json!({ "what": "consume", "function": self.name(*node) }),
+        }
+    }
+
+    fn record_value(self, record: &FlowRecord) -> Value {
+        let absent = |one: &Missing| json!({ "function": self.name(one.node), "table": one.table, "key": key(&one.key) });
+        json!({
+            "class": record.class,
+            "key": fields(&record.key),
+            "writes": fields(&record.writes),
+            "checksums": { "ip": record.sums[0], "transport": record.sums[1] },
+            "packets": record.packets,
+            "bytes": record.bytes,
+            "last_taken_ns": record.seen_ns,
+            "rests_on": record.rests_on.iter().map(|one| self.resting(one)).collect::<Value>(),
+            "absent": record.absent.iter().map(absent).collect::<Value>(),
+        })
+    }
+
+    fn resting(self, one: &Resting) -> Value {
+        let entry = &one.entry;
+        let slots = entry.slots.iter().enumerate();
+        let read = slots.filter(|(slot, _)| one.reads >> (*slot).min(63) & 1 == 1);
+        let read = read.map(|(_, (name, kind, value))| (name.clone(), scalar(*kind, *value)));
+        let change = |Update { slot, change }: &Update| {
+            let name = self.slot(entry.node, &entry.table, *slot);
+            match change {
+                Change::Time => json!({ "slot": name, "change": "time" }),
+                Change::Add { packets, bytes, wraps } => json!({
+                    "slot": name, "change": "add", "for_packet": packets, "for_byte": bytes,
+                    "wraps": wraps,
+                }),
+            }
+        };
+        json!({
+            "function": self.name(entry.node),
+            "table": entry.table,
+            "key": key(&entry.key),
+            "reads": Value::Object(read.collect::<Map<_, _>>()),
+            "changes": one.updates.iter().map(change).collect::<Value>(),
+        })
+    }
+}

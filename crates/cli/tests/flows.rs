@@ -1,0 +1,214 @@
+//! `braid flows`: records after captures, in text and JSON, and that they repeat; and what `braid trace` says of the
+//! path that a packet takes with them.
+
+mod common;
+
+use braid_packet::Packet;
+use common::{Folder, S, request, udp};
+use serde_json::{Value, json};
+
+/// A router hop, a translator, and a counter of what each source sends.
+const CHAIN: &str = "\
+nf hop() {
+  match { ip.ttl > 1 => { ip.ttl -= 1; output; } has ip => drop \"expired\"; else => output; }
+}
+nf sources() {
+  state seen: { packets: u32, bytes: size } per ip.src, capacity 10;
+  match {
+    forward and exists seen => { seen.packets += 1; seen.bytes += pkt.len; output; }
+    forward and has ip => { seen = { packets: 1, bytes: 0 B } else drop \"full\"; output; }
+    else => output;
+  }
+}
+chain c {
+  interface lan { behind 10.0.0.0/8 }
+  interface wan;
+  hop = hop();
+  seen = sources();
+  nat = napt(public: 203.0.113.1);
+  path lan <-> hop <-> seen <-> nat <-> wan;
+}
+";
+
+/// A packet to a port of the translator that leads to nobody.
+fn stray(time_ns: u64) -> Packet {
+    udp(time_ns, (0xc000_0201, 53), (0xcb00_7101, 9), 20)
+}
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("chain.braid", CHAIN);
+    let requests = (1..=7).flat_map(|at| [request(at * S, 1, 10), request(at * S + 1, 2, 20)]);
+    folder.capture("in.pcap", &requests.collect::<Vec<_>>());
+    folder.capture("back.pcap", &(1..=7).map(|at| stray(at * S + 2)).collect::<Vec<_>>());
+    folder
+}
+
+#[test]
+fn flows_shows_what_each_record_does_and_rests_on() {
+    let ended =
+        folder().braid(&["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap"]).code(0);
+    ended
+        .says("packets: 10 hits, 0 misfits, 11 misses\n")
+        .says("records: 3 now, 3 made, 0 ended, 0 refused, 0 contended; 2 classes\n")
+        .says("  enters hop forward: program ")
+        .says("  hop (hop) forward\n    row 1: ip.ttl > 1\n  seen (sources) forward\n")
+        .says("    row 9: forward and exists map\n  if ip.ttl >= 2\n")
+        .says("  writes ip.src, l4.sport, ip.ttl - 1\n  leaves by wan\n")
+        .says("  udp 10.0.0.1:1000 > 192.0.2.1:53\n    3 packets, 156 bytes, last at 7.000000000\n")
+        .says("    writes ip.src = 203.0.113.1, l4.sport = 1024, IPv4 checksum + 0x")
+        .says("    rests on seen.seen[10.0.0.1]: packets + 1, bytes + bytes\n")
+        .says("    rests on nat.map[17, 10.0.0.1, 1000]: = 1024\n")
+        .says("  dropped by nat, row 13: no mapping\n")
+        .says("    rests on no nat.back[17, 9]\n");
+}
+
+#[test]
+fn flows_in_json_names_keys_constants_and_state() {
+    let folder = folder();
+    let args = ["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap", "--json"];
+    let value = folder.braid(&args).code(0).json();
+    assert_eq!(
+        (&value["hits"], &value["now"], &value["left_out"]),
+        (&json!(10), &json!(3), &json!(0))
+    );
+    let records = value["records"].as_array().expect("a list");
+    let sends = |record: &&Value| record["key"]["ip.src"] == "10.0.0.2";
+    let record = records.iter().find(sends).expect("the second host's flow");
+    let key = json!({
+        "ip.proto": "17", "ip.src": "10.0.0.2", "ip.dst": "192.0.2.1", "l4.sport": "1000",
+        "l4.dport": "53",
+    });
+    assert_eq!(record["key"], key);
+    assert_eq!(record["writes"], json!({ "ip.src": "203.0.113.1", "l4.sport": "1025" }));
+    assert_eq!((&record["packets"], &record["bytes"]), (&json!(4), &json!(248)));
+    assert_eq!(record["last_taken_ns"], json!(7 * S + 1));
+    let rests_on = json!({
+        "function": "seen", "table": "seen", "key": ["10.0.0.2"], "reads": {},
+        "changes": [
+            { "slot": "packets", "change": "add", "for_packet": 1, "for_byte": 0, "wraps": false },
+            { "slot": "bytes", "change": "add", "for_packet": 0, "for_byte": 1, "wraps": false },
+        ],
+    });
+    assert_eq!(record["rests_on"][0], rests_on);
+    assert_eq!(record["rests_on"][1]["reads"], json!({ "": 1025 }));
+    let classes = value["classes"].as_array().expect("a list");
+    let class = &classes[record["class"].as_u64().expect("a number") as usize];
+    assert_eq!(class["end"], json!({ "what": "leave", "interface": "wan" }));
+    assert_eq!(
+        (&class["ttl"], &class["records"], &class["packets"]),
+        (&json!(1), &json!(2), &json!(7))
+    );
+    assert_eq!(class["guards"][0]["text"], "ip.ttl >= 2");
+}
+
+#[test]
+fn flows_shows_as_many_records_as_asked_or_only_classes() {
+    let folder = folder();
+    let one = folder
+        .braid(&["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap", "--limit", "1"])
+        .code(0);
+    assert_eq!(one.out.matches("last at").count(), 1, "{}", one.out);
+    one.says("\nand 2 more records\n");
+    let classes = folder
+        .braid(&["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap", "--classes"])
+        .code(0);
+    assert!(!classes.out.contains("last at"), "{}", classes.out);
+    classes.says("class 0: ").says("class 1: ");
+    let args =
+        ["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap", "--classes", "--json"];
+    assert!(folder.braid(&args).code(0).json().get("records").is_none());
+}
+
+#[test]
+fn flows_are_the_same_each_time() {
+    let folder = folder();
+    let show = || {
+        folder
+            .braid(&["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap", "--json"])
+            .code(0)
+            .out
+    };
+    assert_eq!(show(), show());
+}
+
+#[test]
+fn change_of_configuration_ends_records_that_flows_would_show() {
+    let folder = folder();
+    folder.write("control.txt", "+5.5 set nat.idle 1 min\n");
+    let args = [
+        "flows",
+        "chain.braid",
+        "--in",
+        "lan=in.pcap",
+        "wan=back.pcap",
+        "--control",
+        "control.txt",
+    ];
+    folder.braid(&args).code(0).says("records: 0 now, 3 made, 3 ended, ");
+}
+
+/// What `braid trace` says of the path of the first host's packets and of odd ones.
+fn path(folder: &Folder, packet: &str) -> String {
+    let args = ["trace", "chain.braid", "--in", "paths.pcap", "--packet", packet];
+    let ended = folder.braid(&args).code(0);
+    let without = folder.braid(&[&args[..], &["--engine", "reference"]].concat()).code(0);
+    let path = ended.out.strip_prefix(&without.out).expect("the walk stays what it is");
+    path.strip_prefix("with flow records\n  ")
+        .unwrap_or_else(|| panic!("{packet}: {path}"))
+        .trim_end()
+        .to_owned()
+}
+
+fn paths() -> Folder {
+    let folder = folder();
+    let mut dying = request(4 * S, 1, 20);
+    dying.data_mut()[14 + 8] = 1;
+    let short = request(S + 2, 1, 0);
+    let packets = [
+        request(S, 1, 20),
+        request(S + 1, 1, 20),
+        short,
+        request(2 * S, 1, 20),
+        request(3 * S, 1, 20),
+        request(3 * S + 1, 1, 20),
+        request(3 * S + 2, 1, 20),
+        dying,
+        request(500 * S, 1, 20),
+        request(500 * S, 1, 20),
+    ];
+    folder.capture("paths.pcap", &packets);
+    folder
+}
+
+#[test]
+fn trace_says_which_path_a_packet_took_and_why() {
+    let folder = paths();
+    assert_eq!(path(&folder, "1"), "miss: it is the first packet of all");
+    let yet = "miss: no record yet: one is tried for the fourth packet of its flow that could have one, and where that \
+               fails for the eighth, sixteenth, …";
+    // The third packet is a short one: those of a flow have a record of their own.
+    ["2", "3", "4", "5", "10"].iter().for_each(|packet| assert_eq!(path(&folder, packet), yet));
+    assert_eq!(path(&folder, "6"), "record (hit): made for this packet");
+    assert_eq!(path(&folder, "7"), "record (hit)");
+    assert_eq!(path(&folder, "8"), "misfit: guard ip.ttl >= 2 does not hold: it is 1");
+    assert_eq!(path(&folder, "9"), "misfit: something is due");
+}
+
+#[test]
+fn trace_says_what_state_a_packet_without_record_changes() {
+    let folder = folder();
+    let args = ["trace", "chain.braid", "--in", "in.pcap", "--packet", "2", "--engine", "fused"];
+    let why = "no record can be made: it changes state: new entry seen.seen";
+    folder.braid(&args).code(0).says(&format!("with flow records\n  miss: {why}\n"));
+    let value = folder.braid(&[&args[..], &["--json"]].concat()).code(0).json();
+    assert_eq!(value["path"], json!({ "taken": "miss", "why": why }));
+}
+
+#[test]
+fn trace_of_other_engines_is_a_usage_error() {
+    let folder = folder();
+    let args = ["trace", "chain.braid", "--in", "in.pcap", "--packet", "2", "--engine"];
+    folder.braid(&[&args[..], &["synth"]].concat()).code(2).warns("reference and fused");
+    folder.braid(&[&args[..], &["sinth"]].concat()).code(2).warns("did you mean `synth`?");
+}

@@ -1,0 +1,399 @@
+//! Which path a packet takes, and why: for people who wonder why a flow has no record.
+
+use super::NONE;
+use super::fly::Flow;
+use super::plan::{VARIANTS, is_key};
+use super::probe::{Hang, Probe, Stop};
+use super::show::in_words;
+use crate::Compiled;
+use crate::walk::At;
+use braid_ir::engine::{Engine, Outputs, worker};
+use braid_ir::model::{Op, StateId, ValueId};
+use braid_ir::residual::{End, Fate, Point, Residual, Step, What};
+use braid_packet::blend::Outline;
+use braid_packet::{Field, Layout, Packet};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The path that a packet took.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Path {
+    /// Which one.
+    pub taken: Taken,
+    /// Why not another one, in words; empty for a record that was there.
+    pub why: String,
+}
+
+/// The paths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Taken {
+    /// The packet took its flow's record.
+    Hit,
+    /// Its flow has a record, which it did not fit.
+    Misfit,
+    /// Its flow has none.
+    Miss,
+}
+
+impl Taken {
+    /// In a word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Taken::Hit => "hit",
+            Taken::Misfit => "misfit",
+            Taken::Miss => "miss",
+        }
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.taken, self.why.as_str()) {
+            (Taken::Hit, "") => f.write_str("record (hit)"),
+            (Taken::Hit, why) => write!(f, "record (hit): {why}"),
+            (taken, why) => write!(f, "{}: {why}", taken.name()),
+        }
+    }
+}
+
+fn path(taken: Taken, why: impl Into<String>) -> Path {
+    Path { taken, why: why.into() }
+}
+
+fn miss(why: impl Into<String>) -> Path {
+    path(Taken::Miss, why)
+}
+
+/// What is said of a record that is made for the very packet.
+const MADE: &str = "made for this packet";
+/// And where none is tried.
+const YET: &str = "no record yet: one is tried for the fourth packet of its flow that could have one, and where that \
+                   fails for the eighth, sixteenth, …";
+
+impl Compiled {
+    /// Processes a packet as [`Engine::packet`] does, and tells its path, if records are made.
+    pub fn packet_by_path(
+        &mut self,
+        ingress: u16,
+        packet: Packet,
+        out: &mut dyn Outputs,
+    ) -> Option<Path> {
+        let foreseen = self.flows().map(|before| (before, self.foresee(ingress, &packet, out)));
+        self.packet(ingress, packet, out);
+        let (before, path) = foreseen?;
+        let after = self.flows()?;
+        let taken = match after.hits > before.hits {
+            true => Taken::Hit,
+            false if after.misfits > before.misfits => Taken::Misfit,
+            false => Taken::Miss,
+        };
+        // What only shows when it is tried.
+        let why = match taken {
+            _ if taken == path.taken => path.why,
+            Taken::Misfit => "its record can count no more until that is worked out".into(),
+            _ if after.records.contended > before.records.contended => {
+                "no record can be made: other records look at state that it would change, or change what it would \
+                 look at"
+                    .into()
+            }
+            _ => "no record can be made: there are too many".into(),
+        };
+        Some(Path { taken, why })
+    }
+
+    /// The path that a packet would take now.
+    fn foresee(&mut self, ingress: u16, packet: &Packet, out: &mut dyn Outputs) -> Path {
+        let (mut packet, mut layout) = (packet.clone(), Layout::default());
+        packet.parse_to(&mut layout);
+        packet.ingress = ingress;
+        let At::Point(point) = self.entry(ingress) else {
+            return miss("no function is where it enters");
+        };
+        if !self.started {
+            return miss("it is the first packet of all");
+        }
+        self.find_flows(point, std::slice::from_ref(&packet), std::slice::from_ref(&layout));
+        let Some(fused) = &self.fused else { return miss("no records are made") };
+        let flow = fused.flows[0];
+        if flow.program == NONE {
+            return miss(self.without_flow(point, &layout));
+        }
+        let due = self.wake.min(self.functions.store.next_due());
+        let is_due = packet.time_ns.max(self.functions.now) >= due;
+        let misfit = match self.with_records(flow, is_due, &packet, &layout) {
+            Some(path) if path.taken == Taken::Hit || is_due => return path,
+            misfit => misfit,
+        };
+        let Some(fused) = &self.fused else { return miss("no records are made") };
+        let met = if misfit.is_some() { !flow.hash } else { flow.hash };
+        let admitted = fused.filter.would_admit(met);
+        let tried = self.try_record(flow, is_due, (&packet, &layout), out);
+        match (admitted, tried, misfit) {
+            (true, Ok(()), _) => path(Taken::Hit, MADE),
+            (_, _, Some(misfit)) => misfit,
+            (false, Ok(()), None) => miss(YET),
+            (_, Err(why), None) => miss(format!("no record can be made: {why}")),
+        }
+    }
+
+    /// Whether a packet fits one of its flow's records; `None` if there are none.
+    fn with_records(
+        &mut self,
+        flow: Flow,
+        is_due: bool,
+        packet: &Packet,
+        layout: &Layout,
+    ) -> Option<Path> {
+        let mut misfit = None;
+        for variant in 0..VARIANTS {
+            let fused = self.fused.as_mut()?;
+            fused.flows[0].kind = flow.kind + variant;
+            let place = fused.find(&self.functions.store, 0);
+            if place == NONE && variant == 0 {
+                return None;
+            }
+            let Some(class) = self.functions.store.record_class(place, flow.is_wide) else {
+                continue;
+            };
+            if is_due {
+                return Some(path(Taken::Misfit, "something is due"));
+            }
+            let path = self.with_record(flow, class, packet, layout);
+            if path.taken == Taken::Hit {
+                return Some(path);
+            }
+            misfit.get_or_insert(path);
+        }
+        misfit
+    }
+
+    /// Whether a packet fits a record of its flow of this class.
+    fn with_record(&self, flow: Flow, class: u32, packet: &Packet, layout: &Layout) -> Path {
+        let class = self.fused.as_ref().and_then(|fused| fused.classes.all.get(class as usize));
+        let Some(class) = class else { return path(Taken::Misfit, "its record means nothing") };
+        let data = packet.data();
+        let fails = class.guards.iter().find(|guard| !guard.holds(data, packet.wire_len));
+        if let (Some(guard), Some(outline)) = (fails, Outline::of(layout)) {
+            let residual = &self.programs.all[flow.program as usize].residual;
+            let words = in_words(residual, outline, guard);
+            let is = guard.number.of(data, packet.wire_len) >> words.shift();
+            let is = if words.mask.is_some() { format!("{is:#x}") } else { is.to_string() };
+            return path(Taken::Misfit, format!("guard {words} does not hold: it is {is}"));
+        }
+        let chain = &self.functions.chain;
+        let mut searches = class.searches.iter();
+        match searches.find(|search| !search.finds_nothing(chain, packet, layout)) {
+            Some(search) => {
+                let name = self.name(search.node);
+                path(Taken::Misfit, format!("{name} finds something in the payload"))
+            }
+            None => path(Taken::Hit, ""),
+        }
+    }
+
+    /// Why a packet belongs to no flow.
+    fn without_flow(&self, point: Point, layout: &Layout) -> String {
+        if self.graph.group(point.node).len() > 1 {
+            return "functions under Priority have no records".into();
+        }
+        let fused = self.fused.as_ref();
+        let Some(program) = self.programs.points.known(point, layout.presence()) else {
+            return "no packet with such headers has run yet".into();
+        };
+        if let Some(reason) = layout.malformed() {
+            return format!("the packet is malformed: {reason}");
+        }
+        let plan = fused.and_then(|fused| fused.plans.get(program)).and_then(Option::as_ref);
+        match (plan, Outline::of(layout)) {
+            (None, _) => "nothing is looked up on its way but routes: a record would save no time".into(),
+            (Some(_), None) => {
+                "only IP over Ethernet, with up to two tags, without options or extension headers, has records".into()
+            }
+            (Some(_), Some(_)) => "it belongs to no flow: its worker hangs on more than its key can have".into(),
+        }
+    }
+
+    /// Whether a record can be made for a packet.
+    fn try_record(
+        &mut self,
+        flow: Flow,
+        is_due: bool,
+        (packet, layout): (&Packet, &Layout),
+        out: &mut dyn Outputs,
+    ) -> Result<(), String> {
+        let program = &self.programs.all[flow.program as usize];
+        if !program.is_even(0) {
+            return Err(
+                "the number of functions on the packet's way hangs on more than where it ends"
+                    .into(),
+            );
+        }
+        if is_due {
+            return Err("something is due".into());
+        }
+        let worker = worker(packet, self.workers);
+        let number = (flow.program, &program.residual);
+        let (at_hand, mut hangs) = ((packet, layout), Vec::new());
+        let probe = Probe::new(number, &mut self.functions, worker, out, at_hand, &mut hangs);
+        let found = probe.map(|probe| probe.run(&mut self.programs.words));
+        let eager = self.fused.as_ref().is_some_and(|fused| fused.eager);
+        match found {
+            Some(Ok(found)) if found.lookups == 0 && !eager => {
+                Err("nothing is looked up on its way but routes: a record would save no time"
+                    .into())
+            }
+            Some(Ok(found)) if !flow.is_wide && !found.way.is_narrow() => {
+                Err("it changes, or hangs on, bytes behind the first 48".into())
+            }
+            Some(Ok(found)) => match program.ends[found.way.block as usize].next {
+                Some(At::End(_)) => Ok(()),
+                _ => Err(self.goes_on(&program.residual, found.way.block as usize)),
+            },
+            Some(Err(stop)) => Err(self.reason(&program.residual, worker, &stop)),
+            None => Err("its headers are elsewhere".into()),
+        }
+    }
+
+    fn name(&self, node: u16) -> &str {
+        &self.functions.chain.nodes[usize::from(node)].name
+    }
+
+    /// `nat.map`
+    fn table(&self, node: u16, state: StateId) -> String {
+        let model = &self.functions.instances[usize::from(node)].model;
+        format!("{}.{}", self.name(node), model.state[state.index()].name)
+    }
+
+    /// Why the end of a block is not the end of a packet's walk.
+    fn goes_on(&self, residual: &Residual, block: usize) -> String {
+        let End::Exit(exit) = &residual.blocks[block].end else { return "it waits".into() };
+        match &exit.fate {
+            Fate::Go(point) => {
+                format!("it goes on at {}, by another program", self.name(point.node))
+            }
+            Fate::Output { node, .. } => {
+                format!("{} sends it by several or odd ports", self.name(*node))
+            }
+            Fate::Resubmit { node } => format!("{} runs on it anew", self.name(*node)),
+            Fate::Leave { .. } | Fate::Drop { .. } | Fate::Fault { .. } | Fate::Consume { .. } => {
+                "it sends packets".into()
+            }
+        }
+    }
+
+    /// What a record could not say.
+    fn reason(&self, residual: &Residual, worker: u16, stop: &Stop) -> String {
+        let block = &residual.blocks[stop.block];
+        let Some(step) = stop.step.map(|step| &block.steps[step]) else {
+            return match &block.end {
+                End::Hold { node, .. } => format!("{} lets it wait", self.name(*node)),
+                End::Branch { cond, .. } => {
+                    format!("what is done hangs on {}", hung(residual, stop, &[*cond]))
+                }
+                _ => "it would change what it takes for granted".into(),
+            };
+        };
+        let node = step.site.node;
+        let name = self.name(node);
+        match &step.what {
+            What::Op(op) => self.op_reason(residual, (node, worker), op, step, stop),
+            What::Parse => format!("{name} adds or removes a VLAN tag"),
+            What::Write(fields) => {
+                let names: Vec<_> = fields.iter().map(|(field, _)| field.info().name).collect();
+                let values: Vec<_> = fields.iter().map(|(_, value)| *value).collect();
+                let on = hung(residual, stop, &values);
+                format!("what {name} assigns to {} hangs on {on}", names.join(", "))
+            }
+            _ => format!("what {name} does hangs on {}", hung(residual, stop, &step.what.uses())),
+        }
+    }
+
+    fn op_reason(
+        &self,
+        residual: &Residual,
+        (node, worker): (u16, u16),
+        op: &Op,
+        step: &Step,
+        stop: &Stop,
+    ) -> String {
+        let name = self.name(node);
+        let model = &self.functions.instances[usize::from(node)].model;
+        match op {
+            Op::StateSet { state, .. } | Op::StatePut { state, .. } => {
+                let shard = self.functions.instances[usize::from(node)].shard(worker);
+                let table = self.functions.store.table(node, *state, shard);
+                match stop.absent == Some(table) {
+                    true => format!("it changes state: new entry {}", self.table(node, *state)),
+                    false => format!("it changes state: {}", self.table(node, *state)),
+                }
+            }
+            Op::StateDelete { state, .. } => {
+                format!("it changes state: removes {}", self.table(node, *state))
+            }
+            Op::StateLen { state, .. } => {
+                format!(
+                    "what is done hangs on the number of entries of {}",
+                    self.table(node, *state)
+                )
+            }
+            Op::Take { pool, .. } | Op::TakeThis { pool, .. } | Op::Release { pool, .. } => {
+                format!("it changes state: {name}'s pool {}", model.params[pool.index()].name)
+            }
+            Op::Emit { event, .. } => {
+                format!("{name} publishes the event {}", model.events[event.index()].name)
+            }
+            Op::Mirror { .. } => format!("{name} sends a copy"),
+            Op::Create { .. } => format!("{name} sends a packet"),
+            Op::PushVlan { .. } | Op::PopVlan => format!("{name} adds or removes a VLAN tag"),
+            Op::LoadTag { .. } | Op::StoreTag { .. } => format!("{name} uses a tag"),
+            Op::Patterns { .. } => format!("{name} looks into the payload"),
+            Op::Extern { name: of, .. } => format!("{name} calls {of}"),
+            Op::Load { field, .. } => {
+                format!(
+                    "{name} reads {} after it was assigned, or it is not there",
+                    field.info().name
+                )
+            }
+            _ => format!("what {name} does hangs on {}", hung(residual, stop, &step.what.uses())),
+        }
+    }
+}
+
+/// What values hung on when a run stopped: fields that are not in the key, slots, the time.
+fn hung(residual: &Residual, stop: &Stop, values: &[ValueId]) -> String {
+    let is_open =
+        |id: &ValueId| stop.hangs.get(id.index()).is_some_and(|hang| *hang != Hang::Fixed);
+    let (mut all, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    let mut left: Vec<ValueId> = values.iter().copied().filter(is_open).collect();
+    while let Some(value) = left.pop() {
+        if !seen.insert(value.index()) {
+            continue;
+        }
+        for block in &residual.blocks {
+            for step in block.steps.iter().filter(|step| step.what.outs().contains(&value)) {
+                match &step.what {
+                    What::Op(Op::Load { field: Field::PktTime, .. }) => {
+                        all.insert("the time".to_owned());
+                    }
+                    What::Op(Op::Load { field, .. }) if !is_key(*field) => {
+                        all.insert(field.info().name.to_owned());
+                    }
+                    What::Read { .. } => {
+                        all.insert("what is counted in state".to_owned());
+                    }
+                    what => left.extend(what.uses().into_iter().filter(is_open)),
+                }
+            }
+            block.end.visit_targets(&mut |target| {
+                let params = &residual.blocks[target.block.index()].params;
+                let args = params.iter().zip(&target.args).filter(|(param, _)| **param == value);
+                left.extend(args.map(|(_, arg)| *arg).filter(|arg| is_open(arg)));
+            });
+        }
+    }
+    match all.len() {
+        0 => "bits of the packet that are not in the key".into(),
+        _ => all.into_iter().collect::<Vec<_>>().join(", "),
+    }
+}

@@ -1,0 +1,294 @@
+//! Flow records in situations that papers describe: with them, packets, events, counters after each packet, and state
+//! are what they are without; and packets did take records. (SpeedyBox, section VII-C.)
+
+use braid_engine::{Compiled, Flows, Hashing, Options};
+use braid_ir::chain::Chain;
+use braid_ir::residual::Extent;
+use braid_packet::Field;
+use braid_testkit::compare::difference;
+use braid_testkit::generate::Rng;
+use braid_testkit::harness::{self, Form};
+use braid_testkit::packet::{packet, tcp};
+use braid_testkit::record::{Detail, Output, Stimulus, Trace, record, record_batches};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+const MS: u64 = 1_000_000;
+
+/// The chain of a text, with files beside it.
+fn chain(text: &str, files: &[(&str, &str)]) -> Chain {
+    let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+    harness::compile(text, &files.collect(), Form::AsWritten).unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// A packet that enters.
+fn enter(at_ms: u64, interface: u16, text: &str) -> Stimulus {
+    Stimulus::Packet(interface, packet(text).at(at_ms * MS))
+}
+
+/// A line of a control file.
+fn change(chain: &Chain, at_ms: u64, line: &str) -> Stimulus {
+    let control = harness::control(chain, at_ms * MS, line, Path::new(""));
+    Stimulus::Control(control.unwrap_or_else(|why| panic!("{line}: {why}")))
+}
+
+/// Runs stimuli with flow records, packet by packet and in batches, and compares each time with the reference: what
+/// that does, and how packets were processed that came one by one.
+fn same(chain: &Chain, stimuli: &[Stimulus]) -> (Trace, Flows) {
+    let expected = record(harness::reference(chain).as_mut(), stimuli, Detail::Steps);
+    assert_eq!(expected.panic, None);
+    let engine = |hash: Hashing| {
+        let options = Options { hash, ..Options { eager: true, ..Options::fused() } };
+        Compiled::new(chain.clone(), Extent::Chain, options).expect("an engine")
+    };
+    let mut single = engine(Hashing::Drawn);
+    let found = record(&mut single, stimuli, Detail::Steps);
+    assert_eq!(difference(&expected, &found), None, "packet by packet");
+    let last = Trace {
+        counters: expected.counters.last().cloned().into_iter().collect(),
+        ..expected.clone()
+    };
+    for (most, hash) in [(32, Hashing::Drawn), (7, Hashing::Colliding)] {
+        let run = record_batches(&mut engine(hash), stimuli, most);
+        assert_eq!(difference(&run.shows(&last), &run.trace), None, "in batches of {most}");
+    }
+    (expected, single.flows().expect("flow records"))
+}
+
+/// The packets that left in answer to each stimulus, by a field.
+fn left(trace: &Trace, field: Field) -> Vec<Option<u128>> {
+    let of = |outputs: &Vec<Output>| match outputs.last() {
+        Some(Output::Packet(_, packet)) => packet.get(&packet.parse(), field),
+        _ => None,
+    };
+    trace.outputs.iter().map(of).collect()
+}
+
+fn events(trace: &Trace, name: &str) -> usize {
+    let is_it = |output: &&Output| matches!(output, Output::Event(event) if event.name == name);
+    trace.outputs.iter().flatten().filter(is_it).count()
+}
+
+#[test]
+fn all_branches_of_the_ids_are_taken_alike_and_what_it_passes_by_takes_records() {
+    // Rules of Snort's three kinds: what is passed by, what is reported, what is logged and stopped.
+    let chain = chain(
+        "chain c {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           alert = ids(signatures: patterns(\"alert\"), scope: rules(\"scope\"));
+           log = ids(signatures: patterns(\"log\"), scope: rules(\"scope\"), block: true);
+           count = monitor();
+           path lan <-> alert <-> log <-> count <-> wan;
+         }",
+        &[
+            ("alert", "1 \"cmd.exe\"\n2 /etc.(passwd|shadow)/\n"),
+            ("log", "7 \"sqlmap\" nocase\n"),
+            ("scope", "pass proto tcp to any port 80\ndefault drop\n"),
+        ],
+    );
+    let payloads =
+        ["nothing", "run cmd.exe now", "SQLmap/1.0", "cat /etc/shadow", "cmd.exe sqlmap"];
+    let mut stimuli = Vec::new();
+    for round in 0..8_u64 {
+        for flow in 0..10_u64 {
+            let port = if flow < 5 { 80 } else { 8080 };
+            let payload = payloads[(round + flow) as usize % payloads.len()];
+            let text =
+                format!("tcp 10.0.0.{flow}:1000 > 192.0.2.1:{port} PA seq={round} \"{payload}\"");
+            stimuli.push(enter(round * 10 + flow, 0, &text));
+        }
+    }
+    let (trace, flows) = same(&chain, &stimuli);
+    // Of each five payloads to port 80 three are reported, and two are logged and stopped.
+    assert_eq!(events(&trace, "ALERT"), 40 / 5 * 5);
+    let dropped =
+        trace.outputs.iter().filter(|outputs| !matches!(outputs.last(), Some(Output::Packet(..))));
+    assert_eq!(dropped.count(), 40 / 5 * 2);
+    // Records take what is not looked into and what is looked into in vain; four of five payloads to port 80 have
+    // something in them.
+    assert!(flows.hits >= 5 * (8 - 3) && flows.hits <= 80 - 40 / 5 * 4, "{flows:?}");
+    assert!(flows.misfits + flows.misses >= 40 / 5 * 4, "{flows:?}");
+}
+
+/// The number of a destination of the form 10.1.0.N.
+fn backend(addr: Option<u128>) -> u128 {
+    addr.expect("it leaves") & 0xff
+}
+
+#[test]
+fn maglev_flows_go_elsewhere_from_their_sixth_packet_on_when_their_backend_fails() {
+    let chain = chain(
+        "chain c {
+           interface clients;
+           interface servers { behind 10.1.0.0/16 }
+           lb = maglev(vip: 203.0.113.80, backends: [10.1.0.1, 10.1.0.2, 10.1.0.3, 10.1.0.4, 10.1.0.5]);
+           path clients <-> lb <-> servers;
+         }",
+        &[],
+    );
+    const FLOWS: usize = 100;
+    let packet = |round: u64, flow: usize| {
+        let text = format!("tcp 198.51.100.{flow}:1000 > 203.0.113.80:80 A seq={round} \"data\"");
+        enter(round * 200 + flow as u64, 0, &text)
+    };
+    let rounds = |rounds: std::ops::RangeInclusive<u64>| {
+        rounds.flat_map(|round| (0..FLOWS).map(move |flow| packet(round, flow)))
+    };
+    let mut stimuli: Vec<Stimulus> = rounds(1..=5).collect();
+    stimuli.push(change(&chain, 1190, "backend lb.backends down 10.1.0.3"));
+    stimuli.extend(rounds(6..=10));
+    let (trace, flows) = same(&chain, &stimuli);
+    let mut to = left(&trace, Field::IpDst);
+    to.remove(5 * FLOWS);
+    let mut moved = 0;
+    for flow in 0..FLOWS {
+        let own: Vec<u128> = to.iter().skip(flow).step_by(FLOWS).map(|to| backend(*to)).collect();
+        let (before, behind) = own.split_at(5);
+        assert!(
+            before.iter().all(|to| *to == before[0]) && behind.iter().all(|to| *to == behind[0])
+        );
+        assert_ne!(behind[0], 3);
+        assert_eq!(before[0] != behind[0], before[0] == 3, "flow {flow}");
+        moved += usize::from(before[0] == 3);
+    }
+    assert!((10..=30).contains(&moved), "{moved} of {FLOWS} flows");
+    // Two packets or three before its record, twice.
+    assert!(flows.hits >= FLOWS as u64 * 5, "{flows:?}");
+    assert!(flows.records.ended >= FLOWS as u64, "a change ends all: {flows:?}");
+}
+
+#[test]
+fn a_fifth_of_the_flows_of_chain_1_change_in_mid_stream() {
+    let chain = chain(
+        "chain c {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           nat = napt(public: 203.0.113.1);
+           lb = maglev(vip: 203.0.113.80, backends: [192.0.2.1, 192.0.2.2, 192.0.2.3, 192.0.2.4, 192.0.2.5]);
+           count = monitor();
+           filter = ipfilter(filter: rules(\"filter\"));
+           path lan <-> nat <-> lb <-> count <-> filter <-> wan;
+         }",
+        &[("filter", "drop proto tcp to 192.0.2.4 port 25\npass proto tcp\ndefault drop\n")],
+    );
+    const FLOWS: usize = 60;
+    let mut stimuli = Vec::new();
+    for round in 1..=12_u64 {
+        for flow in 0..FLOWS {
+            let port = if flow % 10 == 9 { 25 } else { 80 };
+            let text =
+                format!("tcp 10.0.0.{flow}:2000 > 203.0.113.80:{port} A seq={round} \"data\"");
+            stimuli.push(enter(round * 100 + flow as u64, 0, &text));
+            if round == 6 && flow == FLOWS / 2 {
+                stimuli.push(change(&chain, 640, "backend lb.backends down 192.0.2.5"));
+            }
+        }
+    }
+    let (trace, flows) = same(&chain, &stimuli);
+    let to = left(&trace, Field::IpDst);
+    let numbers: Vec<u128> = to.iter().flatten().map(|to| to & 0xff).collect();
+    let packets = numbers.len();
+    let share = numbers[..packets / 3].iter().filter(|to| **to == 5).count() * 100 / (packets / 3);
+    assert!((8..=32).contains(&share), "{share} % of the flows go to the backend that fails");
+    assert!(numbers[packets * 2 / 3..].iter().all(|to| *to != 5));
+    // The monitor counts the flows that moved under both destinations.
+    let counted = trace.state.iter().filter(|entry| entry.table == "stats").count();
+    assert!(counted > FLOWS + FLOWS / 12, "{counted}");
+    assert!(flows.hits >= FLOWS as u64 * 6, "{flows:?}");
+}
+
+/// Between hosts behind both sides, a firewall that follows connections, and counters beside it.
+fn firewall() -> Chain {
+    chain(
+        "chain c {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           count = monitor();
+           wall = stateful_firewall(ok: rules(\"ok\"));
+           path lan <-> count <-> wall <-> wan;
+         }",
+        &[("ok", "pass proto tcp\ndefault drop\n")],
+    )
+}
+
+/// A packet of a connection from the opener or the other side.
+fn segment(at_ms: u64, host: usize, forward: bool, flags: &str) -> Stimulus {
+    let (inside, outside) = (format!("10.0.0.{host}:3000"), "192.0.2.1:80");
+    let ends =
+        if forward { format!("{inside} > {outside}") } else { format!("{outside} > {inside}") };
+    let packet = tcp(&format!("{ends} {flags} \"x\"")).at(at_ms * MS);
+    Stimulus::Packet(u16::from(!forward), packet)
+}
+
+#[test]
+fn fin_and_rst_that_race_with_data_close_connections_that_have_records() {
+    let chain = firewall();
+    let open = [(true, "S"), (false, "SA"), (true, "A")];
+    let data = [(true, "A"), (false, "A")];
+    // What each side still sends, in its own order; how the two meet is drawn.
+    let sides: [&[&[&str]; 2]; 6] = [
+        &[&["A", "FA", "A", "A"], &["A", "A", "FA", "A", "A"]],
+        &[&["A", "FA", "R", "A"], &["A", "A", "A", "A"]],
+        &[&["A", "A", "A", "A"], &["A", "R", "A", "FA"]],
+        &[&["A", "R", "S", "A", "A"], &["A", "A", "SA", "A", "A"]],
+        &[&["FA", "A", "S", "A", "A"], &["FA", "A", "A", "SA", "A"]],
+        &[&["A", "FA", "FA", "A"], &["FA", "RA", "A", "SA"]],
+    ];
+    let mut outcomes = BTreeSet::new();
+    for seed in 0..40 {
+        let mut rng = Rng::new(seed);
+        let mut scripts: Vec<Vec<(bool, &str)>> = Vec::new();
+        for sides in sides {
+            let mut script = open.to_vec();
+            (0..4).for_each(|_| script.extend(data));
+            let mut left = [sides[0].iter(), sides[1].iter()];
+            while left.iter().any(|side| side.len() > 0) {
+                let side = rng.below(2);
+                script.extend(left[side].next().map(|flags| (side == 0, *flags)));
+            }
+            scripts.push(script);
+        }
+        let mut stimuli = Vec::new();
+        let mut at = vec![0; scripts.len()];
+        while at.iter().zip(&scripts).any(|(at, script)| *at < script.len()) {
+            let host = rng.below(scripts.len());
+            // A few of one connection in a row, as they come in bursts.
+            for _ in 0..=rng.below(3) {
+                if let Some((forward, flags)) = scripts[host].get(at[host]) {
+                    stimuli.push(segment(stimuli.len() as u64 + 1, host, *forward, flags));
+                    at[host] += 1;
+                }
+            }
+        }
+        let (trace, flows) = same(&chain, &stimuli);
+        assert!(flows.hits > 20 && flows.records.ended > 4, "seed {seed}: {flows:?}");
+        outcomes.extend(trace.state.iter().map(|entry| entry.table.clone()));
+        let drops =
+            trace.counters.last().expect("counters").drops.keys().map(|drop| drop.2.clone());
+        outcomes.extend(drops);
+    }
+    for outcome in ["closing", "established", "no connection"] {
+        assert!(outcomes.contains(outcome), "{outcomes:?}");
+    }
+}
+
+#[test]
+fn record_of_a_refused_direction_ends_when_the_connection_opens() {
+    let chain = firewall();
+    let stray = |at: u64| segment(at, 1, false, "A");
+    let mut stimuli: Vec<Stimulus> = (1..=6).map(stray).collect();
+    let open = [(true, "S"), (false, "SA"), (true, "A")];
+    stimuli.extend((7..).zip(open).map(|(at, (forward, flags))| segment(at, 1, forward, flags)));
+    stimuli.extend((10..=16).map(stray));
+    let (trace, flows) = same(&chain, &stimuli);
+    let leaves = |outputs: &Vec<Output>| !outputs.is_empty();
+    assert!(!trace.outputs[..6].iter().any(leaves) && trace.outputs[6..].iter().all(leaves));
+    assert!(flows.hits >= 3 + 4 && flows.records.ended >= 1, "{flows:?}");
+    let state: BTreeMap<&str, usize> =
+        trace.state.iter().fold(BTreeMap::new(), |mut all, entry| {
+            *all.entry(entry.table.as_str()).or_default() += 1;
+            all
+        });
+    assert_eq!(state.get("established"), Some(&1), "{state:?}");
+}

@@ -1,0 +1,95 @@
+//! Flow records that are wrong on purpose: generated chains and traffic find each planted bug within so many pairs; in
+//! runs that `BRAID_CASES` has not made long, a case may find it instead.
+
+use braid_engine::{Compiled, RECORD_BUGS, RecordBug};
+use braid_ir::chain::Chain;
+use braid_testkit::case::{list, replay};
+use braid_testkit::generate::program::any;
+use braid_testkit::generate::traffic::recorded;
+use braid_testkit::harness::{self, ENGINES, Engine, Form, budget};
+use braid_testkit::record::{Detail, Stimulus, Trace, record};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// As for the comparison of engines.
+const STIMULI: usize = 150;
+/// Seeds unless `BRAID_CASES` says how many.
+const SEEDS: u64 = 100;
+
+/// A bug that is looked for.
+struct Hunt {
+    bug: RecordBug,
+    pairs: u64,
+    time: Duration,
+}
+
+/// The engine that the comparison draws for a seed, which makes flow records.
+fn engine(seed: u64) -> Option<Engine> {
+    Engine::drawn(seed, false).into_iter().find(Engine::has_records)
+}
+
+/// Whether flow records with a bug make a difference.
+fn is_found(
+    bug: RecordBug,
+    engine: Engine,
+    chain: &Chain,
+    (stimuli, expected): &(Vec<Stimulus>, Trace),
+) -> bool {
+    let (extent, options) = engine.options();
+    let wrong = Compiled::with_record_bug(chain.clone(), extent, options, bug);
+    let mut wrong = wrong.expect("an engine");
+    engine.difference_of(&mut wrong, stimuli, expected).is_some()
+}
+
+#[test]
+fn generated_chains_find_each_planted_bug_of_flow_records() {
+    let wanted = std::env::var("BUG").unwrap_or_default();
+    let is_wanted = |name: String| wanted.split(',').any(|one| name.contains(one));
+    let mut left: Vec<Hunt> = RECORD_BUGS
+        .into_iter()
+        .filter(|bug| is_wanted(format!("{bug:?}")))
+        .map(|bug| Hunt { bug, pairs: 0, time: Duration::ZERO })
+        .collect();
+    for seed in budget::seeds(SEEDS) {
+        let start = Instant::now();
+        let Some(engine) = engine(seed) else { continue };
+        let program = any(seed);
+        let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
+        let chain = chain.unwrap_or_else(|errors| panic!("seed {seed}\n{program}\n{errors}"));
+        let traffic = recorded(&chain, seed, STIMULI);
+        let made = start.elapsed();
+        left.retain_mut(|hunt| {
+            let start = Instant::now();
+            let found = is_found(hunt.bug, engine, &chain, &traffic);
+            hunt.pairs += 1;
+            hunt.time += made + start.elapsed();
+            if found {
+                let (bug, pairs, seconds) = (hunt.bug, hunt.pairs, hunt.time.as_secs_f64());
+                eprintln!("{bug:?}: {pairs} pairs, {seconds:.1} s, by seed {seed}, {engine}");
+            }
+            !found
+        });
+        if left.is_empty() {
+            return;
+        }
+    }
+    let mut left: Vec<RecordBug> = left.into_iter().map(|hunt| hunt.bug).collect();
+    left.retain(|bug| budget::is_asked() || !found_by_cases(*bug));
+    assert!(left.is_empty(), "not found: {left:?}");
+}
+
+/// Whether a case shows a bug.
+fn found_by_cases(bug: RecordBug) -> bool {
+    let engine = ENGINES.iter().find(|engine| engine.has_records()).expect("one with records");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
+    // Cases of whole chains, some of which are about records, come last.
+    for case in list(&folder).expect("folders of cases").iter().rev() {
+        let (chain, stimuli) = replay(case).unwrap_or_else(|error| panic!("{error}"));
+        let trace = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
+        if is_found(bug, *engine, &chain, &(stimuli, trace)) {
+            eprintln!("{bug:?}: case {}", case.name);
+            return true;
+        }
+    }
+    false
+}
