@@ -67,4 +67,17 @@ impl Guards {
             None => self.0.push(guard),
         }
     }
+
+    /// Those that do not follow from others: that bits are these says all about some of them.
+    pub(super) fn needed(&mut self) -> Vec<Guard> {
+        let all = std::mem::take(&mut self.0);
+        let follows = |one: &Guard| {
+            all.iter().any(|other| {
+                let (a, b) = (one.number, other.number);
+                let is_part = (a.at, a.len) == (b.at, b.len) && a.mask & !b.mask == 0;
+                is_part && a.mask != b.mask && other.least == other.most
+            })
+        };
+        all.iter().filter(|guard| !follows(guard)).copied().collect()
+    }
 }

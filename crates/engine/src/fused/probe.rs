@@ -191,7 +191,7 @@ impl<'a> Probe<'a> {
         let (first, behind) = keep.split_at(WORDS);
         self.way.blend.keep.copy_from_slice(first);
         self.way.blend.keep_behind.copy_from_slice(behind);
-        self.way.guards = std::mem::take(&mut self.guards.0);
+        self.way.guards = self.guards.needed();
         let old = self.packet.wide_window();
         let mut sums = sums(self.layout, self.outline, &old, &self.head);
         self.plant(&mut sums);
