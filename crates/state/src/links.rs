@@ -10,7 +10,7 @@ use crate::uses::{MOST_WRITERS, Use};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     /// The table of the root of the entry's group, and its number there. For an entry that must not be there,
-    /// [`Records::absent_table`] and its number in [`Absences`].
+    /// [`Records::absent_table`] and its number in [`crate::absent::Absences`].
     pub(crate) root: (u32, u32),
     pub(crate) record: u32,
     /// The next one of the record.
