@@ -3,10 +3,16 @@
 use crate::rules::Rules;
 use braid_native::{Action, Flow, Function, Host, Info, PacketRef, ProfileInfo, Verdict};
 use braid_packet::{Field, Header};
+use std::collections::HashSet;
 
 /// The function.
 pub struct IpFilter {
     rules: Rules,
+    // Recording.
+    /// The number of the rule set, and the flows that are recorded by it.
+    generation: u64,
+    recorded: HashSet<Flow>,
+    // End of recording.
 }
 
 static PROFILE: ProfileInfo = ProfileInfo::new(
@@ -23,17 +29,18 @@ impl Function for IpFilter {
         profile: Some(&PROFILE),
         ..Info::new(c"drops what its rules do not let pass")
     };
-    /// Whether the flow is recorded.
-    type Flow = bool;
+    /// The number of the rule set by which the flow was recorded last.
+    type Flow = u64;
 
     fn new(host: &mut Host<'_>) -> Result<Self, String> {
-        Ok(Self { rules: Rules::new(host, "filter")? })
+        let rules = Rules::new(host, "filter")?;
+        Ok(Self { rules, generation: 1, recorded: HashSet::new() })
     }
 
     fn packet(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict {
         let pass = !packet.has(Header::Inet) || self.rules.pass(packet);
         // Recording.
-        if let Some(flow) = self.to_be_recorded(packet) {
+        if let Some(flow) = self.unrecorded(packet) {
             let action = if pass { Action::Forward } else { Action::Drop(0) };
             let _ = packet.host().add_header_action(flow, action);
         }
@@ -43,20 +50,33 @@ impl Function for IpFilter {
 
     fn change(&mut self, _parameter: &str, host: &mut Host<'_>) -> Result<(), String> {
         self.rules = Rules::new(host, "filter")?;
+        // Recording.
+        self.generation += 1;
+        for flow in self.recorded.drain() {
+            let _ = host.forget(flow);
+        }
+        // End of recording.
         Ok(())
     }
+
+    // Recording.
+    fn flow_end(&mut self, flow: Flow, _kept: u64, _host: &mut Host<'_>) {
+        self.recorded.remove(&flow);
+    }
+    // End of recording.
 }
 
 // Recording.
 impl IpFilter {
     /// A flow all of whose packets get the same answer: one with ports, so that no fragment has its key.
-    fn to_be_recorded(&self, packet: &mut PacketRef<'_, Self>) -> Option<Flow> {
+    fn unrecorded(&mut self, packet: &mut PacketRef<'_, Self>) -> Option<Flow> {
         let port = |field| packet.get(field).is_some_and(|port| port != 0);
         if !self.rules.is_by_flow() || !port(Field::L4Sport) || !port(Field::L4Dport) {
             return None;
         }
         let flow = packet.flow()?;
-        (!std::mem::replace(packet.kept()?, true)).then_some(flow)
+        let before = std::mem::replace(packet.kept()?, self.generation);
+        (before != self.generation && self.recorded.insert(flow)).then_some(flow)
     }
 }
 // End of recording.

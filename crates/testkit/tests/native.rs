@@ -138,7 +138,7 @@ fn functions_do_what_they_recorded() {
             }
             let problems: Vec<_> =
                 engine.problems().iter().map(|(node, noted)| format!("{node}: {noted}")).collect();
-            assert_eq!(problems, [""; 0], "seed {seed}");
+            assert_eq!(problems, [""; 0], "{}, seed {seed}", chain.name);
         }
     }
 }
