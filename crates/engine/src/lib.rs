@@ -131,7 +131,8 @@ impl Compiled {
         let mut functions = Functions::new(chain, options.hash);
         functions.load()?;
         functions.store.allow_records(options.records);
-        let fused = (options.records > 0).then(|| Box::new(Fused::new(options.eager)));
+        let fused =
+            (options.records > 0).then(|| Box::new(Fused::new(options.records, options.eager)));
         Ok(Self {
             functions,
             graph,

@@ -85,11 +85,11 @@ pub(crate) struct Fused {
 }
 
 impl Fused {
-    pub(crate) fn new(eager: bool) -> Self {
+    pub(crate) fn new(records: usize, eager: bool) -> Self {
         Self {
             classes: Classes::default(),
             plans: Vec::new(),
-            filter: Filter::new(if eager { 2 } else { 4 }),
+            filter: Filter::new(if eager { 2 } else { 4 }, records),
             eager,
             flows: [Flow::NO; PART],
             wide: [[0; WIDE]; PART],
@@ -152,35 +152,36 @@ struct Met {
 
 /// Flows that have one place.
 const WAYS: usize = 4;
-/// A power of two.
-const PLACES: usize = 1 << 17;
 
 impl Filter {
-    fn new(first: u8) -> Self {
+    /// For so many records: twice as many flows are told apart.
+    fn new(first: u8, records: usize) -> Self {
         // Not zero, so that the memory is there before the first packet.
         let none = Met { tag: u8::MAX, times: 0 };
-        Self { places: vec![[none; WAYS]; PLACES], first }
+        let places = (2 * records / WAYS).clamp(1 << 10, 1 << 20).next_power_of_two();
+        Self { places: vec![[none; WAYS]; places], first }
     }
 
     fn admits(&self, times: u8) -> bool {
         times >= self.first && times.is_power_of_two()
     }
 
-    /// Place, tag, and which other flow it drives out if need be. Where records are found hangs on other bits.
-    fn place(hash: u64) -> (usize, u8, usize) {
-        ((hash >> 40) as usize % PLACES, (hash >> 32) as u8, (hash >> 58) as usize % WAYS)
+    /// Place, tag, and which other flow it drives out if need be.
+    fn place(&self, hash: u64) -> (usize, u8, usize) {
+        let place = (hash >> 40) as usize & (self.places.len() - 1);
+        (place, (hash >> 32) as u8, (hash >> 62) as usize % WAYS)
     }
 
     /// Whether a flow would be admitted if it were met now.
     fn would_admit(&self, hash: u64) -> bool {
-        let (place, tag, _) = Self::place(hash);
+        let (place, tag, _) = self.place(hash);
         let met = self.places[place].iter().find(|met| met.tag == tag && met.times > 0);
         met.is_some_and(|met| self.admits(met.times.saturating_add(1)))
     }
 
     /// A flow is met: whether it is admitted.
     fn meets(&mut self, hash: u64) -> bool {
-        let (place, tag, way) = Self::place(hash);
+        let (place, tag, way) = self.place(hash);
         let ways = &mut self.places[place];
         if let Some(met) = ways.iter_mut().find(|met| met.tag == tag && met.times > 0) {
             met.times = met.times.saturating_add(1);
