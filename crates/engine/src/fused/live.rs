@@ -65,10 +65,14 @@ impl Live {
         }
     }
 
-    /// A slot of an entry is assigned a value, whatever it was assigned before.
+    /// A slot of an entry that is assigned nothing yet is assigned a value.
     pub(super) fn put(&mut self, entry: usize, slot: u32, value: u8) {
-        self.puts.retain(|(one, of, _)| (usize::from(*one), *of) != (entry, slot));
         self.puts.push((entry as u8, slot, value));
+    }
+
+    /// A slot of an entry is assigned nothing.
+    pub(super) fn forget(&mut self, entry: usize, slot: u32) {
+        self.puts.retain(|(one, of, _)| (usize::from(*one), *of) != (entry, slot));
     }
 
     /// The time.

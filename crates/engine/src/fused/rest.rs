@@ -116,15 +116,16 @@ impl Probe<'_> {
             Hang::Slot { entry, slot: from, packets, bytes, wraps }
                 if (entry, from) == (number, slot) =>
             {
-                let Some(wraps) = wraps else {
-                    // What it held before.
-                    self.rests_on[number].how.updates.retain(|update| update.slot != slot);
-                    return Some(());
-                };
+                // What it held before, perhaps with something added, whatever it was assigned since.
+                self.forget(number, slot);
+                let Some(wraps) = wraps else { return Some(()) };
                 let forgets = self.functions.store.has_bug(RecordBug::BytesForgotten);
                 Change::Add { packets, bytes: if forgets { 0 } else { bytes }, wraps }
             }
-            Hang::Time if is_now => Change::Time,
+            Hang::Time if is_now => {
+                self.forget(number, slot);
+                Change::Time
+            }
             _ if self.has_put(number, slot) || self.changes_with_packets(id) => {
                 return self.put_live(values, (number, slot), id);
             }
@@ -137,12 +138,17 @@ impl Probe<'_> {
         if slot >= 63 {
             return None;
         }
-        let updates = &mut self.rests_on[number].how.updates;
-        match updates.iter_mut().find(|update| update.slot == slot) {
-            Some(update) => update.change = change,
-            None => updates.push(Update { slot, change }),
-        }
+        self.rests_on[number].how.updates.push(Update { slot, change });
         Some(())
+    }
+
+    /// Forgets what a slot was assigned.
+    fn forget(&mut self, entry: usize, slot: u32) {
+        let how = &mut self.rests_on[entry].how;
+        how.updates.retain(|update| update.slot != slot);
+        how.puts &= !(1_u64.checked_shl(slot).unwrap_or(0));
+        self.put.retain(|put| (put.0, put.1) != (entry, slot));
+        self.way.live.forget(entry, slot);
     }
 
     /// Whether a slot was assigned something that is computed for each packet.
@@ -164,14 +170,12 @@ impl Probe<'_> {
         id: ValueId,
     ) -> Option<()> {
         let value = self.live(values, id)?;
-        let how = &mut self.rests_on[entry].how;
         if slot >= 63 {
             return None;
         }
-        how.updates.retain(|update| update.slot != slot);
-        how.puts |= 1 << slot;
+        self.forget(entry, slot);
+        self.rests_on[entry].how.puts |= 1 << slot;
         self.way.live.put(entry, slot, value);
-        self.put.retain(|put| (put.0, put.1) != (entry, slot));
         self.put.push((entry, slot, values.get(id), Hang::Live(value)));
         Some(())
     }
