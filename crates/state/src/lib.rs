@@ -96,7 +96,7 @@ pub use listing::{Listed, Missing, Resting};
 pub use pool::Pool;
 pub use records::{Holds, NewRecord, RecordCounters};
 pub use shape::{KeyShape, SlotShape};
-pub use shelf::{Body, NARROW, Record, Shelf, WIDE, wide_record};
+pub use shelf::{Body, NARROW, Record, Shelf, WIDE};
 pub use store::{Created, Handle, Home, New, Store, TableRef};
 pub use uses::{Change, Update, Use};
 

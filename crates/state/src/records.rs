@@ -220,14 +220,14 @@ impl Store {
         self.hash.hash_words(key)
     }
 
-    /// How many records were made or have ended: as long as that is the same, places of records hold.
+    /// How many records were made or have ended: as long as that is the same, their numbers hold.
     #[must_use]
     #[inline(always)]
     pub fn record_epoch(&self) -> u64 {
         self.records.epoch
     }
 
-    /// Where the record of a flow is, if there is one.
+    /// The number of the record of a flow, if there is one.
     #[must_use]
     #[inline(always)]
     pub fn find_record<const K: usize, const W: usize>(
@@ -239,34 +239,31 @@ impl Store {
     where
         Self: Holds<K, W>,
     {
-        self.shelf().find(hash, key, kind, |bug| self.has_bug(bug))
+        let place = self.shelf().find(hash, key, kind, |bug| self.has_bug(bug));
+        place.map(|place| place | Self::MARK)
     }
 
-    /// The record at a place.
+    /// A record by its number.
     #[must_use]
     #[inline(always)]
-    pub fn record_at<const K: usize, const W: usize>(
+    pub fn record<const K: usize, const W: usize>(
         &mut self,
-        place: u32,
+        number: u32,
     ) -> Option<&mut Record<K, W>>
     where
         Self: Holds<K, W>,
     {
-        self.shelf_mut().all.get_mut(place as usize)
+        self.shelf_mut().all.get_mut((number & !IS_WIDE) as usize)
     }
 
-    /// The class of the record at a place.
+    /// The class of a record.
     #[must_use]
-    pub fn record_class(&self, place: u32, is_wide: bool) -> Option<u32> {
-        let narrow = || self.records.narrow.all.get(place as usize).map(|record| &record.body);
-        let wide = || self.records.wide.all.get(place as usize).map(|record| &record.body);
-        let body = if is_wide { wide() } else { narrow() };
-        body.map(|body| body.class)
+    pub fn record_class(&self, number: u32) -> u32 {
+        self.records.body(number).class
     }
 
     /// Works out what a record has counted, if it can hardly count more; whether that was so.
-    pub fn settle_full(&mut self, place: u32, is_wide: bool) -> bool {
-        let number = if is_wide { place | IS_WIDE } else { place };
+    pub fn settle_full(&mut self, number: u32) -> bool {
         let is_full = self.records.body(number).is_full();
         if is_full {
             self.settle(number);

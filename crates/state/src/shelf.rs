@@ -13,12 +13,6 @@ pub const WIDE: (usize, usize) = (10, 10);
 /// In a record's number: that it is a wide one.
 pub(crate) const IS_WIDE: u32 = 1 << 31;
 
-/// The number of the wide record at a place.
-#[must_use]
-pub fn wide_record(place: u32) -> u32 {
-    place | IS_WIDE
-}
-
 /// A record with a key of `K` words, for packets whose first `W` words are changed.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]

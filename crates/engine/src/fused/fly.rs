@@ -13,7 +13,7 @@ use braid_ir::residual::Point;
 use braid_jit::Count;
 use braid_packet::blend::{Outline, WIDE, Window};
 use braid_packet::{Layout, Packet};
-use braid_state::{NARROW, NewRecord, Record, RecordBug, Store, wide_record};
+use braid_state::{Holds, NARROW, NewRecord, RecordBug, Store};
 
 /// A packet's flow.
 #[derive(Clone, Copy)]
@@ -25,21 +25,25 @@ pub(super) struct Flow {
     pub(super) program: u32,
     pub(super) kind: u32,
     pub(super) is_wide: bool,
-    /// Where its record is, or [`NONE`].
-    pub(super) place: u32,
+    /// The number of its record, or [`NONE`].
+    pub(super) record: u32,
 }
 
 impl Flow {
     /// That of a packet that has no records.
     pub(super) const NO: Flow =
-        Flow { key: [0; NARROW.0], hash: 0, program: NONE, kind: 0, is_wide: false, place: NONE };
+        Flow { key: [0; NARROW.0], hash: 0, program: NONE, kind: 0, is_wide: false, record: NONE };
 }
 
 impl Fused {
-    /// Where the record of the packet at `at` is now, or [`NONE`].
+    /// The number that the record of the packet at `at` has now, or [`NONE`].
     #[inline(always)]
-    fn place(&self, store: &Store, at: usize) -> u32 {
-        if store.record_epoch() == self.epoch { self.flows[at].place } else { self.find(store, at) }
+    fn record(&self, store: &Store, at: usize) -> u32 {
+        if store.record_epoch() == self.epoch {
+            self.flows[at].record
+        } else {
+            self.find(store, at)
+        }
     }
 
     /// The packet at `at` does not fit the record that was found for it: goes on to the next one of its flow, if
@@ -47,8 +51,8 @@ impl Fused {
     fn vary(&mut self, store: &Store, at: usize) -> bool {
         while self.flows[at].kind % VARIANTS < VARIANTS - 1 {
             self.flows[at].kind += 1;
-            self.flows[at].place = self.find(store, at);
-            if self.flows[at].place != NONE {
+            self.flows[at].record = self.find(store, at);
+            if self.flows[at].record != NONE {
                 return true;
             }
         }
@@ -69,12 +73,12 @@ impl Fused {
     #[inline(never)]
     pub(super) fn find(&self, store: &Store, at: usize) -> u32 {
         let flow = &self.flows[at];
-        let place = match (flow.program, flow.is_wide) {
+        let record = match (flow.program, flow.is_wide) {
             (NONE, _) => None,
             (_, true) => store.find_record(flow.hash, &self.wide[at], flow.kind),
             (_, false) => store.find_record(flow.hash, &flow.key, flow.kind),
         };
-        place.unwrap_or(NONE)
+        record.unwrap_or(NONE)
     }
 }
 
@@ -90,9 +94,9 @@ impl Plan {
     ) -> Flow {
         let Some((key, outline)) = self.wide_key(packet, layout) else { return Flow::NO };
         let (hash, kind) = (store.record_hash(&key), kind(program, Some(outline)));
-        let place = store.find_record(hash, &key, kind).unwrap_or(NONE);
+        let record = store.find_record(hash, &key, kind).unwrap_or(NONE);
         *wide = key;
-        Flow { hash, program, kind, is_wide: true, place, ..Flow::NO }
+        Flow { hash, program, kind, is_wide: true, record, ..Flow::NO }
     }
 }
 
@@ -127,9 +131,9 @@ impl Compiled {
             let program = program as u32;
             if let Some(key) = plan.narrow_key(packet, layout) {
                 let (hash, kind) = (store.record_hash(&key), kind(program, None));
-                let place = if many { None } else { store.find_record(hash, &key, kind) };
-                let place = place.unwrap_or(NONE);
-                *flow = Flow { key, hash, program, kind, is_wide: false, place };
+                let record = if many { None } else { store.find_record(hash, &key, kind) };
+                let record = record.unwrap_or(NONE);
+                *flow = Flow { key, hash, program, kind, is_wide: false, record };
             } else {
                 *flow = plan.wide_flow(store, program, (packet, layout), wide);
             }
@@ -138,8 +142,8 @@ impl Compiled {
             let hashes = fused.flows[..packets.len()].iter().map(|flow| flow.hash);
             store.fetch_records(hashes);
             for flow in fused.flows[..packets.len()].iter_mut().filter(|flow| !flow.is_wide) {
-                let place = store.find_record(flow.hash, &flow.key, flow.kind);
-                flow.place = if flow.program == NONE { NONE } else { place.unwrap_or(NONE) };
+                let record = store.find_record(flow.hash, &flow.key, flow.kind);
+                flow.record = if flow.program == NONE { NONE } else { record.unwrap_or(NONE) };
             }
         }
     }
@@ -164,15 +168,15 @@ impl Compiled {
         let mut taken = 0;
         for (at, (packet, layout)) in (from..).zip(packets.iter_mut().zip(layouts)) {
             let time = if goes_back { packet.time_ns } else { packet.time_ns.max(now) };
-            let place = fused.place(store, at);
-            if place == NONE || time >= wake {
+            let record = fused.record(store, at);
+            if record == NONE || time >= wake {
                 break;
             }
-            let classes = &fused.classes.all;
+            let classes = (&fused.classes.all[..], &*chain);
             let class = if fused.flows[at].is_wide {
-                take_wide(store, place, (classes, chain), (packet, layout), time)
+                take_wide(store, record, classes, (packet, layout), time)
             } else {
-                take_narrow(store, place, (classes, chain), (packet, layout), time)
+                take_narrow(store, record, classes, (packet, layout), time)
             };
             let Some(class) = class else { break };
             now = time;
@@ -201,23 +205,22 @@ impl Compiled {
         let Functions { store, now, .. } = &mut self.functions;
         let flow = fused.flows[from];
         if flow.program != NONE {
-            let place = fused.place(store, from);
+            let record = fused.record(store, from);
             let due = self.wake.min(store.next_due());
-            if place != NONE && packets[0].time_ns.max(*now) >= due {
+            if record != NONE && packets[0].time_ns.max(*now) >= due {
                 fused.misfits += 1;
                 return 1;
             }
             // A record that was full can count again, or another one may fit.
-            if place != NONE && (store.settle_full(place, flow.is_wide) || fused.vary(store, from))
-            {
+            if record != NONE && (store.settle_full(record) || fused.vary(store, from)) {
                 return 0;
             }
-            fused.misfits += u64::from(place != NONE);
-            let met = if place == NONE { flow.hash } else { !flow.hash };
+            fused.misfits += u64::from(record != NONE);
+            let met = if record == NONE { flow.hash } else { !flow.hash };
             if fused.filter.meets(met) && fused.has_variant(store, from) {
                 return usize::from(!self.make_record(from, &packets[0], &layouts[0], walk));
             }
-            if place != NONE {
+            if record != NONE {
                 return 1;
             }
         }
@@ -225,7 +228,7 @@ impl Compiled {
         for at in from + 1..from + packets.len() {
             let flow = &fused.flows[at];
             if flow.program != NONE {
-                if fused.place(store, at) != NONE || fused.filter.would_admit(flow.hash) {
+                if fused.record(store, at) != NONE || fused.filter.would_admit(flow.hash) {
                     break;
                 }
                 fused.filter.meets(flow.hash);
@@ -334,26 +337,15 @@ fn fits(class: &Class, chain: &Chain, head: &[u8], packet: &Packet, layout: &Lay
 #[inline(always)]
 fn take_narrow<'a>(
     store: &mut Store,
-    place: u32,
-    (classes, chain): (&'a [Class], &Chain),
+    record: u32,
+    classes: (&'a [Class], &Chain),
     (packet, layout): (&mut Packet, &Layout),
     time: u64,
 ) -> Option<&'a Class> {
-    let record: &mut Record<{ NARROW.0 }, { NARROW.1 }> = store.record_at(place)?;
-    let class = classes.get(record.body.class as usize)?;
-    if !fits(class, chain, packet.window()?, packet, layout)
-        || !record.body.can_count(packet.wire_len)
-    {
-        return None;
-    }
-    if let Some(live) = &class.live
-        && !live.run(store, place, packet.wire_len, time)
-    {
-        return None;
-    }
-    let record: &mut Record<{ NARROW.0 }, { NARROW.1 }> = store.record_at(place)?;
-    record.body.count(time, packet.wire_len);
-    packet.blend(layout, &class.blend, &record.head, record.sums);
+    let head = packet.window()?;
+    let (class, bytes, sums) =
+        take::<{ NARROW.0 }, { NARROW.1 }>(store, record, classes, (packet, layout, head), time)?;
+    packet.blend(layout, &class.blend, &bytes, sums);
     Some(class)
 }
 
@@ -361,25 +353,42 @@ fn take_narrow<'a>(
 #[inline(never)]
 fn take_wide<'a>(
     store: &mut Store,
-    place: u32,
-    (classes, chain): (&'a [Class], &Chain),
+    record: u32,
+    classes: (&'a [Class], &Chain),
     (packet, layout): (&mut Packet, &Layout),
     time: u64,
 ) -> Option<&'a Class> {
     let outline = Outline::of(layout)?;
-    let record: &mut Record<WIDE, WIDE> = store.record_at(place)?;
-    let class = classes.get(record.body.class as usize)?;
-    if !fits(class, chain, packet.data(), packet, layout) || !record.body.can_count(packet.wire_len)
-    {
+    let head = packet.data();
+    let (class, bytes, sums) =
+        take::<WIDE, WIDE>(store, record, classes, (packet, layout, head), time)?;
+    packet.blend_wide((layout, outline), &class.blend, &bytes, sums);
+    Some(class)
+}
+
+/// A packet with this head takes a record, unless it does not fit it: the record's class, and what is to be written.
+#[inline(always)]
+fn take<'a, const K: usize, const W: usize>(
+    store: &mut Store,
+    number: u32,
+    (classes, chain): (&'a [Class], &Chain),
+    (packet, layout, head): (&Packet, &Layout, &[u8]),
+    time: u64,
+) -> Option<(&'a Class, [u64; W], [u16; 2])>
+where
+    Store: Holds<K, W>,
+{
+    let body = &store.record::<K, W>(number)?.body;
+    let class = classes.get(body.class as usize)?;
+    if !fits(class, chain, head, packet, layout) || !body.can_count(packet.wire_len) {
         return None;
     }
     if let Some(live) = &class.live
-        && !live.run(store, wide_record(place), packet.wire_len, time)
+        && !live.run(store, number, packet.wire_len, time)
     {
         return None;
     }
-    let record: &mut Record<WIDE, WIDE> = store.record_at(place)?;
+    let record = store.record::<K, W>(number)?;
     record.body.count(time, packet.wire_len);
-    packet.blend_wide((layout, outline), &class.blend, &record.head, record.sums);
-    Some(class)
+    Some((class, record.head, record.sums))
 }

@@ -5,12 +5,13 @@
 //! - **hit**: its flow's record fits the packet, and says all;
 //! - **misfit**: there is a record, but the packet is not as the record takes for granted (its guards), or time
 //!   is due: the program runs;
-//! - **miss**: there is none: the program runs; a flow's second packet is the first for which one is made.
+//! - **miss**: there is none: the program runs; a flow's fourth packet is the first for which one is tried.
 //!
 //! A record is the program specialised to the flow and to the state as it is (`probe.rs`): the program runs without
 //! effect, and what it does is written down, as long as it hangs on nothing but the flow's key, state that the
-//! record then rests on ([`braid_state::Record`]), and bits of the packet for which the record has guards. Where
-//! a flow's packets change state or send anything, there is no record, and the program runs for each.
+//! record then rests on ([`braid_state::Record`]), and bits of the packet for which the record has guards. What each
+//! packet changes in entries is counted with the record or computed for each (`live.rs`); where packets make or remove
+//! entries or send anything, there is no record, and the program runs for each.
 
 mod class;
 mod fly;
@@ -102,7 +103,7 @@ impl Fused {
 
     /// Whether a packet of the part on its way is known to have a record.
     pub(crate) fn has_record(&self, at: usize) -> bool {
-        self.flows[at].place != NONE
+        self.flows[at].record != NONE
     }
 
     /// Makes the plans of programs that have none yet.

@@ -149,12 +149,10 @@ impl Compiled {
         for variant in 0..VARIANTS {
             let fused = self.fused.as_mut()?;
             fused.flows[0].kind = flow.kind + variant;
-            let place = fused.find(&self.functions.store, 0);
-            if place == NONE && variant == 0 {
-                return None;
-            }
-            let Some(class) = self.functions.store.record_class(place, flow.is_wide) else {
-                continue;
+            let class = match fused.find(&self.functions.store, 0) {
+                NONE if variant == 0 => return None,
+                NONE => continue,
+                record => self.functions.store.record_class(record),
             };
             if is_due {
                 return Some(path(Taken::Misfit, "something is due"));

@@ -84,13 +84,14 @@ pub(super) fn kind(program: u32, outline: Option<u32>) -> u32 {
     kind.wrapping_mul(VARIANTS)
 }
 
-/// The program and the outline of packets that a record of this kind is for, and whether it is a wide one.
-pub(super) fn of_kind(kind: u32) -> (u32, Outline, bool) {
+/// The program and the outline of packets that a record of this kind is for.
+pub(super) fn of_kind(kind: u32) -> (u32, Outline) {
     let (outlines, first) = (OUTLINES as u32 + 1, kind / VARIANTS);
-    match first % outlines {
-        0 => (first / outlines, Outline::PLAIN, false),
-        number => (first / outlines, outline(number as usize - 1), true),
-    }
+    let outline = match first % outlines {
+        0 => Outline::PLAIN,
+        number => outline(number as usize - 1),
+    };
+    (first / outlines, outline)
 }
 
 /// The number of an outline.

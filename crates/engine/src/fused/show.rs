@@ -189,7 +189,7 @@ impl Compiled {
             let class = classes.get_mut(one.class as usize)?;
             class.records += 1;
             let way = &fused.classes.ways[one.class as usize];
-            let (program, outline, _) = of_kind(one.kind);
+            let (program, outline) = of_kind(one.kind);
             let mask = fused.plans.get(program as usize)?.as_ref()?.mask(outline)?;
             let residual = &self.programs.all[program as usize].residual;
             let head = bytes(&one.head);
