@@ -7,11 +7,14 @@ use crate::layout::{Layout, Sum};
 use crate::packet::Packet;
 use crate::wire::{ethernet, ipv4, ipv6, proto, vlan};
 
-/// Words at the start of a packet that are changed together, where that is enough.
-pub const WORDS: usize = 6;
-/// Bytes of those: Ethernet, IPv4 without options and the first 14 bytes behind.
-pub const BYTES: usize = 8 * WORDS;
-/// Words where there are tags, or the addresses are longer.
+/// Words of a packet that are looked at and changed together, where that is enough: plain IPv4's addresses and the
+/// first 8 bytes behind.
+pub const NARROW: usize = 2;
+/// Where those are.
+const NARROW_AT: usize = ethernet::LEN + ipv4::SRC;
+/// Bytes up to their end.
+pub const NARROW_BYTES: usize = NARROW_AT + 8 * NARROW;
+/// Words at the start of a packet where there are tags, or the addresses are longer.
 pub const WIDE: usize = 10;
 /// Bytes of those: Ethernet, two tags, IPv6 and the first 18 bytes behind.
 pub const WIDE_BYTES: usize = 8 * WIDE;
@@ -31,22 +34,56 @@ pub struct Outline {
 /// What happens to the headers of a flow's packets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Blend {
-    /// Bits that stay, in the first words.
-    pub keep: Window<WORDS>,
+    /// Bits that stay.
+    pub keep: Window<WIDE>,
     /// What the TTL goes down by.
     pub ttl: u8,
     /// Whether the IPv4 header's checksum, and the transport's, are updated.
     pub sums: [bool; 2],
-    /// Bits that stay in the words behind.
-    pub keep_behind: [u64; WIDE - WORDS],
+}
+
+/// The same for flows that differ only in what is written to the narrow words.
+#[derive(Clone, Copy, Debug)]
+pub struct NarrowBlend {
+    /// Bits that stay in the narrow words.
+    keep: Window<NARROW>,
+    /// Bits that stay in the packet's first words, where the link's addresses are.
+    keep_first: [u64; 2],
+    /// What is written to those.
+    first: [u64; 2],
+    ttl: u8,
+    sums: [bool; 2],
 }
 
 impl Blend {
-    /// Whether it changes the first words only.
+    /// Whether it changes nothing but TTL and checksums behind the first two words and around the narrow ones.
     #[must_use]
     pub fn is_narrow(&self) -> bool {
-        self.keep_behind == [u64::MAX; WIDE - WORDS]
+        let may = widened(&[u64::MAX; NARROW]);
+        self.keep[2..].iter().zip(&may[2..]).all(|(keep, may)| keep | may == u64::MAX)
     }
+
+    /// A narrow one, which writes this to the first two words.
+    #[must_use]
+    pub fn narrow(&self, first: [u64; 2]) -> NarrowBlend {
+        let Self { keep, ttl, sums } = *self;
+        let [one, two, ..] = keep;
+        NarrowBlend { keep: narrowed(&keep), keep_first: [one, two], first, ttl, sums }
+    }
+}
+
+/// The narrow words of a packet with these first bytes.
+#[must_use]
+pub fn narrowed(window: &Window<WIDE>) -> Window<NARROW> {
+    let [.., a, b, c, _, _, _, _] = *window;
+    [a >> 16 | b << 48, b >> 16 | c << 48]
+}
+
+/// First bytes with these narrow words, and zeros around them.
+#[must_use]
+pub fn widened(words: &Window<NARROW>) -> Window<WIDE> {
+    let [one, two] = *words;
+    [0, 0, 0, one << 16, one >> 48 | two << 16, two >> 48, 0, 0, 0, 0]
 }
 
 /// The words of these bytes.
@@ -116,6 +153,13 @@ impl Outline {
         self.ip + if self.is_ip6 { ipv6::LEN } else { ipv4::LEN }
     }
 
+    /// Where the protocol is.
+    #[must_use]
+    #[inline(always)]
+    pub fn proto(self) -> usize {
+        self.ip + if self.is_ip6 { ipv6::NEXT } else { ipv4::PROTO }
+    }
+
     /// Where the TTL is.
     #[must_use]
     #[inline(always)]
@@ -140,11 +184,12 @@ impl Layout {
 }
 
 impl Packet {
-    /// Its first bytes, if it has so many.
+    /// Its narrow words and its protocol, if it has so many bytes; it has the outline [`Outline::PLAIN`].
     #[must_use]
     #[inline(always)]
-    pub fn window(&self) -> Option<&[u8; BYTES]> {
-        self.data().first_chunk()
+    pub fn narrow_words(&self) -> Option<(Window<NARROW>, u8)> {
+        let head = self.data().first_chunk::<NARROW_BYTES>()?;
+        Some((words(&head[NARROW_AT..]), head[Outline::PLAIN.proto()]))
     }
 
     /// Its first bytes, and zeros where it has no more.
@@ -160,22 +205,22 @@ impl Packet {
     /// Changes its headers; `bytes` are zero where bits stay, `added` as from [`sums`]. The packet has this
     /// layout and the outline [`Outline::PLAIN`].
     #[inline(always)]
-    pub fn blend(
+    pub fn blend_narrow(
         &mut self,
         layout: &Layout,
-        blend: &Blend,
-        bytes: &Window<WORDS>,
+        blend: &NarrowBlend,
+        bytes: &Window<NARROW>,
         added: [u16; 2],
     ) {
         let data = self.data_mut();
-        let Some(head) = data.first_chunk_mut::<BYTES>() else { return };
-        let (chunks, _) = head.as_chunks_mut::<8>();
-        for ((chunk, keep), bytes) in chunks.iter_mut().zip(&blend.keep).zip(bytes) {
-            *chunk = (u64::from_le_bytes(*chunk) & keep | bytes).to_le_bytes();
-        }
+        let Some(head) = data.first_chunk_mut::<NARROW_BYTES>() else { return };
+        let (first, rest) = head.split_at_mut(16);
+        let (_, narrow) = rest.split_at_mut(NARROW_AT - 16);
+        write(first, &blend.keep_first, &blend.first);
+        write(narrow, &blend.keep, bytes);
         let ttl = &mut head[Outline::PLAIN.ttl()];
         *ttl = ttl.wrapping_sub(blend.ttl);
-        self.update_sums(layout, Outline::PLAIN, blend, added);
+        self.update_sums(layout, Outline::PLAIN, blend.sums, added);
     }
 
     /// The same for any outline.
@@ -187,30 +232,41 @@ impl Packet {
         added: [u16; 2],
     ) {
         let mut head = self.wide_window();
-        let (chunks, _) = head.as_chunks_mut::<8>();
-        let keep = blend.keep.iter().chain(&blend.keep_behind);
-        for ((chunk, keep), bytes) in chunks.iter_mut().zip(keep).zip(bytes) {
-            *chunk = (u64::from_le_bytes(*chunk) & keep | bytes).to_le_bytes();
-        }
+        write(&mut head, &blend.keep, bytes);
         let ttl = &mut head[outline.ttl()];
         *ttl = ttl.wrapping_sub(blend.ttl);
         let data = self.data_mut();
         let len = data.len().min(WIDE_BYTES);
         data[..len].copy_from_slice(&head[..len]);
-        self.update_sums(layout, outline, blend, added);
+        self.update_sums(layout, outline, blend.sums, added);
     }
 
     #[inline(always)]
-    fn update_sums(&mut self, layout: &Layout, outline: Outline, blend: &Blend, added: [u16; 2]) {
+    fn update_sums(
+        &mut self,
+        layout: &Layout,
+        outline: Outline,
+        updates: [bool; 2],
+        added: [u16; 2],
+    ) {
         let data = self.data_mut();
-        if blend.sums[0] {
+        if updates[0] {
             checksum::update(data, outline.ip + ipv4::CHECKSUM, Delta::of(added[0]), false);
         }
-        if blend.sums[1]
+        if updates[1]
             && let Some(sum) = layout.sum()
         {
             checksum::update(data, sum.at, Delta::of(added[1]), sum.is_udp());
         }
+    }
+}
+
+/// Writes words over bytes, but for bits that stay.
+#[inline(always)]
+fn write(over: &mut [u8], keep: &[u64], bytes: &[u64]) {
+    let (chunks, _) = over.as_chunks_mut::<8>();
+    for ((chunk, keep), bytes) in chunks.iter_mut().zip(keep).zip(bytes) {
+        *chunk = (u64::from_le_bytes(*chunk) & keep | bytes).to_le_bytes();
     }
 }
 
@@ -303,8 +359,7 @@ mod tests {
             };
             let keep: Window<WIDE> = mask.map(|word| !word);
             let blend = Blend {
-                keep: *keep.first_chunk().unwrap(),
-                keep_behind: *keep.last_chunk().unwrap(),
+                keep,
                 ttl,
                 sums: [!outline.is_ip6 && assigned.iter().any(is_ip), assigned.iter().any(in_sum)],
             };
@@ -314,8 +369,9 @@ mod tests {
             let mut wide = packet.clone();
             wide.blend_wide((&layout, outline), &blend, &bytes, added);
             assert_eq!(wide, expected, "{shape:?} {assigned:?} ttl -{ttl}");
-            if outline == Outline::PLAIN {
-                packet.blend(&layout, &blend, bytes.first_chunk().unwrap(), added);
+            if outline == Outline::PLAIN && blend.is_narrow() {
+                let own = blend.narrow([bytes[0], bytes[1]]);
+                packet.blend_narrow(&layout, &own, &narrowed(&bytes), added);
                 assert_eq!(packet, expected, "{shape:?} {assigned:?} ttl -{ttl}");
                 narrow += 1;
             }

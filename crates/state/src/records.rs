@@ -34,7 +34,7 @@ pub struct NewRecord<'a, const K: usize, const W: usize> {
     pub kind: u32,
     /// What is to be done.
     pub class: u32,
-    /// What is written over the packet's first bytes.
+    /// What is written over the packet.
     pub head: [u64; W],
     /// What is added to its checksums.
     pub sums: [u16; 2],

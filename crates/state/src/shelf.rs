@@ -5,15 +5,14 @@ use crate::hash::HashKey;
 use crate::index::Index;
 use crate::table::NONE;
 
-/// Words of most records' keys, and of what is written over a packet's first bytes: such a record has two cache
-/// lines, of which finding it needs the first.
-pub const NARROW: (usize, usize) = (5, 6);
-/// The same of records of packets with tags or longer addresses.
+/// Words of most records' keys, and of what they write: such a record is one cache line.
+pub const NARROW: (usize, usize) = (2, 2);
+/// The same of other records, of three cache lines.
 pub const WIDE: (usize, usize) = (10, 10);
 /// In a record's number: that it is a wide one.
 pub(crate) const IS_WIDE: u32 = 1 << 31;
 
-/// A record with a key of `K` words, for packets whose first `W` words are changed.
+/// A record with a key of `K` words, for packets of which `W` words are changed.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Record<const K: usize, const W: usize> {
@@ -21,7 +20,7 @@ pub struct Record<const K: usize, const W: usize> {
     pub key: [u64; K],
     /// What all records have.
     pub body: Body,
-    /// What is written over the packet's first bytes.
+    /// What is written over the packet.
     pub head: [u64; W],
     /// What is added to the packet's two checksums.
     pub sums: [u16; 2],

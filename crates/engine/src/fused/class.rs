@@ -8,7 +8,7 @@ use braid_ir::model::ParamId;
 use braid_ir::residual::TallyId;
 use braid_ir::value::ParamValue;
 use braid_jit::Count;
-use braid_packet::blend::{BYTES, Blend, Outline};
+use braid_packet::blend::{Blend, NarrowBlend, Outline};
 use braid_packet::{Layout, Packet};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -32,6 +32,8 @@ pub(super) struct Way {
     /// Where the packets' headers are.
     pub(super) outline: Outline,
     pub(super) blend: Blend,
+    /// What is written to the first two words of packets with narrow records.
+    pub(super) first: [u64; 2],
 }
 
 /// Patterns of which a packet's payload must have none.
@@ -53,17 +55,11 @@ impl Search {
     }
 }
 
-impl Way {
-    /// Whether it looks at, and changes, no more of packets than narrow records can.
-    pub(super) fn is_narrow(&self) -> bool {
-        self.blend.is_narrow() && self.guards.iter().all(|guard| guard.number.is_within(BYTES))
-    }
-}
-
 /// A class of records: what each of their packets needs.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Class {
+    pub(super) narrow: NarrowBlend,
     pub(super) blend: Blend,
     pub(super) guards: Box<[Guard]>,
     pub(super) searches: Box<[Search]>,
@@ -94,10 +90,11 @@ impl Classes {
         }
         let number = self.all.len() as u32;
         self.numbers.insert(way.clone(), number);
-        let blend = way.blend;
+        let (narrow, blend) = (way.blend.narrow(way.first), way.blend);
         let (guards, searches) = (way.guards.clone().into(), way.searches.clone().into());
         let live = (!way.live.is_empty()).then(|| Box::new(way.live.clone()));
-        self.all.push(Class { blend, guards, searches, live, reached, settled: Cell::default() });
+        let settled = Cell::default();
+        self.all.push(Class { narrow, blend, guards, searches, live, reached, settled });
         self.ways.push(way);
         Some(number)
     }

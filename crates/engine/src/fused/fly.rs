@@ -11,15 +11,15 @@ use braid_ir::chain::Chain;
 use braid_ir::engine::worker;
 use braid_ir::residual::Point;
 use braid_jit::Count;
-use braid_packet::blend::{Outline, WIDE, Window};
+use braid_packet::blend::{NARROW, Outline, WIDE, Window, narrowed};
 use braid_packet::{Layout, Packet};
-use braid_state::{Holds, NARROW, NewRecord, RecordBug, Store};
+use braid_state::{Holds, NewRecord, RecordBug, Store};
 
 /// A packet's flow.
 #[derive(Clone, Copy)]
 pub(super) struct Flow {
     /// Its key, unless that is a wide one.
-    key: [u64; NARROW.0],
+    key: Window<NARROW>,
     pub(super) hash: u64,
     /// The program that it is for, or [`NONE`]: then it has no record, and the rest means nothing.
     pub(super) program: u32,
@@ -32,7 +32,7 @@ pub(super) struct Flow {
 impl Flow {
     /// That of a packet that has no records.
     pub(super) const NO: Flow =
-        Flow { key: [0; NARROW.0], hash: 0, program: NONE, kind: 0, is_wide: false, record: NONE };
+        Flow { key: [0; NARROW], hash: 0, program: NONE, kind: 0, is_wide: false, record: NONE };
 }
 
 impl Fused {
@@ -261,7 +261,12 @@ impl Compiled {
         let (at_hand, hangs) = ((packet, layout), &mut fused.hangs);
         let probe = Probe::new(number, functions, worker, walk.out, at_hand, hangs);
         let found = probe.and_then(|probe| probe.run(&mut self.programs.words).ok());
-        let found = found.filter(|found| flow.is_wide || found.way.is_narrow());
+        if found.as_ref().is_some_and(|found| !flow.is_wide && !found.way.blend.is_narrow()) {
+            if let Some(Some(plan)) = fused.plans.get_mut(flow.program as usize) {
+                plan.make_wide();
+            }
+            return false;
+        }
         let Some(found) = found.filter(|found| fused.eager || found.lookups > 0) else {
             return false;
         };
@@ -269,6 +274,9 @@ impl Compiled {
             return false;
         };
         let mut way = found.way;
+        if !flow.is_wide {
+            way.first = [found.bytes[0], found.bytes[1]];
+        }
         if self.functions.store.has_bug(RecordBug::RulesForgotten) {
             way.rules.clear();
         }
@@ -287,8 +295,7 @@ impl Compiled {
         if flow.is_wide {
             return store.make_record(&wide);
         }
-        let Some(head) = found.bytes.first_chunk() else { return false };
-        store.make_record(&wide.with(flow.key, *head))
+        store.make_record(&wide.with(flow.key, narrowed(&found.bytes)))
     }
 
     /// What records have counted is added to what programs count.
@@ -328,8 +335,9 @@ impl Compiled {
 
 /// Whether a packet fits records of a class.
 #[inline(always)]
-fn fits(class: &Class, chain: &Chain, head: &[u8], packet: &Packet, layout: &Layout) -> bool {
-    class.guards.iter().all(|guard| guard.holds(head, packet.wire_len))
+fn fits(class: &Class, chain: &Chain, packet: &Packet, layout: &Layout) -> bool {
+    let data = packet.data();
+    class.guards.iter().all(|guard| guard.holds(data, packet.wire_len))
         && class.searches.iter().all(|search| search.finds_nothing(chain, packet, layout))
 }
 
@@ -342,10 +350,9 @@ fn take_narrow<'a>(
     (packet, layout): (&mut Packet, &Layout),
     time: u64,
 ) -> Option<&'a Class> {
-    let head = packet.window()?;
     let (class, bytes, sums) =
-        take::<{ NARROW.0 }, { NARROW.1 }>(store, record, classes, (packet, layout, head), time)?;
-    packet.blend(layout, &class.blend, &bytes, sums);
+        take::<NARROW, NARROW>(store, record, classes, (packet, layout), time)?;
+    packet.blend_narrow(layout, &class.narrow, &bytes, sums);
     Some(class)
 }
 
@@ -359,20 +366,18 @@ fn take_wide<'a>(
     time: u64,
 ) -> Option<&'a Class> {
     let outline = Outline::of(layout)?;
-    let head = packet.data();
-    let (class, bytes, sums) =
-        take::<WIDE, WIDE>(store, record, classes, (packet, layout, head), time)?;
+    let (class, bytes, sums) = take::<WIDE, WIDE>(store, record, classes, (packet, layout), time)?;
     packet.blend_wide((layout, outline), &class.blend, &bytes, sums);
     Some(class)
 }
 
-/// A packet with this head takes a record, unless it does not fit it: the record's class, and what is to be written.
+/// A packet takes a record, unless it does not fit it: the record's class, and what is to be written.
 #[inline(always)]
 fn take<'a, const K: usize, const W: usize>(
     store: &mut Store,
     number: u32,
     (classes, chain): (&'a [Class], &Chain),
-    (packet, layout, head): (&Packet, &Layout, &[u8]),
+    (packet, layout): (&Packet, &Layout),
     time: u64,
 ) -> Option<(&'a Class, [u64; W], [u16; 2])>
 where
@@ -380,7 +385,7 @@ where
 {
     let body = &store.record::<K, W>(number)?.body;
     let class = classes.get(body.class as usize)?;
-    if !fits(class, chain, head, packet, layout) || !body.can_count(packet.wire_len) {
+    if !fits(class, chain, packet, layout) || !body.can_count(packet.wire_len) {
         return None;
     }
     if let Some(live) = &class.live

@@ -23,11 +23,6 @@ pub(super) struct Guard {
 }
 
 impl Number {
-    /// Whether it is in so many first bytes, or not in the packet at all.
-    pub(super) fn is_within(&self, bytes: usize) -> bool {
-        self.at == WIRE || usize::from(self.at + self.len) <= bytes
-    }
-
     /// Its value in a packet that begins like this.
     #[inline(always)]
     pub(super) fn of(self, head: &[u8], wire_len: u32) -> u32 {

@@ -241,9 +241,10 @@ impl Compiled {
                 Err("nothing is looked up on its way but routes: a record would save no time"
                     .into())
             }
-            Some(Ok(found)) if !flow.is_wide && !found.way.is_narrow() => {
-                Err("it changes, or hangs on, bytes behind the first 48".into())
-            }
+            Some(Ok(found)) if !flow.is_wide && !found.way.blend.is_narrow() => Err(
+                "it needs a longer record than others of its kind: one is tried for later packets"
+                    .into(),
+            ),
             Some(Ok(found)) => match program.ends[found.way.block as usize].next {
                 Some(At::End(_)) => Ok(()),
                 _ => Err(self.goes_on(&program.residual, found.way.block as usize)),

@@ -3,12 +3,11 @@
 use super::guard::{Number, WIRE};
 use braid_ir::model::Op;
 use braid_ir::residual::{Residual, What};
-use braid_packet::blend::{Outline, WIDE, WIDE_BYTES, Window, words};
+use braid_packet::blend::{NARROW, Outline, WIDE, WIDE_BYTES, Window, narrowed, widened, words};
 use braid_packet::{Base, Field, Header, Layout, Packet, Spot};
-use braid_state::NARROW;
 
-/// Words at the start of a packet that the key of a narrow record is in: up to its ports.
-const KEY_WORDS: usize = NARROW.0;
+/// Where the protocol is in a narrow key: above what else it may be made of.
+const PROTO_SHIFT: u32 = 56;
 
 /// Outlines that packets with records have.
 const OUTLINES: usize = 6;
@@ -16,8 +15,9 @@ const OUTLINES: usize = 6;
 /// The keys of a program's flows.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// Bits of the key in packets with the outline [`Outline::PLAIN`] and bytes enough, if it is a narrow one.
-    narrow: Option<[u64; KEY_WORDS]>,
+    /// Bits of the key in packets with the outline [`Outline::PLAIN`] and bytes enough, beside the protocol, if it
+    /// is a narrow one.
+    narrow: Option<Window<NARROW>>,
     /// Bits of the key in other packets, by outline; `None` where those have no records.
     wide: [Option<Box<Window<WIDE>>>; OUTLINES],
 }
@@ -39,11 +39,12 @@ impl Plan {
         let mask = |outline| key_mask(residual, outline, many_workers);
         let outlines = std::array::from_fn(|at| mask(outline(at)));
         let wide = outlines.map(|mask| mask.map(|mask| Box::new(words(&mask))));
-        let narrow = mask(Outline::PLAIN).filter(|mask| {
-            let (_, behind) = mask.split_at(8 * KEY_WORDS);
-            behind.iter().all(|mask| *mask == 0)
-        });
-        Self { narrow: narrow.map(|mask| words(&mask)), wide }
+        Self { narrow: mask(Outline::PLAIN).and_then(|mask| narrow_mask(&mask)), wide }
+    }
+
+    /// Narrow records cannot say what the program does: from now on all keys are wide.
+    pub(super) fn make_wide(&mut self) {
+        self.narrow = None;
     }
 
     /// Bits of the keys of wide records for packets with an outline, which contain those of narrow ones.
@@ -53,14 +54,13 @@ impl Plan {
 
     /// A packet's key, if it is a narrow one.
     #[inline(always)]
-    pub(super) fn narrow_key(&self, packet: &Packet, layout: &Layout) -> Option<[u64; KEY_WORDS]> {
-        let (Some(mask), Some(head), true) =
-            (&self.narrow, packet.window(), Outline::is_plain(layout))
-        else {
+    pub(super) fn narrow_key(&self, packet: &Packet, layout: &Layout) -> Option<Window<NARROW>> {
+        let mask = self.narrow.as_ref()?;
+        if !Outline::is_plain(layout) || layout.is_fragment() {
             return None;
-        };
-        let window: [u64; KEY_WORDS] = words(head);
-        Some(std::array::from_fn(|at| window[at] & mask[at]))
+        }
+        let (words, proto) = packet.narrow_words()?;
+        Some([words[0] & mask[0], words[1] & mask[1] | u64::from(proto) << PROTO_SHIFT])
     }
 
     /// The key of another packet, and the number of its outline; `None` if it has no records.
@@ -84,14 +84,36 @@ pub(super) fn kind(program: u32, outline: Option<u32>) -> u32 {
     kind.wrapping_mul(VARIANTS)
 }
 
-/// The program and the outline of packets that a record of this kind is for.
-pub(super) fn of_kind(kind: u32) -> (u32, Outline) {
+/// The program, the outline of packets that a record of this kind is for, and whether it is a narrow one.
+pub(super) fn of_kind(kind: u32) -> (u32, Outline, bool) {
     let (outlines, first) = (OUTLINES as u32 + 1, kind / VARIANTS);
-    let outline = match first % outlines {
-        0 => Outline::PLAIN,
-        number => outline(number as usize - 1),
+    let (outline, is_narrow) = match first % outlines {
+        0 => (Outline::PLAIN, true),
+        number => (outline(number as usize - 1), false),
     };
-    (first / outlines, outline)
+    (first / outlines, outline, is_narrow)
+}
+
+/// Where the key of a narrow record is in packets: they are no fragments.
+pub(super) fn unfolded(key: &Window<NARROW>) -> Window<WIDE> {
+    let proto = key[1] >> PROTO_SHIFT << PROTO_SHIFT;
+    let mut window = widened(&[key[0], key[1] ^ proto]);
+    let bytes = Outline::PLAIN.proto();
+    window[bytes / 8] |= proto >> PROTO_SHIFT << (bytes % 8 * 8);
+    window
+}
+
+/// Of the bits of a key those of a narrow one; `None` if there are others, but for those that say that the packet
+/// is no fragment, has [`Outline::PLAIN`], and which protocol.
+fn narrow_mask(mask: &[u8; WIDE_BYTES]) -> Option<Window<NARROW>> {
+    let (mut left, ip) = (*mask, Outline::PLAIN.ip);
+    left[ip - 2..=ip].fill(0);
+    left[ip + 6..ip + 8].fill(0);
+    left[Outline::PLAIN.proto()] = 0;
+    let window = words(&left);
+    let narrow = narrowed(&window);
+    let has_proto_room = narrow[1] >> PROTO_SHIFT == 0;
+    (widened(&narrow) == window && has_proto_room).then_some(narrow)
 }
 
 /// The number of an outline.

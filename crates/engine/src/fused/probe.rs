@@ -16,7 +16,7 @@ use braid_externs::Profile;
 use braid_ir::engine::Outputs;
 use braid_ir::model::{Key, Op, ParamId, Target, ValueId, Word};
 use braid_ir::residual::{End, Residual, Step, What};
-use braid_packet::blend::{Blend, Outline, WIDE, WIDE_BYTES, WORDS, Window, sums, words};
+use braid_packet::blend::{Blend, Outline, WIDE, WIDE_BYTES, Window, sums, words};
 use braid_packet::{Field, Header, Layout, Packet};
 use braid_state::{Handle, RecordBug, TableRef, Use};
 
@@ -113,12 +113,8 @@ impl<'a> Probe<'a> {
             guards: Vec::new(),
             searches: Vec::new(),
             live: Live::default(),
-            blend: Blend {
-                keep: [0; WORDS],
-                keep_behind: [0; WIDE - WORDS],
-                ttl: 0,
-                sums: [false; 2],
-            },
+            blend: Blend { keep: [0; WIDE], ttl: 0, sums: [false; 2] },
+            first: [0; 2],
         };
         Some(Self {
             program,
@@ -187,10 +183,7 @@ impl<'a> Probe<'a> {
         self.way.live = live;
         let (mask, mut bytes) = (words::<WIDE>(&self.mask), words::<WIDE>(&self.head));
         bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
-        let keep = mask.map(|word| !word);
-        let (first, behind) = keep.split_at(WORDS);
-        self.way.blend.keep.copy_from_slice(first);
-        self.way.blend.keep_behind.copy_from_slice(behind);
+        self.way.blend.keep = mask.map(|word| !word);
         self.way.guards = self.guards.needed();
         let old = self.packet.wide_window();
         let mut sums = sums(self.layout, self.outline, &old, &self.head);

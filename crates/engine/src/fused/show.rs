@@ -4,14 +4,14 @@
 use super::Flows;
 use super::class::Way;
 use super::guard::{Guard, Number, WIRE};
-use super::plan::{Bits, bits, is_key, of_kind};
+use super::plan::{Bits, bits, is_key, of_kind, unfolded};
 use crate::Compiled;
 use braid_ir::chain::Sink;
 use braid_ir::graph::port;
 use braid_ir::model::{Dest, Op, ParamId, PortId, RIGHT, RowId};
 use braid_ir::residual::{Counter, End, Fate, HeaderMask, Point, Residual, What};
 use braid_packet::Field;
-use braid_packet::blend::{Outline, WIDE, WIDE_BYTES, Window};
+use braid_packet::blend::{Outline, WIDE, WIDE_BYTES, Window, widened};
 use braid_packet::show::format_field;
 use braid_state::{Listed, Missing, Resting};
 use std::fmt;
@@ -189,15 +189,20 @@ impl Compiled {
             let class = classes.get_mut(one.class as usize)?;
             class.records += 1;
             let way = &fused.classes.ways[one.class as usize];
-            let (program, outline) = of_kind(one.kind);
+            let (program, outline, is_narrow) = of_kind(one.kind);
+            let (full_key, mut head) = match is_narrow {
+                false => (one.key, one.head),
+                true => (unfolded(&[one.key[0], one.key[1]]), widened(&[one.head[0], one.head[1]])),
+            };
+            head.iter_mut().zip(way.first).for_each(|(word, first)| *word |= first);
             let mask = fused.plans.get(program as usize)?.as_ref()?.mask(outline)?;
             let residual = &self.programs.all[program as usize].residual;
-            let head = bytes(&one.head);
+            let head = bytes(&head);
             let value = |(field, bits): (Field, Bits)| shown(field, bits, &head);
             let sum = |at: usize| way.blend.sums[at].then_some(one.sums[at]);
             Some(FlowRecord {
                 class: one.class,
-                key: key(outline, &bytes(mask), &bytes(&one.key)),
+                key: key(outline, &bytes(mask), &bytes(&full_key)),
                 writes: written(residual, way).into_iter().map(value).collect(),
                 sums: [sum(0), sum(1)],
                 packets: one.packets,
@@ -303,8 +308,7 @@ fn written(residual: &Residual, way: &Way) -> Vec<(Field, Bits)> {
         What::Write(fields) => Some(fields.iter().map(|(field, _)| *field)),
         _ => None,
     });
-    let keep = [&way.blend.keep[..], &way.blend.keep_behind].concat();
-    let assigned = bytes(&std::array::from_fn(|at| !keep[at]));
+    let assigned = bytes(&way.blend.keep.map(|keep| !keep));
     named((residual, way.outline), fields.flatten(), &assigned)
 }
 
@@ -335,8 +339,7 @@ fn named(
 /// no fragments.
 fn key(outline: Outline, mask: &[u8; WIDE_BYTES], key: &[u8; WIDE_BYTES]) -> Vec<FlowField> {
     let Outline { ip, is_ip6 } = outline;
-    let proto = ip + if is_ip6 { 6 } else { 9 };
-    let behind: &[(Field, usize, usize)] = match key[proto] {
+    let behind: &[(Field, usize, usize)] = match key[outline.proto()] {
         1 => &[(Field::IcmpType, 0, 1), (Field::IcmpCode, 1, 1), (Field::IcmpId, 4, 2)],
         58 => &[(Field::Icmp6Type, 0, 1), (Field::Icmp6Code, 1, 1), (Field::Icmp6Id, 4, 2)],
         _ => &[(Field::L4Sport, 0, 2), (Field::L4Dport, 2, 2)],
