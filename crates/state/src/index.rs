@@ -11,9 +11,6 @@ use crate::words::{LINE, Words};
 const WAYS: u32 = 12;
 /// Entries per line on average before the index grows.
 const FILL: usize = 8;
-/// A byte of one in each of eight.
-const ONES: u64 = u64::MAX / 255;
-const HIGHS: u64 = ONES << 7;
 
 /// Words of a line: tags of the first eight entries; tags of the other four and above them the link
 /// to the next line of the chain (0: none, else its number in `chained` plus 1); places, two a word.
@@ -217,18 +214,9 @@ impl Index {
     }
 }
 
-/// A bit for each of the twelve ways of a line: bits 0, 8, … 56 for the first eight, bits 4, 12, 20
-/// and 28 for the others.
-type Ways = u64;
-const ALL_WAYS: Ways = ONES | (ONES & u32::MAX as u64) << 4;
-
-/// The high bit of each byte that is 0.
-#[inline]
-fn zeros(word: u64) -> u64 {
-    // No byte carries into the next: each sum is below 256.
-    let low = (word & !HIGHS).wrapping_add(!HIGHS);
-    !(low | word) & HIGHS
-}
+/// A bit for each of the twelve ways of a line, the lowest for the first.
+type Ways = u32;
+const ALL_WAYS: Ways = (1 << WAYS) - 1;
 
 /// The tag of a hash: 1 to 255.
 #[inline]
@@ -238,16 +226,27 @@ fn tag(hash: u64) -> u8 {
 
 /// Where a line has this tag.
 #[inline]
+#[cfg(target_arch = "x86_64")]
 fn ways_with(line: &Line, tag: u8) -> Ways {
-    let same = u64::from(tag) * ONES;
-    (zeros(line[0] ^ same) >> 7 | zeros(line[1] ^ same) >> 3) & ALL_WAYS
+    use safe_arch::{cmp_eq_mask_i8_m128i, move_mask_i8_m128i, set_i64_m128i, set_splat_i8_m128i};
+    let tags = set_i64_m128i(line[1] as i64, line[0] as i64);
+    let same = cmp_eq_mask_i8_m128i(tags, set_splat_i8_m128i(tag as i8));
+    move_mask_i8_m128i(same) as Ways & ALL_WAYS
+}
+
+/// Where a line has this tag.
+#[inline]
+#[cfg(not(target_arch = "x86_64"))]
+fn ways_with(line: &Line, tag: u8) -> Ways {
+    let tags = u128::from(line[1]) << 64 | u128::from(line[0]);
+    let is_it = |way: &u32| (tags >> (8 * way)) as u8 == tag;
+    (0..WAYS).filter(is_it).fold(0, |ways, way| ways | 1 << way)
 }
 
 /// The way of the lowest of these bits.
 #[inline]
 fn way(ways: Ways) -> u32 {
-    let bit = ways.trailing_zeros();
-    bit / 8 + (bit & 4) * 2
+    ways.trailing_zeros()
 }
 
 #[inline]
