@@ -249,10 +249,15 @@ fn way(ways: Ways) -> u32 {
     ways.trailing_zeros()
 }
 
+/// The word with the place of a way. (No other bits than these are set: the compiler need not check.)
+#[inline]
+fn places(way: u32) -> usize {
+    (2 + way as usize / 2) % LINE
+}
+
 #[inline]
 fn place_in(line: &Line, way: u32) -> u32 {
-    let word = line[2 + way as usize % WAYS as usize / 2];
-    (word >> (way % 2 * 32)) as u32
+    (line[places(way)] >> (way % 2 * 32)) as u32
 }
 
 fn tag_in(line: &Line, way: u32) -> u8 {
@@ -262,7 +267,7 @@ fn tag_in(line: &Line, way: u32) -> u8 {
 fn set_way(line: &mut Line, way: u32, tag: u8, place: u32) {
     let (tags, shift) = (&mut line[way as usize / 8 % 2], way % 8 * 8);
     *tags = *tags & !(0xff << shift) | u64::from(tag) << shift;
-    let (places, shift) = (&mut line[2 + way as usize % WAYS as usize / 2], way % 2 * 32);
+    let (places, shift) = (&mut line[places(way)], way % 2 * 32);
     *places = *places & !(u64::from(u32::MAX) << shift) | u64::from(place) << shift;
 }
 

@@ -93,8 +93,6 @@ pub(crate) struct Records {
     len: usize,
     most: usize,
     counters: RecordCounters,
-    /// How many records were made or have ended.
-    epoch: u64,
     #[cfg(feature = "planted-bugs")]
     pub(crate) bug: Option<RecordBug>,
 }
@@ -152,7 +150,6 @@ impl Records {
             len: 0,
             most: 0,
             counters: RecordCounters::default(),
-            epoch: 0,
             #[cfg(feature = "planted-bugs")]
             bug: None,
         }
@@ -209,6 +206,7 @@ impl Store {
 
     /// What has become of records.
     #[must_use]
+    #[inline]
     pub fn record_counters(&self) -> RecordCounters {
         self.records.counters
     }
@@ -218,13 +216,6 @@ impl Store {
     #[inline(always)]
     pub fn record_hash<const K: usize>(&self, key: &[u64; K]) -> u64 {
         self.hash.hash_words(key)
-    }
-
-    /// How many records were made or have ended: as long as that is the same, their numbers hold.
-    #[must_use]
-    #[inline(always)]
-    pub fn record_epoch(&self) -> u64 {
-        self.records.epoch
     }
 
     /// The number of the record of a flow, if there is one.
@@ -311,7 +302,6 @@ impl Store {
         let number = self.shelf_mut().add(record, &hash) | Self::MARK;
         self.records.totals.start(number);
         self.records.len += 1;
-        self.records.epoch += 1;
         self.records.counters.made += 1;
         for (entry, one) in new.rests_on {
             let root = self.group(*entry, one);
@@ -377,7 +367,6 @@ impl Store {
         let seen = body.seen;
         let mut at = self.records.link(number);
         self.records.len -= 1;
-        self.records.epoch += 1;
         self.records.counters.ended += 1;
         while at != NONE {
             let link = self.records.untie(at);

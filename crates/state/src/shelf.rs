@@ -47,11 +47,11 @@ impl Body {
     /// The class of a record that has ended.
     pub const ENDED: u32 = u32::MAX;
 
-    /// Whether it can count a packet of so many bytes.
+    /// Whether it can count a packet of so many bytes. (There are no fewer bytes than packets.)
     #[must_use]
     #[inline(always)]
     pub fn can_count(&self, bytes: u32) -> bool {
-        self.packets != u32::MAX && self.bytes.checked_add(bytes).is_some()
+        self.bytes.checked_add(bytes).is_some()
     }
 
     /// Counts a packet of so many bytes that takes it now.

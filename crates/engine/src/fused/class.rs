@@ -10,6 +10,7 @@ use braid_ir::value::ParamValue;
 use braid_jit::Count;
 use braid_packet::blend::{Blend, NarrowBlend, Outline};
 use braid_packet::{Layout, Packet};
+use braid_state::Store;
 use std::cell::Cell;
 use std::collections::HashMap;
 
@@ -62,12 +63,44 @@ pub(super) struct Class {
     pub(super) narrow: NarrowBlend,
     pub(super) blend: Blend,
     pub(super) guards: Box<[Guard]>,
-    pub(super) searches: Box<[Search]>,
-    pub(super) live: Option<Box<Live>>,
+    /// What else is asked and done for each packet.
+    pub(super) more: Option<Box<More>>,
     /// Where the packets go.
     pub(super) reached: Reached,
     /// Packets and bytes that are in the counters of program and rules.
     pub(super) settled: Cell<Count>,
+}
+
+/// What is asked, and done, for each packet of some classes.
+#[derive(Debug)]
+pub(super) struct More {
+    pub(super) searches: Vec<Search>,
+    pub(super) live: Live,
+}
+
+impl Class {
+    /// Whether the bits of a packet are what its records take for granted.
+    #[inline(always)]
+    pub(super) fn fits(&self, packet: &Packet) -> bool {
+        let data = packet.data();
+        self.guards.iter().all(|guard| guard.holds(data, packet.wire_len))
+    }
+}
+
+impl More {
+    /// Asks, and does, this for a packet that takes the record with this number; false, and nothing has happened, if
+    /// the packet does not fit.
+    #[inline(never)]
+    pub(super) fn run(
+        &self,
+        (store, chain): (&mut Store, &Chain),
+        record: u32,
+        (packet, layout): (&Packet, &Layout),
+        time: u64,
+    ) -> bool {
+        self.searches.iter().all(|search| search.finds_nothing(chain, packet, layout))
+            && self.live.run(store, record, packet.wire_len, time)
+    }
 }
 
 /// All classes.
@@ -91,10 +124,12 @@ impl Classes {
         let number = self.all.len() as u32;
         self.numbers.insert(way.clone(), number);
         let (narrow, blend) = (way.blend.narrow(way.first), way.blend);
-        let (guards, searches) = (way.guards.clone().into(), way.searches.clone().into());
-        let live = (!way.live.is_empty()).then(|| Box::new(way.live.clone()));
+        let guards = way.guards.clone().into();
+        let is_more = !way.searches.is_empty() || !way.live.is_empty();
+        let more = || Box::new(More { searches: way.searches.clone(), live: way.live.clone() });
+        let more = is_more.then(more);
         let settled = Cell::default();
-        self.all.push(Class { narrow, blend, guards, searches, live, reached, settled });
+        self.all.push(Class { narrow, blend, guards, more, reached, settled });
         self.ways.push(way);
         Some(number)
     }

@@ -14,6 +14,7 @@ use braid_jit::Count;
 use braid_packet::blend::{NARROW, Outline, WIDE, Window, narrowed};
 use braid_packet::{Layout, Packet};
 use braid_state::{Holds, NewRecord, RecordBug, Store};
+use std::ops::Range;
 
 /// A packet's flow.
 #[derive(Clone, Copy)]
@@ -36,13 +37,13 @@ impl Flow {
 }
 
 impl Fused {
-    /// The number that the record of the packet at `at` has now, or [`NONE`].
-    #[inline(always)]
-    fn record(&self, store: &Store, at: usize) -> u32 {
-        if store.record_epoch() == self.epoch {
-            self.flows[at].record
-        } else {
-            self.find(store, at)
+    /// Finds the records of packets of the part again, where their hashes are such.
+    #[inline(never)]
+    fn find_again(&mut self, store: &Store, packets: Range<usize>, is_such: impl Fn(u64) -> bool) {
+        for at in packets {
+            if is_such(self.flows[at].hash) {
+                self.flows[at].record = self.find(store, at);
+            }
         }
     }
 
@@ -113,7 +114,7 @@ impl Compiled {
         };
         let store = &functions.store;
         let many = store.has_many_records();
-        fused.epoch = store.record_epoch();
+        fused.ended = store.record_counters().ended;
         let Fused { flows, wide, plans, .. } = &mut **fused;
         let keys = flows.iter_mut().zip(wide);
         for ((flow, wide), (packet, layout)) in keys.zip(packets.iter().zip(layouts)) {
@@ -164,27 +165,36 @@ impl Compiled {
         let ignores = store.has_bug(RecordBug::DueIgnored);
         let wake = if ignores { u64::MAX } else { (*wake).min(store.next_due()) };
         let goes_back = store.has_bug(RecordBug::TimeGoesBack);
+        let ended = store.record_counters().ended;
+        if fused.ended != ended {
+            fused.find_again(store, from..from + packets.len(), |_| true);
+            fused.ended = ended;
+        }
+        let Fused { flows, classes, .. } = &mut **fused;
+        let first = reached.len();
+        reached.resize(first + packets.len(), Reached::Gone);
         let mut now = functions.now;
         let mut taken = 0;
-        for (at, (packet, layout)) in (from..).zip(packets.iter_mut().zip(layouts)) {
+        let headers = packets.iter_mut().zip(layouts).zip(&flows[from..]);
+        for (((packet, layout), flow), reached) in headers.zip(&mut reached[first..]) {
             let time = if goes_back { packet.time_ns } else { packet.time_ns.max(now) };
-            let record = fused.record(store, at);
-            if record == NONE || time >= wake {
+            if flow.record == NONE || time >= wake {
                 break;
             }
-            let classes = (&fused.classes.all[..], &*chain);
-            let class = if fused.flows[at].is_wide {
-                take_wide(store, record, classes, (packet, layout), time)
+            let (all, whole) = ((&mut *store, &*chain, &classes.all[..]), (&mut *packet, layout));
+            let class = if flow.is_wide {
+                take_wide(all, flow.record, whole, time)
             } else {
-                take_narrow(store, record, classes, (packet, layout), time)
+                take_narrow(all, flow.record, whole, time)
             };
             let Some(class) = class else { break };
             now = time;
             packet.time_ns = now;
             (packet.backward, packet.held) = (entry.backward, entry.held);
-            reached.push(class.reached);
+            *reached = class.reached;
             taken += 1;
         }
+        reached.truncate(first + taken);
         functions.now = now;
         fused.hits += taken as u64;
         taken
@@ -205,7 +215,7 @@ impl Compiled {
         let Functions { store, now, .. } = &mut self.functions;
         let flow = fused.flows[from];
         if flow.program != NONE {
-            let record = fused.record(store, from);
+            let record = flow.record;
             let due = self.wake.min(store.next_due());
             if record != NONE && packets[0].time_ns.max(*now) >= due {
                 fused.misfits += 1;
@@ -218,7 +228,13 @@ impl Compiled {
             fused.misfits += u64::from(record != NONE);
             let met = if record == NONE { flow.hash } else { !flow.hash };
             if fused.filter.meets(met) && fused.has_variant(store, from) {
-                return usize::from(!self.make_record(from, &packets[0], &layouts[0], walk));
+                if !self.make_record(from, &packets[0], &layouts[0], walk) {
+                    return 1;
+                }
+                let Self { fused: Some(fused), functions, .. } = self else { return 0 };
+                let is_such = |hash| hash == flow.hash;
+                fused.find_again(&functions.store, from..from + packets.len(), is_such);
+                return 0;
             }
             if record != NONE {
                 return 1;
@@ -228,7 +244,7 @@ impl Compiled {
         for at in from + 1..from + packets.len() {
             let flow = &fused.flows[at];
             if flow.program != NONE {
-                if fused.record(store, at) != NONE || fused.filter.would_admit(flow.hash) {
+                if flow.record != NONE || fused.filter.would_admit(flow.hash) {
                     break;
                 }
                 fused.filter.meets(flow.hash);
@@ -333,25 +349,15 @@ impl Compiled {
     }
 }
 
-/// Whether a packet fits records of a class.
-#[inline(always)]
-fn fits(class: &Class, chain: &Chain, packet: &Packet, layout: &Layout) -> bool {
-    let data = packet.data();
-    class.guards.iter().all(|guard| guard.holds(data, packet.wire_len))
-        && class.searches.iter().all(|search| search.finds_nothing(chain, packet, layout))
-}
-
 /// A packet takes a narrow record, unless it does not fit it, and is changed as that says: the record's class.
 #[inline(always)]
 fn take_narrow<'a>(
-    store: &mut Store,
+    all: (&mut Store, &Chain, &'a [Class]),
     record: u32,
-    classes: (&'a [Class], &Chain),
     (packet, layout): (&mut Packet, &Layout),
     time: u64,
 ) -> Option<&'a Class> {
-    let (class, bytes, sums) =
-        take::<NARROW, NARROW>(store, record, classes, (packet, layout), time)?;
+    let (class, bytes, sums) = take::<NARROW, NARROW>(all, record, (packet, layout), time)?;
     packet.blend_narrow(layout, &class.narrow, &bytes, sums);
     Some(class)
 }
@@ -359,14 +365,13 @@ fn take_narrow<'a>(
 /// The same for a wide one.
 #[inline(never)]
 fn take_wide<'a>(
-    store: &mut Store,
+    all: (&mut Store, &Chain, &'a [Class]),
     record: u32,
-    classes: (&'a [Class], &Chain),
     (packet, layout): (&mut Packet, &Layout),
     time: u64,
 ) -> Option<&'a Class> {
     let outline = Outline::of(layout)?;
-    let (class, bytes, sums) = take::<WIDE, WIDE>(store, record, classes, (packet, layout), time)?;
+    let (class, bytes, sums) = take::<WIDE, WIDE>(all, record, (packet, layout), time)?;
     packet.blend_wide((layout, outline), &class.blend, &bytes, sums);
     Some(class)
 }
@@ -374,9 +379,8 @@ fn take_wide<'a>(
 /// A packet takes a record, unless it does not fit it: the record's class, and what is to be written.
 #[inline(always)]
 fn take<'a, const K: usize, const W: usize>(
-    store: &mut Store,
+    (store, chain, classes): (&mut Store, &Chain, &'a [Class]),
     number: u32,
-    (classes, chain): (&'a [Class], &Chain),
     (packet, layout): (&Packet, &Layout),
     time: u64,
 ) -> Option<(&'a Class, [u64; W], [u16; 2])>
@@ -385,11 +389,11 @@ where
 {
     let body = &store.record::<K, W>(number)?.body;
     let class = classes.get(body.class as usize)?;
-    if !fits(class, chain, packet, layout) || !body.can_count(packet.wire_len) {
+    if !class.fits(packet) || !body.can_count(packet.wire_len) {
         return None;
     }
-    if let Some(live) = &class.live
-        && !live.run(store, number, packet.wire_len, time)
+    if let Some(more) = &class.more
+        && !more.run((store, chain), number, (packet, layout), time)
     {
         return None;
     }

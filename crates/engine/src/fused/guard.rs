@@ -26,15 +26,21 @@ impl Number {
     /// Its value in a packet that begins like this.
     #[inline(always)]
     pub(super) fn of(self, head: &[u8], wire_len: u32) -> u32 {
-        let at = usize::from(self.at);
-        let byte = |offset: usize| u32::from(head.get(at + offset).copied().unwrap_or(0));
-        let number = match (self.at, self.len) {
-            (WIRE, _) => wire_len,
-            (_, 1) => byte(0),
-            (_, 2) => byte(0) << 8 | byte(1),
-            _ => byte(0) << 24 | byte(1) << 16 | byte(2) << 8 | byte(3),
+        if self.at == WIRE {
+            return wire_len & self.mask;
+        }
+        let number = match head.get(usize::from(self.at)..).and_then(|bytes| bytes.first_chunk()) {
+            Some(bytes) => u32::from_be_bytes(*bytes) >> (32 - 8 * u32::from(self.len)),
+            None => self.at_end(head),
         };
         number & self.mask
+    }
+
+    /// The same near the packet's end, or behind it.
+    #[cold]
+    fn at_end(self, head: &[u8]) -> u32 {
+        let byte = |at: u8| u32::from(head.get(usize::from(at)).copied().unwrap_or(0));
+        (0..self.len).fold(0, |number, offset| number << 8 | byte(self.at + offset))
     }
 }
 

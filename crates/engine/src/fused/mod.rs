@@ -76,8 +76,8 @@ pub(crate) struct Fused {
     flows: [Flow; PART],
     /// Wide keys of those that have such.
     wide: [Window<WIDE>; PART],
-    /// What [`braid_state::Store::record_epoch`] was when the records of those were found.
-    epoch: u64,
+    /// How many records had ended when the records of those were found.
+    ended: u64,
     /// Memory for probes.
     hangs: Vec<Hang>,
     /// As in [`Flows`].
@@ -94,7 +94,7 @@ impl Fused {
             eager,
             flows: [Flow::NO; PART],
             wide: [[0; WIDE]; PART],
-            epoch: 0,
+            ended: 0,
             hangs: Vec::new(),
             hits: 0,
             misfits: 0,

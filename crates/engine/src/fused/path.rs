@@ -180,7 +180,7 @@ impl Compiled {
             return path(Taken::Misfit, format!("guard {words} does not hold: it is {is}"));
         }
         let chain = &self.functions.chain;
-        let mut searches = class.searches.iter();
+        let mut searches = class.more.iter().flat_map(|more| &more.searches);
         match searches.find(|search| !search.finds_nothing(chain, packet, layout)) {
             Some(search) => {
                 let name = self.name(search.node);
