@@ -247,6 +247,18 @@ impl Store {
         self.shelf_mut().all.get_mut((number & !IS_WIDE) as usize)
     }
 
+    /// All narrow records by number, also those that have ended.
+    #[inline]
+    pub fn narrow_records(&mut self) -> &mut [Record<{ NARROW.0 }, { NARROW.1 }>] {
+        &mut self.records.narrow.all
+    }
+
+    /// Whether a record can count a packet of so many bytes.
+    #[must_use]
+    pub fn can_count(&self, number: u32, bytes: u32) -> bool {
+        self.records.body(number).can_count(bytes)
+    }
+
     /// The class of a record.
     #[must_use]
     pub fn record_class(&self, number: u32) -> u32 {

@@ -56,17 +56,17 @@ impl Search {
     }
 }
 
-/// A class of records: what each of their packets needs.
+/// A class of records: what each of their packets needs, in the order in which most do.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub(super) struct Class {
     pub(super) narrow: NarrowBlend,
-    pub(super) blend: Blend,
-    pub(super) guards: Box<[Guard]>,
     /// What else is asked and done for each packet.
     pub(super) more: Option<Box<More>>,
+    pub(super) guards: Box<[Guard]>,
     /// Where the packets go.
     pub(super) reached: Reached,
+    pub(super) blend: Blend,
     /// Packets and bytes that are in the counters of program and rules.
     pub(super) settled: Cell<Count>,
 }
@@ -80,10 +80,17 @@ pub(super) struct More {
 
 impl Class {
     /// Whether the bits of a packet are what its records take for granted.
-    #[inline(always)]
     pub(super) fn fits(&self, packet: &Packet) -> bool {
         let data = packet.data();
         self.guards.iter().all(|guard| guard.holds(data, packet.wire_len))
+    }
+
+    /// Whether there is nothing else to be asked and done, and the packet fits, as far as that is easily said.
+    #[inline(always)]
+    pub(super) fn simply_fits(&self, packet: &Packet) -> bool {
+        let data = packet.data();
+        let mut guards = self.guards.iter();
+        self.more.is_none() && guards.all(|guard| guard.surely_holds(data, packet.wire_len))
     }
 }
 

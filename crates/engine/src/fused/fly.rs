@@ -13,7 +13,7 @@ use braid_ir::residual::Point;
 use braid_jit::Count;
 use braid_packet::blend::{NARROW, Outline, WIDE, Window, narrowed};
 use braid_packet::{Layout, Packet};
-use braid_state::{Holds, NewRecord, RecordBug, Store};
+use braid_state::{NewRecord, Record, RecordBug, Store};
 use std::ops::Range;
 
 /// A packet's flow.
@@ -117,6 +117,7 @@ impl Compiled {
         fused.ended = store.record_counters().ended;
         let Fused { flows, wide, plans, .. } = &mut **fused;
         let keys = flows.iter_mut().zip(wide);
+        let (mut plan, mut first) = (&plans[program], kind(program as u32, None));
         for ((flow, wide), (packet, layout)) in keys.zip(packets.iter().zip(layouts)) {
             if !shape.fits(layout.presence()) {
                 let Some(other) = programs.points.known(entry, layout.presence()) else {
@@ -124,14 +125,15 @@ impl Compiled {
                     continue;
                 };
                 (shape, program) = (programs.all[other].residual.shape, other);
+                (plan, first) = (&plans[program], kind(program as u32, None));
             }
-            let Some(plan) = &plans[program] else {
+            let Some(plan) = plan else {
                 *flow = Flow::NO;
                 continue;
             };
             let program = program as u32;
             if let Some(key) = plan.narrow_key(packet, layout) {
-                let (hash, kind) = (store.record_hash(&key), kind(program, None));
+                let (hash, kind) = (store.record_hash(&key), first);
                 let record = if many { None } else { store.find_record(hash, &key, kind) };
                 let record = record.unwrap_or(NONE);
                 *flow = Flow { key, hash, program, kind, is_wide: false, record };
@@ -161,43 +163,46 @@ impl Compiled {
         reached: &mut Vec<Reached>,
     ) -> usize {
         let Self { fused: Some(fused), functions, wake, .. } = self else { return 0 };
-        let Functions { store, chain, .. } = functions;
+        let Functions { store, chain, now, .. } = functions;
         let ignores = store.has_bug(RecordBug::DueIgnored);
         let wake = if ignores { u64::MAX } else { (*wake).min(store.next_due()) };
-        let goes_back = store.has_bug(RecordBug::TimeGoesBack);
         let ended = store.record_counters().ended;
         if fused.ended != ended {
             fused.find_again(store, from..from + packets.len(), |_| true);
             fused.ended = ended;
         }
-        let Fused { flows, classes, .. } = &mut **fused;
+        let goes_back = store.has_bug(RecordBug::TimeGoesBack);
+        let classes = &fused.classes.all[..];
+        let flows = &fused.flows[from..][..packets.len()];
         let first = reached.len();
         reached.resize(first + packets.len(), Reached::Gone);
-        let mut now = functions.now;
-        let mut taken = 0;
-        let headers = packets.iter_mut().zip(layouts).zip(&flows[from..]);
-        for (((packet, layout), flow), reached) in headers.zip(&mut reached[first..]) {
-            let time = if goes_back { packet.time_ns } else { packet.time_ns.max(now) };
-            if flow.record == NONE || time >= wake {
+        let reached_all = &mut reached[first..];
+        let mut at = 0;
+        while at < packets.len() {
+            let records = if goes_back { &mut [] } else { store.narrow_records() };
+            let run = (&flows[at..], &mut packets[at..], &layouts[at..], &mut reached_all[at..]);
+            let (taken, time) = glide(records, classes, run, *now, wake);
+            (at, *now) = (at + taken, time);
+            let (Some(packet), Some(layout)) = (packets.get_mut(at), layouts.get(at)) else {
+                break;
+            };
+            let time = if goes_back { packet.time_ns } else { packet.time_ns.max(*now) };
+            if flows[at].record == NONE || time >= wake {
                 break;
             }
-            let (all, whole) = ((&mut *store, &*chain, &classes.all[..]), (&mut *packet, layout));
-            let class = if flow.is_wide {
-                take_wide(all, flow.record, whole, time)
-            } else {
-                take_narrow(all, flow.record, whole, time)
-            };
+            let class = take(store, chain, classes, flows[at], (packet, layout), time);
             let Some(class) = class else { break };
-            now = time;
-            packet.time_ns = now;
-            (packet.backward, packet.held) = (entry.backward, entry.held);
-            *reached = class.reached;
-            taken += 1;
+            *now = time;
+            packet.time_ns = time;
+            reached_all[at] = class.reached;
+            at += 1;
         }
-        reached.truncate(first + taken);
-        functions.now = now;
-        fused.hits += taken as u64;
-        taken
+        for packet in &mut packets[..at] {
+            (packet.backward, packet.held) = (entry.backward, entry.held);
+        }
+        reached.truncate(first + at);
+        fused.hits += at as u64;
+        at
     }
 
     /// The packet at `from` has no record that fits: how many packets from it on go by their programs. None, if
@@ -349,55 +354,63 @@ impl Compiled {
     }
 }
 
-/// A packet takes a narrow record, unless it does not fit it, and is changed as that says: the record's class.
+/// Packets take narrow records of classes for which there is nothing more to be asked and done, from `now` on, up to
+/// the first one that does not: how many do, and when the last one did.
 #[inline(always)]
-fn take_narrow<'a>(
-    all: (&mut Store, &Chain, &'a [Class]),
-    record: u32,
-    (packet, layout): (&mut Packet, &Layout),
-    time: u64,
-) -> Option<&'a Class> {
-    let (class, bytes, sums) = take::<NARROW, NARROW>(all, record, (packet, layout), time)?;
-    packet.blend_narrow(layout, &class.narrow, &bytes, sums);
-    Some(class)
+fn glide(
+    records: &mut [Record<NARROW, NARROW>],
+    classes: &[Class],
+    (flows, packets, layouts, reached): (&[Flow], &mut [Packet], &[Layout], &mut [Reached]),
+    mut now: u64,
+    wake: u64,
+) -> (usize, u64) {
+    let mut taken = 0;
+    let packets = packets.iter_mut().zip(layouts).zip(flows);
+    for (((packet, layout), flow), reached) in packets.zip(reached) {
+        let time = packet.time_ns.max(now);
+        // Neither wide ones nor no record are among them.
+        let Some(record) = records.get_mut(flow.record as usize) else { break };
+        let Some(class) = classes.get(record.body.class as usize) else { break };
+        if time >= wake || !record.body.can_count(packet.wire_len) || !class.simply_fits(packet) {
+            break;
+        }
+        (now, packet.time_ns) = (time, time);
+        record.body.count(time, packet.wire_len);
+        packet.blend_narrow(layout, &class.narrow, &record.head, record.sums);
+        *reached = class.reached;
+        taken += 1;
+    }
+    (taken, now)
 }
 
-/// The same for a wide one.
+/// A packet takes its flow's record, unless it does not fit it: the record's class.
 #[inline(never)]
-fn take_wide<'a>(
-    all: (&mut Store, &Chain, &'a [Class]),
-    record: u32,
+fn take<'a>(
+    store: &mut Store,
+    chain: &Chain,
+    classes: &'a [Class],
+    flow: Flow,
     (packet, layout): (&mut Packet, &Layout),
     time: u64,
 ) -> Option<&'a Class> {
-    let outline = Outline::of(layout)?;
-    let (class, bytes, sums) = take::<WIDE, WIDE>(all, record, (packet, layout), time)?;
-    packet.blend_wide((layout, outline), &class.blend, &bytes, sums);
-    Some(class)
-}
-
-/// A packet takes a record, unless it does not fit it: the record's class, and what is to be written.
-#[inline(always)]
-fn take<'a, const K: usize, const W: usize>(
-    (store, chain, classes): (&mut Store, &Chain, &'a [Class]),
-    number: u32,
-    (packet, layout): (&Packet, &Layout),
-    time: u64,
-) -> Option<(&'a Class, [u64; W], [u16; 2])>
-where
-    Store: Holds<K, W>,
-{
-    let body = &store.record::<K, W>(number)?.body;
-    let class = classes.get(body.class as usize)?;
-    if !class.fits(packet) || !body.can_count(packet.wire_len) {
+    let class = classes.get(store.record_class(flow.record) as usize)?;
+    if !class.fits(packet) || !store.can_count(flow.record, packet.wire_len) {
         return None;
     }
     if let Some(more) = &class.more
-        && !more.run((store, chain), number, (packet, layout), time)
+        && !more.run((store, chain), flow.record, (packet, layout), time)
     {
         return None;
     }
-    let record = store.record::<K, W>(number)?;
-    record.body.count(time, packet.wire_len);
-    Some((class, record.head, record.sums))
+    if flow.is_wide {
+        let outline = Outline::of(layout)?;
+        let record = store.record::<WIDE, WIDE>(flow.record)?;
+        record.body.count(time, packet.wire_len);
+        packet.blend_wide((layout, outline), &class.blend, &record.head, record.sums);
+    } else {
+        let record = store.record::<NARROW, NARROW>(flow.record)?;
+        record.body.count(time, packet.wire_len);
+        packet.blend_narrow(layout, &class.narrow, &record.head, record.sums);
+    }
+    Some(class)
 }
