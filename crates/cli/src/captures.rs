@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use braid_io::{
     CaptureReader, CaptureWriter, PacketSource, Precision, Progress, ReadError, Warning,
 };
-use braid_ir::chain::Chain;
+use braid_ir::chain::{Chain, Control};
 use braid_lang::diag::did_you_mean_help;
 use braid_packet::Packet;
 use braid_runtime::Input;
 
 use crate::answer::Failure;
+use crate::load::{self, Choice};
 
 /// A capture as named on the command line.
 pub struct Named {
@@ -79,6 +80,38 @@ impl PacketSource for Capture {
 
     fn progress(&self) -> Option<Progress> {
         self.reader.progress()
+    }
+}
+
+/// What commands take that run a chain over captures to show something of it.
+#[derive(clap::Args)]
+pub struct Replay {
+    /// The file with the chain
+    file: PathBuf,
+    #[command(flatten)]
+    choice: Choice,
+    /// A capture whose packets enter; with IF= all of them at that interface
+    #[arg(long = "in", value_name = "[IF=]CAPTURE", required = true, num_args = 1..)]
+    pub inputs: Vec<String>,
+    /// Rewrite each captured reply by what its request left with
+    #[arg(long)]
+    pub follow: bool,
+    /// Changes of configuration while it runs
+    #[arg(long, value_name = "FILE")]
+    control: Option<PathBuf>,
+}
+
+impl Replay {
+    /// The chain, the captures, and the changes.
+    pub fn open(&self) -> Result<(Chain, Inputs, Vec<Control>), Failure> {
+        let mut program = load::program(&self.file)?;
+        let chain = program.chain(&self.choice)?;
+        let inputs = Inputs::open(&self.inputs, &chain)?;
+        let control = match &self.control {
+            Some(file) => program.control(file, &chain, inputs.first_time_ns())?,
+            None => Vec::new(),
+        };
+        Ok((chain, inputs, control))
     }
 }
 

@@ -3,37 +3,23 @@
 mod text;
 mod value;
 
-use std::path::PathBuf;
-
 use braid_engine::FlowTable;
 use braid_ir::chain::{Chain, Interface, Node};
 use braid_ir::model::RowId;
 use braid_runtime::Run;
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::captures::Inputs;
+use crate::captures::Replay;
 use crate::commands::run::failure;
 use crate::engines;
-use crate::load::{self, Choice};
 use crate::output::{Output, warn};
 
 /// Run a chain over captures with flow records, and show those that there are at the end: what each one
 /// does with its flow's packets, what it takes for granted, and what it rests on
 #[derive(clap::Args)]
 pub struct Args {
-    /// The file with the chain
-    file: PathBuf,
     #[command(flatten)]
-    choice: Choice,
-    /// A capture whose packets enter; with IF= all of them at that interface
-    #[arg(long = "in", value_name = "[IF=]CAPTURE", required = true, num_args = 1..)]
-    inputs: Vec<String>,
-    /// Rewrite each captured reply by what its request left with
-    #[arg(long)]
-    follow: bool,
-    /// Changes of configuration while it runs
-    #[arg(long, value_name = "FILE")]
-    control: Option<PathBuf>,
+    replay: Replay,
     /// Most records that are shown
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
@@ -43,16 +29,10 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, output: &Output) -> Outcome {
-    let mut program = load::program(&args.file)?;
-    let chain = program.chain(&args.choice)?;
-    let inputs = Inputs::open(&args.inputs, &chain)?;
-    let control = match &args.control {
-        Some(file) => program.control(file, &chain, inputs.first_time_ns())?,
-        None => Vec::new(),
-    };
+    let (chain, inputs, control) = args.replay.open()?;
     let mut engine = engines::fused(&chain)?;
     engine.keep_flow_totals();
-    let mut run = Run::new(&chain, &mut engine).control(control).follow(args.follow);
+    let mut run = Run::new(&chain, &mut engine).control(control).follow(args.replay.follow);
     for input in inputs.into_inputs() {
         run = run.input(input);
     }

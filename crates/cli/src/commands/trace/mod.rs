@@ -4,7 +4,6 @@ mod steps;
 mod watch;
 
 use std::cell::Cell;
-use std::path::PathBuf;
 use std::rc::Rc;
 
 use braid_engine::Path;
@@ -13,10 +12,9 @@ use braid_runtime::{Input, Run};
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::captures::Inputs;
+use crate::captures::Replay;
 use crate::commands::run::failure;
 use crate::engines;
-use crate::load::{self, Choice};
 use crate::output::Output;
 use steps::{Walk, text, value};
 use watch::{Marking, Target, Watched};
@@ -25,26 +23,15 @@ use watch::{Marking, Target, Watched};
 /// was dropped
 #[derive(clap::Args)]
 pub struct Args {
-    /// The file with the chain
-    file: PathBuf,
     #[command(flatten)]
-    choice: Choice,
-    /// A capture whose packets enter; with IF= all of them at that interface
-    #[arg(long = "in", value_name = "[IF=]CAPTURE", required = true, num_args = 1..)]
-    inputs: Vec<String>,
+    replay: Replay,
     /// The packet's number in the capture, from 1; with several captures its number among the
     /// packets that enter
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     packet: u64,
-    /// Rewrite each captured reply by what its request left with
-    #[arg(long)]
-    follow: bool,
     /// How the chain runs: reference, or fused, which also says which path the packet took
     #[arg(long, value_name = "NAME", default_value = engines::DEFAULT)]
     engine: String,
-    /// Changes of configuration while it runs
-    #[arg(long, value_name = "FILE")]
-    control: Option<PathBuf>,
 }
 
 pub fn run(args: &Args, output: &Output) -> Outcome {
@@ -52,15 +39,9 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     if ![engines::REFERENCE, "fused"].contains(&args.engine.as_str()) {
         return Err(Failure::usage("trace shows the engines reference and fused"));
     }
-    let mut program = load::program(&args.file)?;
-    let chain = program.chain(&args.choice)?;
-    let inputs = Inputs::open(&args.inputs, &chain)?;
-    let control = match &args.control {
-        Some(file) => program.control(file, &chain, inputs.first_time_ns())?,
-        None => Vec::new(),
-    };
+    let (chain, inputs, control) = args.replay.open()?;
     let done = Rc::new(Cell::new(false));
-    let target = match args.inputs.len() {
+    let target = match args.replay.inputs.len() {
         1 => Target::Marked,
         _ => Target::Entering(args.packet),
     };
@@ -70,7 +51,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     };
     let mut engine = Watched::new(engines::reference(&chain)?, beside, target, Rc::clone(&done));
     let seen = Rc::new(Cell::new(0));
-    let mut run = Run::new(&chain, &mut engine).control(control).follow(args.follow);
+    let mut run = Run::new(&chain, &mut engine).control(control).follow(args.replay.follow);
     for input in inputs.into_inputs() {
         let mark = (target == Target::Marked).then_some(args.packet);
         let Input { name, interface, source } = input;
