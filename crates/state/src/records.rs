@@ -310,8 +310,8 @@ impl Store {
         let NewRecord { key, kind, class, head, sums, .. } = *new;
         let body = Body { seen: 0, kind, class, packets: 0, bytes: 0 };
         let record = Record { key, body, head, sums, link: NONE };
-        let hash = self.hash.clone();
-        let number = self.shelf_mut().add(record, &hash) | Self::MARK;
+        let (hash, most) = (self.hash.clone(), self.records.most);
+        let number = self.shelf_mut().add(record, most, &hash) | Self::MARK;
         self.records.totals.start(number);
         self.records.len += 1;
         self.records.counters.made += 1;

@@ -9,6 +9,8 @@ use crate::table::NONE;
 pub const NARROW: (usize, usize) = (2, 2);
 /// The same of other records, of three cache lines.
 pub const WIDE: (usize, usize) = (10, 10);
+/// Records for which there is address space from the first one on, so that no record is ever moved to make room.
+const RESERVED: usize = 1 << 22;
 /// In a record's number: that it is a wide one.
 pub(crate) const IS_WIDE: u32 = 1 << 31;
 
@@ -116,10 +118,14 @@ impl<const K: usize, const W: usize> Shelf<K, W> {
         self.all.get(place as usize).map_or(0, |record| record.body.seen ^ record.head[0])
     }
 
-    /// Adds a record: its place.
-    pub(crate) fn add(&mut self, record: Record<K, W>, hash: &HashKey) -> u32 {
+    /// Adds a record, of `most` at most: its place.
+    pub(crate) fn add(&mut self, record: Record<K, W>, most: usize, hash: &HashKey) -> u32 {
         let key = record.key;
         let place = if self.free == NONE {
+            if self.all.capacity() == 0 {
+                // The system gives memory as it is used.
+                self.all.reserve_exact(most.min(RESERVED));
+            }
             self.all.push(record);
             (self.all.len() - 1) as u32
         } else {
