@@ -292,3 +292,46 @@ fn record_of_a_refused_direction_ends_when_the_connection_opens() {
         });
     assert_eq!(state.get("established"), Some(&1), "{state:?}");
 }
+
+#[test]
+fn tenants_and_security_associations_are_flows_of_their_own() {
+    let chain = chain(
+        "nf tenants(closed: set<u24>) {
+           state count: u32 per (ip.dst, vxlan.vni) = 0, capacity 100;
+           match {
+             vxlan.vni in closed => drop \"closed\";
+             has vxlan => { count += 1; vxlan.vni = vxlan.vni + 1000; output; }
+             esp.spi == 7 => drop \"revoked\";
+             else => output;
+           }
+         }
+         chain c {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           tenants = tenants(closed: {13});
+           path lan <-> tenants <-> wan;
+         }",
+        &[],
+    );
+    let mut stimuli = Vec::new();
+    for round in 0..6 {
+        for vni in [12, 13, 14] {
+            let inner = format!(
+                "eth 02:00:00:00:00:07 > 02:00:00:00:00:08 / udp 1.1.1.{round}:1 > 2.2.2.2:2"
+            );
+            let text = format!("udp 10.0.0.1:50000 > 10.0.0.2:4789 / vxlan {vni} / {inner}");
+            stimuli.push(enter(round, 0, &text));
+        }
+        for spi in [7, 8] {
+            let data = "00112233".repeat(4);
+            let text = format!("ip 10.0.0.1 > 10.0.0.2 / esp spi={spi} seq={round} hex={data}");
+            stimuli.push(enter(round, 0, &text));
+        }
+    }
+    let (trace, flows) = same(&chain, &stimuli);
+    let vnis = left(&trace, Field::VxlanVni);
+    assert_eq!(vnis[10..15], [Some(1012), None, Some(1014), None, None]);
+    // All but the first packet of each of the five flows, and one more of the first flow of each of the two kinds of
+    // packets: a first packet of its kind does not count as met.
+    assert_eq!(flows.hits, 5 * (6 - 1) - 2, "{flows:?}");
+}

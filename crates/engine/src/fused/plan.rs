@@ -220,6 +220,9 @@ pub(super) fn is_key(field: Field) -> bool {
             | Icmp6Type
             | Icmp6Code
             | Icmp6Id
+            | VxlanVni
+            | EspSpi
+            | GreProto
     )
 }
 

@@ -415,7 +415,8 @@ impl<'a> Probe<'a> {
             | Header::Icmp
             | Header::IcmpEcho
             | Header::Icmp6
-            | Header::Icmp6Echo => self.way.blend.sums[1] = true,
+            | Header::Icmp6Echo
+            | Header::Vxlan => self.way.blend.sums[1] = true,
             _ => return None,
         }
         let value = values.get(id);

@@ -342,6 +342,9 @@ fn key(outline: Outline, mask: &[u8; WIDE_BYTES], key: &[u8; WIDE_BYTES]) -> Vec
     let behind: &[(Field, usize, usize)] = match key[outline.proto()] {
         1 => &[(Field::IcmpType, 0, 1), (Field::IcmpCode, 1, 1), (Field::IcmpId, 4, 2)],
         58 => &[(Field::Icmp6Type, 0, 1), (Field::Icmp6Code, 1, 1), (Field::Icmp6Id, 4, 2)],
+        47 => &[(Field::GreProto, 2, 2)],
+        50 => &[(Field::EspSpi, 0, 4)],
+        17 => &[(Field::L4Sport, 0, 2), (Field::L4Dport, 2, 2), (Field::VxlanVni, 12, 3)],
         _ => &[(Field::L4Sport, 0, 2), (Field::L4Dport, 2, 2)],
     };
     let network = if is_ip6 {
