@@ -368,6 +368,15 @@ impl Store {
         self.records.uses = Uses::default();
     }
 
+    /// Ends the narrow records of such kinds.
+    pub fn end_narrow_records(&mut self, is_it: impl Fn(u32) -> bool) {
+        for place in 0..self.records.narrow.all.len() {
+            if is_it(self.records.narrow.all[place].body.kind) {
+                self.end_record(place as u32);
+            }
+        }
+    }
+
     /// Ends a record, if it has not ended: what it rested on was seen when it was last taken.
     pub(crate) fn end_record(&mut self, number: u32) {
         self.settle(number);

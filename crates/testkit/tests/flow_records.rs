@@ -335,3 +335,38 @@ fn tenants_and_security_associations_are_flows_of_their_own() {
     // packets: a first packet of its kind does not count as met.
     assert_eq!(flows.hits, 5 * (6 - 1) - 2, "{flows:?}");
 }
+
+#[test]
+fn packets_of_a_flow_with_other_link_addresses_are_told_apart() {
+    let chain = chain(
+        "nf gate(mine: mac) {
+           state seen: u32 per (ip.src, ip.dst) = 0, capacity 100;
+           match {
+             eth.dst == mine => { seen += 1; eth.src = mine; output; }
+             else => drop \"not mine\";
+           }
+         }
+         chain c {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           gate = gate(mine: 02:00:00:00:00:09);
+           path lan <-> gate <-> wan;
+         }",
+        &[],
+    );
+    let mut stimuli = Vec::new();
+    for round in 0..30_u64 {
+        // Two of three are for the gate; the others' addresses differ in one bit only.
+        let to = if round % 3 == 1 { ["08", "0b", "19"][round as usize / 3 % 3] } else { "09" };
+        let text = format!(
+            "eth 02:00:00:00:00:01 > 02:00:00:00:00:{to} / udp 10.0.0.1:5 > 10.0.0.2:6 \"{round}\""
+        );
+        stimuli.push(enter(round, 0, &text));
+    }
+    let (trace, flows) = same(&chain, &stimuli);
+    let is_out = |outputs: &&Vec<Output>| matches!(outputs.last(), Some(Output::Packet(..)));
+    assert_eq!(trace.outputs.iter().filter(is_out).count(), 20);
+    // Each of some addresses has a record of its own, of which a flow may have four.
+    let made = flows.records.made;
+    assert!(flows.hits > 20 && (2..=4).contains(&made), "{flows:?}");
+}

@@ -1,6 +1,6 @@
 //! What many records have in common: where the program ends, what is counted, what is written where.
 
-use super::guard::Guard;
+use super::guard::{Guard, Link};
 use super::live::Live;
 use crate::walk::Reached;
 use braid_ir::chain::Chain;
@@ -12,10 +12,12 @@ use braid_packet::blend::{Blend, NarrowBlend, Outline};
 use braid_packet::{Layout, Packet};
 use braid_state::Store;
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Most classes. Flows of further ones get no records.
 const MOST: usize = 1 << 16;
+/// Most links' addresses that classes have. Records with further ones are wide.
+const MOST_LINKS: usize = 1 << 12;
 
 /// A way through a program.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -33,7 +35,8 @@ pub(super) struct Way {
     /// Where the packets' headers are.
     pub(super) outline: Outline,
     pub(super) blend: Blend,
-    /// What is written to the first two words of packets with narrow records.
+    /// What the first two words of packets with narrow records are, and what is written to them.
+    pub(super) link: Link,
     pub(super) first: [u64; 2],
 }
 
@@ -63,6 +66,7 @@ pub(super) struct Class {
     pub(super) narrow: NarrowBlend,
     /// What else is asked and done for each packet.
     pub(super) more: Option<Box<More>>,
+    pub(super) link: Link,
     pub(super) guards: Box<[Guard]>,
     /// Where the packets go.
     pub(super) reached: Reached,
@@ -82,7 +86,8 @@ impl Class {
     /// Whether the bits of a packet are what its records take for granted.
     pub(super) fn fits(&self, packet: &Packet) -> bool {
         let data = packet.data();
-        self.guards.iter().all(|guard| guard.holds(data, packet.wire_len))
+        let mut guards = self.guards.iter();
+        self.link.holds(data) && guards.all(|guard| guard.holds(data, packet.wire_len))
     }
 
     /// Whether there is nothing else to be asked and done, and the packet fits, as far as that is easily said.
@@ -90,7 +95,9 @@ impl Class {
     pub(super) fn simply_fits(&self, packet: &Packet) -> bool {
         let data = packet.data();
         let mut guards = self.guards.iter();
-        self.more.is_none() && guards.all(|guard| guard.surely_holds(data, packet.wire_len))
+        self.more.is_none()
+            && self.link.holds(data)
+            && guards.all(|guard| guard.surely_holds(data, packet.wire_len))
     }
 }
 
@@ -117,6 +124,8 @@ pub(super) struct Classes {
     /// The way of each.
     pub(super) ways: Vec<Way>,
     numbers: HashMap<Way, u32>,
+    /// The link's addresses of all.
+    links: HashSet<(Link, [u64; 2])>,
 }
 
 impl Classes {
@@ -130,20 +139,27 @@ impl Classes {
         }
         let number = self.all.len() as u32;
         self.numbers.insert(way.clone(), number);
+        self.links.insert((way.link, way.first));
         let (narrow, blend) = (way.blend.narrow(way.first), way.blend);
-        let guards = way.guards.clone().into();
+        let (link, guards) = (way.link, way.guards.clone().into());
         let is_more = !way.searches.is_empty() || !way.live.is_empty();
         let more = || Box::new(More { searches: way.searches.clone(), live: way.live.clone() });
         let more = is_more.then(more);
         let settled = Cell::default();
-        self.all.push(Class { narrow, blend, guards, more, reached, settled });
+        self.all.push(Class { narrow, more, link, guards, reached, blend, settled });
         self.ways.push(way);
         Some(number)
+    }
+
+    /// Whether a class would have addresses of the link that none has, where there are many.
+    pub(super) fn lacks_link(&self, way: &Way) -> bool {
+        self.links.len() >= MOST_LINKS && !self.links.contains(&(way.link, way.first))
     }
 
     pub(super) fn clear(&mut self) {
         self.all.clear();
         self.ways.clear();
         self.numbers.clear();
+        self.links.clear();
     }
 }

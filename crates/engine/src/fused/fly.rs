@@ -1,7 +1,7 @@
 //! The fast path: what becomes of a packet when its flow has a record, and when not.
 
 use super::class::Class;
-use super::plan::{Plan, VARIANTS, kind};
+use super::plan::{Plan, VARIANTS, kind, of_kind};
 use super::probe::Probe;
 use super::{Fused, NONE};
 use crate::Compiled;
@@ -277,17 +277,12 @@ impl Compiled {
             return false;
         }
         let worker = worker(packet, self.workers);
-        let number = (flow.program, &program.residual);
+        let number = flow.program as usize;
         let functions = &mut self.functions;
         let (at_hand, hangs) = ((packet, layout), &mut fused.hangs);
-        let probe = Probe::new(number, functions, worker, walk.out, at_hand, hangs);
+        let residual = (flow.program, &program.residual);
+        let probe = Probe::new(residual, functions, worker, walk.out, at_hand, hangs);
         let found = probe.and_then(|probe| probe.run(&mut self.programs.words).ok());
-        if found.as_ref().is_some_and(|found| !flow.is_wide && !found.way.blend.is_narrow()) {
-            if let Some(Some(plan)) = fused.plans.get_mut(flow.program as usize) {
-                plan.make_wide();
-            }
-            return false;
-        }
         let Some(found) = found.filter(|found| fused.eager || found.lookups > 0) else {
             return false;
         };
@@ -295,8 +290,14 @@ impl Compiled {
             return false;
         };
         let mut way = found.way;
-        if !flow.is_wide {
-            way.first = [found.bytes[0], found.bytes[1]];
+        if let (false, Some(Some(plan))) = (flow.is_wide, fused.plans.get_mut(number)) {
+            (way.link, way.first) = (plan.link(packet), [found.bytes[0], found.bytes[1]]);
+            if !way.blend.is_narrow() || fused.classes.lacks_link(&way) {
+                plan.make_wide();
+                let is_it = |kind| of_kind(kind).0 == flow.program;
+                self.functions.store.end_narrow_records(is_it);
+                return false;
+            }
         }
         if self.functions.store.has_bug(RecordBug::RulesForgotten) {
             way.rules.clear();

@@ -1,5 +1,7 @@
 //! Guards: what a record takes for granted of bits of the packet that are not in its key.
 
+use braid_packet::blend::words;
+
 /// Where the number of bytes on the wire is looked for.
 pub(super) const WIRE: u8 = u8::MAX;
 
@@ -58,6 +60,22 @@ impl Guard {
     #[inline(always)]
     fn allows(&self, value: u32) -> bool {
         self.least <= value && value <= self.most
+    }
+}
+
+/// That bits of a packet's first two words, where the link's addresses are, are these.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Link {
+    pub(super) mask: [u64; 2],
+    pub(super) is: [u64; 2],
+}
+
+impl Link {
+    /// Whether it holds for a packet that begins like this.
+    #[inline(always)]
+    pub(super) fn holds(&self, head: &[u8]) -> bool {
+        let [one, two] = words(head);
+        (one & self.mask[0]) ^ self.is[0] | (two & self.mask[1]) ^ self.is[1] == 0
     }
 }
 

@@ -171,6 +171,12 @@ impl Compiled {
         let class = self.fused.as_ref().and_then(|fused| fused.classes.all.get(class as usize));
         let Some(class) = class else { return path(Taken::Misfit, "its record means nothing") };
         let data = packet.data();
+        if !class.link.holds(data) {
+            return path(
+                Taken::Misfit,
+                "its link addresses are not those that its record takes for granted",
+            );
+        }
         let fails = class.guards.iter().find(|guard| !guard.holds(data, packet.wire_len));
         if let (Some(guard), Some(outline)) = (fails, Outline::of(layout)) {
             let residual = &self.programs.all[flow.program as usize].residual;

@@ -1,6 +1,6 @@
 //! What a flow is, for a program: the bits of its packets that it looks at and that stay the same.
 
-use super::guard::{Number, WIRE};
+use super::guard::{Link, Number, WIRE};
 use braid_ir::model::Op;
 use braid_ir::residual::{Residual, What};
 use braid_packet::blend::{NARROW, Outline, WIDE, WIDE_BYTES, Window, narrowed, widened, words};
@@ -18,6 +18,8 @@ pub(super) struct Plan {
     /// Bits of the key in packets with the outline [`Outline::PLAIN`] and bytes enough, beside the protocol, if it
     /// is a narrow one.
     narrow: Option<Window<NARROW>>,
+    /// Bits of the link's addresses that belong to it then, too. Classes have them, not the keys.
+    link: [u64; 2],
     /// Bits of the key in other packets, by outline; `None` where those have no records.
     wide: [Option<Box<Window<WIDE>>>; OUTLINES],
 }
@@ -39,7 +41,15 @@ impl Plan {
         let mask = |outline| key_mask(residual, outline, many_workers);
         let outlines = std::array::from_fn(|at| mask(outline(at)));
         let wide = outlines.map(|mask| mask.map(|mask| Box::new(words(&mask))));
-        Self { narrow: mask(Outline::PLAIN).and_then(|mask| narrow_mask(&mask)), wide }
+        let narrow = mask(Outline::PLAIN).and_then(|mask| narrow_mask(&mask));
+        let (narrow, link) = narrow.unzip();
+        Self { narrow, link: link.unwrap_or_default(), wide }
+    }
+
+    /// Bits of the link's addresses that belong to the key of a packet with a narrow one, and what they are.
+    pub(super) fn link(&self, packet: &Packet) -> Link {
+        let [one, two, ..]: Window<WIDE> = words(&packet.wide_window());
+        Link { mask: self.link, is: [one & self.link[0], two & self.link[1]] }
     }
 
     /// Narrow records cannot say what the program does: from now on all keys are wide.
@@ -103,17 +113,23 @@ pub(super) fn unfolded(key: &Window<NARROW>) -> Window<WIDE> {
     window
 }
 
-/// Of the bits of a key those of a narrow one; `None` if there are others, but for those that say that the packet
-/// is no fragment, has [`Outline::PLAIN`], and which protocol.
-fn narrow_mask(mask: &[u8; WIDE_BYTES]) -> Option<Window<NARROW>> {
+/// Of the bits of a key those of a narrow one, and those of the link's addresses, which are the same for most flows;
+/// `None` if there are others, but for those that say that the packet is no fragment, has [`Outline::PLAIN`], and
+/// which protocol.
+fn narrow_mask(mask: &[u8; WIDE_BYTES]) -> Option<(Window<NARROW>, [u64; 2])> {
     let (mut left, ip) = (*mask, Outline::PLAIN.ip);
     left[ip - 2..=ip].fill(0);
     left[ip + 6..ip + 8].fill(0);
     left[Outline::PLAIN.proto()] = 0;
+    let [one, two, ..]: Window<WIDE> = words(&left);
+    left[..ip - 2].fill(0);
     let window = words(&left);
     let narrow = narrowed(&window);
     let has_proto_room = narrow[1] >> PROTO_SHIFT == 0;
-    (widened(&narrow) == window && has_proto_room).then_some(narrow)
+    // Where hosts are told apart by other addresses, they have no flows in common.
+    let is_by_ip = narrow[0] == u64::MAX || [one, two] == [0, 0];
+    let is_all = widened(&narrow) == window && has_proto_room && is_by_ip;
+    is_all.then_some((narrow, [one, two]))
 }
 
 /// The number of an outline.

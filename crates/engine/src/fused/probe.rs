@@ -5,7 +5,7 @@
 //! packet, of which a condition or a value then becomes a guard.
 
 use super::class::{Search, Way};
-use super::guard::{Guards, Number};
+use super::guard::{Guards, Link, Number};
 use super::live::Live;
 use super::plan::{Bits, LENGTH, bits, in_sum, is_address, is_key};
 use super::rest::Rest;
@@ -114,6 +114,7 @@ impl<'a> Probe<'a> {
             searches: Vec::new(),
             live: Live::default(),
             blend: Blend { keep: [0; WIDE], ttl: 0, sums: [false; 2] },
+            link: Link::default(),
             first: [0; 2],
         };
         Some(Self {

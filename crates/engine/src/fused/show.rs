@@ -44,7 +44,9 @@ pub struct FlowClass {
     pub parts: Vec<FlowPart>,
     /// Rules that decide: function, rule set, rule.
     pub rules: Vec<(u16, ParamId, u32)>,
-    /// What packets must fulfil.
+    /// Addresses of the link that packets must have.
+    pub link: Vec<FlowField>,
+    /// What else they must fulfil.
     pub guards: Vec<FlowGuard>,
     /// Fields that are written.
     pub writes: Vec<&'static str>,
@@ -190,19 +192,21 @@ impl Compiled {
             class.records += 1;
             let way = &fused.classes.ways[one.class as usize];
             let (program, outline, is_narrow) = of_kind(one.kind);
-            let (full_key, mut head) = match is_narrow {
-                false => (one.key, one.head),
-                true => (unfolded(&[one.key[0], one.key[1]]), widened(&[one.head[0], one.head[1]])),
-            };
+            let mut mask = *fused.plans.get(program as usize)?.as_ref()?.mask(outline)?;
+            let (mut full_key, mut head) = (one.key, one.head);
+            if is_narrow {
+                full_key = unfolded(&[one.key[0], one.key[1]]);
+                head = widened(&[one.head[0], one.head[1]]);
+                mask.iter_mut().zip(way.link.mask).for_each(|(word, link)| *word &= !link);
+            }
             head.iter_mut().zip(way.first).for_each(|(word, first)| *word |= first);
-            let mask = fused.plans.get(program as usize)?.as_ref()?.mask(outline)?;
             let residual = &self.programs.all[program as usize].residual;
             let head = bytes(&head);
             let value = |(field, bits): (Field, Bits)| shown(field, bits, &head);
             let sum = |at: usize| way.blend.sums[at].then_some(one.sums[at]);
             Some(FlowRecord {
                 class: one.class,
-                key: key(outline, &bytes(mask), &bytes(&full_key)),
+                key: key(outline, &bytes(&mask), &bytes(&full_key)),
                 writes: written(residual, way).into_iter().map(value).collect(),
                 sums: [sum(0), sum(1)],
                 packets: one.packets,
@@ -226,6 +230,7 @@ impl Compiled {
             end: self.flow_end(residual, way.block as usize),
             parts: self.in_order(residual.point, parts(residual, way)),
             rules: way.rules.clone(),
+            link: link(way),
             guards: way.guards.iter().map(|guard| in_words(residual, way.outline, guard)).collect(),
             writes: written(residual, way).iter().map(|(field, _)| field.info().name).collect(),
             ttl: way.blend.ttl,
@@ -335,6 +340,12 @@ fn named(
     found
 }
 
+/// Addresses of the link that a way's packets have.
+fn link(way: &Way) -> Vec<FlowField> {
+    let window = |words: [u64; 2]| bytes(&std::array::from_fn(|at| *words.get(at).unwrap_or(&0)));
+    values(LINK.into_iter(), window(way.link.mask), &window(way.link.is))
+}
+
 /// Fields that a flow's packets have in common. What version of IP they have goes without saying, and that they are
 /// no fragments.
 fn key(outline: Outline, mask: &[u8; WIDE_BYTES], key: &[u8; WIDE_BYTES]) -> Vec<FlowField> {
@@ -352,7 +363,6 @@ fn key(outline: Outline, mask: &[u8; WIDE_BYTES], key: &[u8; WIDE_BYTES]) -> Vec
     } else {
         [(Field::IpProto, 9, 1), (Field::IpSrc, 12, 4), (Field::IpDst, 16, 4)]
     };
-    let link = [(Field::EthDst, 0, 6), (Field::EthSrc, 6, 6)].into_iter();
     let network = network.into_iter().map(|(field, at, len)| (field, ip + at, len));
     let behind = behind.iter().map(|(field, at, len)| (*field, outline.l4() + at, *len));
     let mut left = *mask;
@@ -360,18 +370,30 @@ fn key(outline: Outline, mask: &[u8; WIDE_BYTES], key: &[u8; WIDE_BYTES]) -> Vec
     if !is_ip6 && key[ip + 6..ip + 8] == [0, 0] {
         left[ip + 6..ip + 8].fill(0);
     }
+    values(LINK.into_iter().chain(network).chain(behind), left, key)
+}
+
+/// Addresses of the link: fields, offsets, bytes.
+const LINK: [(Field, usize, usize); 2] = [(Field::EthDst, 0, 6), (Field::EthSrc, 6, 6)];
+
+/// Those of some fields, by offset and bytes, that are in a mask, and what else is in it.
+fn values(
+    fields: impl Iterator<Item = (Field, usize, usize)>,
+    mut left: [u8; WIDE_BYTES],
+    is: &[u8; WIDE_BYTES],
+) -> Vec<FlowField> {
     let mut found = Vec::new();
-    for (field, at, len) in link.chain(network).chain(behind) {
-        if mask[at..at + len].iter().all(|byte| *byte == 0xff) {
+    for (field, at, len) in fields {
+        if left[at..at + len].iter().all(|byte| *byte == 0xff) {
             let bits = Bits { at, len, shift: 0, width: 8 * len as u32 };
-            found.push(shown(field, bits, key));
+            found.push(shown(field, bits, is));
             left[at..at + len].fill(0);
         }
     }
     let rest = left.iter().enumerate().filter(|(_, mask)| **mask != 0);
     found.extend(rest.map(|(at, mask)| FlowField {
         field: format!("byte {at} & {mask:#04x}"),
-        value: format!("{:#04x}", key[at] & mask),
+        value: format!("{:#04x}", is[at] & mask),
     }));
     found
 }

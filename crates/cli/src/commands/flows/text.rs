@@ -86,6 +86,9 @@ impl Names<'_> {
                     writeln!(text, "    {} decides by rule {rule}", self.param(part.node, *param));
             }
         }
+        for FlowField { field, value } in &class.link {
+            let _ = writeln!(text, "  if {field} == {value}");
+        }
         for guard in &class.guards {
             let _ = writeln!(text, "  if {guard}");
         }

@@ -83,6 +83,7 @@ impl Names<'_> {
             "shape": shape_words(class.shape),
             "functions": class.parts.iter().map(part).collect::<Value>(),
             "rules": class.rules.iter().map(rule).collect::<Value>(),
+            "link": fields(&class.link),
             "guards": class.guards.iter().map(guard).collect::<Value>(),
             "writes": class.writes,
             "ttl": class.ttl,
