@@ -4,7 +4,7 @@
 mod common;
 
 use braid_packet::Packet;
-use common::{Folder, S, request, udp};
+use common::{Ended, Folder, S, request, udp};
 use serde_json::{Value, json};
 
 /// A router hop, a translator, and a counter of what each source sends.
@@ -50,7 +50,7 @@ fn flows_shows_what_each_record_does_and_rests_on() {
         folder().braid(&["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap"]).code(0);
     ended
         .says("packets: 10 hits, 0 misfits, 11 misses\n")
-        .says("records: 3 now, 3 made, 0 ended, 0 refused, 0 contended; 2 classes\n")
+        .says("records: 3 now, 3 made, 0 of them renewed, 0 ended, 0 refused, 0 contended; 2 classes\n")
         .says("  enters hop forward: program ")
         .says("  hop (hop) forward\n    row 1: ip.ttl > 1\n  seen (sources) forward\n")
         .says("    row 9: forward and exists map\n  if ip.ttl >= 2\n")
@@ -132,20 +132,73 @@ fn flows_are_the_same_each_time() {
     assert_eq!(show(), show());
 }
 
+/// What `braid flows` says after a change of configuration, 5.5 s behind the first packet of seven.
+fn changed(folder: &Folder, change: &str) -> Ended {
+    folder.write("control.txt", &format!("+5.5 {change}\n"));
+    let inputs = ["--in", "lan=in.pcap", "wan=back.pcap", "--control", "control.txt"];
+    folder.braid(&[&["flows", "chain.braid"][..], &inputs].concat()).code(0)
+}
+
 #[test]
-fn change_of_configuration_ends_records_that_flows_would_show() {
+fn change_of_what_is_compiled_into_programs_ends_records_and_that_of_a_time_none() {
     let folder = folder();
-    folder.write("control.txt", "+5.5 set nat.idle 1 min\n");
-    let args = [
-        "flows",
-        "chain.braid",
-        "--in",
-        "lan=in.pcap",
-        "wan=back.pcap",
-        "--control",
-        "control.txt",
-    ];
-    folder.braid(&args).code(0).says("records: 0 now, 3 made, 3 ended, ");
+    changed(&folder, "set nat.public 203.0.113.2")
+        .says("records: 1 now, 4 made, 0 of them renewed, 3 ended, ");
+    changed(&folder, "set nat.idle 1 min")
+        .says("records: 3 now, 3 made, 0 of them renewed, 0 ended, ");
+}
+
+/// A filter and a load balancer, and two hosts, the second of which sends its last packet before the first.
+fn walls() -> Folder {
+    let folder = Folder::new();
+    let chain = "chain c {
+        interface lan { behind 10.0.0.0/8 }
+        interface wan;
+        wall = ipfilter(filter: rules(\"wall\"));
+        lb = maglev(vip: 192.0.2.1, backends: [192.0.2.10, 192.0.2.11]);
+        path lan <-> wall <-> lb <-> wan;
+    }";
+    folder.write("chain.braid", chain);
+    folder.write("wall", "pass proto udp\ndefault drop\n");
+    let mut requests: Vec<_> =
+        (1..=7).flat_map(|at| [request(at * S, 1, 20), request(at * S + 1, 2, 20)]).collect();
+    requests.pop();
+    folder.capture("in.pcap", &requests);
+    folder.capture("back.pcap", &[stray(2 * S)]);
+    folder
+}
+
+#[test]
+fn flows_shows_what_parameters_records_rest_on_and_which_are_outdated() {
+    let folder = walls();
+    let before = changed(&folder, "set lb.idle 1 min");
+    before.says("  rests on wall.filter\n  rests on lb.backends: number ");
+    let after = changed(&folder, "add-rule wall.filter at 0 drop to 192.0.2.11");
+    after
+        .says("records: 2 now, 3 made, 1 of them renewed, 1 ended, ")
+        .says(": 1 record (outdated), ");
+}
+
+#[test]
+fn trace_says_that_a_record_was_outdated() {
+    let folder = walls();
+    let traced = |change: &str| {
+        folder.write("control.txt", &format!("+5.5 {change}\n"));
+        let args = ["trace", "chain.braid", "--in", "lan=in.pcap", "--packet", "13", "--control"];
+        folder.braid(&[&args[..], &["control.txt"]].concat()).code(0)
+    };
+    traced("add-rule wall.filter at 0 drop to 192.0.2.11")
+        .says("record (hit): made for this packet, in place of one that is outdated");
+    let outdated = "misfit: its record is outdated: lb.backends or wall.filter changed, on which it rested, and no \
+                    other one can be made: it changes state: lb.chosen";
+    let moved = ["192.0.2.10", "192.0.2.11"]
+        .map(|addr| traced(&format!("backend lb.backends down {addr}")).out);
+    assert_eq!(moved.iter().filter(|out| out.contains(outdated)).count(), 1, "{moved:?}");
+    assert_eq!(
+        moved.iter().filter(|out| out.trim_end().ends_with("record (hit)")).count(),
+        1,
+        "{moved:?}"
+    );
 }
 
 /// What `braid trace` says of the path of the first host's packets and of odd ones.

@@ -1,12 +1,12 @@
 //! Changes of configuration.
 
 use crate::Compiled;
+use crate::fused::Changed;
 use crate::instance::{Instance, Rules, quotas, routes};
 use braid_externs::Backend as _;
 use braid_ir::chain::{Change, Control};
-use braid_ir::model::{Model, ParamDecl, ParamId, Setting, Word};
+use braid_ir::model::{Model, Op, ParamDecl, ParamId, SetRef, Setting, Word};
 use braid_ir::value::{Backend, Health, ParamValue};
-use braid_state::RecordBug;
 use std::cell::Cell;
 
 impl Compiled {
@@ -30,9 +30,6 @@ impl Compiled {
     }
 
     fn change_value(&mut self, control: &Control) -> Result<(), String> {
-        if !self.functions.store.has_bug(RecordBug::ControlIgnored) {
-            self.end_records();
-        }
         let node = usize::from(control.node);
         let functions = &mut self.functions;
         let (Some(instance), Some(config)) =
@@ -44,26 +41,38 @@ impl Compiled {
         let param = control.param;
         let decl = model.params.get(param.index()).ok_or("no such parameter")?;
         let value = &mut config.params[param.index()];
+        let before = match value {
+            ParamValue::Backends(all) => all.clone(),
+            _ => Vec::new(),
+        };
         match &control.change {
             Change::Set(new) => set(&model, decl, param, value, new)?,
-            change => {
-                return adjust(decl, value, change, instance.rules[param.index()].as_mut());
-            }
+            change => adjust(decl, value, change, instance.rules[param.index()].as_mut())?,
         }
-        let value = &config.params[param.index()];
+        let changed = Changed::new(control, &before, value);
+        if let Change::Set(_) = control.change {
+            self.take_value(control.node, param);
+        }
+        self.outdate_records(&changed);
+        Ok(())
+    }
+
+    /// A parameter has a new value.
+    fn take_value(&mut self, node: u16, param: ParamId) {
+        let functions = &mut self.functions;
+        let params = &functions.chain.nodes[usize::from(node)].params;
+        let value = &params[param.index()];
+        let instance = &mut functions.instances[usize::from(node)];
         instance.take_value(param, value);
-        let compiled_in =
-            matches!(value, ParamValue::Scalar(_) | ParamValue::Set(_) | ParamValue::List(_));
         if let ParamValue::Routes(_) = value {
             functions.classes.clear();
             self.programs.all.iter_mut().for_each(|program| program.stage.routes_changed());
         }
         // Capacities and time-outs may have changed.
-        functions.store.change(control.node, &config.params);
-        if compiled_in {
+        functions.store.change(node, params);
+        if is_compiled_in(&instance.model, param, value) {
             self.forget_programs();
         }
-        Ok(())
     }
 }
 
@@ -81,6 +90,24 @@ impl Instance {
             }
         }
     }
+}
+
+/// Whether programs take a parameter's value for granted: what is only a capacity or a time is asked for when it is
+/// needed.
+fn is_compiled_in(model: &Model, param: ParamId, value: &ParamValue) -> bool {
+    if !matches!(value, ParamValue::Scalar(_) | ParamValue::Set(_) | ParamValue::List(_)) {
+        return false;
+    }
+    let mut ops = model.packet.blocks.iter().flat_map(|block| &block.ops);
+    let mut slots = model.state.iter().flat_map(|decl| &decl.default).flatten();
+    slots.any(|slot| *slot == Setting::Param(param))
+        || ops.any(|op| match *op {
+            Op::Param { param: one, .. }
+            | Op::ListLen { param: one, .. }
+            | Op::ListGet { param: one, .. }
+            | Op::InSet { set: SetRef::Param(one) | SetRef::List(one, _), .. } => one == param,
+            _ => false,
+        })
 }
 
 /// A new value. Backends keep their numbers.

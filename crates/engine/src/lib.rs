@@ -43,7 +43,8 @@ pub use braid_state::{RECORD_BUGS, RecordBug};
 use due::Waiting;
 use fused::Fused;
 pub use fused::{
-    FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable, Flows, Path, Taken,
+    Basis, FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable, Flows, Part,
+    Path, Taken,
 };
 use hot::Halt;
 pub use native::Jit;

@@ -26,6 +26,14 @@ pub enum RecordBug {
     ContentionIgnored,
     /// Records stay when the configuration changes.
     ControlIgnored,
+    /// Of the classes that rest on what has changed the last one is not outdated.
+    ClassNotOutdated,
+    /// Records do not say on which backend they rest.
+    BackendIgnored,
+    /// What outdated records have counted is counted by the numbers that rules had before.
+    RulesNotMoved,
+    /// What a class has counted is lost when another one gets its number.
+    OutdatedCountsLost,
     /// A transport checksum changes by too much.
     WrongDelta,
     /// A transport checksum does not follow addresses.
@@ -62,7 +70,7 @@ pub enum RecordBug {
 
 /// All of them.
 #[cfg(feature = "planted-bugs")]
-pub const RECORD_BUGS: [RecordBug; 25] = [
+pub const RECORD_BUGS: [RecordBug; 29] = [
     RecordBug::GuardForgotten,
     RecordBug::GuardTooWide,
     RecordBug::AbsenceForgotten,
@@ -72,6 +80,10 @@ pub const RECORD_BUGS: [RecordBug; 25] = [
     RecordBug::StaleTime,
     RecordBug::ContentionIgnored,
     RecordBug::ControlIgnored,
+    RecordBug::ClassNotOutdated,
+    RecordBug::BackendIgnored,
+    RecordBug::RulesNotMoved,
+    RecordBug::OutdatedCountsLost,
     RecordBug::WrongDelta,
     RecordBug::PseudoHeaderForgotten,
     RecordBug::TtlKept,

@@ -69,6 +69,7 @@
 
 mod absent;
 mod bugs;
+mod classes;
 mod due;
 mod group;
 mod hash;

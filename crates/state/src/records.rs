@@ -10,6 +10,7 @@
 
 use crate::absent::Absences;
 use crate::bugs::RecordBug;
+use crate::classes::Classes;
 use crate::links::{Head, Link, bits};
 use crate::listing::Totals;
 use crate::shelf::{Body, IS_WIDE, NARROW, Record, Shelf, WIDE};
@@ -66,7 +67,8 @@ pub struct RecordCounters {
     pub made: u64,
     /// Ended, since what they rested on changed.
     pub ended: u64,
-    /// Ended of those, since nobody had taken them for a second when another one needed their room.
+    /// Ended of those, since they were outdated, or nobody had taken them for a second, when another one needed their
+    /// room.
     pub replaced: u64,
     /// Not made, since there were too many, or they rest on too many entries not being there.
     pub refused: u64,
@@ -87,8 +89,7 @@ pub(crate) struct Records {
     pub(crate) heads: Vec<Vec<Head>>,
     pub(crate) absences: Absences,
     pub(crate) uses: Uses,
-    /// By class: packets and bytes of its records, but for those that records have counted themselves.
-    pub(crate) counts: Vec<(u64, u64)>,
+    pub(crate) classes: Classes,
     pub(crate) totals: Totals,
     len: usize,
     most: usize,
@@ -145,7 +146,7 @@ impl Records {
             heads: vec![Vec::new(); tables + 1],
             absences: Absences::default(),
             uses: Uses::default(),
-            counts: Vec::new(),
+            classes: Classes::default(),
             totals: Totals::default(),
             len: 0,
             most: 0,
@@ -313,6 +314,7 @@ impl Store {
         let (hash, most) = (self.hash.clone(), self.records.most);
         let number = self.shelf_mut().add(record, most, &hash) | Self::MARK;
         self.records.totals.start(number);
+        self.records.classes.join(class);
         self.records.len += 1;
         self.records.counters.made += 1;
         for (entry, one) in new.rests_on {
@@ -331,7 +333,8 @@ impl Store {
         true
     }
 
-    /// Whether there is room for one more record: at the limit, one ends that nobody has taken for a while.
+    /// Whether there is room for one more record: at the limit, one ends that is outdated or that nobody has taken
+    /// for a while.
     fn make_room<const K: usize, const W: usize>(&mut self, now: u64) -> bool
     where
         Self: Holds<K, W>,
@@ -339,8 +342,13 @@ impl Store {
         if self.records.len < self.records.most {
             return true;
         }
-        match self.shelf_mut().stale() {
-            Some((place, seen)) if now.saturating_sub(seen) > STALE_NS => {
+        let classes = std::mem::take(&mut self.records.classes);
+        let stale = self.shelf_mut().stale(|class| classes.is_outdated(class));
+        self.records.classes = classes;
+        match stale {
+            Some((place, is_outdated, seen))
+                if is_outdated || now.saturating_sub(seen) > STALE_NS =>
+            {
                 self.end_record(place | Self::MARK);
                 self.records.counters.replaced += 1;
                 true
@@ -356,6 +364,12 @@ impl Store {
         (root as u32, self.tables[root].number(place) as u32)
     }
 
+    /// The hashes by which the records that there are are found.
+    pub fn record_hashes(&self) -> impl Iterator<Item = u64> {
+        let Records { narrow, wide, .. } = &self.records;
+        narrow.hashes(&self.hash).chain(wide.hashes(&self.hash))
+    }
+
     /// Ends all records.
     pub fn end_records(&mut self) {
         for place in 0..self.records.narrow.all.len() {
@@ -364,7 +378,7 @@ impl Store {
         for place in 0..self.records.wide.all.len() {
             self.end_record(place as u32 | IS_WIDE);
         }
-        self.records.counts.clear();
+        self.records.classes = Classes::default();
         self.records.uses = Uses::default();
     }
 
@@ -384,9 +398,10 @@ impl Store {
         if body.class == Body::ENDED {
             return;
         }
-        body.class = Body::ENDED;
+        let class = std::mem::replace(&mut body.class, Body::ENDED);
         let seen = body.seen;
         let mut at = self.records.link(number);
+        self.records.classes.leave(class);
         self.records.len -= 1;
         self.records.counters.ended += 1;
         while at != NONE {

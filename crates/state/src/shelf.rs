@@ -148,13 +148,24 @@ impl<const K: usize, const W: usize> Shelf<K, W> {
         self.free = place;
     }
 
-    /// The place of the record of some next ones that was taken least lately, and when that was.
-    pub(crate) fn stale(&mut self) -> Option<(u32, u64)> {
+    /// The hashes of those that there are.
+    pub(crate) fn hashes(&self, hash: &HashKey) -> impl Iterator<Item = u64> {
+        let there = self.all.iter().filter(|record| record.body.class != Body::ENDED);
+        there.map(|record| hash.hash_words(&record.key))
+    }
+
+    /// Of some next records the one that others can do without best: its place, whether it is outdated, and when it
+    /// was last taken.
+    pub(crate) fn stale(&mut self, is_outdated: impl Fn(u32) -> bool) -> Option<(u32, bool, u64)> {
         let len = self.all.len();
         let some = (0..len.min(16)).map(|step| (self.hand + step) % len);
         let there = some.filter(|place| self.all[*place].body.class != Body::ENDED);
-        let oldest = there.min_by_key(|place| self.all[*place].body.seen);
+        let found = there.map(|place| {
+            let Body { seen, class, .. } = self.all[place].body;
+            (place as u32, is_outdated(class), seen)
+        });
+        let found = found.min_by_key(|(_, is_outdated, seen)| (!is_outdated, *seen));
         self.hand = (self.hand + 16) % len.max(1);
-        oldest.map(|place| (place as u32, self.all[place].body.seen))
+        found
     }
 }

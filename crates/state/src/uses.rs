@@ -162,14 +162,9 @@ impl Store {
             return;
         }
         let first = self.records.link(number);
-        let Records { links, uses, counts, totals, .. } = &mut self.records;
-        let class = record.class as usize;
-        if counts.len() <= class {
-            counts.resize(class + 1, (0, 0));
-        }
+        let Records { links, uses, classes, totals, .. } = &mut self.records;
         if !loses {
-            counts[class].0 += u64::from(record.packets);
-            counts[class].1 += u64::from(record.bytes);
+            classes.count(record.class, record.packets, record.bytes);
         }
         totals.add(number, record.packets, record.bytes);
         let mut at = first;
@@ -215,21 +210,5 @@ impl Store {
             self.settle(link.record);
             at = link.behind;
         }
-    }
-
-    /// Packets and bytes that records of each class have counted since all of them were ended.
-    #[must_use]
-    pub fn record_counts(&self) -> Vec<(u64, u64)> {
-        let mut counts = self.records.counts.clone();
-        let taken = self.records.bodies().filter(|record| record.packets > 0);
-        for Body { class, packets, bytes, .. } in taken {
-            let class = *class as usize;
-            if counts.len() <= class {
-                counts.resize(class + 1, (0, 0));
-            }
-            counts[class].0 += u64::from(*packets);
-            counts[class].1 += u64::from(*bytes);
-        }
-        counts
     }
 }

@@ -1,11 +1,13 @@
 //! Generated programs compile, use the whole language, and generated traffic is of every kind.
 
+use braid_engine::{Compiled, FlowRecord, Hashing, Options};
 use braid_ir::model::Op;
+use braid_ir::residual::Extent;
 use braid_packet::{Field, Header, Packet};
 use braid_testkit::generate::program::{any, program};
 use braid_testkit::generate::traffic::stimuli;
 use braid_testkit::harness::{self, Form, budget};
-use braid_testkit::record::Stimulus;
+use braid_testkit::record::{Stimulus, step};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
@@ -189,4 +191,49 @@ fn traffic_is_of_every_kind_and_meets_the_edges() {
     }
     let missing: Vec<_> = WANTED.iter().filter(|kind| !seen.contains(**kind)).collect();
     assert!(missing.is_empty(), "no packet is {missing:?}");
+}
+
+/// The records that packets can take, with how many have.
+fn records(engine: &Compiled) -> BTreeMap<String, u64> {
+    let table = engine.flow_table().expect("flow records");
+    let classes = &table.classes;
+    let is_current = |record: &&FlowRecord| !classes[record.class as usize].is_outdated;
+    let records = table.records.iter().filter(is_current);
+    records.map(|record| (format!("{} {:?}", record.class, record.key), record.packets)).collect()
+}
+
+/// How many packets took records that were there before.
+fn taken(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> u64 {
+    let more = |(record, packets): (&String, &u64)| {
+        now.get(record).map_or(0, |now| now.saturating_sub(*packets))
+    };
+    before.iter().map(more).sum()
+}
+
+#[test]
+fn generated_changes_leave_some_records_and_renew_others() {
+    let (mut left, mut renewed) = (0, 0);
+    for seed in 0..90 {
+        let program = any(seed);
+        let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
+        let chain = chain.expect("compiles");
+        let options = Options { eager: true, hash: Hashing::Seeded(seed), ..Options::fused() };
+        let mut engine = Compiled::new(chain.clone(), Extent::Chain, options).expect("an engine");
+        engine.keep_flow_totals();
+        let mut before = BTreeMap::new();
+        for stimulus in stimuli(&chain, seed, 150) {
+            let is_change = matches!(stimulus, Stimulus::Control(_));
+            if is_change {
+                left += taken(&before, &records(&engine));
+            }
+            step(&mut engine, &stimulus);
+            if is_change {
+                before = records(&engine);
+            }
+        }
+        left += taken(&before, &records(&engine));
+        renewed += engine.flows().expect("flow records").renewed;
+    }
+    assert!(left > 100, "{left} packets took records that were there before the last change");
+    assert!(renewed > 10, "{renewed} records took an outdated one's place");
 }

@@ -1,5 +1,6 @@
 //! What many records have in common: where the program ends, what is counted, what is written where.
 
+use super::change::Basis;
 use super::guard::{Guard, Link};
 use super::live::Live;
 use crate::walk::Reached;
@@ -19,6 +20,9 @@ const MOST: usize = 1 << 16;
 /// Most links' addresses that classes have. Records with further ones are wide.
 const MOST_LINKS: usize = 1 << 12;
 
+/// So many classes may differ in the very backend that they rest on.
+const FINE: usize = 1 << 12;
+
 /// A way through a program.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Way {
@@ -32,6 +36,8 @@ pub(super) struct Way {
     pub(super) guards: Vec<Guard>,
     pub(super) searches: Vec<Search>,
     pub(super) live: Live,
+    /// Parameters that it rests on.
+    pub(super) bases: Vec<Basis>,
     /// Where the packets' headers are.
     pub(super) outline: Outline,
     pub(super) blend: Blend,
@@ -123,31 +129,41 @@ pub(super) struct Classes {
     pub(super) all: Vec<Class>,
     /// The way of each.
     pub(super) ways: Vec<Way>,
-    numbers: HashMap<Way, u32>,
+    pub(super) numbers: HashMap<Way, u32>,
     /// The link's addresses of all.
     links: HashSet<(Link, [u64; 2])>,
 }
 
 impl Classes {
-    /// The number of a class, made if need be; `None` if there are too many.
-    pub(super) fn number(&mut self, way: Way, reached: Reached) -> Option<u32> {
-        if let Some(number) = self.numbers.get(&way) {
-            return Some(*number);
+    /// The number of the class of a way, which is made what it is to be if there are many; `None` if it has none yet.
+    pub(super) fn known(&self, way: &mut Way) -> Option<u32> {
+        if self.numbers.len() >= FINE {
+            way.coarsen();
         }
-        if self.all.len() == MOST {
-            return None;
-        }
-        let number = self.all.len() as u32;
-        self.numbers.insert(way.clone(), number);
-        self.links.insert((way.link, way.first));
+        self.numbers.get(way).copied()
+    }
+
+    /// Adds a class, in the place of another one if so: its number; `None` if there are too many.
+    pub(super) fn add(&mut self, way: Way, reached: Reached, instead: Option<u32>) -> Option<u32> {
+        let number = instead.unwrap_or(self.all.len() as u32);
         let (narrow, blend) = (way.blend.narrow(way.first), way.blend);
         let (link, guards) = (way.link, way.guards.clone().into());
         let is_more = !way.searches.is_empty() || !way.live.is_empty();
         let more = || Box::new(More { searches: way.searches.clone(), live: way.live.clone() });
         let more = is_more.then(more);
         let settled = Cell::default();
-        self.all.push(Class { narrow, more, link, guards, reached, blend, settled });
-        self.ways.push(way);
+        let class = Class { narrow, more, link, guards, reached, blend, settled };
+        if instead.is_some() {
+            self.all[number as usize] = class;
+            self.ways[number as usize] = way.clone();
+        } else if self.all.len() < MOST {
+            self.all.push(class);
+            self.ways.push(way.clone());
+        } else {
+            return None;
+        }
+        self.links.insert((way.link, way.first));
+        self.numbers.insert(way, number);
         Some(number)
     }
 
@@ -161,5 +177,54 @@ impl Classes {
         self.ways.clear();
         self.numbers.clear();
         self.links.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::change::Part;
+    use super::*;
+    use braid_packet::blend::WIDE;
+
+    /// A way by a backend of a load balancer.
+    fn way(backend: u32) -> Way {
+        Way {
+            program: 0,
+            block: 0,
+            tallies: Vec::new(),
+            rules: Vec::new(),
+            guards: Vec::new(),
+            searches: Vec::new(),
+            live: Live::default(),
+            bases: vec![Basis { node: 0, param: ParamId(0), part: Part::Backend(backend) }],
+            outline: Outline::PLAIN,
+            blend: Blend { keep: [0; WIDE], ttl: 0, sums: [false; 2] },
+            link: Link::default(),
+            first: [0; 2],
+        }
+    }
+
+    #[test]
+    fn ways_by_too_many_backends_share_a_class() {
+        let mut classes = Classes::default();
+        let mut number = |backend| {
+            let mut way = way(backend);
+            let known = classes.known(&mut way);
+            known.or_else(|| classes.add(way, Reached::Gone, None))
+        };
+        let fine: Vec<_> = (0..FINE as u32).map(&mut number).collect();
+        assert_eq!((fine[1], number(1)), (Some(1), Some(FINE as u32)));
+        assert_eq!(number(FINE as u32 + 7), Some(FINE as u32));
+        assert_eq!(classes.ways[FINE].bases[0].part, Part::Whole);
+    }
+
+    #[test]
+    fn class_takes_the_place_of_another_one() {
+        let mut classes = Classes::default();
+        assert_eq!(classes.add(way(0), Reached::Gone, None), Some(0));
+        classes.numbers.clear();
+        assert_eq!(classes.add(way(1), Reached::Gone, Some(0)), Some(0));
+        assert_eq!(classes.known(&mut way(1)), Some(0));
+        assert_eq!((classes.known(&mut way(0)), classes.all.len()), (None, 1));
     }
 }

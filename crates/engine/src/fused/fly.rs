@@ -1,11 +1,12 @@
 //! The fast path: what becomes of a packet when its flow has a record, and when not.
 
-use super::class::Class;
+use super::class::{Class, Classes};
 use super::plan::{Plan, VARIANTS, kind, of_kind};
 use super::probe::Probe;
 use super::{Fused, NONE};
 use crate::Compiled;
 use crate::act::Functions;
+use crate::program::Program;
 use crate::walk::{At, Reached, Walk};
 use braid_ir::chain::Chain;
 use braid_ir::engine::worker;
@@ -39,7 +40,12 @@ impl Flow {
 impl Fused {
     /// Finds the records of packets of the part again, where their hashes are such.
     #[inline(never)]
-    fn find_again(&mut self, store: &Store, packets: Range<usize>, is_such: impl Fn(u64) -> bool) {
+    pub(super) fn find_again(
+        &mut self,
+        store: &Store,
+        packets: Range<usize>,
+        is_such: impl Fn(u64) -> bool,
+    ) {
         for at in packets {
             if is_such(self.flows[at].hash) {
                 self.flows[at].record = self.find(store, at);
@@ -112,6 +118,7 @@ impl Compiled {
             fused.flows.fill(Flow::NO);
             return;
         };
+        functions.store.sweep_records(functions.now);
         let store = &functions.store;
         let many = store.has_many_records();
         fused.ended = store.record_counters().ended;
@@ -230,6 +237,11 @@ impl Compiled {
             if record != NONE && (store.settle_full(record) || fused.vary(store, from)) {
                 return 0;
             }
+            if record != NONE && store.has_outdated_records() && fused.turn_to_outdated(store, from)
+            {
+                let some = from..from + packets.len();
+                return usize::from(!self.renew_record(some, &packets[0], &layouts[0], walk));
+            }
             fused.misfits += u64::from(record != NONE);
             let met = if record == NONE { flow.hash } else { !flow.hash };
             if fused.filter.meets(met) && fused.has_variant(store, from) {
@@ -260,7 +272,7 @@ impl Compiled {
     }
 
     /// Makes a record for the packet at `at`, which is about to enter; whether there is one now.
-    fn make_record(
+    pub(super) fn make_record(
         &mut self,
         at: usize,
         packet: &Packet,
@@ -299,10 +311,19 @@ impl Compiled {
                 return false;
             }
         }
-        if self.functions.store.has_bug(RecordBug::RulesForgotten) {
+        if functions.store.has_bug(RecordBug::RulesForgotten) {
             way.rules.clear();
         }
-        let Some(class) = fused.classes.number(way, reached) else { return false };
+        let class = fused.classes.known(&mut way).or_else(|| {
+            let instead = functions.store.renew_class();
+            if let Some((class, counts)) = instead
+                && !functions.store.has_bug(RecordBug::OutdatedCountsLost)
+            {
+                settle(&fused.classes, class, counts, &self.programs.all, functions);
+            }
+            fused.classes.add(way, reached, instead.map(|(class, _)| class))
+        });
+        let Some(class) = class else { return false };
         let wide = NewRecord {
             key: fused.wide[at],
             kind: flow.kind,
@@ -324,34 +345,49 @@ impl Compiled {
     pub(crate) fn settle_records(&self) {
         let Some(fused) = &self.fused else { return };
         let counts = self.functions.store.record_counts();
-        for ((class, way), count) in fused.classes.all.iter().zip(&fused.classes.ways).zip(counts) {
-            let mut settled = class.settled.replace(Count { packets: count.0, bytes: count.1 });
-            if self.functions.store.has_bug(RecordBug::CountsRepeated) {
-                settled = Count::default();
-            }
-            let (packets, bytes) = (count.0 - settled.packets, count.1 - settled.bytes);
-            let program = &self.programs.all[way.program as usize];
-            for tally in &way.tallies {
-                program.counts[tally.0 as usize].update(|count| Count {
-                    packets: count.packets.wrapping_add(packets),
-                    bytes: count.bytes.wrapping_add(bytes),
-                });
-            }
-            let end = &program.ends[way.block as usize];
-            end.reached.update(|times| times.wrapping_add(packets));
-            for (node, param, rule) in &way.rules {
-                self.functions.instances[usize::from(*node)].count_rules(*param, *rule, packets);
-            }
+        let classes = 0..fused.classes.all.len() as u32;
+        for (class, counts) in classes.zip(counts) {
+            settle(&fused.classes, class, counts, &self.programs.all, &self.functions);
         }
     }
 
-    /// Ends all records: what they take for granted is about to change.
+    /// Ends all records: what they take for granted is about to change. Their flows are not forgotten.
     pub(crate) fn end_records(&mut self) {
         self.settle_records();
         let Some(fused) = &mut self.fused else { return };
-        self.functions.store.end_records();
+        let Functions { store, .. } = &mut self.functions;
+        store.record_hashes().for_each(|hash| fused.filter.expect(hash));
+        store.end_records();
         fused.classes.clear();
         fused.plans.clear();
+    }
+}
+
+/// What the records of a class have counted is added to what its program and its rules count.
+fn settle(
+    classes: &Classes,
+    class: u32,
+    (packets, bytes): (u64, u64),
+    programs: &[Program],
+    functions: &Functions,
+) {
+    let (class, way) = (&classes.all[class as usize], &classes.ways[class as usize]);
+    let mut settled = class.settled.replace(Count { packets, bytes });
+    if functions.store.has_bug(RecordBug::CountsRepeated) {
+        settled = Count::default();
+    }
+    let (packets, bytes) = (packets - settled.packets, bytes - settled.bytes);
+    let program = &programs[way.program as usize];
+    for tally in &way.tallies {
+        program.counts[tally.0 as usize].update(|count| Count {
+            packets: count.packets.wrapping_add(packets),
+            bytes: count.bytes.wrapping_add(bytes),
+        });
+    }
+    let end = &program.ends[way.block as usize];
+    end.reached.update(|times| times.wrapping_add(packets));
+    for (node, param, rule) in &way.rules {
+        functions.instances[usize::from(*node)].count_rules(*param, *rule, packets);
     }
 }
 

@@ -46,6 +46,10 @@ impl Number {
 }
 
 impl Guard {
+    /// One that no packet fulfils.
+    pub(super) const NEVER: Guard =
+        Guard { number: Number { at: WIRE, len: 4, mask: u32::MAX }, least: 1, most: 0 };
+
     /// Whether it holds for a packet that begins like this.
     pub(super) fn holds(&self, head: &[u8], wire_len: u32) -> bool {
         self.allows(self.number.of(head, wire_len))

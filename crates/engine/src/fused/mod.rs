@@ -13,6 +13,7 @@
 //! packet changes in entries is counted with the record or computed for each (`live.rs`); where packets make or remove
 //! entries or send anything, there is no record, and the program runs for each.
 
+mod change;
 mod class;
 mod fly;
 mod follow;
@@ -30,6 +31,8 @@ use braid_ir::model::Op;
 use braid_ir::residual::{Residual, What};
 use braid_packet::blend::{WIDE, Window};
 use braid_state::RecordCounters;
+pub(crate) use change::Changed;
+pub use change::{Basis, Part};
 use class::Classes;
 use fly::Flow;
 pub use path::{Path, Taken};
@@ -49,6 +52,8 @@ pub struct Flows {
     pub misfits: u64,
     /// Packets whose flow had none.
     pub misses: u64,
+    /// Records that were made in place of outdated ones, since what these rested on had changed.
+    pub renewed: u64,
     /// Records that were made, ended, and not made since there were too many.
     pub records: RecordCounters,
 }
@@ -57,10 +62,10 @@ impl Compiled {
     /// How packets were processed, if records are made.
     #[must_use]
     pub fn flows(&self) -> Option<Flows> {
-        let Fused { hits, misfits, .. } = **self.fused.as_ref()?;
+        let Fused { hits, misfits, renewed, .. } = **self.fused.as_ref()?;
         let misses = self.tally.packets_in - hits - misfits;
         let records = self.functions.store.record_counters();
-        Some(Flows { hits, misfits, misses, records })
+        Some(Flows { hits, misfits, misses, renewed, records })
     }
 }
 
@@ -83,6 +88,7 @@ pub(crate) struct Fused {
     /// As in [`Flows`].
     hits: u64,
     misfits: u64,
+    renewed: u64,
 }
 
 impl Fused {
@@ -98,6 +104,7 @@ impl Fused {
             hangs: Vec::new(),
             hits: 0,
             misfits: 0,
+            renewed: 0,
         }
     }
 
@@ -178,6 +185,15 @@ impl Filter {
         let (place, tag, _) = self.place(hash);
         let met = self.places[place].iter().find(|met| met.tag == tag && met.times > 0);
         met.is_some_and(|met| self.admits(met.times.saturating_add(1)))
+    }
+
+    /// A flow will be admitted when it is next met.
+    fn expect(&mut self, hash: u64) {
+        let (place, tag, way) = self.place(hash);
+        let ways = &mut self.places[place];
+        let own = ways.iter().position(|met| met.tag == tag && met.times > 0);
+        let free = || ways.iter().position(|met| met.times == 0);
+        ways[own.or_else(free).unwrap_or(way)] = Met { tag, times: self.first - 1 };
     }
 
     /// A flow is met: whether it is admitted.

@@ -1,6 +1,7 @@
 //! Which path a packet takes, and why: for people who wonder why a flow has no record.
 
 use super::NONE;
+use super::change::Basis;
 use super::fly::Flow;
 use super::plan::{VARIANTS, is_key};
 use super::probe::{Hang, Probe, Stop};
@@ -67,6 +68,8 @@ fn miss(why: impl Into<String>) -> Path {
 
 /// What is said of a record that is made for the very packet.
 const MADE: &str = "made for this packet";
+/// And of one that is made in place of another one.
+const RENEWED: &str = "made for this packet, in place of one that is outdated";
 /// And where none is tried.
 const YET: &str = "no record yet: one is tried for the fourth packet of its flow that could have one, and where that \
                    fails for the eighth, sixteenth, …";
@@ -121,31 +124,38 @@ impl Compiled {
         }
         let due = self.wake.min(self.functions.store.next_due());
         let is_due = packet.time_ns.max(self.functions.now) >= due;
-        let misfit = match self.with_records(flow, is_due, &packet, &layout) {
-            Some(path) if path.taken == Taken::Hit || is_due => return path,
-            misfit => misfit,
+        let (misfit, is_outdated) = match self.with_records(flow, is_due, &packet, &layout) {
+            Some((path, _)) if path.taken == Taken::Hit || is_due => return path,
+            Some((misfit, is_outdated)) => (Some(misfit), is_outdated),
+            None => (None, false),
         };
         let Some(fused) = &self.fused else { return miss("no records are made") };
         let met = if misfit.is_some() { !flow.hash } else { flow.hash };
         let admitted = fused.filter.would_admit(met);
         let tried = self.try_record(flow, is_due, (&packet, &layout), out);
         match (admitted, tried, misfit) {
+            (_, Ok(()), _) if is_outdated => path(Taken::Hit, RENEWED),
             (true, Ok(()), _) => path(Taken::Hit, MADE),
+            (_, Err(why), Some(misfit)) if is_outdated => path(
+                Taken::Misfit,
+                format!("{misfit}, and no other one can be made: {why}", misfit = misfit.why),
+            ),
             (_, _, Some(misfit)) => misfit,
             (false, Ok(()), None) => miss(YET),
             (_, Err(why), None) => miss(format!("no record can be made: {why}")),
         }
     }
 
-    /// Whether a packet fits one of its flow's records; `None` if there are none.
+    /// Whether a packet fits one of its flow's records, and if not, whether one of those is outdated; `None` if there
+    /// are none.
     fn with_records(
         &mut self,
         flow: Flow,
         is_due: bool,
         packet: &Packet,
         layout: &Layout,
-    ) -> Option<Path> {
-        let mut misfit = None;
+    ) -> Option<(Path, bool)> {
+        let mut misfit: Option<(Path, bool)> = None;
         for variant in 0..VARIANTS {
             let fused = self.fused.as_mut()?;
             fused.flows[0].kind = flow.kind + variant;
@@ -155,15 +165,33 @@ impl Compiled {
                 record => self.functions.store.record_class(record),
             };
             if is_due {
-                return Some(path(Taken::Misfit, "something is due"));
+                return Some((path(Taken::Misfit, "something is due"), false));
+            }
+            if self.functions.store.is_class_outdated(class) {
+                misfit = misfit.filter(|(_, is_outdated)| *is_outdated);
+                misfit.get_or_insert_with(|| (path(Taken::Misfit, self.outdated(class)), true));
+                continue;
             }
             let path = self.with_record(flow, class, packet, layout);
             if path.taken == Taken::Hit {
-                return Some(path);
+                return Some((path, false));
             }
-            misfit.get_or_insert(path);
+            misfit.get_or_insert((path, false));
         }
         misfit
+    }
+
+    /// That a record of a class is outdated.
+    fn outdated(&self, class: u32) -> String {
+        let way = self.fused.as_ref().and_then(|fused| fused.classes.ways.get(class as usize));
+        let name = |basis: &Basis| {
+            let model = &self.functions.instances[usize::from(basis.node)].model;
+            format!("{}.{}", self.name(basis.node), model.params[basis.param.index()].name)
+        };
+        let names: BTreeSet<String> =
+            way.into_iter().flat_map(|way| &way.bases).map(name).collect();
+        let names: Vec<String> = names.into_iter().collect();
+        format!("its record is outdated: {} changed, on which it rested", names.join(" or "))
     }
 
     /// Whether a packet fits a record of its flow of this class.

@@ -4,6 +4,7 @@
 //! Each value is known together with what it hangs on: on the key, parameters and state only; or on bits of this
 //! packet, of which a condition or a value then becomes a guard.
 
+use super::change::Part;
 use super::class::{Search, Way};
 use super::guard::{Guards, Link, Number};
 use super::live::Live;
@@ -12,7 +13,7 @@ use super::rest::Rest;
 use crate::act::{Functions, Values};
 use crate::exec::rule_packet;
 use crate::ops;
-use braid_externs::Profile;
+use braid_externs::signature::{Profile, Touch};
 use braid_ir::engine::Outputs;
 use braid_ir::model::{Key, Op, ParamId, Target, ValueId, Word};
 use braid_ir::residual::{End, Residual, Step, What};
@@ -116,6 +117,7 @@ impl<'a> Probe<'a> {
             blend: Blend { keep: [0; WIDE], ttl: 0, sums: [false; 2] },
             link: Link::default(),
             first: [0; 2],
+            bases: Vec::new(),
         };
         Some(Self {
             program,
@@ -253,6 +255,7 @@ impl<'a> Probe<'a> {
                     }
                 }
                 self.lookups += 1;
+                self.rest_on(node, *param, Part::Whole);
                 let packet = packet.as_ref().map(|fields| rule_packet(values, fields));
                 let instance = &self.functions.instances[usize::from(node)];
                 let (passes, number) = instance.classify(*param, packet.as_ref());
@@ -261,6 +264,7 @@ impl<'a> Probe<'a> {
             }
             What::CountRule { param, rule } => {
                 self.fix(values, *rule)?;
+                self.rest_on(node, *param, Part::Whole);
                 self.way.rules.push((node, *param, values.get(*rule) as u32));
             }
             What::Find { found, entry, state, key } => {
@@ -303,7 +307,8 @@ impl<'a> Probe<'a> {
             Op::Route { .. } => true,
             Op::Extern { name, .. } => {
                 self.lookups += 1;
-                braid_externs::lookup(name)?.signature.profile == Profile::PURE
+                let Profile { payload, state } = braid_externs::lookup(name)?.signature.profile;
+                payload == Touch::No && state != Touch::Writes
             }
             _ => false,
         };
@@ -321,6 +326,7 @@ impl<'a> Probe<'a> {
                 Hang::Fixed
             }
         };
+        self.rest_on_operands(node, values, op);
         let mut act = self.functions.act_on(node, self.worker, self.out);
         if by_function {
             act.common(None, values, op).ok()?;

@@ -2,6 +2,7 @@
 //! functions.
 
 use super::Flows;
+use super::change::Basis;
 use super::class::Way;
 use super::guard::{Guard, Number, WIRE};
 use super::plan::{Bits, bits, is_key, of_kind, unfolded};
@@ -48,6 +49,10 @@ pub struct FlowClass {
     pub link: Vec<FlowField>,
     /// What else they must fulfil.
     pub guards: Vec<FlowGuard>,
+    /// Parameters that the records rest on.
+    pub rests_on: Vec<Basis>,
+    /// Whether one of these has changed since: then no packet takes the records.
+    pub is_outdated: bool,
     /// Fields that are written.
     pub writes: Vec<&'static str>,
     /// What the TTL goes down by.
@@ -56,7 +61,7 @@ pub struct FlowClass {
     pub sums: [bool; 2],
     /// Records that there are.
     pub records: u64,
-    /// Packets that took records, since all records were ended for the last time.
+    /// Packets that took records of it.
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -232,6 +237,8 @@ impl Compiled {
             rules: way.rules.clone(),
             link: link(way),
             guards: way.guards.iter().map(|guard| in_words(residual, way.outline, guard)).collect(),
+            rests_on: way.bases.clone(),
+            is_outdated: self.functions.store.is_class_outdated(number),
             writes: written(residual, way).iter().map(|(field, _)| field.info().name).collect(),
             ttl: way.blend.ttl,
             sums: way.blend.sums,

@@ -102,7 +102,7 @@ impl<'c> Names<'c> {
         decl.and_then(|decl| decl.slots.get(slot as usize)).map_or("", |(name, _)| name)
     }
 
-    /// The name of a rule set.
+    /// The name of a parameter.
     fn param(self, node: u16, param: braid_ir::model::ParamId) -> &'c str {
         let decl = self.node(node).and_then(|node| node.model.params.get(param.index()));
         decl.map_or("?", |decl| &decl.name)

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use braid_engine::{
-    Change, FlowClass, FlowEnd, FlowField, FlowRecord, FlowTable, Missing, Resting, Update,
+    Change, FlowClass, FlowEnd, FlowField, FlowRecord, FlowTable, Missing, Part, Resting, Update,
 };
 use braid_ir::chain::Chain;
 use braid_ir::model::{Kind, Word};
@@ -44,12 +44,13 @@ fn summary(table: &FlowTable) -> String {
     let classes = table.classes.len() as u64;
     format!(
         "packets: {} hits, {} misfits, {} misses\n\
-         records: {} now, {} made, {} ended, {} refused, {} contended; {}\n",
+         records: {} now, {} made, {} of them renewed, {} ended, {} refused, {} contended; {}\n",
         count(flows.hits),
         count(flows.misfits),
         count(flows.misses),
         count(table.records.len() as u64),
         count(records.made),
+        count(flows.renewed),
         count(records.ended),
         count(records.refused),
         count(records.contended),
@@ -64,9 +65,10 @@ impl Names<'_> {
     fn class(self, text: &mut String, class: &FlowClass) {
         let _ = writeln!(
             text,
-            "class {}: {}, {}, {} bytes",
+            "class {}: {}{}, {}, {} bytes",
             class.number,
             many(class.records, "record"),
+            if class.is_outdated { " (outdated)" } else { "" },
             many(class.packets, "packet"),
             count(class.bytes)
         );
@@ -91,6 +93,14 @@ impl Names<'_> {
         }
         for guard in &class.guards {
             let _ = writeln!(text, "  if {guard}");
+        }
+        for basis in &class.rests_on {
+            let name = format!("{}.{}", self.name(basis.node), self.param(basis.node, basis.param));
+            let _ = match basis.part {
+                Part::Whole => writeln!(text, "  rests on {name}"),
+                Part::Members => writeln!(text, "  rests on {name}: which there are"),
+                Part::Backend(number) => writeln!(text, "  rests on {name}: number {number}"),
+            };
         }
         let mut writes: Vec<String> = class.writes.iter().map(|field| (*field).into()).collect();
         if class.ttl > 0 {

@@ -1,8 +1,8 @@
 //! Flow records as JSON.
 
 use braid_engine::{
-    Change, FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable, Missing,
-    Resting, Update,
+    Basis, Change, FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable,
+    Missing, Part, Resting, Update,
 };
 use braid_ir::chain::Chain;
 use braid_ir::model::{Kind, Word};
@@ -24,6 +24,7 @@ pub fn value(chain: &Chain, table: &FlowTable, shown: Shown) -> Value {
         "misses": flows.misses,
         "now": table.records.len(),
         "made": records.made,
+        "renewed": flows.renewed,
         "ended": records.ended,
         "refused": records.refused,
         "contended": records.contended,
@@ -85,6 +86,8 @@ impl Names<'_> {
             "rules": class.rules.iter().map(rule).collect::<Value>(),
             "link": fields(&class.link),
             "guards": class.guards.iter().map(guard).collect::<Value>(),
+            "rests_on": class.rests_on.iter().map(|basis| self.basis(*basis)).collect::<Value>(),
+            "outdated": class.is_outdated,
             "writes": class.writes,
             "ttl": class.ttl,
             "checksums": { "ip": class.sums[0], "transport": class.sums[1] },
@@ -93,6 +96,17 @@ impl Names<'_> {
             "packets": class.packets,
             "bytes": class.bytes,
         })
+    }
+
+    fn basis(self, Basis { node, param, part }: Basis) -> Value {
+        let (function, name) = (self.name(node), self.param(node, param));
+        match part {
+            Part::Whole => json!({ "function": function, "param": name, "part": "all" }),
+            Part::Members => json!({ "function": function, "param": name, "part": "members" }),
+            Part::Backend(number) => {
+                json!({ "function": function, "param": name, "part": "backend", "backend": number })
+            }
+        }
     }
 
     fn end_value(self, end: &FlowEnd) -> Value {

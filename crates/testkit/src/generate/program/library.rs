@@ -29,6 +29,26 @@ fn quota(sharded: bool) -> String {
     )
 }
 
+/// A function that keeps what backend a source was given, as long as that is up; replies only ask which ones there are.
+const SPREAD: &str = "nf spread(vip: ip4, backends: backends<ip4>) {
+  state chosen: index(backends) per ip.src, capacity 20, full evict_oldest;
+  match {
+    forward and exists chosen and up(backends, chosen) => {
+      ip.dst = backends[chosen];
+      output;
+    }
+    forward and has ip => {
+      let backend = pick(backends, hash(ip.src)) else drop \"no backend\";
+      chosen = backend;
+      ip.dst = backends[backend];
+      output;
+    }
+    backward and ip.src in backends => { ip.src = vip; output; }
+    else => output;
+  }
+}
+";
+
 /// What chains of this kind are mostly made of.
 #[derive(Clone, Copy)]
 enum Kind {
@@ -36,6 +56,7 @@ enum Kind {
     Translators,
     PerFlow,
     Quotas,
+    Spread,
     Mixed,
 }
 
@@ -48,10 +69,12 @@ pub(super) fn program(rng: &mut Rng) -> Program {
         Kind::PerFlow,
         Kind::Quotas,
         Kind::Quotas,
+        Kind::Spread,
+        Kind::Spread,
         Kind::Mixed,
     ]);
     let count = match kind {
-        Kind::Quotas => 1 + rng.below(3),
+        Kind::Quotas | Kind::Spread => 1 + rng.below(3),
         _ => 2 + rng.below(5),
     };
     // Of few files, so that functions share some.
@@ -80,6 +103,9 @@ pub(super) fn program(rng: &mut Rng) -> Program {
     };
     if nodes.contains(" quota(") {
         program.source += &quota(rng.one_in(2));
+    }
+    if nodes.contains(" spread(") {
+        program.source += SPREAD;
     }
     let _ = write!(
         program.source,
@@ -116,6 +142,9 @@ fn one(rng: &mut Rng, kind: Kind, number: usize) -> String {
             format!("quota(most: {most}, pause: {pause} ms)")
         }
         (Kind::Quotas, 5..7) => router(rng),
+        (Kind::Spread, 0..5) => {
+            format!("spread(vip: {}, backends: [10.0.5.1, 10.0.5.2, 10.0.5.3])", ip4(rng))
+        }
         (_, choice) => match choice % 4 {
             0 => router(rng),
             1 => translator(rng, number),

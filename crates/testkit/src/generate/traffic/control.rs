@@ -6,20 +6,26 @@ use braid_ir::model::{Kind, ParamId, ParamTy, Ty, Word};
 use braid_ir::routes::RouteTable;
 use braid_ir::value::{IntervalSet, ParamValue, RuleSet};
 
-/// A change that makes sense for some parameter of the chain.
+/// A change that makes sense for some parameter of the chain, rather of what is asked for each packet than of what is
+/// compiled into programs if so.
 pub(super) fn change(
     rng: &mut Rng,
     chain: &Chain,
     boundaries: &Boundaries,
     time_ns: u64,
+    of_asked: bool,
 ) -> Option<Control> {
-    let at = rng.below(chain.nodes.len());
-    let node = chain.nodes.get(at)?;
-    let mut param = rng.below(node.model.params.len());
-    // Functions have more single values than tables, rules and lists.
-    if matches!(node.params.get(param), Some(ParamValue::Scalar(_))) && !rng.one_in(3) {
-        param = rng.below(node.params.len());
+    let (mut at, mut param) = draw(rng, chain)?;
+    for _ in 0..if of_asked { 6 } else { 0 } {
+        let value = &chain.nodes[at].params[param];
+        let is_asked =
+            matches!(value, ParamValue::Rules(_) | ParamValue::Routes(_) | ParamValue::Backends(_));
+        if is_asked {
+            break;
+        }
+        (at, param) = draw(rng, chain)?;
     }
+    let node = &chain.nodes[at];
     let change = match (&node.model.params.get(param)?.ty, node.params.get(param)?) {
         (ParamTy::Backends(_), ParamValue::Backends(members)) => {
             let name = *members.get(rng.below(members.len()))?.columns.first()?;
@@ -70,6 +76,18 @@ pub(super) fn change(
     };
     let node = u16::try_from(at).ok()?;
     Some(Control { time_ns, node, param: ParamId(u32::try_from(param).ok()?), change })
+}
+
+/// A parameter of a function.
+fn draw(rng: &mut Rng, chain: &Chain) -> Option<(usize, usize)> {
+    let at = rng.below(chain.nodes.len());
+    let params = &chain.nodes.get(at)?.params;
+    let mut param = rng.below(params.len());
+    // Functions have more single values than tables, rules and lists.
+    if matches!(params.get(param)?, ParamValue::Scalar(_)) && !rng.one_in(3) {
+        param = rng.below(params.len());
+    }
+    Some((at, param))
 }
 
 /// Another value near this one. Times stay in their order of magnitude: a timer of a nanosecond

@@ -52,6 +52,8 @@ pub struct Traffic<'a> {
     stay: (usize, u16),
     /// Of the changes of configuration, one in so many is made.
     changes: usize,
+    /// Whether there are many, and packets in trains around them.
+    restless: bool,
 }
 
 /// `count` stimuli for a chain. The reference engine runs along, so that there are replies to what
@@ -84,15 +86,17 @@ impl<'a> Traffic<'a> {
     #[must_use]
     pub fn new(chain: &'a Chain, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
+        let restless = rng.one_in(3);
         Self {
             chain,
             boundaries: Boundaries::of(chain),
-            few: rng.one_in(3),
-            trains: rng.one_in(2),
+            few: restless || rng.one_in(3),
+            trains: restless || rng.one_in(2),
             train: None,
             stays: rng.one_in(2),
             stay: (0, 0),
             changes: *rng.pick(&[1, 8]),
+            restless,
             rng,
             // Not a multiple of any tick.
             now: 1_000_000_123,
@@ -117,6 +121,12 @@ impl<'a> Traffic<'a> {
     /// The next stimulus.
     #[allow(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> Stimulus {
+        if self.restless
+            && self.rng.one_in(10)
+            && let Some(stimulus) = self.change()
+        {
+            return stimulus;
+        }
         if let Some(stimulus) = self.next_of_train() {
             return stimulus;
         }
@@ -124,10 +134,8 @@ impl<'a> Traffic<'a> {
         match self.rng.below(100) {
             0 => return Stimulus::Advance(self.now),
             1..=3 if self.rng.one_in(self.changes) => {
-                if let Some(control) =
-                    control::change(&mut self.rng, self.chain, &self.boundaries, self.now)
-                {
-                    return Stimulus::Control(control);
+                if let Some(stimulus) = self.change() {
+                    return stimulus;
                 }
             }
             _ => {}
@@ -147,6 +155,12 @@ impl<'a> Traffic<'a> {
             self.now
         };
         Stimulus::Packet(interface, packet_of(&frame, time_ns))
+    }
+
+    /// A change of configuration.
+    fn change(&mut self) -> Option<Stimulus> {
+        let Self { rng, chain, boundaries, now, restless, .. } = self;
+        control::change(rng, chain, boundaries, *now, *restless).map(Stimulus::Control)
     }
 
     /// A packet that enters where packets enter for a while, if that is soon found.
