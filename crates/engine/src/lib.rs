@@ -43,8 +43,8 @@ pub use braid_state::{RECORD_BUGS, RecordBug};
 use due::Waiting;
 use fused::Fused;
 pub use fused::{
-    Basis, FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable, Flows, Part,
-    Path, Taken,
+    Basis, FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable, FlowTag,
+    Flows, Part, Path, Taken,
 };
 use hot::Halt;
 pub use native::Jit;

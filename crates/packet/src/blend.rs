@@ -31,6 +31,34 @@ pub struct Outline {
     pub is_ip6: bool,
 }
 
+/// VLAN tags that packets lose and get.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Retag {
+    /// How many they lose, the outermost first.
+    pub lost: usize,
+    /// The bytes of those that they get, outermost first.
+    pub got: Vec<u8>,
+}
+
+impl Retag {
+    /// By how many bytes packets become longer.
+    #[must_use]
+    pub fn longer(&self) -> i32 {
+        self.got.len() as i32 - (self.lost * vlan::LEN) as i32
+    }
+
+    /// Where bytes of a packet with its new tags were when it came; `None` for those of tags that it got, which
+    /// they may not go beyond.
+    #[must_use]
+    pub fn origin(&self, at: usize) -> Option<usize> {
+        match at.checked_sub(ethernet::TYPE) {
+            None => Some(at),
+            Some(behind) if behind < self.got.len() => None,
+            Some(_) => Some(at - self.got.len() + self.lost * vlan::LEN),
+        }
+    }
+}
+
 /// What happens to the headers of a flow's packets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Blend {
@@ -158,6 +186,18 @@ impl Outline {
     #[inline(always)]
     pub fn proto(self) -> usize {
         self.ip + if self.is_ip6 { ipv6::NEXT } else { ipv4::PROTO }
+    }
+
+    /// How many VLAN tags there are.
+    #[must_use]
+    pub fn tags(self) -> usize {
+        self.ip.saturating_sub(ethernet::LEN) / vlan::LEN
+    }
+
+    /// The same after a change of tags.
+    #[must_use]
+    pub fn with(self, tags: &Retag) -> Self {
+        Self { ip: self.ip.saturating_add_signed(tags.longer() as isize), ..self }
     }
 
     /// Where the TTL is.
@@ -293,6 +333,40 @@ mod tests {
         let mut packet = build_fresh(Link::Ethernet, 0, shape, &[], &[7; 20]).unwrap();
         (0..tags).for_each(|tag| assert!(packet.push_vlan(5 + tag as u16)));
         packet
+    }
+
+    #[test]
+    fn tags_are_exchanged_as_they_are_removed_and_added() {
+        let mut next = random();
+        for case in 0..2_000 {
+            let mut packet = tagged(SHAPES[case % SHAPES.len()], case / 6 % 3);
+            let came = packet.clone();
+            let outline = Outline::of(&packet.parse()).unwrap();
+            let mut tags = Retag::default();
+            for _ in 0..next() % 6 {
+                let now = outline.tags() - tags.lost + tags.got.len() / 4;
+                if now > 0 && next().is_multiple_of(2) {
+                    assert!(packet.pop_vlan());
+                    match tags.got.is_empty() {
+                        true => tags.lost += 1,
+                        false => drop(tags.got.drain(..4)),
+                    }
+                } else if now < 2 {
+                    let id = next() as u16 & 0xfff;
+                    assert!(packet.push_vlan(id));
+                    let [high, low] = id.to_be_bytes();
+                    tags.got.splice(..0, [0x81, 0, high, low]);
+                }
+            }
+            let mut at_once = came.clone();
+            at_once.retag(&tags);
+            assert_eq!(at_once, packet);
+            assert_eq!(Outline::of(&packet.parse()), Some(outline.with(&tags)));
+            for (at, byte) in packet.data().iter().enumerate() {
+                let origin = tags.origin(at).map(|origin| came.data()[origin]);
+                assert_eq!(origin.unwrap_or(*byte), *byte, "byte {at} of {tags:?}");
+            }
+        }
     }
 
     /// The bits of a field.

@@ -1,5 +1,6 @@
 //! A packet: its captured bytes and what is known about it besides them.
 
+use crate::blend::Retag;
 use crate::flow::FlowKey;
 use crate::layout::Layout;
 use crate::wire::{ethernet, vlan};
@@ -129,6 +130,15 @@ impl Packet {
         self.data.drain(ethernet::TYPE..ethernet::TYPE + vlan::LEN);
         self.wire_len = self.wire_len.saturating_sub(4);
         true
+    }
+
+    /// Changes its VLAN tags, which it has. Layouts taken before no longer hold.
+    pub fn retag(&mut self, tags: &Retag) {
+        let gone = ethernet::TYPE..ethernet::TYPE + tags.lost * vlan::LEN;
+        if gone.end <= self.data.len() {
+            self.data.splice(gone, tags.got.iter().copied());
+            self.wire_len = self.wire_len.saturating_add_signed(tags.longer());
+        }
     }
 
     /// Puts bytes in at an offset of the captured ones, as when a header is added. Lengths and checksums of

@@ -66,11 +66,13 @@ pub enum RecordBug {
     RulesForgotten,
     /// A flow's key lacks what tells its worker.
     WorkerIgnored,
+    /// Counters behind a change of tags count bytes as if there had been none.
+    TagsUncounted,
 }
 
 /// All of them.
 #[cfg(feature = "planted-bugs")]
-pub const RECORD_BUGS: [RecordBug; 29] = [
+pub const RECORD_BUGS: [RecordBug; 30] = [
     RecordBug::GuardForgotten,
     RecordBug::GuardTooWide,
     RecordBug::AbsenceForgotten,
@@ -100,6 +102,7 @@ pub const RECORD_BUGS: [RecordBug; 29] = [
     RecordBug::ProgramIgnored,
     RecordBug::RulesForgotten,
     RecordBug::WorkerIgnored,
+    RecordBug::TagsUncounted,
 ];
 
 impl Records {

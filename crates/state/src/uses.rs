@@ -44,10 +44,10 @@ pub struct Update {
 /// How packets change a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Change {
-    /// Each adds this much, and `bytes` times its bytes on the wire.
+    /// Each adds this much, and `bytes` times its bytes on the wire: in all no less than 0.
     Add {
         /// For each packet.
-        packets: u32,
+        packets: i64,
         /// For each byte.
         bytes: u32,
         /// Whether it goes round behind the largest value, where it else stops.
@@ -96,8 +96,9 @@ impl Change {
         match self {
             Change::Time => old.max(Word::from(record.seen)),
             Change::Add { packets, bytes, wraps } => {
-                let packets = Word::from(packets) * Word::from(record.packets);
-                let more = packets + Word::from(bytes) * Word::from(record.bytes);
+                let packets = i128::from(packets) * i128::from(record.packets);
+                let more = Word::from(bytes) * Word::from(record.bytes);
+                let more = more.saturating_add_signed(packets);
                 if wraps {
                     old.wrapping_add(more) & most
                 } else {

@@ -9,7 +9,7 @@ use braid_ir::model::ParamId;
 use braid_ir::residual::TallyId;
 use braid_ir::value::ParamValue;
 use braid_jit::Count;
-use braid_packet::blend::{Blend, NarrowBlend, Outline};
+use braid_packet::blend::{Blend, NarrowBlend, Outline, Retag};
 use braid_packet::{Layout, Packet};
 use braid_state::Store;
 use std::cell::Cell;
@@ -30,7 +30,8 @@ pub(super) struct Way {
     pub(super) program: u32,
     /// The block where it ends.
     pub(super) block: u32,
-    pub(super) tallies: Vec<TallyId>,
+    /// By how many bytes the packets are then longer than when they came.
+    pub(super) tallies: Vec<(TallyId, i32)>,
     /// Rules that are counted: function, rule set, rule.
     pub(super) rules: Vec<(u16, ParamId, u32)>,
     pub(super) guards: Vec<Guard>,
@@ -44,6 +45,7 @@ pub(super) struct Way {
     /// What the first two words of packets with narrow records are, and what is written to them.
     pub(super) link: Link,
     pub(super) first: [u64; 2],
+    pub(super) tags: Retag,
 }
 
 /// Patterns of which a packet's payload must have none.
@@ -86,6 +88,7 @@ pub(super) struct Class {
 pub(super) struct More {
     pub(super) searches: Vec<Search>,
     pub(super) live: Live,
+    pub(super) tags: Retag,
 }
 
 impl Class {
@@ -121,6 +124,13 @@ impl More {
         self.searches.iter().all(|search| search.finds_nothing(chain, packet, layout))
             && self.live.run(store, record, packet.wire_len, time)
     }
+
+    /// Does what comes behind for a packet whose first bytes have been written.
+    pub(super) fn finish(&self, packet: &mut Packet) {
+        if self.tags != Retag::default() {
+            packet.retag(&self.tags);
+        }
+    }
 }
 
 /// All classes.
@@ -148,9 +158,10 @@ impl Classes {
         let number = instead.unwrap_or(self.all.len() as u32);
         let (narrow, blend) = (way.blend.narrow(way.first), way.blend);
         let (link, guards) = (way.link, way.guards.clone().into());
-        let is_more = !way.searches.is_empty() || !way.live.is_empty();
-        let more = || Box::new(More { searches: way.searches.clone(), live: way.live.clone() });
-        let more = is_more.then(more);
+        let tags = way.tags.clone();
+        let is_more = !way.searches.is_empty() || !way.live.is_empty() || tags != Retag::default();
+        let (searches, live) = (way.searches.clone(), way.live.clone());
+        let more = is_more.then(|| Box::new(More { searches, live, tags }));
         let settled = Cell::default();
         let class = Class { narrow, more, link, guards, reached, blend, settled };
         if instead.is_some() {
@@ -201,6 +212,7 @@ mod tests {
             blend: Blend { keep: [0; WIDE], ttl: 0, sums: [false; 2] },
             link: Link::default(),
             first: [0; 2],
+            tags: Retag::default(),
         }
     }
 

@@ -378,10 +378,11 @@ fn settle(
     }
     let (packets, bytes) = (packets - settled.packets, bytes - settled.bytes);
     let program = &programs[way.program as usize];
-    for tally in &way.tallies {
+    for (tally, longer) in &way.tallies {
+        let more = i64::from(*longer).wrapping_mul(packets.cast_signed());
         program.counts[tally.0 as usize].update(|count| Count {
             packets: count.packets.wrapping_add(packets),
-            bytes: count.bytes.wrapping_add(bytes),
+            bytes: count.bytes.wrapping_add(bytes).wrapping_add_signed(more),
         });
     }
     let end = &program.ends[way.block as usize];
@@ -448,6 +449,9 @@ fn take<'a>(
         let record = store.record::<NARROW, NARROW>(flow.record)?;
         record.body.count(time, packet.wire_len);
         packet.blend_narrow(layout, &class.narrow, &record.head, record.sums);
+    }
+    if let Some(more) = &class.more {
+        more.finish(packet);
     }
     Some(class)
 }

@@ -8,6 +8,9 @@ use braid_ir::model::{BinOp, CmpOp, Op, SetRef, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_state::RecordBug;
 
+/// The most that each packet may add to a slot, beside its bytes.
+const MOST_ADDED: i64 = u32::MAX as i64;
+
 impl Probe<'_> {
     /// Makes a value one that hangs on nothing more: by a guard that its bits are these, if they are few.
     pub(super) fn fix(&mut self, values: &Values<'_>, id: ValueId) -> Option<()> {
@@ -158,11 +161,11 @@ impl Probe<'_> {
             _ => return None,
         };
         let (more, length) = match by {
-            Hang::Fixed => (values.get(id), 0),
-            Hang::Number { number: LENGTH, shift: 0, add } => (Word::try_from(add).ok()?, 1),
+            Hang::Fixed => (i64::try_from(values.get(id)).ok()?, 0),
+            Hang::Number { number: LENGTH, shift: 0, add } => (add, 1),
             _ => return None,
         };
-        let packets = packets.checked_add(u32::try_from(more).ok()?)?;
+        let packets = packets.checked_add(more).filter(|packets| packets.abs() <= MOST_ADDED)?;
         Some(Hang::Slot { entry, slot, packets, bytes: bytes + length, wraps: Some(wraps) })
     }
 

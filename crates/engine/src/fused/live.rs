@@ -178,6 +178,12 @@ impl Probe<'_> {
             Hang::Fixed => Expr::Const(values.get(id)),
             Hang::Time => Expr::Time,
             Hang::Number { number: LENGTH, shift: 0, add: 0 } => Expr::Length,
+            Hang::Number { number: LENGTH, shift: 0, add } => {
+                let by = Expr::Const(add.unsigned_abs().into());
+                let (length, by) = (self.way.live.add(Expr::Length)?, self.way.live.add(by)?);
+                let op = if add < 0 { BinOp::SubWrap } else { BinOp::AddWrap };
+                Expr::Bin(op, width, length, by)
+            }
             Hang::Slot { entry, slot, packets, bytes, wraps } => {
                 return self.live_slot((entry, slot), width, (packets, bytes, wraps));
             }
@@ -191,7 +197,7 @@ impl Probe<'_> {
         &mut self,
         (entry, slot): (usize, u32),
         width: u16,
-        (packets, bytes, wraps): (u32, u32, Option<bool>),
+        (packets, bytes, wraps): (i64, u32, Option<bool>),
     ) -> Option<u8> {
         if slot >= 63 {
             return None;
@@ -204,8 +210,9 @@ impl Probe<'_> {
         let (length, times) = (live.add(Expr::Length)?, live.add(Expr::Const(bytes.into()))?);
         // What is added has 64 bits at most, and is no larger than the slot can hold, or stops there.
         let bytes = live.add(Expr::Bin(BinOp::MulSat, 64, length, times))?;
-        let packets = live.add(Expr::Const(packets.into()))?;
-        let more = live.add(Expr::Bin(BinOp::AddSat, 64, bytes, packets))?;
+        let op = if packets < 0 { BinOp::SubSat } else { BinOp::AddSat };
+        let packets = live.add(Expr::Const(packets.unsigned_abs().into()))?;
+        let more = live.add(Expr::Bin(op, 64, bytes, packets))?;
         let most = Word::MAX >> (128 - width);
         let more = if wraps { Expr::Resize(most, more) } else { Expr::Clamp(most, more) };
         let more = live.add(more)?;

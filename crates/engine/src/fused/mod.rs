@@ -24,6 +24,7 @@ mod plan;
 mod probe;
 mod rest;
 mod show;
+mod tags;
 
 use crate::program::Program;
 use crate::{Compiled, PART};
@@ -38,7 +39,9 @@ use fly::Flow;
 pub use path::{Path, Taken};
 use plan::Plan;
 use probe::Hang;
-pub use show::{FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable};
+pub use show::{
+    FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable, FlowTag,
+};
 
 /// No record, no program.
 const NONE: u32 = u32::MAX;

@@ -331,7 +331,6 @@ impl Compiled {
         let name = self.name(node);
         match &step.what {
             What::Op(op) => self.op_reason(residual, (node, worker), op, step, stop),
-            What::Parse => format!("{name} adds or removes a VLAN tag"),
             What::Write(fields) => {
                 let names: Vec<_> = fields.iter().map(|(field, _)| field.info().name).collect();
                 let values: Vec<_> = fields.iter().map(|(_, value)| *value).collect();
@@ -378,7 +377,7 @@ impl Compiled {
             }
             Op::Mirror { .. } => format!("{name} sends a copy"),
             Op::Create { .. } => format!("{name} sends a packet"),
-            Op::PushVlan { .. } | Op::PopVlan => format!("{name} adds or removes a VLAN tag"),
+            Op::PushVlan { .. } => format!("{name} adds a ninth VLAN tag"),
             Op::LoadTag { .. } | Op::StoreTag { .. } => format!("{name} uses a tag"),
             Op::Patterns { .. } => format!("{name} looks into the payload"),
             Op::Extern { name: of, .. } => format!("{name} calls {of}"),

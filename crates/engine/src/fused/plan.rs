@@ -1,6 +1,7 @@
 //! What a flow is, for a program: the bits of its packets that it looks at and that stay the same.
 
 use super::guard::{Link, Number, WIRE};
+use super::tags::add_tags;
 use braid_ir::model::Op;
 use braid_ir::residual::{Residual, What};
 use braid_packet::blend::{NARROW, Outline, WIDE, WIDE_BYTES, Window, narrowed, widened, words};
@@ -175,6 +176,12 @@ fn key_mask(residual: &Residual, outline: Outline, many_workers: bool) -> Option
             }
         }
     }
+    let moves_tags = |op: &Op| matches!(op, Op::PushVlan { .. } | Op::PopVlan);
+    let mut steps = residual.blocks.iter().flat_map(|block| &block.steps);
+    if steps.any(|step| matches!(&step.what, What::Op(op) if moves_tags(op))) {
+        // What is loaded as one tag's may be another one's.
+        add_tags(outline, &mut mask);
+    }
     if many_workers {
         // By these a packet's worker is chosen.
         let fields = [Field::InetSrc, Field::InetDst, Field::InetSport, Field::InetDport];
@@ -244,6 +251,15 @@ pub(super) fn is_key(field: Field) -> bool {
 
 /// Where a field is in packets with an outline, if it is in their first bytes.
 pub(super) fn bits(residual: &Residual, outline: Outline, field: Field) -> Option<Bits> {
+    bits_where(&|header| residual.shape.has(header), outline, field)
+}
+
+/// The same in packets that have these headers.
+pub(super) fn bits_where(
+    has: &dyn Fn(Header) -> Option<bool>,
+    outline: Outline,
+    field: Field,
+) -> Option<Bits> {
     let whole = |at, len| Bits { at, len, shift: 0, width: 8 * len as u32 };
     match field {
         Field::EthType => return Some(whole(outline.ip - 2, 2)),
@@ -253,7 +269,7 @@ pub(super) fn bits(residual: &Residual, outline: Outline, field: Field) -> Optio
         Field::Ip6Proto | Field::InetProto => return Some(whole(outline.ip + 6, 1)),
         _ => {}
     }
-    let spot = Spot::of(field, &|header| residual.shape.has(header))?;
+    let spot = Spot::of(field, has)?;
     let base = match spot.base {
         Base::Packet => 0,
         Base::Ip => outline.ip,
@@ -267,7 +283,7 @@ pub(super) fn bits(residual: &Residual, outline: Outline, field: Field) -> Optio
 
 impl Bits {
     /// Assigns them.
-    pub(super) fn set(self, bytes: &mut [u8; WIDE_BYTES], value: u128) {
+    pub(super) fn set(self, bytes: &mut [u8], value: u128) {
         let mask = if self.width == 128 { u128::MAX } else { (1 << self.width) - 1 };
         let range = self.at..self.at + self.len;
         let old = bytes[range.clone()].iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
@@ -276,7 +292,7 @@ impl Bits {
     }
 
     /// Their value.
-    pub(super) fn get(self, bytes: &[u8; WIDE_BYTES]) -> u128 {
+    pub(super) fn get(self, bytes: &[u8]) -> u128 {
         let mask = if self.width == 128 { u128::MAX } else { (1 << self.width) - 1 };
         let range = self.at..self.at + self.len;
         let all = bytes[range].iter().fold(0, |all, byte| all << 8 | u128::from(*byte));

@@ -8,16 +8,17 @@ use super::change::Part;
 use super::class::{Search, Way};
 use super::guard::{Guards, Link, Number};
 use super::live::Live;
-use super::plan::{Bits, LENGTH, bits, in_sum, is_address, is_key};
+use super::plan::{LENGTH, in_sum, is_address, is_key};
 use super::rest::Rest;
+use super::tags::{Place, is_link};
 use crate::act::{Functions, Values};
 use crate::exec::rule_packet;
 use crate::ops;
 use braid_externs::signature::{Profile, Touch};
 use braid_ir::engine::Outputs;
 use braid_ir::model::{Key, Op, ParamId, Target, ValueId, Word};
-use braid_ir::residual::{End, Residual, Step, What};
-use braid_packet::blend::{Blend, Outline, WIDE, WIDE_BYTES, Window, sums, words};
+use braid_ir::residual::{End, Residual, Step, TallyId, What};
+use braid_packet::blend::{Blend, Outline, Retag, WIDE, WIDE_BYTES, Window, sums, words};
 use braid_packet::{Field, Header, Layout, Packet};
 use braid_state::{Handle, RecordBug, TableRef, Use};
 
@@ -54,7 +55,7 @@ pub(super) enum Hang {
     Bits { number: Number, shift: u32 },
     /// It is what a slot of an entry (by number among those that were found) holds, plus `packets`, plus
     /// `bytes` times the bytes on the wire; whether it wraps where it would not fit, once anything was added.
-    Slot { entry: usize, slot: u32, packets: u32, bytes: u32, wraps: Option<bool> },
+    Slot { entry: usize, slot: u32, packets: i64, bytes: u32, wraps: Option<bool> },
     /// It is the time.
     Time,
     /// It is computed for each packet: its number in [`super::live::Live`].
@@ -73,15 +74,17 @@ pub(super) struct Probe<'a> {
     /// The time when it runs.
     pub(super) now: u64,
     pub(super) layout: &'a Layout,
-    outline: Outline,
+    pub(super) outline: Outline,
     pub(super) hangs: &'a mut Vec<Hang>,
     pub(super) guards: Guards,
     pub(super) way: Way,
     /// The packet's first bytes as the program leaves them, and the bits that it assigns.
-    head: [u8; WIDE_BYTES],
-    mask: [u8; WIDE_BYTES],
-    /// Whether it has assigned any.
-    writes: bool,
+    pub(super) head: [u8; WIDE_BYTES],
+    pub(super) mask: [u8; WIDE_BYTES],
+    /// Whether it has assigned any behind the link's headers.
+    pub(super) writes: bool,
+    /// Whether it has added or removed tags since the packet was last parsed.
+    pub(super) stale: bool,
     pub(super) rests_on: Vec<Rest>,
     /// Slots of those that were assigned what is computed for each packet: what they hold then, and on what it hangs.
     pub(super) put: Vec<(usize, u32, Word, Hang)>,
@@ -118,6 +121,7 @@ impl<'a> Probe<'a> {
             link: Link::default(),
             first: [0; 2],
             bases: Vec::new(),
+            tags: Retag::default(),
         };
         Some(Self {
             program,
@@ -134,6 +138,7 @@ impl<'a> Probe<'a> {
             head: packet.wide_window(),
             mask: [0; WIDE_BYTES],
             writes: false,
+            stale: false,
             rests_on: Vec::new(),
             put: Vec::new(),
             absent: Vec::new(),
@@ -158,7 +163,7 @@ impl<'a> Probe<'a> {
                     if values.truth(*cond) { yes } else { no }
                 }
                 End::Exit(exit) => {
-                    self.way.tallies.push(exit.tally);
+                    self.tally(exit.tally);
                     self.way.block = at as u32;
                     return self.found(at);
                 }
@@ -184,6 +189,7 @@ impl<'a> Probe<'a> {
         let live = std::mem::take(&mut self.way.live).of(self.rests_on.len());
         let Some(live) = live.filter(|_| is_sound) else { return Err(self.stop(block, None)) };
         self.way.live = live;
+        self.forget_lost();
         let (mask, mut bytes) = (words::<WIDE>(&self.mask), words::<WIDE>(&self.head));
         bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
         self.way.blend.keep = mask.map(|word| !word);
@@ -227,6 +233,12 @@ impl<'a> Probe<'a> {
         }
     }
 
+    fn tally(&mut self, tally: TallyId) {
+        let is_forgotten = self.functions.store.has_bug(RecordBug::TagsUncounted);
+        let longer = if is_forgotten { 0 } else { self.way.tags.longer() };
+        self.way.tallies.push((tally, longer));
+    }
+
     pub(super) fn hang(&self, id: ValueId) -> Hang {
         self.hangs[id.index()]
     }
@@ -235,9 +247,9 @@ impl<'a> Probe<'a> {
         let node = step.site.node;
         match &step.what {
             What::Op(op) => return self.op(node, values, op),
-            What::Tally(tally) => self.way.tallies.push(*tally),
+            What::Tally(tally) => self.tally(*tally),
             What::Enter => {}
-            What::Parse => return None,
+            What::Parse => self.stale = false,
             What::Write(fields) => {
                 for (field, value) in fields {
                     self.write(values, *field, *value)?;
@@ -283,6 +295,12 @@ impl<'a> Probe<'a> {
     fn op(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
         let by_function = match op {
             Op::Load { out, field } => return self.load(values, *out, *field),
+            Op::PushVlan { id } => return self.push_tag(values, *id),
+            Op::PopVlan => return self.pop_tag(),
+            Op::Has { out, header } if !self.stale && !self.writes => {
+                values.set(*out, self.has(*header)?.into());
+                return Some(());
+            }
             Op::StateSet { ok, state, key: Key::Explicit(key), values: slots } => {
                 let (number, _) = self.find(values, node, *state, key)??;
                 for (slot, value) in (0..).zip(slots) {
@@ -338,36 +356,25 @@ impl<'a> Probe<'a> {
     }
 
     fn load(&mut self, values: &mut Values<'_>, out: ValueId, field: Field) -> Option<()> {
-        if self.writes && (!is_key(field) || self.is_written(field)) {
-            // The packet has it as it was.
-            return None;
-        }
         let point = self.program.point;
         let (value, hang) = match field {
             Field::PktBackward => (point.backward.into(), Hang::Fixed),
             Field::PktHeld => (point.held.into(), Hang::Fixed),
+            Field::PktTime => (self.now.into(), Hang::Time),
             Field::PktLen => {
-                let hang = Hang::Number { number: LENGTH, shift: 0, add: 0 };
-                (self.packet.wire_len.into(), hang)
+                let longer = self.way.tags.longer();
+                let length = i64::from(self.packet.wire_len) + i64::from(longer);
+                let hang = Hang::Number { number: LENGTH, shift: 0, add: longer.into() };
+                (Word::try_from(length).ok()?, hang)
             }
+            // Where it is has changed, but not where it is looked for.
+            _ if self.stale => return None,
             // What says so is in every key.
             Field::InetVersion | Field::IpHlen | Field::PktFragment | Field::PktLaterFragment => {
-                (self.packet.get(self.layout, field)?, Hang::Fixed)
+                let value = self.packet.get(self.layout, field).filter(|_| !self.writes)?;
+                (value, Hang::Fixed)
             }
-            Field::PktTime => (self.now.into(), Hang::Time),
-            field => {
-                let value = self.packet.get(self.layout, field)?;
-                let number = |bits: Bits| {
-                    let hang = |number| Hang::Number { number, shift: bits.shift, add: 0 };
-                    bits.number().map_or(Hang::Packet, hang)
-                };
-                let hang = match bits(self.program, self.outline, field) {
-                    Some(_) if is_key(field) => Hang::Fixed,
-                    Some(bits) => number(bits),
-                    None => Hang::Packet,
-                };
-                (value, hang)
-            }
+            field => self.field(field)?,
         };
         values.set(out, value);
         self.hangs[out.index()] = hang;
@@ -394,18 +401,17 @@ impl<'a> Probe<'a> {
         Some(())
     }
 
-    /// Whether bits of a field have been assigned.
-    fn is_written(&self, field: Field) -> bool {
-        let mut bytes = [0; WIDE_BYTES];
-        let Some(bits) = bits(self.program, self.outline, field) else { return true };
-        bits.set(&mut bytes, u128::MAX);
-        bytes.iter().zip(&self.mask).any(|(one, mask)| one & mask != 0)
-    }
-
     /// Assigns a field.
     fn write(&mut self, values: &Values<'_>, field: Field, id: ValueId) -> Option<()> {
-        self.writes = true;
-        let bits = bits(self.program, self.outline, field)?;
+        self.writes |= !is_link(field);
+        let bits = match self.place(field).filter(|_| !self.stale)? {
+            Place::Came(bits) => bits,
+            Place::Got(bits) => {
+                self.fix(values, id)?;
+                bits.set(&mut self.way.tags.got, values.get(id));
+                return Some(());
+            }
+        };
         match field.info().header {
             Header::Eth | Header::Vlan | Header::Vlan2 => {}
             Header::Ip4 | Header::Ip6 | Header::Inet => {
@@ -434,9 +440,13 @@ impl<'a> Probe<'a> {
             // Relative to what it was when the packet came, also if it was assigned before.
             self.way.blend.ttl = u8::try_from(-add).ok()?;
             bits.set(&mut self.head, value);
+            bits.set(&mut self.mask, 0);
             return Some(());
         }
         self.fix(values, id)?;
+        if bits.at == self.outline.ttl() {
+            self.way.blend.ttl = 0;
+        }
         if in_sum(self.outline, field) && !is_key(field) {
             let old = self.packet.get(self.layout, field)?;
             self.fix_bits(bits.number()?, u32::try_from(old).ok()?, bits.shift)?;

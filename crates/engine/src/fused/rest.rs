@@ -82,7 +82,7 @@ impl Probe<'_> {
                     continue;
                 }
                 Some(Change::Add { packets, bytes, wraps }) => {
-                    let by = Word::from(packets) + Word::from(bytes) * length;
+                    let by = (Word::from(bytes) * length).saturating_add_signed(packets.into());
                     let most = values.ty(*out).max();
                     let sum = values.get(*out).saturating_add(by);
                     values.set(*out, if wraps { sum & most } else { sum.min(most) });

@@ -55,6 +55,10 @@ pub struct FlowClass {
     pub is_outdated: bool,
     /// Fields that are written.
     pub writes: Vec<&'static str>,
+    /// How many VLAN tags packets lose, the outermost first.
+    pub pops: usize,
+    /// VLAN tags that they get, the outermost first.
+    pub pushes: Vec<FlowTag>,
     /// What the TTL goes down by.
     pub ttl: u8,
     /// Whether the checksums of the IPv4 header and of what is behind it are updated.
@@ -65,6 +69,33 @@ pub struct FlowClass {
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
+}
+
+/// A VLAN tag.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlowTag {
+    /// Its type (TPID).
+    pub tpid: u16,
+    /// Its identifier.
+    pub id: u16,
+    /// Its priority (PCP).
+    pub pcp: u8,
+    /// Whether packets may be dropped first (DEI).
+    pub dei: bool,
+}
+
+impl fmt::Display for FlowTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tpid, id, pcp, dei } = *self;
+        write!(f, "vlan {id}")?;
+        if tpid != 0x8100 {
+            write!(f, " tpid {tpid:#06x}")?;
+        }
+        if pcp > 0 {
+            write!(f, " pcp {pcp}")?;
+        }
+        f.write_str(if dei { " dei" } else { "" })
+    }
 }
 
 /// What a function does with the packets of a class.
@@ -240,6 +271,8 @@ impl Compiled {
             rests_on: way.bases.clone(),
             is_outdated: self.functions.store.is_class_outdated(number),
             writes: written(residual, way).iter().map(|(field, _)| field.info().name).collect(),
+            pops: way.tags.lost,
+            pushes: tags(&way.tags.got),
             ttl: way.blend.ttl,
             sums: way.blend.sums,
             records: 0,
@@ -295,7 +328,7 @@ impl Compiled {
 
 /// What functions count of a way's packets, by number.
 fn parts(residual: &Residual, way: &Way) -> Vec<FlowPart> {
-    let tallies = way.tallies.iter().map(|tally| &residual.tallies[tally.0 as usize]);
+    let tallies = way.tallies.iter().map(|(tally, _)| &residual.tallies[tally.0 as usize]);
     let mut parts: Vec<FlowPart> = Vec::new();
     for one in tallies.flatten() {
         let known = parts.iter().position(|part| part.node == one.node);
@@ -311,6 +344,18 @@ fn parts(residual: &Residual, way: &Way) -> Vec<FlowPart> {
     }
     parts.sort_by_key(|part| part.node);
     parts
+}
+
+/// Tags by their bytes.
+fn tags(bytes: &[u8]) -> Vec<FlowTag> {
+    let (tags, _) = bytes.as_chunks::<4>();
+    let tag = |&[a, b, high, low]: &[u8; 4]| FlowTag {
+        tpid: u16::from_be_bytes([a, b]),
+        id: u16::from_be_bytes([high & 0xf, low]),
+        pcp: high >> 5,
+        dei: high >> 4 & 1 == 1,
+    };
+    tags.iter().map(tag).collect()
 }
 
 /// Fields that a way writes, in their order in the packet.

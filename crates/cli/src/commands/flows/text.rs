@@ -102,6 +102,13 @@ impl Names<'_> {
                 Part::Backend(number) => writeln!(text, "  rests on {name}: number {number}"),
             };
         }
+        if class.pops > 0 {
+            let _ = writeln!(text, "  pops {}", many(class.pops as u64, "VLAN tag"));
+        }
+        if !class.pushes.is_empty() {
+            let pushes: Vec<String> = class.pushes.iter().map(ToString::to_string).collect();
+            let _ = writeln!(text, "  pushes {}", pushes.join(", "));
+        }
         let mut writes: Vec<String> = class.writes.iter().map(|field| (*field).into()).collect();
         if class.ttl > 0 {
             writes.push(format!("ip.ttl - {}", class.ttl));
@@ -170,7 +177,8 @@ impl Names<'_> {
                 Change::Add { packets, bytes: 0, .. } => format!("+ {packets}"),
                 Change::Add { packets: 0, bytes: 1, .. } => "+ bytes".to_owned(),
                 Change::Add { packets: 0, bytes, .. } => format!("+ {bytes} * bytes"),
-                Change::Add { packets, bytes, .. } => format!("+ {packets} + {bytes} * bytes"),
+                Change::Add { packets, bytes: 1, .. } => format!("+ bytes {packets:+}"),
+                Change::Add { packets, bytes, .. } => format!("+ {bytes} * bytes {packets:+}"),
             };
             if name.is_empty() { how } else { format!("{name} {how}") }
         });

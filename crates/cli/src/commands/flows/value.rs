@@ -2,7 +2,7 @@
 
 use braid_engine::{
     Basis, Change, FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable,
-    Missing, Part, Resting, Update,
+    FlowTag, Missing, Part, Resting, Update,
 };
 use braid_ir::chain::Chain;
 use braid_ir::model::{Kind, Word};
@@ -76,6 +76,7 @@ impl Names<'_> {
                 "most": guard.most,
             })
         };
+        let push = |tag: &FlowTag| json!({ "tpid": tag.tpid, "id": tag.id, "pcp": tag.pcp, "dei": tag.dei });
         json!({
             "class": class.number,
             "program": class.program,
@@ -89,6 +90,8 @@ impl Names<'_> {
             "rests_on": class.rests_on.iter().map(|basis| self.basis(*basis)).collect::<Value>(),
             "outdated": class.is_outdated,
             "writes": class.writes,
+            "pops": class.pops,
+            "pushes": class.pushes.iter().map(push).collect::<Value>(),
             "ttl": class.ttl,
             "checksums": { "ip": class.sums[0], "transport": class.sums[1] },
             "end": self.end_value(&class.end),

@@ -2,6 +2,7 @@
 //! behind the other, tables per flow in several functions. Limits are so small that traffic reaches them.
 
 use super::Program;
+use super::beside;
 use super::function;
 use super::function::declare::files;
 use super::types::ip4;
@@ -77,6 +78,8 @@ pub(super) fn program(rng: &mut Rng) -> Program {
         Kind::Quotas | Kind::Spread => 1 + rng.below(3),
         _ => 2 + rng.below(5),
     };
+    let beside = rng.one_in(2);
+    let count = count + if beside { rng.below(3) } else { 0 };
     // Of few files, so that functions share some.
     for file in 0..2 {
         program.files.insert(format!("routes{file}.txt"), routes(rng));
@@ -91,6 +94,12 @@ pub(super) fn program(rng: &mut Rng) -> Program {
             program.files.extend(own.files);
             let args: Vec<_> = own.args.into_iter().map(|(arg, _)| arg).collect();
             format!("{}({})", own.name, args.join(", "))
+        } else if beside && rng.one_in(2) {
+            let (text, source) = beside::one(rng);
+            if !program.source.contains(source) {
+                program.source += source;
+            }
+            text
         } else {
             one(rng, kind, number)
         };

@@ -3,6 +3,7 @@
 //! What is generated must compile: a function declares nothing that it does not use, reads fields
 //! only where their header is known to be there, and no row of a match hides another.
 
+mod beside;
 mod chain;
 mod expr;
 mod function;

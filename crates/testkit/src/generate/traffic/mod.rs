@@ -29,6 +29,9 @@ const FLOWS: usize = 24;
 /// Packets that left and are remembered at a time.
 const LEFT: usize = 16;
 
+/// The identifier of most tags in chains that look at tags.
+const TAG: u16 = 9;
+
 /// A source of stimuli for a chain.
 pub struct Traffic<'a> {
     chain: &'a Chain,
@@ -261,9 +264,12 @@ impl<'a> Traffic<'a> {
         let wanted = self.boundaries.headers.contains(&Header::Vlan);
         if self.rng.one_in(if wanted { 2 } else { 20 }) {
             let id = values::of_field(&mut self.rng, &self.boundaries, braid_packet::Field::VlanId);
-            spec = spec.vlan(u16::try_from(id & 0xfff).unwrap_or(1));
+            // Mostly the same, so that packets of a flow are alike.
+            let id = if wanted && !self.rng.one_in(4) { TAG.into() } else { id & 0xfff };
+            spec = spec.vlan(u16::try_from(id).unwrap_or(TAG));
             if self.rng.one_in(4) {
-                spec = spec.vlan(self.rng.short() & 0xfff);
+                let id = if wanted { TAG } else { self.rng.short() & 0xfff };
+                spec = spec.vlan(id);
             }
         }
         if self.rng.one_in(8) {
