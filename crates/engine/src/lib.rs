@@ -232,7 +232,8 @@ impl Compiled {
         {
             let halt = match entry {
                 At::Point(point) if self.started => {
-                    let taken = self.fly(point, at, &mut packets[at..], &layouts[at..], reached);
+                    let some = (&mut packets[at..], &layouts[at..]);
+                    let taken = self.fly(point, at, some, reached, walk.out);
                     let at = at + taken;
                     let slow = self.go_slowly(at, &packets[at..], &layouts[at..], walk);
                     let some = at..at + slow;

@@ -68,11 +68,13 @@ pub enum RecordBug {
     WorkerIgnored,
     /// Counters behind a change of tags count bytes as if there had been none.
     TagsUncounted,
+    /// Events say what is in the packet that the record was made for.
+    EventFixed,
 }
 
 /// All of them.
 #[cfg(feature = "planted-bugs")]
-pub const RECORD_BUGS: [RecordBug; 30] = [
+pub const RECORD_BUGS: [RecordBug; 31] = [
     RecordBug::GuardForgotten,
     RecordBug::GuardTooWide,
     RecordBug::AbsenceForgotten,
@@ -103,6 +105,7 @@ pub const RECORD_BUGS: [RecordBug; 30] = [
     RecordBug::RulesForgotten,
     RecordBug::WorkerIgnored,
     RecordBug::TagsUncounted,
+    RecordBug::EventFixed,
 ];
 
 impl Records {

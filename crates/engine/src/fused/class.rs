@@ -1,15 +1,17 @@
 //! What many records have in common: where the program ends, what is counted, what is written where.
 
+use super::aside::Aside;
 use super::change::Basis;
 use super::guard::{Guard, Link};
-use super::live::Live;
+use super::live::{Live, Words};
 use crate::walk::Reached;
 use braid_ir::chain::Chain;
+use braid_ir::engine::Outputs;
 use braid_ir::model::ParamId;
 use braid_ir::residual::TallyId;
 use braid_ir::value::ParamValue;
 use braid_jit::Count;
-use braid_packet::blend::{Blend, NarrowBlend, Outline, Retag};
+use braid_packet::blend::{Blend, NarrowBlend, Outline};
 use braid_packet::{Layout, Packet};
 use braid_state::Store;
 use std::cell::Cell;
@@ -19,6 +21,8 @@ use std::collections::{HashMap, HashSet};
 const MOST: usize = 1 << 16;
 /// Most links' addresses that classes have. Records with further ones are wide.
 const MOST_LINKS: usize = 1 << 12;
+/// Most of those that have something aside: where that is what each flow has of its own, there are many.
+const MOST_ASIDE: usize = MOST / 2;
 
 /// So many classes may differ in the very backend that they rest on.
 const FINE: usize = 1 << 12;
@@ -45,7 +49,14 @@ pub(super) struct Way {
     /// What the first two words of packets with narrow records are, and what is written to them.
     pub(super) link: Link,
     pub(super) first: [u64; 2],
-    pub(super) tags: Retag,
+    pub(super) aside: Aside,
+}
+
+impl Way {
+    /// Whether packets do something beside their way.
+    fn has_aside(&self) -> bool {
+        self.aside != Aside::default()
+    }
 }
 
 /// Patterns of which a packet's payload must have none.
@@ -87,8 +98,8 @@ pub(super) struct Class {
 #[derive(Debug)]
 pub(super) struct More {
     pub(super) searches: Vec<Search>,
-    pub(super) live: Live,
-    pub(super) tags: Retag,
+    live: Live,
+    aside: Aside,
 }
 
 impl Class {
@@ -111,8 +122,19 @@ impl Class {
 }
 
 impl More {
-    /// Asks, and does, this for a packet that takes the record with this number; false, and nothing has happened, if
-    /// the packet does not fit.
+    /// What there is for packets of a way that end like this, if anything.
+    fn of(way: &Way, reached: Reached) -> Option<Box<Self>> {
+        let (searches, live) = (way.searches.clone(), way.live.clone());
+        let mut aside = way.aside.clone();
+        if reached == Reached::Gone {
+            aside.tags.clear();
+        }
+        let is_there = !searches.is_empty() || !live.is_empty() || aside != Aside::default();
+        is_there.then(|| Box::new(Self { searches, live, aside }))
+    }
+
+    /// Asks, does and says this for a packet that takes the record with this number; false, and nothing has happened,
+    /// if the packet does not fit.
     #[inline(never)]
     pub(super) fn run(
         &self,
@@ -120,16 +142,21 @@ impl More {
         record: u32,
         (packet, layout): (&Packet, &Layout),
         time: u64,
+        out: &mut dyn Outputs,
     ) -> bool {
-        self.searches.iter().all(|search| search.finds_nothing(chain, packet, layout))
-            && self.live.run(store, record, packet.wire_len, time)
+        let mut words = Words::default();
+        let fits = self.searches.iter().all(|search| search.finds_nothing(chain, packet, layout))
+            && self.live.run(store, record, packet, time, &mut words);
+        if fits {
+            self.aside.say(chain, packet, (time, &words), out);
+        }
+        fits
     }
 
     /// Does what comes behind for a packet whose first bytes have been written.
+    #[inline(never)]
     pub(super) fn finish(&self, packet: &mut Packet) {
-        if self.tags != Retag::default() {
-            packet.retag(&self.tags);
-        }
+        self.aside.finish(packet);
     }
 }
 
@@ -142,6 +169,8 @@ pub(super) struct Classes {
     pub(super) numbers: HashMap<Way, u32>,
     /// The link's addresses of all.
     links: HashSet<(Link, [u64; 2])>,
+    /// How many have something aside.
+    asides: usize,
 }
 
 impl Classes {
@@ -153,18 +182,21 @@ impl Classes {
         self.numbers.get(way).copied()
     }
 
+    /// Whether there may be one more class for a way.
+    pub(super) fn takes(&self, way: &Way) -> bool {
+        self.asides < MOST_ASIDE || !way.has_aside()
+    }
+
     /// Adds a class, in the place of another one if so: its number; `None` if there are too many.
     pub(super) fn add(&mut self, way: Way, reached: Reached, instead: Option<u32>) -> Option<u32> {
         let number = instead.unwrap_or(self.all.len() as u32);
         let (narrow, blend) = (way.blend.narrow(way.first), way.blend);
         let (link, guards) = (way.link, way.guards.clone().into());
-        let tags = way.tags.clone();
-        let is_more = !way.searches.is_empty() || !way.live.is_empty() || tags != Retag::default();
-        let (searches, live) = (way.searches.clone(), way.live.clone());
-        let more = is_more.then(|| Box::new(More { searches, live, tags }));
+        let more = More::of(&way, reached);
         let settled = Cell::default();
         let class = Class { narrow, more, link, guards, reached, blend, settled };
         if instead.is_some() {
+            self.asides -= usize::from(self.ways[number as usize].has_aside());
             self.all[number as usize] = class;
             self.ways[number as usize] = way.clone();
         } else if self.all.len() < MOST {
@@ -173,6 +205,7 @@ impl Classes {
         } else {
             return None;
         }
+        self.asides += usize::from(way.has_aside());
         self.links.insert((way.link, way.first));
         self.numbers.insert(way, number);
         Some(number)
@@ -188,6 +221,7 @@ impl Classes {
         self.ways.clear();
         self.numbers.clear();
         self.links.clear();
+        self.asides = 0;
     }
 }
 
@@ -212,7 +246,7 @@ mod tests {
             blend: Blend { keep: [0; WIDE], ttl: 0, sums: [false; 2] },
             link: Link::default(),
             first: [0; 2],
-            tags: Retag::default(),
+            aside: Aside::default(),
         }
     }
 

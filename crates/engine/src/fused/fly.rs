@@ -9,7 +9,7 @@ use crate::act::Functions;
 use crate::program::Program;
 use crate::walk::{At, Reached, Walk};
 use braid_ir::chain::Chain;
-use braid_ir::engine::worker;
+use braid_ir::engine::{Outputs, worker};
 use braid_ir::residual::Point;
 use braid_jit::Count;
 use braid_packet::blend::{NARROW, Outline, WIDE, Window, narrowed};
@@ -165,9 +165,9 @@ impl Compiled {
         &mut self,
         entry: Point,
         from: usize,
-        packets: &mut [Packet],
-        layouts: &[Layout],
+        (packets, layouts): (&mut [Packet], &[Layout]),
         reached: &mut Vec<Reached>,
+        out: &mut dyn Outputs,
     ) -> usize {
         let Self { fused: Some(fused), functions, wake, .. } = self else { return 0 };
         let Functions { store, chain, now, .. } = functions;
@@ -197,7 +197,7 @@ impl Compiled {
             if flows[at].record == NONE || time >= wake {
                 break;
             }
-            let class = take(store, chain, classes, flows[at], (packet, layout), time);
+            let class = take(store, chain, classes, flows[at], (packet, layout), time, out);
             let Some(class) = class else { break };
             *now = time;
             packet.time_ns = time;
@@ -315,6 +315,9 @@ impl Compiled {
             way.rules.clear();
         }
         let class = fused.classes.known(&mut way).or_else(|| {
+            if !fused.classes.takes(&way) {
+                return None;
+            }
             let instead = functions.store.renew_class();
             if let Some((class, counts)) = instead
                 && !functions.store.has_bug(RecordBug::OutdatedCountsLost)
@@ -430,13 +433,14 @@ fn take<'a>(
     flow: Flow,
     (packet, layout): (&mut Packet, &Layout),
     time: u64,
+    out: &mut dyn Outputs,
 ) -> Option<&'a Class> {
     let class = classes.get(store.record_class(flow.record) as usize)?;
     if !class.fits(packet) || !store.can_count(flow.record, packet.wire_len) {
         return None;
     }
     if let Some(more) = &class.more
-        && !more.run((store, chain), flow.record, (packet, layout), time)
+        && !more.run((store, chain), flow.record, (packet, layout), time, out)
     {
         return None;
     }

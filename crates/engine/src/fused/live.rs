@@ -6,10 +6,15 @@ use super::probe::{Hang, Probe};
 use crate::act::Values;
 use braid_ir::arith::{binary, compare};
 use braid_ir::model::{BinOp, CmpOp, Op, ValueId, Word};
+use braid_packet::Packet;
 use braid_state::Store;
+use std::sync::Arc;
 
 /// Most values of a way.
 const MOST: usize = 32;
+
+/// What they are for a packet.
+pub(super) type Words = [Word; MOST];
 
 /// Values, conditions on them, and slots that they are assigned to. Values are named by their numbers.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -19,6 +24,8 @@ pub(super) struct Live {
     checks: Vec<(u8, bool)>,
     /// What is assigned: the number of an entry among those that the record rests on, its slot.
     puts: Vec<(u8, u32, u8)>,
+    /// Tags that the packet must not have.
+    lacks: Vec<Arc<str>>,
     /// Entries that the record rests on.
     entries: u8,
 }
@@ -45,7 +52,7 @@ enum Expr {
 
 impl Live {
     pub(super) fn is_empty(&self) -> bool {
-        self.checks.is_empty() && self.puts.is_empty()
+        self.checks.is_empty() && self.puts.is_empty() && self.lacks.is_empty()
     }
 
     /// Adds a value: its number, if there are not too many.
@@ -62,6 +69,13 @@ impl Live {
     pub(super) fn check(&mut self, value: u8, is: bool) {
         if !self.checks.contains(&(value, is)) {
             self.checks.push((value, is));
+        }
+    }
+
+    /// Packets come without a tag.
+    pub(super) fn lack(&mut self, tag: Arc<str>) {
+        if !self.lacks.contains(&tag) {
+            self.lacks.push(tag);
         }
     }
 
@@ -88,14 +102,22 @@ impl Live {
 
     /// Does this for a packet that takes the record with this number; false, and nothing has happened, if a condition
     /// does not hold.
-    #[inline(never)]
-    pub(super) fn run(&self, store: &mut Store, record: u32, length: u32, time: u64) -> bool {
-        let mut words = [0; MOST];
+    pub(super) fn run(
+        &self,
+        store: &mut Store,
+        record: u32,
+        packet: &Packet,
+        time: u64,
+        words: &mut Words,
+    ) -> bool {
+        if self.lacks.iter().any(|tag| packet.tags.contains_key(tag)) {
+            return false;
+        }
         for (at, expr) in self.values.iter().enumerate() {
             let value = |number: u8| words[usize::from(number)];
             words[at] = match *expr {
                 Expr::Const(value) => value,
-                Expr::Length => length.into(),
+                Expr::Length => packet.wire_len.into(),
                 Expr::Time => time.into(),
                 Expr::Slot(entry, slot) => {
                     store.record_slot(record, self.behind(entry), slot as usize)

@@ -13,6 +13,7 @@
 //! packet changes in entries is counted with the record or computed for each (`live.rs`); where packets make or remove
 //! entries or send anything, there is no record, and the program runs for each.
 
+mod aside;
 mod change;
 mod class;
 mod fly;

@@ -373,12 +373,13 @@ impl Compiled {
                 format!("it changes state: {name}'s pool {}", model.params[pool.index()].name)
             }
             Op::Emit { event, .. } => {
-                format!("{name} publishes the event {}", model.events[event.index()].name)
+                let (event, on) =
+                    (&model.events[event.index()].name, hung(residual, stop, &step.what.uses()));
+                format!("what {name} says in the event {event} hangs on {on}")
             }
             Op::Mirror { .. } => format!("{name} sends a copy"),
             Op::Create { .. } => format!("{name} sends a packet"),
             Op::PushVlan { .. } => format!("{name} adds a ninth VLAN tag"),
-            Op::LoadTag { .. } | Op::StoreTag { .. } => format!("{name} uses a tag"),
             Op::Patterns { .. } => format!("{name} looks into the payload"),
             Op::Extern { name: of, .. } => format!("{name} calls {of}"),
             Op::Load { field, .. } => {

@@ -27,7 +27,7 @@ pub(super) struct Plan {
 
 /// Bits of a packet's first bytes: of a big-endian number of `len` bytes at `at`, `width` bits from
 /// `shift` up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Bits {
     pub(super) at: usize,
     pub(super) len: usize,

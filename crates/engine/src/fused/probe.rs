@@ -4,11 +4,12 @@
 //! Each value is known together with what it hangs on: on the key, parameters and state only; or on bits of this
 //! packet, of which a condition or a value then becomes a guard.
 
+use super::aside::Aside;
 use super::change::Part;
 use super::class::{Search, Way};
 use super::guard::{Guards, Link, Number};
 use super::live::Live;
-use super::plan::{LENGTH, in_sum, is_address, is_key};
+use super::plan::{Bits, LENGTH, in_sum, is_address, is_key};
 use super::rest::Rest;
 use super::tags::{Place, is_link};
 use crate::act::{Functions, Values};
@@ -18,7 +19,7 @@ use braid_externs::signature::{Profile, Touch};
 use braid_ir::engine::Outputs;
 use braid_ir::model::{Key, Op, ParamId, Target, ValueId, Word};
 use braid_ir::residual::{End, Residual, Step, TallyId, What};
-use braid_packet::blend::{Blend, Outline, Retag, WIDE, WIDE_BYTES, Window, sums, words};
+use braid_packet::blend::{Blend, Outline, WIDE, WIDE_BYTES, Window, sums, words};
 use braid_packet::{Field, Header, Layout, Packet};
 use braid_state::{Handle, RecordBug, TableRef, Use};
 
@@ -76,6 +77,8 @@ pub(super) struct Probe<'a> {
     pub(super) layout: &'a Layout,
     pub(super) outline: Outline,
     pub(super) hangs: &'a mut Vec<Hang>,
+    /// Values that are bits of the key.
+    pub(super) keys: Vec<(ValueId, Bits)>,
     pub(super) guards: Guards,
     pub(super) way: Way,
     /// The packet's first bytes as the program leaves them, and the bits that it assigns.
@@ -121,7 +124,7 @@ impl<'a> Probe<'a> {
             link: Link::default(),
             first: [0; 2],
             bases: Vec::new(),
-            tags: Retag::default(),
+            aside: Aside::default(),
         };
         Some(Self {
             program,
@@ -133,6 +136,7 @@ impl<'a> Probe<'a> {
             layout,
             outline,
             hangs,
+            keys: Vec::new(),
             guards: Guards::default(),
             way,
             head: packet.wide_window(),
@@ -231,11 +235,20 @@ impl<'a> Probe<'a> {
             values.set(*param, value);
             self.hangs[param.index()] = hang;
         }
+        for (param, arg) in params.iter().zip(&target.args) {
+            self.is_key_of(*param, *arg);
+        }
+    }
+
+    /// A value is the same as another one, which may be bits of the key.
+    fn is_key_of(&mut self, value: ValueId, of: ValueId) {
+        let key = self.keys.iter().find(|(known, _)| *known == of).copied();
+        self.keys.extend(key.map(|(_, bits)| (value, bits)));
     }
 
     fn tally(&mut self, tally: TallyId) {
         let is_forgotten = self.functions.store.has_bug(RecordBug::TagsUncounted);
-        let longer = if is_forgotten { 0 } else { self.way.tags.longer() };
+        let longer = if is_forgotten { 0 } else { self.way.aside.vlans.longer() };
         self.way.tallies.push((tally, longer));
     }
 
@@ -297,6 +310,12 @@ impl<'a> Probe<'a> {
             Op::Load { out, field } => return self.load(values, *out, *field),
             Op::PushVlan { id } => return self.push_tag(values, *id),
             Op::PopVlan => return self.pop_tag(),
+            Op::Emit { event, args } => return self.say(values, (node, *event), args),
+            Op::StoreTag { tag, a } => return self.set_tag(values, (node, *tag), *a),
+            Op::LoadTag { out, tag } => {
+                self.tag(values, (node, *tag), *out);
+                return Some(());
+            }
             Op::Has { out, header } if !self.stale && !self.writes => {
                 values.set(*out, self.has(*header)?.into());
                 return Some(());
@@ -362,7 +381,7 @@ impl<'a> Probe<'a> {
             Field::PktHeld => (point.held.into(), Hang::Fixed),
             Field::PktTime => (self.now.into(), Hang::Time),
             Field::PktLen => {
-                let longer = self.way.tags.longer();
+                let longer = self.way.aside.vlans.longer();
                 let length = i64::from(self.packet.wire_len) + i64::from(longer);
                 let hang = Hang::Number { number: LENGTH, shift: 0, add: longer.into() };
                 (Word::try_from(length).ok()?, hang)
@@ -374,7 +393,11 @@ impl<'a> Probe<'a> {
                 let value = self.packet.get(self.layout, field).filter(|_| !self.writes)?;
                 (value, Hang::Fixed)
             }
-            field => self.field(field)?,
+            field => {
+                let (value, hang, key) = self.field(field)?;
+                self.keys.extend(key.map(|bits| (out, bits)));
+                (value, hang)
+            }
         };
         values.set(out, value);
         self.hangs[out.index()] = hang;
@@ -408,7 +431,7 @@ impl<'a> Probe<'a> {
             Place::Came(bits) => bits,
             Place::Got(bits) => {
                 self.fix(values, id)?;
-                bits.set(&mut self.way.tags.got, values.get(id));
+                bits.set(&mut self.way.aside.vlans.got, values.get(id));
                 return Some(());
             }
         };

@@ -9,7 +9,7 @@ use super::plan::{Bits, bits, is_key, of_kind, unfolded};
 use crate::Compiled;
 use braid_ir::chain::Sink;
 use braid_ir::graph::port;
-use braid_ir::model::{Dest, Op, ParamId, PortId, RIGHT, RowId};
+use braid_ir::model::{Dest, Op, ParamId, PortId, RIGHT, RowId, Word};
 use braid_ir::residual::{Counter, End, Fate, HeaderMask, Point, Residual, What};
 use braid_packet::Field;
 use braid_packet::blend::{Outline, WIDE, WIDE_BYTES, Window, widened};
@@ -59,6 +59,8 @@ pub struct FlowClass {
     pub pops: usize,
     /// VLAN tags that they get, the outermost first.
     pub pushes: Vec<FlowTag>,
+    /// Tags that they carry from then on.
+    pub tags: Vec<(String, Word)>,
     /// What the TTL goes down by.
     pub ttl: u8,
     /// Whether the checksums of the IPv4 header and of what is behind it are updated.
@@ -107,6 +109,8 @@ pub struct FlowPart {
     pub backward: bool,
     /// Rows that count them.
     pub rows: Vec<RowId>,
+    /// Events that it publishes, in order.
+    pub events: Vec<String>,
 }
 
 /// What becomes of the packets of a class.
@@ -264,21 +268,34 @@ impl Compiled {
             point: residual.point,
             shape: residual.shape,
             end: self.flow_end(residual, way.block as usize),
-            parts: self.in_order(residual.point, parts(residual, way)),
+            parts: self.in_order(residual.point, self.parts(residual, way)),
             rules: way.rules.clone(),
             link: link(way),
             guards: way.guards.iter().map(|guard| in_words(residual, way.outline, guard)).collect(),
             rests_on: way.bases.clone(),
             is_outdated: self.functions.store.is_class_outdated(number),
             writes: written(residual, way).iter().map(|(field, _)| field.info().name).collect(),
-            pops: way.tags.lost,
-            pushes: tags(&way.tags.got),
+            pops: way.aside.vlans.lost,
+            pushes: tags(&way.aside.vlans.got),
+            tags: way.aside.tags.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
             ttl: way.blend.ttl,
             sums: way.blend.sums,
             records: 0,
             packets: 0,
             bytes: 0,
         }
+    }
+
+    /// What functions do with a way's packets, by number.
+    fn parts(&self, residual: &Residual, way: &Way) -> Vec<FlowPart> {
+        let mut parts = counted(residual, way);
+        for say in &way.aside.says {
+            let model = &self.functions.chain.nodes[usize::from(say.node)].model;
+            let name = model.events[say.event.index()].name.clone();
+            let part = parts.iter_mut().find(|part| part.node == say.node);
+            part.into_iter().for_each(|part| part.events.push(name.clone()));
+        }
+        parts
     }
 
     fn flow_end(&self, residual: &Residual, block: usize) -> FlowEnd {
@@ -327,13 +344,18 @@ impl Compiled {
 }
 
 /// What functions count of a way's packets, by number.
-fn parts(residual: &Residual, way: &Way) -> Vec<FlowPart> {
+fn counted(residual: &Residual, way: &Way) -> Vec<FlowPart> {
     let tallies = way.tallies.iter().map(|(tally, _)| &residual.tallies[tally.0 as usize]);
     let mut parts: Vec<FlowPart> = Vec::new();
     for one in tallies.flatten() {
         let known = parts.iter().position(|part| part.node == one.node);
         let at = known.unwrap_or_else(|| {
-            parts.push(FlowPart { node: one.node, backward: false, rows: Vec::new() });
+            parts.push(FlowPart {
+                node: one.node,
+                backward: false,
+                rows: Vec::new(),
+                events: Vec::new(),
+            });
             parts.len() - 1
         });
         match one.counter {

@@ -28,7 +28,7 @@ impl Probe<'_> {
     fn tags(&self) -> Option<usize> {
         let has = |header| usize::from(self.layout.has(header));
         let came = has(Header::Vlan) + has(Header::Vlan2);
-        let tags = &self.way.tags;
+        let tags = &self.way.aside.vlans;
         (came == self.outline.tags()).then(|| came - tags.lost + tags.got.len() / LEN)
     }
 
@@ -39,7 +39,7 @@ impl Probe<'_> {
             return None;
         }
         let [high, low] = u16::try_from(values.get(id)).unwrap_or(u16::MAX).to_be_bytes();
-        self.way.tags.got.splice(..0, [0x81, 0, high & 0xf, low]);
+        self.way.aside.vlans.got.splice(..0, [0x81, 0, high & 0xf, low]);
         self.stale = true;
         Some(())
     }
@@ -49,7 +49,7 @@ impl Probe<'_> {
         if self.tags()? == 0 {
             return None;
         }
-        let tags = &mut self.way.tags;
+        let tags = &mut self.way.aside.vlans;
         match tags.got.is_empty() {
             true => tags.lost += 1,
             false => drop(tags.got.drain(..LEN)),
@@ -60,13 +60,13 @@ impl Probe<'_> {
 
     /// Nothing is assigned to tags that the packet loses.
     pub(super) fn forget_lost(&mut self) {
-        let lost = self.way.tags.lost;
+        let lost = self.way.aside.vlans.lost;
         self.mask[TAGS..TAGS + lost * LEN].fill(0);
     }
 
     /// Whether a header is there now, if that is the same for all packets of the flow.
     pub(super) fn has(&self, header: Header) -> Option<bool> {
-        let is_moved = self.way.tags.longer() != 0 || self.way.tags.lost > 0;
+        let is_moved = self.way.aside.vlans.longer() != 0 || self.way.aside.vlans.lost > 0;
         match header {
             Header::Vlan if is_moved => Some(self.tags()? >= 1),
             Header::Vlan2 if is_moved => Some(self.tags()? >= 2),
@@ -76,24 +76,26 @@ impl Probe<'_> {
 
     /// Where a field is, if it is in the packet's first bytes.
     pub(super) fn place(&self, field: Field) -> Option<Place> {
-        let outline = self.outline.with(&self.way.tags);
+        let outline = self.outline.with(&self.way.aside.vlans);
         let bits = bits_where(&|header| self.has(header), outline, field)?;
-        match self.way.tags.origin(bits.at) {
+        match self.way.aside.vlans.origin(bits.at) {
             Some(at) => (at + bits.len <= WIDE_BYTES).then_some(Place::Came(Bits { at, ..bits })),
             None => Some(Place::Got(Bits { at: bits.at - TAGS, ..bits })),
         }
     }
 
     /// What a field is that has its own bytes in the packet, after anything that was assigned, and on what that
-    /// hangs.
-    pub(super) fn field(&self, field: Field) -> Option<(Word, Hang)> {
+    /// hangs; which bits of the key it is, if it is some.
+    pub(super) fn field(&self, field: Field) -> Option<(Word, Hang, Option<Bits>)> {
         let is_link = is_link(field);
         let bits = match self.place(field) {
-            Some(Place::Got(bits)) => return Some((bits.get(&self.way.tags.got), Hang::Fixed)),
+            Some(Place::Got(bits)) => {
+                return Some((bits.get(&self.way.aside.vlans.got), Hang::Fixed, None));
+            }
             Some(Place::Came(bits)) => bits,
             // Where it is, or what it is, may have changed.
             None if self.writes || is_link => return None,
-            None => return Some((self.packet.get(self.layout, field)?, Hang::Packet)),
+            None => return Some((self.packet.get(self.layout, field)?, Hang::Packet, None)),
         };
         let mut own = [0; WIDE_BYTES];
         bits.set(&mut own, Word::MAX);
@@ -101,17 +103,17 @@ impl Probe<'_> {
         if own.iter().zip(&self.mask).any(is_assigned) {
             let is_whole = own.iter().zip(&self.mask).all(|(own, mask)| own & !mask == 0);
             let fixed = is_whole && (is_key(field) || is_link);
-            return fixed.then(|| (bits.get(&self.head), Hang::Fixed));
+            return fixed.then(|| (bits.get(&self.head), Hang::Fixed, None));
         }
         if is_key(field) {
-            return Some((bits.get(&self.head), Hang::Fixed));
+            return Some((bits.get(&self.head), Hang::Fixed, Some(bits)));
         }
         // Others may have followed what was assigned.
         if self.writes && !is_link {
             return None;
         }
         let hang = |number| Hang::Number { number, shift: bits.shift, add: 0 };
-        Some((bits.get(&self.head), bits.number().map_or(Hang::Packet, hang)))
+        Some((bits.get(&self.head), bits.number().map_or(Hang::Packet, hang), None))
     }
 }
 

@@ -83,6 +83,9 @@ impl Names<'_> {
                 let colon = if of.is_empty() { "" } else { ": " };
                 let _ = writeln!(text, "    row {label}{colon}{of}");
             }
+            for event in &part.events {
+                let _ = writeln!(text, "    publishes {event}");
+            }
             for (_, param, rule) in class.rules.iter().filter(|(node, ..)| *node == part.node) {
                 let _ =
                     writeln!(text, "    {} decides by rule {rule}", self.param(part.node, *param));
@@ -108,6 +111,9 @@ impl Names<'_> {
         if !class.pushes.is_empty() {
             let pushes: Vec<String> = class.pushes.iter().map(ToString::to_string).collect();
             let _ = writeln!(text, "  pushes {}", pushes.join(", "));
+        }
+        for (tag, value) in &class.tags {
+            let _ = writeln!(text, "  tag {tag} = {value}");
         }
         let mut writes: Vec<String> = class.writes.iter().map(|field| (*field).into()).collect();
         if class.ttl > 0 {

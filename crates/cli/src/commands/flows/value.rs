@@ -65,6 +65,7 @@ impl Names<'_> {
                 "model": self.model(part.node),
                 "direction": direction(part.backward),
                 "rows": rows.collect::<Value>(),
+                "events": part.events,
             })
         };
         let guard = |guard: &FlowGuard| {
@@ -76,6 +77,8 @@ impl Names<'_> {
                 "most": guard.most,
             })
         };
+        let tag =
+            |(name, value): &(String, u128)| json!({ "tag": name, "value": value.to_string() });
         let push = |tag: &FlowTag| json!({ "tpid": tag.tpid, "id": tag.id, "pcp": tag.pcp, "dei": tag.dei });
         json!({
             "class": class.number,
@@ -92,6 +95,7 @@ impl Names<'_> {
             "writes": class.writes,
             "pops": class.pops,
             "pushes": class.pushes.iter().map(push).collect::<Value>(),
+            "tags": class.tags.iter().map(tag).collect::<Value>(),
             "ttl": class.ttl,
             "checksums": { "ip": class.sums[0], "transport": class.sums[1] },
             "end": self.end_value(&class.end),

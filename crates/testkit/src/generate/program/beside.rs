@@ -1,5 +1,5 @@
-//! Small functions that stand between others in chains of library functions: they change tags of packets that are
-//! else left alone, so that this happens often, and together with all that others do.
+//! Small functions that stand between others in chains of library functions: they change VLAN tags and tags of
+//! packets, and publish events, so that this happens often, and together with all that others do.
 
 use crate::generate::Rng;
 
@@ -45,14 +45,62 @@ const ZONE: &str = "nf zone() {
 }
 ";
 
+const NOTE: &str = "event NOTED extends EVENT { src: ip4, port: port, length: size, at: time, colour: u8, by: string, nth: u32, ttl: u8 }
+
+nf note(by: string) {
+  tag colour: u8;
+  state n: u32 per ip.src = 0, capacity 30;
+  match {
+    has ip and has l4 and pkt.len < 200 B => {
+      n += 1;
+      emit NOTED {
+        src: ip.src,
+        port: l4.dport,
+        length: pkt.len,
+        at: pkt.time,
+        colour: colour,
+        by: by,
+        nth: n,
+        ttl: ip.ttl
+      };
+      output;
+    }
+    else => output;
+  }
+}
+";
+
+const PAINT: &str = "nf paint(first: u8) {
+  tag colour: u8;
+  match {
+    has ip and ip.src in 10.0.0.0/8 => { colour = first; output; }
+    has tcp => { colour = colour + 1; output; }
+    else => output;
+  }
+}
+";
+
+const SORT: &str = "nf sort(least: u8) {
+  tag colour: u8;
+  match {
+    has ip and colour > least => { ip.tos = colour; colour = 0; output; }
+    colour == 1 => drop \"colour\";
+    else => output;
+  }
+}
+";
+
 /// A function with its arguments, and its source.
 pub(super) fn one(rng: &mut Rng) -> (String, &'static str) {
     let id = 1 + rng.below(12);
-    match rng.below(6) {
+    match rng.below(12) {
         0 | 1 => (format!("stamp(id: {id})"), STAMP),
         2 => ("strip()".to_owned(), STRIP),
         3 => (format!("swap(id: {id}, pcp: {})", rng.below(8)), SWAP),
         4 => ("deeper()".to_owned(), DEEPER),
-        _ => ("zone()".to_owned(), ZONE),
+        5 => ("zone()".to_owned(), ZONE),
+        6..9 => (format!("note(by: \"{id}\")"), NOTE),
+        9 | 10 => (format!("paint(first: {})", 1 + rng.below(3)), PAINT),
+        _ => (format!("sort(least: {})", 1 + rng.below(3)), SORT),
     }
 }

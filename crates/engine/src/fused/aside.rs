@@ -1,0 +1,192 @@
+//! What a record says of a packet beside what is written over its first bytes: VLAN tags that come and go, tags that
+//! it carries from then on, events that functions publish.
+
+use super::guard::Number;
+use super::live::Words;
+use super::plan::Bits;
+use super::probe::{Hang, Probe};
+use crate::act::Values;
+use braid_ir::chain::Chain;
+use braid_ir::engine::{Event, EventValue, Outputs};
+use braid_ir::model::{EventArg, EventId, Kind, TagId, ValueId, Word};
+use braid_ir::value::ParamValue;
+use braid_packet::Packet;
+use braid_packet::blend::Retag;
+use braid_state::RecordBug;
+use std::sync::Arc;
+
+/// All of it, as ways have it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Aside {
+    /// VLAN tags.
+    pub(super) vlans: Retag,
+    /// Tags that packets get, by name.
+    pub(super) tags: Vec<(Arc<str>, Word)>,
+    /// Events in order.
+    pub(super) says: Vec<Say>,
+}
+
+/// An event that a function publishes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Say {
+    pub(super) node: u16,
+    pub(super) event: EventId,
+    args: Vec<Arg>,
+}
+
+/// An argument of an event.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Arg {
+    Word(Kind, Word),
+    /// These bits of the packet.
+    Bits(Kind, Bits),
+    /// A number in the packet, shifted down, plus this.
+    Number(Kind, Number, u32, i64),
+    Time(Kind),
+    /// A value that is computed for each packet.
+    Live(Kind, u8),
+    Text(String),
+}
+
+impl Say {
+    /// Says it of a packet as it came.
+    fn run(
+        &self,
+        chain: &Chain,
+        packet: &Packet,
+        (now, words): (u64, &Words),
+        out: &mut dyn Outputs,
+    ) {
+        let value = |arg: &Arg| {
+            let (kind, value) = match arg {
+                Arg::Word(kind, value) => (kind, *value),
+                Arg::Bits(kind, bits) => (kind, bits.get(&packet.wide_window())),
+                Arg::Number(kind, number, shift, add) => {
+                    let number = number.of(packet.data(), packet.wire_len) >> shift;
+                    (kind, Word::from(number).wrapping_add_signed((*add).into()))
+                }
+                Arg::Time(kind) => (kind, now.into()),
+                Arg::Live(kind, number) => (kind, words[usize::from(*number)]),
+                Arg::Text(text) => return EventValue::Str(text.clone()),
+            };
+            EventValue::Scalar(*kind, value)
+        };
+        let decl = &chain.nodes[usize::from(self.node)].model.events[self.event.index()];
+        let names = decl.fields.iter().map(|(name, _)| name.clone());
+        out.event(Event {
+            time_ns: now,
+            node: self.node,
+            name: decl.name.clone(),
+            ancestors: decl.ancestors.clone(),
+            fields: names.zip(self.args.iter().map(value)).collect(),
+        });
+    }
+}
+
+impl Aside {
+    /// Says what there is to say of a packet as it came.
+    pub(super) fn say(
+        &self,
+        chain: &Chain,
+        packet: &Packet,
+        at_hand: (u64, &Words),
+        out: &mut dyn Outputs,
+    ) {
+        self.says.iter().for_each(|say| say.run(chain, packet, at_hand, out));
+    }
+
+    /// Does the rest for a packet whose first bytes have been written.
+    pub(super) fn finish(&self, packet: &mut Packet) {
+        for (name, value) in &self.tags {
+            match packet.tags.get_mut(name) {
+                Some(old) => *old = *value,
+                None => drop(packet.tags.insert(Arc::clone(name), *value)),
+            }
+        }
+        if self.vlans != Retag::default() {
+            packet.retag(&self.vlans);
+        }
+    }
+}
+
+impl Probe<'_> {
+    /// A function publishes an event.
+    pub(super) fn say(
+        &mut self,
+        values: &Values<'_>,
+        (node, event): (u16, EventId),
+        args: &[EventArg],
+    ) -> Option<()> {
+        let mut all = Vec::with_capacity(args.len());
+        for arg in args {
+            all.push(match arg {
+                EventArg::Str(text) => Arg::Text(text.clone()),
+                EventArg::Param(param) => {
+                    let params = &self.functions.chain.nodes[usize::from(node)].params;
+                    match &params[param.index()] {
+                        ParamValue::Str(text) => Arg::Text(text.clone()),
+                        _ => Arg::Text(String::new()),
+                    }
+                }
+                EventArg::Value(id) => self.arg(values, *id)?,
+            });
+        }
+        self.way.aside.says.push(Say { node, event, args: all });
+        Some(())
+    }
+
+    fn arg(&mut self, values: &Values<'_>, id: ValueId) -> Option<Arg> {
+        let kind = values.ty(id).kind;
+        if self.functions.store.has_bug(RecordBug::EventFixed) {
+            return Some(Arg::Word(kind, values.get(id)));
+        }
+        Some(match self.hang(id) {
+            Hang::Time => Arg::Time(kind),
+            Hang::Live(_) | Hang::Slot { .. } => Arg::Live(kind, self.live(values, id)?),
+            Hang::Number { number, shift, add } => Arg::Number(kind, number, shift, add),
+            Hang::Bits { number, shift } => Arg::Number(kind, number, shift, 0),
+            Hang::Fixed => match self.keys.iter().find(|(value, _)| *value == id) {
+                Some((_, bits)) => Arg::Bits(kind, *bits),
+                None => Arg::Word(kind, values.get(id)),
+            },
+            Hang::Packet => return None,
+        })
+    }
+
+    /// The packet gets a tag.
+    pub(super) fn set_tag(
+        &mut self,
+        values: &Values<'_>,
+        (node, tag): (u16, TagId),
+        id: ValueId,
+    ) -> Option<()> {
+        self.fix(values, id)?;
+        let name: Arc<str> = self.tag_name(node, tag).into();
+        let tags = &mut self.way.aside.tags;
+        match tags.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, value)) => *value = values.get(id),
+            None => tags.push((name, values.get(id))),
+        }
+        Some(())
+    }
+
+    /// A function reads a tag, which the packet has from another one, or else did not have when it came.
+    pub(super) fn tag(&mut self, values: &mut Values<'_>, (node, tag): (u16, TagId), out: ValueId) {
+        let name = self.tag_name(node, tag);
+        let most = self.functions.chain.nodes[usize::from(node)].model.tags[tag.index()].ty.max();
+        let known = self.way.aside.tags.iter().find(|(known, _)| **known == *name);
+        let value = match known {
+            Some((_, value)) => *value,
+            None => {
+                let name = name.into();
+                self.way.live.lack(name);
+                0
+            }
+        };
+        values.set(out, value & most);
+    }
+
+    fn tag_name(&self, node: u16, tag: TagId) -> &str {
+        &self.functions.chain.nodes[usize::from(node)].model.tags[tag.index()].name
+    }
+}
