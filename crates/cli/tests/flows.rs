@@ -102,6 +102,52 @@ fn flows_in_json_names_keys_constants_and_state() {
     assert_eq!(class["guards"][0]["text"], "ip.ttl >= 2");
 }
 
+/// Functions that change tags, say what they see, and send copies.
+const ASIDE: &str = "\
+event SEEN extends EVENT { src: ip4 }
+nf stamp(id: u12) {
+  tag zone: u12;
+  match {
+    has eth => { push vlan(id); zone = id; output; }
+    else => output;
+  }
+}
+nf tell() {
+  port side;
+  state n: u32 per ip.src = 0, capacity 10;
+  match {
+    has ip => { n += 1; emit SEEN { src: ip.src }; mirror side; output; }
+    else => output;
+  }
+}
+chain c {
+  interface lan { behind 10.0.0.0/8 }
+  interface wan;
+  interface log;
+  tell = tell();
+  path lan <-> stamp(id: 9) <-> tell <-> wan;
+  link tell.side -> log;
+}
+";
+
+#[test]
+fn flows_shows_tags_events_and_copies() {
+    let folder = folder();
+    folder.write("chain.braid", ASIDE);
+    let ended = folder.braid(&["flows", "chain.braid", "--in", "lan=in.pcap"]).code(0);
+    ended
+        .says("  tell (tell) forward\n    row 1: has ip\n    publishes SEEN\n  pushes vlan 9\n")
+        .says("  tag zone = 9\n  a copy leaves by log\n  leaves by wan\n");
+    let args = ["flows", "chain.braid", "--in", "lan=in.pcap", "--json"];
+    let value = folder.braid(&args).code(0).json();
+    let class = &value["classes"][0];
+    let tag = json!([{ "tpid": 0x8100, "id": 9, "pcp": 0, "dei": false }]);
+    assert_eq!((&class["pushes"], &class["pops"]), (&tag, &json!(0)));
+    assert_eq!(class["tags"], json!([{ "tag": "zone", "value": "9" }]));
+    assert_eq!(class["copies"], json!(["log"]));
+    assert_eq!(class["functions"][1]["events"], json!(["SEEN"]));
+}
+
 #[test]
 fn flows_shows_as_many_records_as_asked_or_only_classes() {
     let folder = folder();

@@ -287,7 +287,7 @@ fn change_of_a_rule_renews_records_with_the_next_packet_of_each_flow() {
 fn generated_classes() -> impl Iterator<Item = FlowClass> {
     let programs = (0..300).step_by(3).map(|seed| (seed, any(seed)));
     let is_one = |text: &str| {
-        ["nf stamp", "nf strip", "nf paint", "nf note"].iter().any(|nf| text.contains(nf))
+        ["nf stamp", "nf strip", "nf paint", "nf note", "nf tap"].iter().any(|nf| text.contains(nf))
     };
     programs.filter(move |(_, program)| is_one(&program.source)).flat_map(|(seed, program)| {
         let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
@@ -331,17 +331,21 @@ fn tags_that_functions_change_in_turn_are_changed_once() {
 }
 
 #[test]
-fn records_of_generated_chains_change_tags_and_publish_events() {
-    let (mut pushed, mut popped, mut tagged, mut said) = (0, 0, 0, 0);
+fn records_of_generated_chains_change_tags_publish_events_and_send_copies() {
+    let (mut pushed, mut popped, mut tagged, mut said, mut copied) = (0, 0, 0, 0, 0);
     for class in generated_classes() {
         pushed += if class.pushes.is_empty() { 0 } else { class.packets };
         popped += if class.pops == 0 { 0 } else { class.packets };
         tagged += if class.tags.is_empty() { 0 } else { class.packets };
+        copied += if class.copies.is_empty() { 0 } else { class.packets };
         let says = class.parts.iter().any(|part| !part.events.is_empty());
         said += if says { class.packets } else { 0 };
     }
-    let all = [pushed, popped, tagged, said];
-    assert!(all.iter().zip([50, 5, 20, 50]).all(|(packets, least)| *packets > least), "{all:?}");
+    let all = [pushed, popped, tagged, said, copied];
+    assert!(
+        all.iter().zip([50, 5, 20, 50, 20]).all(|(packets, least)| *packets > least),
+        "{all:?}"
+    );
 }
 
 /// Between hosts behind both sides, a firewall that follows connections, and counters beside it.

@@ -1,17 +1,23 @@
 //! What a record says of a packet beside what is written over its first bytes: VLAN tags that come and go, tags that
-//! it carries from then on, events that functions publish.
+//! it carries from then on, events that functions publish, copies that they send out of the chain.
 
+use super::class::Way;
 use super::guard::Number;
 use super::live::Words;
 use super::plan::Bits;
 use super::probe::{Hang, Probe};
 use crate::act::Values;
+use crate::program::Program;
+use crate::report::Tally;
+use crate::walk::{At, Reached, onward};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, EventValue, Outputs};
-use braid_ir::model::{EventArg, EventId, Kind, TagId, ValueId, Word};
+use braid_ir::graph::{Graph, port};
+use braid_ir::model::{Dest, EventArg, EventId, Kind, TagId, ValueId, Word};
+use braid_ir::residual::{End, Exit, Fate};
 use braid_ir::value::ParamValue;
 use braid_packet::Packet;
-use braid_packet::blend::Retag;
+use braid_packet::blend::{Retag, WIDE_BYTES};
 use braid_state::RecordBug;
 use std::sync::Arc;
 
@@ -24,6 +30,28 @@ pub(super) struct Aside {
     pub(super) tags: Vec<(Arc<str>, Word)>,
     /// Events in order.
     pub(super) says: Vec<Say>,
+    /// Functions that send a copy of the packet as it leaves, and where.
+    pub(super) copies: Vec<(u16, Dest)>,
+}
+
+/// A copy that a function sends, with what had been done to the packet by then.
+#[derive(PartialEq)]
+pub(super) struct Image {
+    head: [u8; WIDE_BYTES],
+    mask: [u8; WIDE_BYTES],
+    ttl: u8,
+    vlans: Retag,
+    tags: Vec<(Arc<str>, Word)>,
+}
+
+/// Where packets of a way go.
+#[derive(Debug)]
+pub(super) struct Goal {
+    pub(super) reached: Reached,
+    /// Interfaces by which copies leave, in order.
+    pub(super) copies: Vec<u16>,
+    /// The interface by which the packet leaves, if the program does not count that.
+    pub(super) leaves: Option<u16>,
 }
 
 /// An event that a function publishes.
@@ -109,7 +137,71 @@ impl Aside {
     }
 }
 
+impl Goal {
+    /// Sends copies of a packet, as it is, and counts what leaves.
+    pub(super) fn send(&self, packet: &Packet, tally: &mut Tally, out: &mut dyn Outputs) {
+        for interface in &self.copies {
+            tally.copied += 1;
+            tally.leave(*interface, 1);
+            out.packet(*interface, packet.clone());
+        }
+        if let Some(interface) = self.leaves {
+            tally.leave(interface, 1);
+        }
+    }
+
+    /// Where packets of a way go, if it leads out of the chain: copies by interfaces, and packets, too, unless they
+    /// are gone.
+    pub(super) fn of(program: &Program, way: &Way, graph: &Graph) -> Option<Self> {
+        let block = way.block as usize;
+        let backward = program.ends_backward(block);
+        let leaves = |node, dest| match onward(graph.next(node, port(dest, backward))) {
+            At::Leaves(interface) => Some(interface),
+            _ => None,
+        };
+        let copies = way.aside.copies.iter().map(|(node, dest)| leaves(*node, *dest));
+        let mut copies: Vec<u16> = copies.collect::<Option<_>>()?;
+        if let End::Exit(Exit { fate: Fate::Output { node, ports }, .. }) =
+            &program.residual.blocks[block].end
+        {
+            let (last, others) = ports.split_last()?;
+            let others = others.iter().map(|dest| leaves(*node, *dest));
+            copies.extend(others.collect::<Option<Vec<u16>>>()?);
+            let interface = leaves(*node, *last)?;
+            let reached = Reached::Interface(interface);
+            return Some(Self { reached, copies, leaves: Some(interface) });
+        }
+        match program.ends[block].next? {
+            At::End(reached) => Some(Self { reached, copies, leaves: None }),
+            _ => None,
+        }
+    }
+}
+
 impl Probe<'_> {
+    /// What has been done to the packet.
+    fn image(&self) -> Image {
+        let Way { blend, aside, .. } = &self.way;
+        Image {
+            head: self.head,
+            mask: self.mask,
+            ttl: blend.ttl,
+            vlans: aside.vlans.clone(),
+            tags: aside.tags.clone(),
+        }
+    }
+
+    /// A function sends a copy.
+    pub(super) fn copy(&mut self, node: u16, dest: Dest) {
+        self.way.aside.copies.push((node, dest));
+        self.copies.push(self.image());
+    }
+
+    /// Whether all copies are as the packet is now.
+    pub(super) fn copies_are_alike(&self) -> bool {
+        self.copies.iter().all(|copy| *copy == self.image())
+    }
+
     /// A function publishes an event.
     pub(super) fn say(
         &mut self,

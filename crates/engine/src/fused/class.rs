@@ -1,9 +1,10 @@
 //! What many records have in common: where the program ends, what is counted, what is written where.
 
-use super::aside::Aside;
+use super::aside::{Aside, Goal};
 use super::change::Basis;
 use super::guard::{Guard, Link};
 use super::live::{Live, Words};
+use crate::report::Tally;
 use crate::walk::Reached;
 use braid_ir::chain::Chain;
 use braid_ir::engine::Outputs;
@@ -100,6 +101,7 @@ pub(super) struct More {
     pub(super) searches: Vec<Search>,
     live: Live,
     aside: Aside,
+    pub(super) goal: Goal,
 }
 
 impl Class {
@@ -122,15 +124,16 @@ impl Class {
 }
 
 impl More {
-    /// What there is for packets of a way that end like this, if anything.
-    fn of(way: &Way, reached: Reached) -> Option<Box<Self>> {
+    /// What there is for packets of a way that go there, if anything.
+    fn of(way: &Way, goal: Goal) -> Option<Box<Self>> {
         let (searches, live) = (way.searches.clone(), way.live.clone());
         let mut aside = way.aside.clone();
-        if reached == Reached::Gone {
+        if goal.reached == Reached::Gone && goal.copies.is_empty() {
             aside.tags.clear();
         }
-        let is_there = !searches.is_empty() || !live.is_empty() || aside != Aside::default();
-        is_there.then(|| Box::new(Self { searches, live, aside }))
+        let is_asked = !searches.is_empty() || !live.is_empty();
+        let is_there = is_asked || aside != Aside::default() || goal.leaves.is_some();
+        is_there.then(|| Box::new(Self { searches, live, aside, goal }))
     }
 
     /// Asks, does and says this for a packet that takes the record with this number; false, and nothing has happened,
@@ -155,8 +158,9 @@ impl More {
 
     /// Does what comes behind for a packet whose first bytes have been written.
     #[inline(never)]
-    pub(super) fn finish(&self, packet: &mut Packet) {
+    pub(super) fn finish(&self, packet: &mut Packet, tally: &mut Tally, out: &mut dyn Outputs) {
         self.aside.finish(packet);
+        self.goal.send(packet, tally, out);
     }
 }
 
@@ -188,11 +192,12 @@ impl Classes {
     }
 
     /// Adds a class, in the place of another one if so: its number; `None` if there are too many.
-    pub(super) fn add(&mut self, way: Way, reached: Reached, instead: Option<u32>) -> Option<u32> {
+    pub(super) fn add(&mut self, way: Way, goal: Goal, instead: Option<u32>) -> Option<u32> {
         let number = instead.unwrap_or(self.all.len() as u32);
         let (narrow, blend) = (way.blend.narrow(way.first), way.blend);
         let (link, guards) = (way.link, way.guards.clone().into());
-        let more = More::of(&way, reached);
+        let reached = goal.reached;
+        let more = More::of(&way, goal);
         let settled = Cell::default();
         let class = Class { narrow, more, link, guards, reached, blend, settled };
         if instead.is_some() {
@@ -250,13 +255,17 @@ mod tests {
         }
     }
 
+    fn goal() -> Goal {
+        Goal { reached: Reached::Gone, copies: Vec::new(), leaves: None }
+    }
+
     #[test]
     fn ways_by_too_many_backends_share_a_class() {
         let mut classes = Classes::default();
         let mut number = |backend| {
             let mut way = way(backend);
             let known = classes.known(&mut way);
-            known.or_else(|| classes.add(way, Reached::Gone, None))
+            known.or_else(|| classes.add(way, goal(), None))
         };
         let fine: Vec<_> = (0..FINE as u32).map(&mut number).collect();
         assert_eq!((fine[1], number(1)), (Some(1), Some(FINE as u32)));
@@ -267,9 +276,9 @@ mod tests {
     #[test]
     fn class_takes_the_place_of_another_one() {
         let mut classes = Classes::default();
-        assert_eq!(classes.add(way(0), Reached::Gone, None), Some(0));
+        assert_eq!(classes.add(way(0), goal(), None), Some(0));
         classes.numbers.clear();
-        assert_eq!(classes.add(way(1), Reached::Gone, Some(0)), Some(0));
+        assert_eq!(classes.add(way(1), goal(), Some(0)), Some(0));
         assert_eq!(classes.known(&mut way(1)), Some(0));
         assert_eq!((classes.known(&mut way(0)), classes.all.len()), (None, 1));
     }

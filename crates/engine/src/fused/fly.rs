@@ -1,5 +1,6 @@
 //! The fast path: what becomes of a packet when its flow has a record, and when not.
 
+use super::aside::Goal;
 use super::class::{Class, Classes};
 use super::plan::{Plan, VARIANTS, kind, of_kind};
 use super::probe::Probe;
@@ -7,7 +8,7 @@ use super::{Fused, NONE};
 use crate::Compiled;
 use crate::act::Functions;
 use crate::program::Program;
-use crate::walk::{At, Reached, Walk};
+use crate::walk::{Reached, Walk};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Outputs, worker};
 use braid_ir::residual::Point;
@@ -169,7 +170,7 @@ impl Compiled {
         reached: &mut Vec<Reached>,
         out: &mut dyn Outputs,
     ) -> usize {
-        let Self { fused: Some(fused), functions, wake, .. } = self else { return 0 };
+        let Self { fused: Some(fused), functions, wake, tally, .. } = self else { return 0 };
         let Functions { store, chain, now, .. } = functions;
         let ignores = store.has_bug(RecordBug::DueIgnored);
         let wake = if ignores { u64::MAX } else { (*wake).min(store.next_due()) };
@@ -201,6 +202,9 @@ impl Compiled {
             let Some(class) = class else { break };
             *now = time;
             packet.time_ns = time;
+            if let Some(more) = &class.more {
+                more.finish(packet, tally, out);
+            }
             reached_all[at] = class.reached;
             at += 1;
         }
@@ -298,9 +302,7 @@ impl Compiled {
         let Some(found) = found.filter(|found| fused.eager || found.lookups > 0) else {
             return false;
         };
-        let Some(At::End(reached)) = program.ends[found.way.block as usize].next else {
-            return false;
-        };
+        let Some(goal) = Goal::of(program, &found.way, &self.graph) else { return false };
         let mut way = found.way;
         if let (false, Some(Some(plan))) = (flow.is_wide, fused.plans.get_mut(number)) {
             (way.link, way.first) = (plan.link(packet), [found.bytes[0], found.bytes[1]]);
@@ -324,7 +326,7 @@ impl Compiled {
             {
                 settle(&fused.classes, class, counts, &self.programs.all, functions);
             }
-            fused.classes.add(way, reached, instead.map(|(class, _)| class))
+            fused.classes.add(way, goal, instead.map(|(class, _)| class))
         });
         let Some(class) = class else { return false };
         let wide = NewRecord {
@@ -453,9 +455,6 @@ fn take<'a>(
         let record = store.record::<NARROW, NARROW>(flow.record)?;
         record.body.count(time, packet.wire_len);
         packet.blend_narrow(layout, &class.narrow, &record.head, record.sums);
-    }
-    if let Some(more) = &class.more {
-        more.finish(packet);
     }
     Some(class)
 }

@@ -11,7 +11,7 @@
 //! effect, and what it does is written down, as long as it hangs on nothing but the flow's key, state that the
 //! record then rests on ([`braid_state::Record`]), and bits of the packet for which the record has guards. What each
 //! packet changes in entries is counted with the record or computed for each (`live.rs`); where packets make or remove
-//! entries or send anything, there is no record, and the program runs for each.
+//! entries or send others than copies, there is no record, and the program runs for each.
 
 mod aside;
 mod change;

@@ -1,6 +1,7 @@
 //! Which path a packet takes, and why: for people who wonder why a flow has no record.
 
 use super::NONE;
+use super::aside::Goal;
 use super::change::Basis;
 use super::fly::Flow;
 use super::plan::{VARIANTS, is_key};
@@ -279,9 +280,9 @@ impl Compiled {
                 "it needs a longer record than others of its kind: one is tried for later packets"
                     .into(),
             ),
-            Some(Ok(found)) => match program.ends[found.way.block as usize].next {
-                Some(At::End(_)) => Ok(()),
-                _ => Err(self.goes_on(&program.residual, found.way.block as usize)),
+            Some(Ok(found)) => match Goal::of(program, &found.way, &self.graph) {
+                Some(_) => Ok(()),
+                None => Err(self.goes_on(&program.residual, found.way.block as usize)),
             },
             Some(Err(stop)) => Err(self.reason(&program.residual, worker, &stop)),
             None => Err("its headers are elsewhere".into()),
@@ -306,7 +307,7 @@ impl Compiled {
                 format!("it goes on at {}, by another program", self.name(point.node))
             }
             Fate::Output { node, .. } => {
-                format!("{} sends it by several or odd ports", self.name(*node))
+                format!("{} sends it or copies on to other functions", self.name(*node))
             }
             Fate::Resubmit { node } => format!("{} runs on it anew", self.name(*node)),
             Fate::Leave { .. } | Fate::Drop { .. } | Fate::Fault { .. } | Fate::Consume { .. } => {
@@ -324,7 +325,7 @@ impl Compiled {
                 End::Branch { cond, .. } => {
                     format!("what is done hangs on {}", hung(residual, stop, &[*cond]))
                 }
-                _ => "it would change what it takes for granted".into(),
+                _ => "it would change what it takes for granted, or what it sent a copy of".into(),
             };
         };
         let node = step.site.node;
@@ -377,7 +378,6 @@ impl Compiled {
                     (&model.events[event.index()].name, hung(residual, stop, &step.what.uses()));
                 format!("what {name} says in the event {event} hangs on {on}")
             }
-            Op::Mirror { .. } => format!("{name} sends a copy"),
             Op::Create { .. } => format!("{name} sends a packet"),
             Op::PushVlan { .. } => format!("{name} adds a ninth VLAN tag"),
             Op::Patterns { .. } => format!("{name} looks into the payload"),

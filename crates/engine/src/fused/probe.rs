@@ -4,7 +4,7 @@
 //! Each value is known together with what it hangs on: on the key, parameters and state only; or on bits of this
 //! packet, of which a condition or a value then becomes a guard.
 
-use super::aside::Aside;
+use super::aside::{Aside, Image};
 use super::change::Part;
 use super::class::{Search, Way};
 use super::guard::{Guards, Link, Number};
@@ -77,6 +77,8 @@ pub(super) struct Probe<'a> {
     pub(super) layout: &'a Layout,
     pub(super) outline: Outline,
     pub(super) hangs: &'a mut Vec<Hang>,
+    /// What copies that functions have sent are like.
+    pub(super) copies: Vec<Image>,
     /// Values that are bits of the key.
     pub(super) keys: Vec<(ValueId, Bits)>,
     pub(super) guards: Guards,
@@ -136,6 +138,7 @@ impl<'a> Probe<'a> {
             layout,
             outline,
             hangs,
+            copies: Vec::new(),
             keys: Vec::new(),
             guards: Guards::default(),
             way,
@@ -187,6 +190,7 @@ impl<'a> Probe<'a> {
     /// What a record is made of, once the program has run to the end of a block.
     fn found(mut self, block: usize) -> Result<Found, Stop> {
         let is_sound = self.count_live().is_some()
+            && self.copies_are_alike()
             && self.rests_on.iter().all(Rest::is_consistent)
             // Other packets of the flow may have the checksum that this one lacks.
             && !(self.way.blend.sums[1] && self.layout.lacks_sum());
@@ -311,6 +315,10 @@ impl<'a> Probe<'a> {
             Op::PushVlan { id } => return self.push_tag(values, *id),
             Op::PopVlan => return self.pop_tag(),
             Op::Emit { event, args } => return self.say(values, (node, *event), args),
+            Op::Mirror { port } => {
+                self.copy(node, *port);
+                return Some(());
+            }
             Op::StoreTag { tag, a } => return self.set_tag(values, (node, *tag), *a),
             Op::LoadTag { out, tag } => {
                 self.tag(values, (node, *tag), *out);

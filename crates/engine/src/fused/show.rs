@@ -3,10 +3,11 @@
 
 use super::Flows;
 use super::change::Basis;
-use super::class::Way;
+use super::class::{Class, Way};
 use super::guard::{Guard, Number, WIRE};
 use super::plan::{Bits, bits, is_key, of_kind, unfolded};
 use crate::Compiled;
+use crate::walk::Reached;
 use braid_ir::chain::Sink;
 use braid_ir::graph::port;
 use braid_ir::model::{Dest, Op, ParamId, PortId, RIGHT, RowId, Word};
@@ -41,6 +42,8 @@ pub struct FlowClass {
     pub shape: HeaderMask,
     /// What becomes of them.
     pub end: FlowEnd,
+    /// Interfaces by which copies of them leave.
+    pub copies: Vec<u16>,
     /// Functions in the order of the packets' way.
     pub parts: Vec<FlowPart>,
     /// Rules that decide: function, rule set, rule.
@@ -219,11 +222,11 @@ impl Compiled {
         let flows = self.flows()?;
         let fused = self.fused.as_ref()?;
         let counts = self.functions.store.record_counts();
-        let classes = (0..).zip(&fused.classes.ways);
+        let classes = (0..).zip(fused.classes.all.iter().zip(&fused.classes.ways));
         let mut classes: Vec<FlowClass> = classes
-            .map(|(number, way)| {
+            .map(|(number, (class, way))| {
                 let (packets, bytes) = counts.get(number as usize).copied().unwrap_or_default();
-                FlowClass { packets, bytes, ..self.flow_class(number, way) }
+                FlowClass { packets, bytes, ..self.flow_class(number, class, way) }
             })
             .collect();
         let listed = self.functions.store.list_records();
@@ -260,14 +263,15 @@ impl Compiled {
         Some(FlowTable { flows, classes, records })
     }
 
-    fn flow_class(&self, number: u32, way: &Way) -> FlowClass {
+    fn flow_class(&self, number: u32, class: &Class, way: &Way) -> FlowClass {
         let residual = &self.programs.all[way.program as usize].residual;
         FlowClass {
             number,
             program: way.program,
             point: residual.point,
             shape: residual.shape,
-            end: self.flow_end(residual, way.block as usize),
+            end: self.flow_end(residual, way.block as usize, class.reached),
+            copies: class.more.as_ref().map_or(Vec::new(), |more| more.goal.copies.clone()),
             parts: self.in_order(residual.point, self.parts(residual, way)),
             rules: way.rules.clone(),
             link: link(way),
@@ -298,7 +302,10 @@ impl Compiled {
         parts
     }
 
-    fn flow_end(&self, residual: &Residual, block: usize) -> FlowEnd {
+    fn flow_end(&self, residual: &Residual, block: usize, reached: Reached) -> FlowEnd {
+        if let Reached::Interface(interface) = reached {
+            return FlowEnd::Leave(interface);
+        }
         let End::Exit(exit) = &residual.blocks[block].end else {
             return FlowEnd::Consume(residual.point.node);
         };

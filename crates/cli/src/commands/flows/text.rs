@@ -122,6 +122,9 @@ impl Names<'_> {
         if !writes.is_empty() {
             let _ = writeln!(text, "  writes {}", writes.join(", "));
         }
+        for copy in &class.copies {
+            let _ = writeln!(text, "  a copy leaves by {}", self.interface(*copy));
+        }
         let _ = writeln!(text, "  {}", self.end(&class.end));
     }
 

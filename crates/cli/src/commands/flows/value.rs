@@ -98,6 +98,7 @@ impl Names<'_> {
             "tags": class.tags.iter().map(tag).collect::<Value>(),
             "ttl": class.ttl,
             "checksums": { "ip": class.sums[0], "transport": class.sums[1] },
+            "copies": class.copies.iter().map(|copy| self.interface(*copy)).collect::<Value>(),
             "end": self.end_value(&class.end),
             "records": class.records,
             "packets": class.packets,

@@ -90,6 +90,20 @@ const SORT: &str = "nf sort(least: u8) {
 }
 ";
 
+/// For the end of a path, with a port `side` that leads out of the chain.
+pub(super) const TAP: &str = "nf tap(least: port) {
+  port side;
+  state n: u32 per ip.src = 0, capacity 30;
+  match {
+    forward and has ip and l4.dport > least => { n += 1; mirror side; output; }
+    forward and has ip and has tcp => { n += 1; output side, right; }
+    forward and has ip and has vlan and n < 90 => { mirror side; vlan.pcp = 2; output; }
+    forward and has ip and n < 90 => { mirror side; mirror side; drop \"only copied\"; }
+    else => output;
+  }
+}
+";
+
 /// A function with its arguments, and its source.
 pub(super) fn one(rng: &mut Rng) -> (String, &'static str) {
     let id = 1 + rng.below(12);

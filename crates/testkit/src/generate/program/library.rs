@@ -105,7 +105,15 @@ pub(super) fn program(rng: &mut Rng) -> Program {
         };
         let _ = writeln!(nodes, "n{number} = {text};");
     }
-    let stops: Vec<_> = (0..count).map(|number| format!("n{number}")).collect();
+    let mut side = "";
+    if beside && rng.one_in(3) {
+        program.source += beside::TAP;
+        let _ = writeln!(nodes, "end = tap(least: {});", rng.pick(&[0, 53, 1023, 2000]));
+        side = "interface log;\nlink end.side -> log;\n";
+    }
+    let stops = (0..count).map(|number| format!("n{number}"));
+    let end = (!side.is_empty()).then(|| "end".to_owned());
+    let stops: Vec<_> = stops.chain(end).collect();
     let workers = match kind {
         Kind::Quotas => 1 + usize::from(rng.one_in(4)),
         _ => 1 + rng.below(12) / 9,
@@ -122,7 +130,7 @@ pub(super) fn program(rng: &mut Rng) -> Program {
          interface lan {{ behind 10.0.0.0/8, 2001:db8::/125 }}\n\
          interface wan;\n\
          {nodes}path lan <-> {} <-> wan;\n\
-         seed {};\nworkers {workers};\n}}\n",
+         {side}seed {};\nworkers {workers};\n}}\n",
         stops.join(" <-> "),
         rng.below(1000)
     );
