@@ -311,19 +311,13 @@ impl<'a> Probe<'a> {
 
     fn op(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
         let by_function = match op {
-            Op::Load { out, field } => return self.load(values, *out, *field),
-            Op::PushVlan { id } => return self.push_tag(values, *id),
-            Op::PopVlan => return self.pop_tag(),
-            Op::Emit { event, args } => return self.say(values, (node, *event), args),
-            Op::Mirror { port } => {
-                self.copy(node, *port);
-                return Some(());
-            }
-            Op::StoreTag { tag, a } => return self.set_tag(values, (node, *tag), *a),
-            Op::LoadTag { out, tag } => {
-                self.tag(values, (node, *tag), *out);
-                return Some(());
-            }
+            Op::Load { .. }
+            | Op::PushVlan { .. }
+            | Op::PopVlan
+            | Op::Emit { .. }
+            | Op::Mirror { .. }
+            | Op::StoreTag { .. }
+            | Op::LoadTag { .. } => return self.on_packet(node, values, op),
             Op::Has { out, header } if !self.stale && !self.writes => {
                 values.set(*out, self.has(*header)?.into());
                 return Some(());
@@ -379,6 +373,21 @@ impl<'a> Probe<'a> {
             return None;
         }
         op.visit_outs(&mut |out| self.hangs[out.index()] = hang);
+        Some(())
+    }
+
+    /// What looks at the packet, or does something with it or beside it.
+    fn on_packet(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
+        match op {
+            Op::Load { out, field } => self.load(values, *out, *field)?,
+            Op::PushVlan { id } => self.push_tag(values, *id)?,
+            Op::PopVlan => self.pop_tag()?,
+            Op::Emit { event, args } => self.say(values, (node, *event), args)?,
+            Op::Mirror { port } => self.copy(node, *port),
+            Op::StoreTag { tag, a } => self.set_tag(values, (node, *tag), *a)?,
+            Op::LoadTag { out, tag } => self.tag(values, (node, *tag), *out),
+            _ => return None,
+        }
         Some(())
     }
 

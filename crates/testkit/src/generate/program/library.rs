@@ -85,26 +85,7 @@ pub(super) fn program(rng: &mut Rng) -> Program {
         program.files.insert(format!("routes{file}.txt"), routes(rng));
         program.files.insert(format!("rules{file}.txt"), files::rules(rng));
     }
-    let mut nodes = String::new();
-    for number in 0..count {
-        // Functions with ports or a side of their own need links that these chains do not have.
-        let own = function::generate(&mut rng.split(), number);
-        let text = if own.ports.is_empty() && rng.one_in(6) {
-            let _ = writeln!(program.source, "{}", own.source);
-            program.files.extend(own.files);
-            let args: Vec<_> = own.args.into_iter().map(|(arg, _)| arg).collect();
-            format!("{}({})", own.name, args.join(", "))
-        } else if beside && rng.one_in(2) {
-            let (text, source) = beside::one(rng);
-            if !program.source.contains(source) {
-                program.source += source;
-            }
-            text
-        } else {
-            one(rng, kind, number)
-        };
-        let _ = writeln!(nodes, "n{number} = {text};");
-    }
+    let mut nodes = nodes(rng, &mut program, kind, (count, beside));
     let mut side = "";
     if beside && rng.one_in(3) {
         program.source += beside::TAP;
@@ -135,6 +116,36 @@ pub(super) fn program(rng: &mut Rng) -> Program {
         rng.below(1000)
     );
     program
+}
+
+/// So many functions of a chain, some of them with something beside their way if so.
+fn nodes(
+    rng: &mut Rng,
+    program: &mut Program,
+    kind: Kind,
+    (count, beside): (usize, bool),
+) -> String {
+    let mut nodes = String::new();
+    for number in 0..count {
+        // Functions with ports or a side of their own need links that these chains do not have.
+        let own = function::generate(&mut rng.split(), number);
+        let text = if own.ports.is_empty() && rng.one_in(6) {
+            let _ = writeln!(program.source, "{}", own.source);
+            program.files.extend(own.files);
+            let args: Vec<_> = own.args.into_iter().map(|(arg, _)| arg).collect();
+            format!("{}({})", own.name, args.join(", "))
+        } else if beside && rng.one_in(2) {
+            let (text, source) = beside::one(rng);
+            if !program.source.contains(source) {
+                program.source += source;
+            }
+            text
+        } else {
+            one(rng, kind, number)
+        };
+        let _ = writeln!(nodes, "n{number} = {text};");
+    }
+    nodes
 }
 
 /// Routes by which most packets get on: what is behind the left goes there, all else to the right.
