@@ -3,8 +3,8 @@
 //! A packet whose flow has a record is parsed, found, checked and written at once, however many functions there
 //! are. What comes of a packet is one of three things (`fly.rs`):
 //! - **hit**: its flow's record fits the packet, and says all;
-//! - **misfit**: there is a record, but the packet is not as the record takes for granted (its guards), or time
-//!   is due: the program runs;
+//! - **misfit**: there is a record, but the packet is not as the record takes for granted (its guards), or is
+//!   outdated and no other one can be made in its place, or time is due: the program runs;
 //! - **miss**: there is none: the program runs; a flow's fourth packet is the first for which one is tried.
 //!
 //! A record is the program specialised to the flow and to the state as it is (`probe.rs`): the program runs without
