@@ -1,6 +1,7 @@
 //! What a record says of a packet beside what is written over its first bytes: VLAN tags that come and go, tags that
 //! it carries from then on, events that functions publish, copies that they send out of the chain.
 
+use super::change::Part;
 use super::class::Way;
 use super::guard::Number;
 use super::live::Words;
@@ -214,6 +215,7 @@ impl Probe<'_> {
             all.push(match arg {
                 EventArg::Str(text) => Arg::Text(text.clone()),
                 EventArg::Param(param) => {
+                    self.rest_on(node, *param, Part::Whole);
                     let params = &self.functions.chain.nodes[usize::from(node)].params;
                     match &params[param.index()] {
                         ParamValue::Str(text) => Arg::Text(text.clone()),

@@ -61,6 +61,7 @@ pub(super) fn change(
         (ParamTy::Pool(ty, _), ParamValue::Pool(set)) => {
             Change::Set(ParamValue::Pool(other_set(rng, *ty, set)))
         }
+        (_, ParamValue::Str(text)) => Change::Set(ParamValue::Str(format!("{text}."))),
         (ParamTy::List(_), ParamValue::List(rows)) => {
             let mut rows = rows.clone();
             let by = rows.len().min(1);
