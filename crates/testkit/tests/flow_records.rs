@@ -520,3 +520,27 @@ fn packets_of_a_flow_with_other_link_addresses_are_told_apart() {
     let made = flows.records.made;
     assert!(flows.hits > 20 && (2..=4).contains(&made), "{flows:?}");
 }
+
+#[test]
+fn events_say_texts_as_they_are_after_a_change() {
+    let chain = chain(
+        "event SEEN extends EVENT { by: string }
+         nf tell(by: string) {
+           state n: u32 per ip.src = 0, capacity 9;
+           match { has ip => { n += 1; emit SEEN { by: by }; output; } else => output; }
+         }
+         chain c {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           tell = tell(by: \"one\");
+           path lan <-> tell <-> wan;
+         }",
+        &[],
+    );
+    let packet = |at: u64| enter(at, 0, "udp 10.0.0.1:1 > 192.0.2.1:2");
+    let mut stimuli: Vec<Stimulus> = (0..6).map(packet).collect();
+    stimuli.push(change(&chain, 6, "set tell.by \"two\""));
+    stimuli.extend((7..12).map(packet));
+    let (_, flows) = same(&chain, &stimuli);
+    assert!(flows.hits >= 6, "{flows:?}");
+}
