@@ -1,6 +1,6 @@
 //! State as programs see it: entries found, assigned, created; what runs when entries end.
 
-use crate::act::{Act, Role, Values};
+use crate::act::{Act, Functions, Role, Values};
 use crate::instance::setting;
 use crate::plain;
 use braid_ir::engine::Fault;
@@ -53,6 +53,28 @@ impl Touched {
     pub(crate) fn get(&self, table: TableRef) -> Option<Handle> {
         let (run, entry) = self.entries.get(table.to_bits() as usize)?;
         (*run == self.run).then_some(*entry)
+    }
+}
+
+impl Functions {
+    /// A function's table for what runs for a worker.
+    pub(crate) fn table(&self, node: u16, state: StateId, worker: u16) -> TableRef {
+        let instance = &self.instances[usize::from(node)];
+        self.homes[instance.first_home + state.index()].table(worker)
+    }
+
+    /// A packed key, and the entry that has it, which nobody finds thereby.
+    pub(crate) fn peek(
+        &mut self,
+        table: TableRef,
+        values: &Values<'_>,
+        parts: &[ValueId],
+    ) -> (&[u64], Option<Handle>) {
+        let (store, key) = (&mut self.store, &mut self.scratch.key);
+        let shape = store.key_shape(table);
+        key.resize(shape.words(), 0);
+        shape.pack_each(parts.iter().map(|part| values.get(*part)), key);
+        (&*key, store.find(table, key))
     }
 }
 
@@ -121,11 +143,6 @@ impl Act<'_> {
         let table = self.table(state);
         self.pack_key(table, key);
         self.find_packed(state, table)
-    }
-
-    /// The key that was looked up last, packed.
-    pub(crate) fn packed_key(&self) -> &[u64] {
-        &self.scratch.key
     }
 
     /// The slots of an entry; those of one that has ended are 0.

@@ -84,6 +84,9 @@ pub struct NarrowBlend {
 }
 
 impl Blend {
+    /// Nothing.
+    pub const NONE: Blend = Blend { keep: [0; WIDE], ttl: 0, sums: [false; 2] };
+
     /// Whether it changes nothing but TTL and checksums behind the first two words and around the narrow ones.
     #[must_use]
     pub fn is_narrow(&self) -> bool {
@@ -131,13 +134,20 @@ pub fn sums(
     old: &[u8; WIDE_BYTES],
     new: &[u8; WIDE_BYTES],
 ) -> [u16; 2] {
+    // All of these are even.
     let change = |from: usize, to: usize, but: usize| {
-        let ranges = [from..but.clamp(from, to), (but + 2).clamp(from, to)..to];
-        let sum = ranges.into_iter().fold(Sum16::default(), |sum, range| {
-            let gone: Vec<u8> = old[range.clone()].iter().map(|byte| !byte).collect();
-            sum.with(&new[range]).with(&gone)
+        let chunks = old.as_chunks::<8>().0.iter().zip(new.as_chunks::<8>().0);
+        let differ = (0..).step_by(8).zip(chunks).filter(|(_, (old, new))| old != new);
+        let pairs = differ.flat_map(|(at, (old, new))| {
+            let pairs = old.as_chunks::<2>().0.iter().zip(new.as_chunks::<2>().0);
+            (at..).step_by(2).zip(pairs)
         });
-        sum.folded()
+        let counts = pairs.filter(|(at, _)| (from..to).contains(at) && *at != but);
+        let sum = counts.fold(0, |sum, (_, (old, new))| {
+            sum + u32::from(!u16::from_be_bytes(*old)) + u32::from(u16::from_be_bytes(*new))
+        });
+        // Bytes that stay add 0, but in one's complement as all ones.
+        Sum16::default().with_word(sum + 0xffff).folded()
     };
     let (ip, l4) = (outline.ip, outline.l4());
     let own = if outline.is_ip6 { 0 } else { change(ip, l4, ip + ipv4::CHECKSUM) };

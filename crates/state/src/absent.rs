@@ -1,55 +1,130 @@
 //! Entries that records take for granted not to be there: a lookup that finds nothing is a read, too. When such an
 //! entry is made, the records end.
 
+use crate::hash::HashKey;
+use crate::index::Index;
 use crate::records::Records;
 use crate::store::{Store, TableRef};
 use crate::table::NONE;
-use std::collections::HashMap;
 
 /// Most keys. Flows that would need further ones get no records.
 const MOST: usize = 1 << 18;
 
+/// Packed keys in tables.
+#[derive(Clone, Debug, Default)]
+pub struct Keys {
+    words: Vec<u64>,
+    /// The table of each, and where it ends.
+    ends: Vec<(TableRef, usize)>,
+}
+
+impl Keys {
+    /// Adds one.
+    pub fn push(&mut self, table: TableRef, key: &[u64]) {
+        self.words.extend_from_slice(key);
+        self.ends.push((table, self.words.len()));
+    }
+
+    /// The table of the last one.
+    #[must_use]
+    pub fn last(&self) -> Option<TableRef> {
+        self.ends.last().map(|(table, _)| *table)
+    }
+
+    /// Forgets them.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.ends.clear();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (TableRef, &[u64])> {
+        let mut from = 0;
+        self.ends.iter().map(move |(table, end)| {
+            let key = &self.words[from..*end];
+            from = *end;
+            (*table, key)
+        })
+    }
+}
+
 /// Keys that are known to be absent.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Absences {
-    numbers: HashMap<Key, u32>,
+    index: Index,
     /// By number, as long as records rest on it.
-    keys: Vec<Option<Key>>,
+    keys: Vec<Key>,
     free: Vec<u32>,
 }
 
-/// A packed key in a table.
-pub(crate) type Key = (TableRef, Box<[u64]>);
+/// A key of which there must be no entry in a table.
+#[derive(Debug)]
+struct Key {
+    table: TableRef,
+    words: Vec<u64>,
+}
+
+impl Key {
+    fn hash(&self, hash: &HashKey) -> u64 {
+        hash_of(hash, self.table, &self.words)
+    }
+}
+
+fn hash_of(hash: &HashKey, table: TableRef, key: &[u64]) -> u64 {
+    // Two tables may have the same key absent.
+    hash.hash(key).rotate_left(table.0 % 64)
+}
 
 impl Absences {
+    pub(crate) fn new() -> Self {
+        Self { index: Index::new(), keys: Vec::new(), free: Vec::new() }
+    }
+
+    fn len(&self) -> usize {
+        self.keys.len() - self.free.len()
+    }
+
     pub(crate) fn has_room(&self, more: usize) -> bool {
-        self.numbers.len() + more <= MOST
+        self.len() + more <= MOST
+    }
+
+    fn find(&self, hash: u64, table: TableRef, key: &[u64]) -> Option<u32> {
+        self.index.find(hash, |number| {
+            let known = &self.keys[number as usize];
+            (known.table == table && known.words == key).then_some(number)
+        })
     }
 
     /// The number of a key.
-    fn number(&mut self, table: TableRef, key: &[u64]) -> u32 {
-        let key = (table, Box::from(key));
-        if let Some(number) = self.numbers.get(&key) {
-            return *number;
+    fn number(&mut self, table: TableRef, key: &[u64], hash_key: &HashKey) -> u32 {
+        let hash = hash_of(hash_key, table, key);
+        if let Some(number) = self.find(hash, table, key) {
+            return number;
         }
         let number = self.free.pop().unwrap_or_else(|| {
-            self.keys.push(None);
+            self.keys.push(Key { table, words: Vec::new() });
             (self.keys.len() - 1) as u32
         });
-        self.keys[number as usize] = Some(key.clone());
-        self.numbers.insert(key, number);
+        let new = &mut self.keys[number as usize];
+        new.table = table;
+        key.clone_into(&mut new.words);
+        let keys = &self.keys;
+        self.index.insert(hash, number, |number| keys[number as usize].hash(hash_key));
         number
     }
 
-    /// The key of a number.
-    pub(crate) fn key(&self, number: u32) -> Option<&Key> {
-        self.keys.get(number as usize)?.as_ref()
+    /// The key of a number on which records rest.
+    pub(crate) fn key(&self, number: u32) -> Option<(TableRef, &[u64])> {
+        self.keys.get(number as usize).map(|key| (key.table, &*key.words))
     }
 
     /// No record rests on a key any more.
-    pub(crate) fn forget(&mut self, number: u32) {
-        if let Some(key) = self.keys[number as usize].take() {
-            self.numbers.remove(&key);
+    pub(crate) fn forget(&mut self, number: u32, hash: &HashKey) {
+        if let Some(key) = self.keys.get(number as usize) {
+            self.index.remove(key.hash(hash), number);
             self.free.push(number);
         }
     }
@@ -57,8 +132,13 @@ impl Absences {
 
 impl Records {
     /// Lets a record rest on there being no entry.
-    pub(crate) fn tie_absent(&mut self, record: u32, table: TableRef, key: &[u64]) {
-        let number = self.absences.number(table, key);
+    pub(crate) fn tie_absent(
+        &mut self,
+        record: u32,
+        (table, key): (TableRef, &[u64]),
+        hash: &HashKey,
+    ) {
+        let number = self.absences.number(table, key, hash);
         let root = (self.absent_table(), number);
         if !self.rests(record, root) {
             self.tie(record, root, NONE, None);
@@ -70,15 +150,16 @@ impl Store {
     /// An entry is about to be made: the records that take its absence for granted end.
     #[inline]
     pub(crate) fn appears(&mut self, table: usize, key: &[u64]) {
-        if !self.records.absences.numbers.is_empty() {
+        if self.records.absences.len() > 0 {
             self.end_absent(table, key);
         }
     }
 
     #[inline(never)]
     fn end_absent(&mut self, table: usize, key: &[u64]) {
-        let key = (TableRef(table as u32), Box::from(key));
-        let Some(&number) = self.records.absences.numbers.get(&key) else { return };
+        let table = TableRef(table as u32);
+        let hash = hash_of(&self.hash, table, key);
+        let Some(number) = self.records.absences.find(hash, table, key) else { return };
         let root = (self.records.absent_table() as usize, number as usize);
         loop {
             let first = self.records.head(root).first;

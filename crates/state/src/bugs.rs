@@ -70,11 +70,13 @@ pub enum RecordBug {
     TagsUncounted,
     /// Events say what is in the packet that the record was made for.
     EventFixed,
+    /// What was looked up first in a table is taken for all that is looked up in it.
+    LookupConfused,
 }
 
 /// All of them.
 #[cfg(feature = "planted-bugs")]
-pub const RECORD_BUGS: [RecordBug; 31] = [
+pub const RECORD_BUGS: [RecordBug; 32] = [
     RecordBug::GuardForgotten,
     RecordBug::GuardTooWide,
     RecordBug::AbsenceForgotten,
@@ -106,6 +108,7 @@ pub const RECORD_BUGS: [RecordBug; 31] = [
     RecordBug::WorkerIgnored,
     RecordBug::TagsUncounted,
     RecordBug::EventFixed,
+    RecordBug::LookupConfused,
 ];
 
 impl Records {

@@ -87,6 +87,7 @@ mod table;
 mod uses;
 mod words;
 
+pub use absent::Keys;
 #[cfg(feature = "planted-bugs")]
 pub use bugs::RECORD_BUGS;
 #[doc(hidden)]

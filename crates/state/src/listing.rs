@@ -149,9 +149,9 @@ impl Store {
         Some(listed)
     }
 
-    fn missing(&self, (_, number): (u32, u32)) -> Option<Missing> {
+    fn missing(&self, number: u32) -> Option<Missing> {
         let (table, key) = self.records.absences.key(number)?;
-        let at = self.at(*table);
+        let at = self.at(table);
         let model = &self.functions[usize::from(at.site.node)].model;
         Some(Missing {
             node: at.site.node,

@@ -8,10 +8,10 @@
 //!
 //! What a record says is not this crate's business: it keeps the words.
 
-use crate::absent::Absences;
+use crate::absent::{Absences, Keys};
 use crate::bugs::RecordBug;
 use crate::classes::Classes;
-use crate::links::{Head, Link, bits};
+use crate::links::{Head, Heads, Link, bits};
 use crate::listing::Totals;
 use crate::shelf::{Body, IS_WIDE, NARROW, Record, Shelf, WIDE};
 use crate::store::{Handle, Store, TableRef};
@@ -31,6 +31,8 @@ const STALE_NS: u64 = 1_000_000_000;
 pub struct NewRecord<'a, const K: usize, const W: usize> {
     /// Its flow.
     pub key: [u64; K],
+    /// That key's [`Store::record_hash`].
+    pub hash: u64,
     /// For which packets it is, beside the key.
     pub kind: u32,
     /// What is to be done.
@@ -44,7 +46,7 @@ pub struct NewRecord<'a, const K: usize, const W: usize> {
     /// Entries that it rests on: each once.
     pub rests_on: &'a [(Handle, Use)],
     /// Packed keys of which there must not be an entry.
-    pub absent: &'a [(TableRef, Box<[u64]>)],
+    pub absent: &'a Keys,
 }
 
 impl<'a, const K: usize, const W: usize> NewRecord<'a, K, W> {
@@ -55,8 +57,8 @@ impl<'a, const K: usize, const W: usize> NewRecord<'a, K, W> {
         key: [u64; L],
         head: [u64; V],
     ) -> NewRecord<'a, L, V> {
-        let NewRecord { kind, class, sums, now, rests_on, absent, .. } = *self;
-        NewRecord { key, kind, class, head, sums, now, rests_on, absent }
+        let NewRecord { hash, kind, class, sums, now, rests_on, absent, .. } = *self;
+        NewRecord { key, hash, kind, class, head, sums, now, rests_on, absent }
     }
 }
 
@@ -85,8 +87,7 @@ pub(crate) struct Records {
     pub(crate) links: Vec<Link>,
     /// The first free link.
     pub(crate) spare: u32,
-    /// By table and number of a group's root; behind the tables, those on absent entries.
-    pub(crate) heads: Vec<Vec<Head>>,
+    pub(crate) heads: Heads,
     pub(crate) absences: Absences,
     pub(crate) uses: Uses,
     pub(crate) classes: Classes,
@@ -143,8 +144,8 @@ impl Records {
             wide: Shelf::new(),
             links: Vec::new(),
             spare: NONE,
-            heads: vec![Vec::new(); tables + 1],
-            absences: Absences::default(),
+            heads: Heads::new(tables),
+            absences: Absences::new(),
             uses: Uses::default(),
             classes: Classes::default(),
             totals: Totals::default(),
@@ -308,11 +309,11 @@ impl Store {
             self.records.counters.contended += 1;
             return false;
         }
-        let NewRecord { key, kind, class, head, sums, .. } = *new;
+        let NewRecord { key, hash, kind, class, head, sums, .. } = *new;
         let body = Body { seen: 0, kind, class, packets: 0, bytes: 0 };
         let record = Record { key, body, head, sums, link: NONE };
-        let (hash, most) = (self.hash.clone(), self.records.most);
-        let number = self.shelf_mut().add(record, most, &hash) | Self::MARK;
+        let (hash_key, most) = (self.hash.clone(), self.records.most);
+        let number = self.shelf_mut().add(record, hash, most, &hash_key) | Self::MARK;
         self.records.totals.start(number);
         self.records.classes.join(class);
         self.records.len += 1;
@@ -324,11 +325,11 @@ impl Store {
                 self.tables[one.table.0 as usize].set_lazy();
             }
         }
-        for (table, key) in new.absent {
+        for key in new.absent.iter() {
             if self.has_bug(RecordBug::AbsenceForgotten) {
                 break;
             }
-            self.records.tie_absent(number, *table, key);
+            self.records.tie_absent(number, key, &self.hash);
         }
         true
     }
@@ -405,10 +406,11 @@ impl Store {
         self.records.len -= 1;
         self.records.counters.ended += 1;
         while at != NONE {
-            let link = self.records.untie(at);
+            let link = self.records.untie(at, &self.hash);
             let keeps = !self.records.has_bug(RecordBug::LivenessLostAtEnd);
-            if let Some(table) = self.tables.get_mut(link.root.0 as usize).filter(|_| keeps) {
-                table.renew_number(link.root.1, seen);
+            let (table, number) = self.records.root(&link);
+            if let Some(table) = self.tables.get_mut(table as usize).filter(|_| keeps) {
+                table.renew_number(number, seen);
             }
             at = link.next;
         }
@@ -430,6 +432,13 @@ impl Store {
     #[inline(always)]
     pub(crate) fn has_records(&self) -> bool {
         self.records.len > 0
+    }
+
+    /// Whether any record rests on the group of an entry with this first word.
+    #[inline(always)]
+    pub(crate) fn is_rested_on(&self, table: usize, head: u64) -> bool {
+        let root = self.tables[table].site.root;
+        self.records.has_links(root, self.tables[root].number(head as u32))
     }
 
     /// All slots of an entry are about to be assigned to.
@@ -455,14 +464,14 @@ impl Store {
     ) {
         let at = self.at(table);
         let place = entry.place();
-        let is_same = at.slots.get(at.slots(place), slot) == value;
-        if is_same || self.has_bug(RecordBug::StaleSlot) {
-            return;
-        }
         let (root, head) = (at.site.root, at.head(place) as u32);
         let slots = bits(table, 1 << slot.min(63));
         let Head { reads, counts, .. } = self.records.head((root, self.tables[root].number(head)));
         if (reads | counts) & slots == 0 {
+            return;
+        }
+        let is_same = at.slots.get(at.slots(place), slot) == value;
+        if is_same || self.has_bug(RecordBug::StaleSlot) {
             return;
         }
         let is_late = value > Word::from(now) && !self.has_bug(RecordBug::StaleTime);

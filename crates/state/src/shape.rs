@@ -69,9 +69,15 @@ impl KeyShape {
 
     /// Packs the parts of a key into `out`, which has [`KeyShape::words`] words.
     pub fn pack(&self, parts: &[Word], out: &mut [u64]) {
+        self.pack_each(parts.iter().copied(), out);
+    }
+
+    /// The same for parts that come one by one.
+    #[inline]
+    pub fn pack_each(&self, parts: impl Iterator<Item = Word>, out: &mut [u64]) {
         out.fill(0);
         for (part, value) in self.parts.iter().zip(parts) {
-            put_bits(out, part.bit, value & max_of(part.ty.width));
+            put_bits(out, part.bit, part.ty.width, value);
         }
     }
 
@@ -134,6 +140,12 @@ impl SlotShape {
         self.slots.get(slot).map_or(0, |(_, ty)| ty.max())
     }
 
+    /// Bits of a slot.
+    #[must_use]
+    pub fn width(&self, slot: usize) -> u16 {
+        self.slots.get(slot).map_or(0, |(_, ty)| ty.width)
+    }
+
     /// Packs the values of all slots into `out`, which has [`SlotShape::words`] words.
     pub fn pack(&self, values: &[Word], out: &mut [u64]) {
         for (slot, value) in values.iter().enumerate() {
@@ -181,12 +193,29 @@ fn get_bits(words: &[u64], bit: usize, width: u16) -> Word {
     value & max_of(width)
 }
 
-/// Sets bits that are 0 so far.
-fn put_bits(words: &mut [u64], bit: usize, value: Word) {
+/// Sets so many bits that are 0 so far.
+#[inline]
+fn put_bits(words: &mut [u64], bit: usize, width: u16, value: Word) {
     let (first, shift) = (bit / 64, bit % 64);
-    let over = if shift > 0 { value >> (128 - shift) } else { 0 };
-    let parts = [low(value << shift), low((value << shift) >> 64), low(over)];
-    for (word, part) in words.iter_mut().skip(first).zip(parts) {
-        *word |= part;
+    let end = shift + usize::from(width);
+    if end <= 64 && width > 0 {
+        // Most parts are in one word.
+        if let Some(word) = words.get_mut(first) {
+            *word |= (low(value) & u64::MAX >> (64 - width)) << shift;
+        }
+        return;
+    }
+    let value = value & max_of(width);
+    let mut put = |at: usize, part: Word| {
+        if let Some(word) = words.get_mut(first + at) {
+            *word |= low(part);
+        }
+    };
+    put(0, value << shift);
+    if end > 64 {
+        put(1, value >> (64 - shift));
+    }
+    if end > 128 {
+        put(2, value >> (128 - shift));
     }
 }

@@ -119,8 +119,13 @@ impl<const K: usize, const W: usize> Shelf<K, W> {
     }
 
     /// Adds a record, of `most` at most: its place.
-    pub(crate) fn add(&mut self, record: Record<K, W>, most: usize, hash: &HashKey) -> u32 {
-        let key = record.key;
+    pub(crate) fn add(
+        &mut self,
+        record: Record<K, W>,
+        hash: u64,
+        most: usize,
+        hash_key: &HashKey,
+    ) -> u32 {
         let place = if self.free == NONE {
             if self.all.capacity() == 0 {
                 // The system gives memory as it is used.
@@ -135,8 +140,8 @@ impl<const K: usize, const W: usize> Shelf<K, W> {
             place
         };
         let all = &self.all;
-        let rehash = |place: u32| hash.hash_words(&all[place as usize].key);
-        self.index.insert(hash.hash_words(&key), place, rehash);
+        let rehash = |place: u32| hash_key.hash_words(&all[place as usize].key);
+        self.index.insert(hash, place, rehash);
         place
     }
 

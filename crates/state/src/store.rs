@@ -318,7 +318,7 @@ impl Store {
     /// An entry with this first word is found: its slots are what they are now.
     #[inline(always)]
     fn found(&mut self, at: usize, head: u64) {
-        if self.tables[at].is_lazy {
+        if self.tables[at].is_lazy && self.is_rested_on(at, head) {
             self.settle_found(at, head);
         }
     }
@@ -358,7 +358,8 @@ impl Store {
     pub fn assign(&mut self, table: TableRef, entry: Handle, slots: &[u64], now: u64) -> bool {
         let exists = self.exists(table, entry);
         if exists {
-            if self.has_records() {
+            let at = table.0 as usize;
+            if self.has_records() && self.is_rested_on(at, self.tables[at].head(entry.place())) {
                 self.slots_change(table, entry, slots, now);
             }
             self.at_mut(table).slots_mut(entry.place()).copy_from_slice(slots);
@@ -378,7 +379,8 @@ impl Store {
     ) -> bool {
         let exists = self.exists(table, entry);
         if exists {
-            if self.has_records() {
+            let at = table.0 as usize;
+            if self.has_records() && self.is_rested_on(at, self.tables[at].head(entry.place())) {
                 self.slot_changes(table, entry, slot, value, now);
             }
             self.at_mut(table).put(entry.place(), slot, value);

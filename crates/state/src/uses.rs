@@ -58,6 +58,17 @@ pub enum Change {
 }
 
 impl Use {
+    /// A slot is taken for granted.
+    pub fn read(&mut self, slot: u32) {
+        self.reads |= 1 << slot.min(63);
+    }
+
+    /// Whether no slot that changes is taken for granted.
+    #[must_use]
+    pub fn is_consistent(&self) -> bool {
+        self.reads & (self.counts() | self.puts) == 0
+    }
+
     /// Slots that count, as bits.
     #[must_use]
     pub fn counts(&self) -> u64 {
@@ -76,16 +87,31 @@ impl Use {
 pub(crate) struct Uses {
     pub(crate) all: Vec<Use>,
     numbers: HashMap<Use, u32>,
+    /// The table of the roots of the groups of each one's entries.
+    pub(crate) roots: Vec<u32>,
+    /// By table: the one that was asked for last.
+    latest: Vec<u32>,
 }
 
 impl Uses {
-    pub(crate) fn number(&mut self, one: &Use) -> u32 {
-        if let Some(number) = self.numbers.get(one) {
-            return *number;
+    /// The number of a use of entries of groups whose roots are in this table.
+    pub(crate) fn number(&mut self, one: &Use, root: u32) -> u32 {
+        let table = one.table.0 as usize;
+        if self.latest.len() <= table {
+            self.latest.resize(table + 1, NONE);
         }
-        let number = self.all.len() as u32;
-        self.numbers.insert(one.clone(), number);
-        self.all.push(one.clone());
+        let latest = self.latest[table];
+        if self.all.get(latest as usize) == Some(one) {
+            return latest;
+        }
+        let known = self.numbers.get(one).copied();
+        let number = known.unwrap_or_else(|| {
+            self.numbers.insert(one.clone(), self.all.len() as u32);
+            self.all.push(one.clone());
+            self.roots.push(root);
+            (self.all.len() - 1) as u32
+        });
+        self.latest[table] = number;
         number
     }
 }

@@ -182,7 +182,7 @@ impl Goal {
 impl Probe<'_> {
     /// What has been done to the packet.
     fn image(&self) -> Image {
-        let Way { blend, aside, .. } = &self.way;
+        let Way { blend, aside, .. } = &self.notes.way;
         Image {
             head: self.head,
             mask: self.mask,
@@ -194,13 +194,13 @@ impl Probe<'_> {
 
     /// A function sends a copy.
     pub(super) fn copy(&mut self, node: u16, dest: Dest) {
-        self.way.aside.copies.push((node, dest));
-        self.copies.push(self.image());
+        self.notes.way.aside.copies.push((node, dest));
+        self.notes.copies.push(self.image());
     }
 
     /// Whether all copies are as the packet is now.
     pub(super) fn copies_are_alike(&self) -> bool {
-        self.copies.iter().all(|copy| *copy == self.image())
+        self.notes.copies.iter().all(|copy| *copy == self.image())
     }
 
     /// A function publishes an event.
@@ -225,7 +225,7 @@ impl Probe<'_> {
                 EventArg::Value(id) => self.arg(values, *id)?,
             });
         }
-        self.way.aside.says.push(Say { node, event, args: all });
+        self.notes.way.aside.says.push(Say { node, event, args: all });
         Some(())
     }
 
@@ -239,7 +239,7 @@ impl Probe<'_> {
             Hang::Live(_) | Hang::Slot { .. } => Arg::Live(kind, self.live(values, id)?),
             Hang::Number { number, shift, add } => Arg::Number(kind, number, shift, add),
             Hang::Bits { number, shift } => Arg::Number(kind, number, shift, 0),
-            Hang::Fixed => match self.keys.iter().find(|(value, _)| *value == id) {
+            Hang::Fixed => match self.notes.keys.iter().find(|(value, _)| *value == id) {
                 Some((_, bits)) => Arg::Bits(kind, *bits),
                 None => Arg::Word(kind, values.get(id)),
             },
@@ -256,7 +256,7 @@ impl Probe<'_> {
     ) -> Option<()> {
         self.fix(values, id)?;
         let name: Arc<str> = self.tag_name(node, tag).into();
-        let tags = &mut self.way.aside.tags;
+        let tags = &mut self.notes.way.aside.tags;
         match tags.iter_mut().find(|(known, _)| *known == name) {
             Some((_, value)) => *value = values.get(id),
             None => tags.push((name, values.get(id))),
@@ -268,16 +268,16 @@ impl Probe<'_> {
     pub(super) fn tag(&mut self, values: &mut Values<'_>, (node, tag): (u16, TagId), out: ValueId) {
         let name = self.tag_name(node, tag);
         let most = self.functions.chain.nodes[usize::from(node)].model.tags[tag.index()].ty.max();
-        let known = self.way.aside.tags.iter().find(|(known, _)| **known == *name);
+        let known = self.notes.way.aside.tags.iter().find(|(known, _)| **known == *name);
         let value = match known {
             Some((_, value)) => *value,
             None => {
                 let name = name.into();
-                self.way.live.lack(name);
+                self.notes.way.live.lack(name);
                 0
             }
         };
-        values.set(out, value & most);
+        self.know(values, out, value & most);
     }
 
     fn tag_name(&self, node: u16, tag: TagId) -> &str {

@@ -167,10 +167,11 @@ impl Classes {
 impl Probe<'_> {
     /// A parameter is asked for: the record rests on it.
     pub(super) fn rest_on(&mut self, node: u16, param: ParamId, part: Part) {
-        self.way.rest_on(Basis { node, param, part });
+        self.notes.way.rest_on(Basis { node, param, part });
     }
 
     /// The same for what an operation asks for, whose operands hang on nothing more.
+    #[inline]
     pub(super) fn rest_on_operands(&mut self, node: u16, values: &Values<'_>, op: &Op) {
         let (param, part) = match *op {
             Op::Route { param, .. } | Op::Extern { param: Some(param), .. } => (param, Part::Whole),

@@ -1,7 +1,7 @@
 //! What many records have in common: where the program ends, what is counted, what is written where.
 
 use super::aside::{Aside, Goal};
-use super::change::Basis;
+use super::change::{Basis, Part};
 use super::guard::{Guard, Link};
 use super::live::{Live, Words};
 use crate::report::Tally;
@@ -17,6 +17,7 @@ use braid_packet::{Layout, Packet};
 use braid_state::Store;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::hash::{Hash, Hasher};
 
 /// Most classes. Flows of further ones get no records.
 const MOST: usize = 1 << 16;
@@ -29,7 +30,7 @@ const MOST_ASIDE: usize = MOST / 2;
 const FINE: usize = 1 << 12;
 
 /// A way through a program.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Way {
     /// The program.
     pub(super) program: u32,
@@ -76,6 +77,58 @@ impl Search {
             }
             _ => false,
         }
+    }
+}
+
+impl Hash for Way {
+    /// By what ways of a program mostly differ in.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(u64::from(self.program) << 32 | u64::from(self.block));
+        state.write_usize(self.outline.ip);
+        self.first.iter().chain(&self.link.is).for_each(|word| state.write_u64(*word));
+        self.rules.iter().for_each(|(_, _, rule)| state.write_u32(*rule));
+        for Guard { least, most, .. } in &self.guards {
+            state.write_u64(u64::from(*least) << 32 | u64::from(*most));
+        }
+        for Basis { part, .. } in &self.bases {
+            state.write_u32(if let Part::Backend(number) = part { *number } else { u32::MAX });
+        }
+        self.live.hash_values(state);
+        self.aside.hash(state);
+    }
+}
+
+impl Way {
+    /// One that nothing is known of.
+    pub(super) fn new() -> Self {
+        Self {
+            program: 0,
+            block: 0,
+            tallies: Vec::new(),
+            rules: Vec::new(),
+            guards: Vec::new(),
+            searches: Vec::new(),
+            live: Live::default(),
+            bases: Vec::new(),
+            outline: Outline::PLAIN,
+            blend: Blend::NONE,
+            link: Link::default(),
+            first: [0; 2],
+            aside: Aside::default(),
+        }
+    }
+
+    /// Nothing is known any more but its program, and where packets' headers are.
+    pub(super) fn start(&mut self, program: u32, outline: Outline) {
+        (self.program, self.outline) = (program, outline);
+        (self.blend, self.link, self.first) = (Blend::NONE, Link::default(), [0; 2]);
+        self.tallies.clear();
+        self.rules.clear();
+        self.guards.clear();
+        self.searches.clear();
+        self.live.clear();
+        self.bases.clear();
+        self.aside = Aside::default();
     }
 }
 
@@ -232,27 +285,12 @@ impl Classes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::change::Part;
     use super::*;
-    use braid_packet::blend::WIDE;
 
     /// A way by a backend of a load balancer.
     fn way(backend: u32) -> Way {
-        Way {
-            program: 0,
-            block: 0,
-            tallies: Vec::new(),
-            rules: Vec::new(),
-            guards: Vec::new(),
-            searches: Vec::new(),
-            live: Live::default(),
-            bases: vec![Basis { node: 0, param: ParamId(0), part: Part::Backend(backend) }],
-            outline: Outline::PLAIN,
-            blend: Blend { keep: [0; WIDE], ttl: 0, sums: [false; 2] },
-            link: Link::default(),
-            first: [0; 2],
-            aside: Aside::default(),
-        }
+        let basis = Basis { node: 0, param: ParamId(0), part: Part::Backend(backend) };
+        Way { bases: vec![basis], ..Way::new() }
     }
 
     fn goal() -> Goal {

@@ -16,6 +16,7 @@ use braid_jit::Count;
 use braid_packet::blend::{NARROW, Outline, WIDE, Window, narrowed};
 use braid_packet::{Layout, Packet};
 use braid_state::{NewRecord, Record, RecordBug, Store};
+use std::hint::black_box;
 use std::ops::Range;
 
 /// A packet's flow.
@@ -75,6 +76,13 @@ impl Fused {
             self.flows[at].kind = kind;
             self.find(store, at) == NONE
         })
+    }
+
+    /// Reads what is known of flows without a record, so that it is near when they are met.
+    #[inline(never)]
+    fn touch_filter(&self, packets: usize) {
+        let flows = self.flows[..packets].iter().filter(|flow| flow.record == NONE);
+        black_box(flows.fold(0, |sum, flow| sum ^ self.filter.touch(flow.hash)));
     }
 
     /// Looks the record of the packet at `at` up.
@@ -157,6 +165,9 @@ impl Compiled {
                 flow.record = if flow.program == NONE { NONE } else { record.unwrap_or(NONE) };
             }
         }
+        if std::mem::take(&mut fused.missed) {
+            fused.touch_filter(packets.len());
+        }
     }
 
     /// Packets from the one at `from` on that enter take their records, in order, up to the first one that has
@@ -230,6 +241,7 @@ impl Compiled {
         };
         let Functions { store, now, .. } = &mut self.functions;
         let flow = fused.flows[from];
+        fused.missed = true;
         if flow.program != NONE {
             let record = flow.record;
             let due = self.wake.min(store.next_due());
@@ -248,7 +260,7 @@ impl Compiled {
             }
             fused.misfits += u64::from(record != NONE);
             let met = if record == NONE { flow.hash } else { !flow.hash };
-            if fused.filter.meets(met) && fused.has_variant(store, from) {
+            if fused.filter.meets(met, true) && fused.has_variant(store, from) {
                 if !self.make_record(from, &packets[0], &layouts[0], walk) {
                     return 1;
                 }
@@ -264,11 +276,9 @@ impl Compiled {
         let mut count = 1;
         for at in from + 1..from + packets.len() {
             let flow = &fused.flows[at];
-            if flow.program != NONE {
-                if flow.record != NONE || fused.filter.would_admit(flow.hash) {
-                    break;
-                }
-                fused.filter.meets(flow.hash);
+            let has_flow = flow.program != NONE;
+            if has_flow && (flow.record != NONE || fused.filter.meets(flow.hash, false)) {
+                break;
             }
             count += 1;
         }
@@ -295,18 +305,19 @@ impl Compiled {
         let worker = worker(packet, self.workers);
         let number = flow.program as usize;
         let functions = &mut self.functions;
-        let (at_hand, hangs) = ((packet, layout), &mut fused.hangs);
+        let (at_hand, notes) = ((packet, layout), &mut fused.notes);
         let residual = (flow.program, &program.residual);
-        let probe = Probe::new(residual, functions, worker, walk.out, at_hand, hangs);
-        let found = probe.and_then(|probe| probe.run(&mut self.programs.words).ok());
-        let Some(found) = found.filter(|found| fused.eager || found.lookups > 0) else {
+        let probe = Probe::new(residual, functions, worker, walk.out, at_hand, notes);
+        let done = probe.and_then(|mut probe| probe.run(&mut self.programs.words).ok());
+        let found = &mut fused.notes;
+        if done.is_none() || found.lookups == 0 && !fused.eager {
             return false;
-        };
+        }
         let Some(goal) = Goal::of(program, &found.way, &self.graph) else { return false };
-        let mut way = found.way;
         if let (false, Some(Some(plan))) = (flow.is_wide, fused.plans.get_mut(number)) {
+            let way = &mut found.way;
             (way.link, way.first) = (plan.link(packet), [found.bytes[0], found.bytes[1]]);
-            if !way.blend.is_narrow() || fused.classes.lacks_link(&way) {
+            if !way.blend.is_narrow() || fused.classes.lacks_link(way) {
                 plan.make_wide();
                 let is_it = |kind| of_kind(kind).0 == flow.program;
                 self.functions.store.end_narrow_records(is_it);
@@ -314,10 +325,10 @@ impl Compiled {
             }
         }
         if functions.store.has_bug(RecordBug::RulesForgotten) {
-            way.rules.clear();
+            found.way.rules.clear();
         }
-        let class = fused.classes.known(&mut way).or_else(|| {
-            if !fused.classes.takes(&way) {
+        let class = fused.classes.known(&mut found.way).or_else(|| {
+            if !fused.classes.takes(&found.way) {
                 return None;
             }
             let instead = functions.store.renew_class();
@@ -326,11 +337,12 @@ impl Compiled {
             {
                 settle(&fused.classes, class, counts, &self.programs.all, functions);
             }
-            fused.classes.add(way, goal, instead.map(|(class, _)| class))
+            fused.classes.add(found.way.clone(), goal, instead.map(|(class, _)| class))
         });
         let Some(class) = class else { return false };
         let wide = NewRecord {
             key: fused.wide[at],
+            hash: flow.hash,
             kind: flow.kind,
             class,
             head: found.bytes,
@@ -340,10 +352,10 @@ impl Compiled {
             absent: &found.absent,
         };
         let store = &mut self.functions.store;
-        if flow.is_wide {
-            return store.make_record(&wide);
+        match flow.is_wide {
+            true => store.make_record(&wide),
+            false => store.make_record(&wide.with(flow.key, narrowed(&found.bytes))),
         }
-        store.make_record(&wide.with(flow.key, narrowed(&found.bytes)))
     }
 
     /// What records have counted is added to what programs count.

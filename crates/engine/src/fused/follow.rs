@@ -13,17 +13,23 @@ const MOST_ADDED: i64 = u32::MAX as i64;
 
 impl Probe<'_> {
     /// Makes a value one that hangs on nothing more: by a guard that its bits are these, if they are few.
+    #[inline(always)]
     pub(super) fn fix(&mut self, values: &Values<'_>, id: ValueId) -> Option<()> {
+        if self.is_fixed(id) { Some(()) } else { self.fix_open(values, id) }
+    }
+
+    #[inline(never)]
+    fn fix_open(&mut self, values: &Values<'_>, id: ValueId) -> Option<()> {
         let (number, shift, value) = match self.hang(id) {
             Hang::Fixed => return Some(()),
             Hang::Slot { entry, slot, bytes: 0, .. } => {
-                self.rests_on[entry].reads(slot);
-                self.hangs[id.index()] = Hang::Fixed;
+                self.notes.rests_on[entry].1.read(slot);
+                self.set_hang(id, Hang::Fixed);
                 return Some(());
             }
             Hang::Live(number) if values.width(id) == 1 => {
-                self.way.live.check(number, values.truth(id));
-                self.hangs[id.index()] = Hang::Fixed;
+                self.notes.way.live.check(number, values.truth(id));
+                self.set_hang(id, Hang::Fixed);
                 return Some(());
             }
             Hang::Time | Hang::Live(_) | Hang::Slot { .. } | Hang::Packet => return None,
@@ -33,7 +39,7 @@ impl Probe<'_> {
             Hang::Bits { number, shift } => (number, shift, i64::try_from(values.get(id)).ok()?),
         };
         self.fix_bits(number, u32::try_from(value).ok()?, shift)?;
-        self.hangs[id.index()] = Hang::Fixed;
+        self.set_hang(id, Hang::Fixed);
         Some(())
     }
 
@@ -43,7 +49,7 @@ impl Probe<'_> {
             return None;
         }
         let value = value.checked_shl(shift)?;
-        self.guards.add(Guard { number, least: value, most: value });
+        self.notes.guards.add(Guard { number, least: value, most: value });
         Some(())
     }
 
@@ -55,7 +61,11 @@ impl Probe<'_> {
         let mask = number.mask & u32::from(flags) << shift;
         if mask != 0 {
             let value = u32::try_from(values.get(id)).ok()? << shift & mask;
-            self.guards.add(Guard { number: Number { mask, ..number }, least: value, most: value });
+            self.notes.guards.add(Guard {
+                number: Number { mask, ..number },
+                least: value,
+                most: value,
+            });
         }
         Some(())
     }
@@ -195,9 +205,11 @@ impl Probe<'_> {
 
     /// Values of slots are taken for granted.
     fn fix_slots(&mut self, values: &Values<'_>, ids: &[ValueId]) -> Option<()> {
-        let slots = ids.iter().filter(|id| matches!(self.hang(**id), Hang::Slot { .. }));
-        let slots: Vec<_> = slots.copied().collect();
-        self.fix_all(values, &slots)
+        let mut ids = ids.iter();
+        ids.try_for_each(|id| match self.hang(*id) {
+            Hang::Slot { .. } => self.fix(values, *id),
+            _ => Some(()),
+        })
     }
 
     /// A guard that what a value is made of stays in an interval, which it must be in.
@@ -219,7 +231,7 @@ impl Probe<'_> {
         if least > 0 || most < all {
             let bound = |value: i64| u32::try_from(value.clamp(0, all) << shift).ok();
             let guard = Guard { number, least: bound(least)?, most: bound(most)? };
-            self.guards.add(guard);
+            self.notes.guards.add(guard);
         }
         Some(())
     }
@@ -236,7 +248,7 @@ impl Probe<'_> {
             Hang::Number { number, shift, add } => (number, shift, add),
             Hang::Bits { number, shift } if matches!(op, CmpOp::Eq | CmpOp::Ne) => {
                 let value = u32::try_from(values.get(id) << shift).ok()?;
-                self.guards.add(Guard { number, least: value, most: value });
+                self.notes.guards.add(Guard { number, least: value, most: value });
                 return Some(Hang::Fixed);
             }
             _ => return None,

@@ -99,9 +99,9 @@ impl Guards {
         }
     }
 
-    /// Those that do not follow from others: that bits are these says all about some of them.
-    pub(super) fn needed(&mut self) -> Vec<Guard> {
-        let all = std::mem::take(&mut self.0);
+    /// Adds those that do not follow from others: that bits are these says all about some of them.
+    pub(super) fn needed(&self, needed: &mut Vec<Guard>) {
+        let all = &self.0;
         let follows = |one: &Guard| {
             all.iter().any(|other| {
                 let (a, b) = (one.number, other.number);
@@ -109,6 +109,6 @@ impl Guards {
                 is_part && a.mask != b.mask && other.least == other.most
             })
         };
-        all.iter().filter(|guard| !follows(guard)).copied().collect()
+        needed.extend(all.iter().filter(|guard| !follows(guard)));
     }
 }

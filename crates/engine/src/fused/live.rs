@@ -8,6 +8,7 @@ use braid_ir::arith::{binary, compare};
 use braid_ir::model::{BinOp, CmpOp, Op, ValueId, Word};
 use braid_packet::Packet;
 use braid_state::Store;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Most values of a way.
@@ -17,7 +18,7 @@ const MOST: usize = 32;
 pub(super) type Words = [Word; MOST];
 
 /// Values, conditions on them, and slots that they are assigned to. Values are named by their numbers.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Live {
     values: Vec<Expr>,
     /// Values that must be 1 or 0.
@@ -94,10 +95,23 @@ impl Live {
         self.add(Expr::Time)
     }
 
-    /// What there is, for a record that rests on so many entries; `None` if that is too many.
-    pub(super) fn of(mut self, entries: usize) -> Option<Self> {
+    /// It is for a record that rests on so many entries; `None` if that is too many.
+    pub(super) fn rests_on(&mut self, entries: usize) -> Option<()> {
         self.entries = u8::try_from(entries).ok()?;
-        Some(self)
+        Some(())
+    }
+
+    /// For a hash: values, but not what is made of them.
+    pub(super) fn hash_values<H: Hasher>(&self, state: &mut H) {
+        self.values.iter().for_each(|value| value.hash(state));
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.values.clear();
+        self.checks.clear();
+        self.puts.clear();
+        self.lacks.clear();
     }
 
     /// Does this for a packet that takes the record with this number; false, and nothing has happened, if a condition
@@ -189,7 +203,7 @@ impl Probe<'_> {
             }
             _ => return None,
         };
-        Some(Hang::Live(self.way.live.add(expr)?))
+        Some(Hang::Live(self.notes.way.live.add(expr)?))
     }
 
     /// A value as one that is computed for each packet.
@@ -202,7 +216,8 @@ impl Probe<'_> {
             Hang::Number { number: LENGTH, shift: 0, add: 0 } => Expr::Length,
             Hang::Number { number: LENGTH, shift: 0, add } => {
                 let by = Expr::Const(add.unsigned_abs().into());
-                let (length, by) = (self.way.live.add(Expr::Length)?, self.way.live.add(by)?);
+                let (length, by) =
+                    (self.notes.way.live.add(Expr::Length)?, self.notes.way.live.add(by)?);
                 let op = if add < 0 { BinOp::SubWrap } else { BinOp::AddWrap };
                 Expr::Bin(op, width, length, by)
             }
@@ -211,7 +226,7 @@ impl Probe<'_> {
             }
             _ => return None,
         };
-        self.way.live.add(expr)
+        self.notes.way.live.add(expr)
     }
 
     /// A slot of an entry, with what packets add to it.
@@ -224,8 +239,8 @@ impl Probe<'_> {
         if slot >= 63 {
             return None;
         }
-        self.rests_on[entry].how.live |= 1 << slot;
-        let live = &mut self.way.live;
+        self.notes.rests_on[entry].1.live |= 1 << slot;
+        let live = &mut self.notes.way.live;
         let old = live.add(Expr::Slot(u8::try_from(entry).ok()?, slot))?;
         let Some(wraps) = wraps else { return Some(old) };
         let add = if wraps { BinOp::AddWrap } else { BinOp::AddSat };

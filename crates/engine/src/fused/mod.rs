@@ -39,7 +39,7 @@ use class::Classes;
 use fly::Flow;
 pub use path::{Path, Taken};
 use plan::Plan;
-use probe::Hang;
+use probe::Notes;
 pub use show::{
     FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable, FlowTag,
 };
@@ -87,8 +87,10 @@ pub(crate) struct Fused {
     wide: [Window<WIDE>; PART],
     /// How many records had ended when the records of those were found.
     ended: u64,
+    /// Whether there were packets without a record in the last part.
+    missed: bool,
     /// Memory for probes.
-    hangs: Vec<Hang>,
+    notes: Notes,
     /// As in [`Flows`].
     hits: u64,
     misfits: u64,
@@ -105,7 +107,8 @@ impl Fused {
             flows: [Flow::NO; PART],
             wide: [[0; WIDE]; PART],
             ended: 0,
-            hangs: Vec::new(),
+            missed: false,
+            notes: Notes::new(),
             hits: 0,
             misfits: 0,
             renewed: 0,
@@ -184,6 +187,13 @@ impl Filter {
         (place, (hash >> 32) as u8, (hash >> 62) as usize % WAYS)
     }
 
+    /// Reads what meeting a flow will read. The result means nothing.
+    #[inline]
+    fn touch(&self, hash: u64) -> u8 {
+        let (place, ..) = self.place(hash);
+        self.places[place][0].times
+    }
+
     /// Whether a flow would be admitted if it were met now.
     fn would_admit(&self, hash: u64) -> bool {
         let (place, tag, _) = self.place(hash);
@@ -200,14 +210,18 @@ impl Filter {
         ways[own.or_else(free).unwrap_or(way)] = Met { tag, times: self.first - 1 };
     }
 
-    /// A flow is met: whether it is admitted.
-    fn meets(&mut self, hash: u64) -> bool {
+    /// A flow is met, unless it would thereby be admitted, and now `may` not be: whether it is, or would be.
+    #[inline]
+    fn meets(&mut self, hash: u64, may: bool) -> bool {
         let (place, tag, way) = self.place(hash);
         let ways = &mut self.places[place];
         if let Some(met) = ways.iter_mut().find(|met| met.tag == tag && met.times > 0) {
-            met.times = met.times.saturating_add(1);
-            let times = met.times;
-            return self.admits(times);
+            let times = met.times.saturating_add(1);
+            let is_admitted = times >= self.first && times.is_power_of_two();
+            if may || !is_admitted {
+                met.times = times;
+            }
+            return is_admitted;
         }
         let free = ways.iter().position(|met| met.times == 0);
         ways[free.unwrap_or(way)] = Met { tag, times: 1 };

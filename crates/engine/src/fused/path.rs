@@ -5,7 +5,7 @@ use super::aside::Goal;
 use super::change::Basis;
 use super::fly::Flow;
 use super::plan::{VARIANTS, is_key};
-use super::probe::{Hang, Probe, Stop};
+use super::probe::{Hang, Notes, Probe, Stop};
 use super::show::in_words;
 use crate::Compiled;
 use crate::walk::At;
@@ -267,24 +267,24 @@ impl Compiled {
         }
         let worker = worker(packet, self.workers);
         let number = (flow.program, &program.residual);
-        let (at_hand, mut hangs) = ((packet, layout), Vec::new());
-        let probe = Probe::new(number, &mut self.functions, worker, out, at_hand, &mut hangs);
-        let found = probe.map(|probe| probe.run(&mut self.programs.words));
+        let (at_hand, mut notes) = ((packet, layout), Notes::new());
+        let probe = Probe::new(number, &mut self.functions, worker, out, at_hand, &mut notes);
+        let found = probe.map(|mut probe| probe.run(&mut self.programs.words));
         let eager = self.fused.as_ref().is_some_and(|fused| fused.eager);
         match found {
-            Some(Ok(found)) if found.lookups == 0 && !eager => {
+            Some(Ok(())) if notes.lookups == 0 && !eager => {
                 Err("nothing is looked up on its way but routes: a record would save no time"
                     .into())
             }
-            Some(Ok(found)) if !flow.is_wide && !found.way.blend.is_narrow() => Err(
+            Some(Ok(())) if !flow.is_wide && !notes.way.blend.is_narrow() => Err(
                 "it needs a longer record than others of its kind: one is tried for later packets"
                     .into(),
             ),
-            Some(Ok(found)) => match Goal::of(program, &found.way, &self.graph) {
+            Some(Ok(())) => match Goal::of(program, &notes.way, &self.graph) {
                 Some(_) => Ok(()),
-                None => Err(self.goes_on(&program.residual, found.way.block as usize)),
+                None => Err(self.goes_on(&program.residual, notes.way.block as usize)),
             },
-            Some(Err(stop)) => Err(self.reason(&program.residual, worker, &stop)),
+            Some(Err(stop)) => Err(self.reason(&program.residual, worker, stop, &notes)),
             None => Err("its headers are elsewhere".into()),
         }
     }
@@ -317,13 +317,13 @@ impl Compiled {
     }
 
     /// What a record could not say.
-    fn reason(&self, residual: &Residual, worker: u16, stop: &Stop) -> String {
+    fn reason(&self, residual: &Residual, worker: u16, stop: Stop, notes: &Notes) -> String {
         let block = &residual.blocks[stop.block];
         let Some(step) = stop.step.map(|step| &block.steps[step]) else {
             return match &block.end {
                 End::Hold { node, .. } => format!("{} lets it wait", self.name(*node)),
                 End::Branch { cond, .. } => {
-                    format!("what is done hangs on {}", hung(residual, stop, &[*cond]))
+                    format!("what is done hangs on {}", hung(residual, notes, &[*cond]))
                 }
                 _ => "it would change what it takes for granted, or what it sent a copy of".into(),
             };
@@ -331,14 +331,14 @@ impl Compiled {
         let node = step.site.node;
         let name = self.name(node);
         match &step.what {
-            What::Op(op) => self.op_reason(residual, (node, worker), op, step, stop),
+            What::Op(op) => self.op_reason(residual, (node, worker), op, step, notes),
             What::Write(fields) => {
                 let names: Vec<_> = fields.iter().map(|(field, _)| field.info().name).collect();
                 let values: Vec<_> = fields.iter().map(|(_, value)| *value).collect();
-                let on = hung(residual, stop, &values);
+                let on = hung(residual, notes, &values);
                 format!("what {name} assigns to {} hangs on {on}", names.join(", "))
             }
-            _ => format!("what {name} does hangs on {}", hung(residual, stop, &step.what.uses())),
+            _ => format!("what {name} does hangs on {}", hung(residual, notes, &step.what.uses())),
         }
     }
 
@@ -348,7 +348,7 @@ impl Compiled {
         (node, worker): (u16, u16),
         op: &Op,
         step: &Step,
-        stop: &Stop,
+        notes: &Notes,
     ) -> String {
         let name = self.name(node);
         let model = &self.functions.instances[usize::from(node)].model;
@@ -356,7 +356,7 @@ impl Compiled {
             Op::StateSet { state, .. } | Op::StatePut { state, .. } => {
                 let shard = self.functions.instances[usize::from(node)].shard(worker);
                 let table = self.functions.store.table(node, *state, shard);
-                match stop.absent == Some(table) {
+                match notes.absent.last() == Some(table) {
                     true => format!("it changes state: new entry {}", self.table(node, *state)),
                     false => format!("it changes state: {}", self.table(node, *state)),
                 }
@@ -375,7 +375,7 @@ impl Compiled {
             }
             Op::Emit { event, .. } => {
                 let (event, on) =
-                    (&model.events[event.index()].name, hung(residual, stop, &step.what.uses()));
+                    (&model.events[event.index()].name, hung(residual, notes, &step.what.uses()));
                 format!("what {name} says in the event {event} hangs on {on}")
             }
             Op::Create { .. } => format!("{name} sends a packet"),
@@ -388,15 +388,15 @@ impl Compiled {
                     field.info().name
                 )
             }
-            _ => format!("what {name} does hangs on {}", hung(residual, stop, &step.what.uses())),
+            _ => format!("what {name} does hangs on {}", hung(residual, notes, &step.what.uses())),
         }
     }
 }
 
 /// What values hung on when a run stopped: fields that are not in the key, slots, the time.
-fn hung(residual: &Residual, stop: &Stop, values: &[ValueId]) -> String {
+fn hung(residual: &Residual, notes: &Notes, values: &[ValueId]) -> String {
     let is_open =
-        |id: &ValueId| stop.hangs.get(id.index()).is_some_and(|hang| *hang != Hang::Fixed);
+        |id: &ValueId| notes.hangs.get(id.index()).is_some_and(|hang| *hang != Hang::Fixed);
     let (mut all, mut seen) = (BTreeSet::new(), BTreeSet::new());
     let mut left: Vec<ValueId> = values.iter().copied().filter(is_open).collect();
     while let Some(value) = left.pop() {

@@ -284,8 +284,12 @@ pub(super) fn bits_where(
 impl Bits {
     /// Assigns them.
     pub(super) fn set(self, bytes: &mut [u8], value: u128) {
-        let mask = if self.width == 128 { u128::MAX } else { (1 << self.width) - 1 };
         let range = self.at..self.at + self.len;
+        if self.width as usize == 8 * self.len {
+            bytes[range].copy_from_slice(&value.to_be_bytes()[16 - self.len..]);
+            return;
+        }
+        let mask = (1 << self.width) - 1;
         let old = bytes[range.clone()].iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
         let new = old & !(mask << self.shift) | (value & mask) << self.shift;
         bytes[range].copy_from_slice(&new.to_be_bytes()[16 - self.len..]);

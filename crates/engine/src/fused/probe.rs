@@ -4,13 +4,12 @@
 //! Each value is known together with what it hangs on: on the key, parameters and state only; or on bits of this
 //! packet, of which a condition or a value then becomes a guard.
 
-use super::aside::{Aside, Image};
+use super::aside::Image;
 use super::change::Part;
 use super::class::{Search, Way};
-use super::guard::{Guards, Link, Number};
-use super::live::Live;
+use super::guard::{Guards, Number};
 use super::plan::{Bits, LENGTH, in_sum, is_address, is_key};
-use super::rest::Rest;
+use super::rest::Asked;
 use super::tags::{Place, is_link};
 use crate::act::{Functions, Values};
 use crate::exec::rule_packet;
@@ -19,30 +18,43 @@ use braid_externs::signature::{Profile, Touch};
 use braid_ir::engine::Outputs;
 use braid_ir::model::{Key, Op, ParamId, Target, ValueId, Word};
 use braid_ir::residual::{End, Residual, Step, TallyId, What};
-use braid_packet::blend::{Blend, Outline, WIDE, WIDE_BYTES, Window, sums, words};
+use braid_packet::blend::{Outline, WIDE, WIDE_BYTES, Window, sums, words};
 use braid_packet::{Field, Header, Layout, Packet};
-use braid_state::{Handle, RecordBug, TableRef, Use};
+use braid_state::{Handle, Keys, RecordBug, Update, Use};
 
-/// What a record is made of.
-pub(super) struct Found {
+/// What probes write down: the memory is used again, and holds what the last one found.
+pub(super) struct Notes {
+    /// What values hang on, of those that were reached.
+    pub(super) hangs: Vec<Hang>,
+    /// What copies that functions have sent are like.
+    pub(super) copies: Vec<Image>,
+    /// Values that are bits of the key.
+    pub(super) keys: Vec<(ValueId, Bits)>,
+    pub(super) guards: Guards,
     pub(super) way: Way,
     pub(super) bytes: Window<WIDE>,
     pub(super) sums: [u16; 2],
+    /// Entries that were found, each once, and what each packet does with them.
     pub(super) rests_on: Vec<(Handle, Use)>,
-    pub(super) absent: Vec<(TableRef, Box<[u64]>)>,
+    /// Slots of those that were assigned what is computed for each packet: what they hold then, and on what it hangs.
+    pub(super) put: Vec<(usize, u32, Word, Hang)>,
+    pub(super) asked: Asked,
+    /// Keys of entries that were not there.
+    pub(super) absent: Keys,
     /// How often something was looked up.
     pub(super) lookups: u32,
+    /// Arguments of a jump.
+    args: Vec<(Word, Hang)>,
+    /// Memory of what earlier records did with entries.
+    pub(super) spare: Vec<Vec<Update>>,
 }
 
 /// Where a run came to what a record cannot say.
+#[derive(Clone, Copy)]
 pub(super) struct Stop {
     pub(super) block: usize,
     /// The step; `None`: the block's end.
     pub(super) step: Option<usize>,
-    /// What values hung on.
-    pub(super) hangs: Vec<Hang>,
-    /// The table of the last entry that was not there.
-    pub(super) absent: Option<TableRef>,
 }
 
 /// What a value hangs on, beside what a record rests on.
@@ -76,27 +88,55 @@ pub(super) struct Probe<'a> {
     pub(super) now: u64,
     pub(super) layout: &'a Layout,
     pub(super) outline: Outline,
-    pub(super) hangs: &'a mut Vec<Hang>,
-    /// What copies that functions have sent are like.
-    pub(super) copies: Vec<Image>,
-    /// Values that are bits of the key.
-    pub(super) keys: Vec<(ValueId, Bits)>,
-    pub(super) guards: Guards,
-    pub(super) way: Way,
-    /// The packet's first bytes as the program leaves them, and the bits that it assigns.
+    pub(super) notes: &'a mut Notes,
+    /// The packet's first bytes, and as the program leaves them, and the bits that it assigns.
+    old: [u8; WIDE_BYTES],
     pub(super) head: [u8; WIDE_BYTES],
     pub(super) mask: [u8; WIDE_BYTES],
     /// Whether it has assigned any behind the link's headers.
     pub(super) writes: bool,
     /// Whether it has added or removed tags since the packet was last parsed.
     pub(super) stale: bool,
-    pub(super) rests_on: Vec<Rest>,
-    /// Slots of those that were assigned what is computed for each packet: what they hold then, and on what it hangs.
-    pub(super) put: Vec<(usize, u32, Word, Hang)>,
-    /// Keys of entries that were not there.
-    pub(super) absent: Vec<(TableRef, Box<[u64]>)>,
-    /// How often something was looked up.
-    pub(super) lookups: u32,
+}
+
+impl Notes {
+    pub(super) fn new() -> Self {
+        Self {
+            hangs: Vec::new(),
+            copies: Vec::new(),
+            keys: Vec::new(),
+            guards: Guards::default(),
+            way: Way::new(),
+            bytes: [0; WIDE],
+            sums: [0; 2],
+            rests_on: Vec::new(),
+            put: Vec::new(),
+            asked: Asked::default(),
+            absent: Keys::default(),
+            lookups: 0,
+            args: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// A probe of a program starts, for packets with an outline.
+    fn start(&mut self, number: u32, program: &Residual, outline: Outline) {
+        if self.hangs.len() < program.values.len() {
+            self.hangs.resize(program.values.len(), Hang::Packet);
+        }
+        self.copies.clear();
+        self.keys.clear();
+        self.guards.0.clear();
+        self.way.start(number, outline);
+        for (_, mut one) in self.rests_on.drain(..) {
+            one.updates.clear();
+            self.spare.push(one.updates);
+        }
+        self.put.clear();
+        self.asked.clear();
+        self.absent.clear();
+        self.lookups = 0;
+    }
 }
 
 impl<'a> Probe<'a> {
@@ -107,27 +147,12 @@ impl<'a> Probe<'a> {
         worker: u16,
         out: &'a mut dyn Outputs,
         (packet, layout): (&'a Packet, &'a Layout),
-        hangs: &'a mut Vec<Hang>,
+        notes: &'a mut Notes,
     ) -> Option<Self> {
         let outline = Outline::of(layout)?;
         let now = packet.time_ns.max(functions.now);
-        hangs.clear();
-        hangs.resize(program.values.len(), Hang::Fixed);
-        let way = Way {
-            outline,
-            program: number,
-            block: 0,
-            tallies: Vec::new(),
-            rules: Vec::new(),
-            guards: Vec::new(),
-            searches: Vec::new(),
-            live: Live::default(),
-            blend: Blend { keep: [0; WIDE], ttl: 0, sums: [false; 2] },
-            link: Link::default(),
-            first: [0; 2],
-            bases: Vec::new(),
-            aside: Aside::default(),
-        };
+        notes.start(number, program, outline);
+        let old = packet.wide_window();
         Some(Self {
             program,
             functions,
@@ -137,107 +162,102 @@ impl<'a> Probe<'a> {
             now,
             layout,
             outline,
-            hangs,
-            copies: Vec::new(),
-            keys: Vec::new(),
-            guards: Guards::default(),
-            way,
-            head: packet.wide_window(),
+            notes,
+            old,
+            head: old,
             mask: [0; WIDE_BYTES],
             writes: false,
             stale: false,
-            rests_on: Vec::new(),
-            put: Vec::new(),
-            absent: Vec::new(),
-            lookups: 0,
         })
     }
 
-    /// Runs the program, up to where a record cannot say what it does.
-    pub(super) fn run(mut self, memory: &mut [Word]) -> Result<Found, Stop> {
+    /// Runs the program, up to where a record cannot say what it does. What it finds is in the notes.
+    pub(super) fn run(&mut self, memory: &mut [Word]) -> Result<(), Stop> {
         let program = self.program;
         let mut values = Values { words: memory, types: &program.values };
         let mut at = 0;
         loop {
             let block = &program.blocks[at];
             for (number, step) in block.steps.iter().enumerate() {
-                self.step(&mut values, step).ok_or_else(|| self.stop(at, Some(number)))?;
+                if !self.computes(&mut values, step) {
+                    let done = self.step(&mut values, step);
+                    done.ok_or(Stop { block: at, step: Some(number) })?;
+                }
             }
+            let stop = Stop { block: at, step: None };
             let next = match &block.end {
                 End::Jump(target) => target,
                 End::Branch { cond, yes, no } => {
-                    self.fix(&values, *cond).ok_or_else(|| self.stop(at, None))?;
+                    self.fix(&values, *cond).ok_or(stop)?;
                     if values.truth(*cond) { yes } else { no }
                 }
                 End::Exit(exit) => {
                     self.tally(exit.tally);
-                    self.way.block = at as u32;
-                    return self.found(at);
+                    self.notes.way.block = at as u32;
+                    return self.found().ok_or(stop);
                 }
-                End::Hold { .. } => return Err(self.stop(at, None)),
+                End::Hold { .. } => return Err(stop),
             };
             self.pass(&mut values, next);
             at = next.block.index();
         }
     }
 
-    /// It goes no further.
-    fn stop(&mut self, block: usize, step: Option<usize>) -> Stop {
-        let absent = self.absent.last().map(|(table, _)| *table);
-        Stop { block, step, hangs: std::mem::take(self.hangs), absent }
-    }
-
     /// What a record is made of, once the program has run to the end of a block.
-    fn found(mut self, block: usize) -> Result<Found, Stop> {
-        let is_sound = self.count_live().is_some()
-            && self.copies_are_alike()
-            && self.rests_on.iter().all(Rest::is_consistent)
-            // Other packets of the flow may have the checksum that this one lacks.
-            && !(self.way.blend.sums[1] && self.layout.lacks_sum());
-        let live = std::mem::take(&mut self.way.live).of(self.rests_on.len());
-        let Some(live) = live.filter(|_| is_sound) else { return Err(self.stop(block, None)) };
-        self.way.live = live;
+    fn found(&mut self) -> Option<()> {
+        self.count_live()?;
+        if !self.copies_are_alike() {
+            return None;
+        }
+        let entries = self.notes.rests_on.len();
+        let way = &mut self.notes.way;
+        // Other packets of the flow may have the checksum that this one lacks.
+        if way.blend.sums[1] && self.layout.lacks_sum() {
+            return None;
+        }
+        way.live.rests_on(entries)?;
+        if !self.notes.rests_on.iter().all(|(_, how)| how.is_consistent()) {
+            return None;
+        }
         self.forget_lost();
+        let way = &mut self.notes.way;
         let (mask, mut bytes) = (words::<WIDE>(&self.mask), words::<WIDE>(&self.head));
         bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
-        self.way.blend.keep = mask.map(|word| !word);
-        self.way.guards = self.guards.needed();
-        let old = self.packet.wide_window();
-        let mut sums = sums(self.layout, self.outline, &old, &self.head);
-        self.plant(&mut sums);
-        let rests_on = self.rests_on.into_iter().map(|rest| (rest.entry, rest.how)).collect();
-        let Self { way, absent, lookups, .. } = self;
-        Ok(Found { way, bytes, sums, rests_on, absent, lookups })
+        way.blend.keep = mask.map(|word| !word);
+        self.notes.guards.needed(&mut way.guards);
+        self.notes.bytes = bytes;
+        self.notes.sums = sums(self.layout, self.outline, &self.old, &self.head);
+        self.plant();
+        Some(())
     }
 
     /// Bugs of what was found.
-    fn plant(&mut self, sums: &mut [u16; 2]) {
+    fn plant(&mut self) {
         let bug = |bug| self.functions.store.has_bug(bug);
+        let notes = &mut *self.notes;
         if bug(RecordBug::GuardForgotten) {
-            self.way.guards.pop();
+            notes.way.guards.pop();
         }
         if bug(RecordBug::WrongDelta) {
-            sums[1] = sums[1].wrapping_add(1);
+            notes.sums[1] = notes.sums[1].wrapping_add(1);
         }
         if bug(RecordBug::TtlKept) {
-            self.way.blend.ttl = 0;
+            notes.way.blend.ttl = 0;
         }
         if bug(RecordBug::ReadForgotten) {
-            self.rests_on.iter_mut().for_each(|rest| rest.how.reads = 0);
+            notes.rests_on.iter_mut().for_each(|(_, how)| how.reads = 0);
         }
     }
 
     /// Gives a block its parameters.
     fn pass(&mut self, values: &mut Values<'_>, target: &Target) {
         let params = &self.program.blocks[target.block.index()].params;
-        if params.is_empty() {
-            return;
-        }
-        let args: Vec<_> =
-            target.args.iter().map(|arg| (values.get(*arg), self.hang(*arg))).collect();
-        for (param, (value, hang)) in params.iter().zip(args) {
-            values.set(*param, value);
-            self.hangs[param.index()] = hang;
+        let Notes { hangs, args, .. } = &mut *self.notes;
+        args.clear();
+        args.extend(target.args.iter().map(|arg| (values.get(*arg), hangs[arg.index()])));
+        for (param, (value, hang)) in params.iter().zip(&*args) {
+            values.set(*param, *value);
+            hangs[param.index()] = *hang;
         }
         for (param, arg) in params.iter().zip(&target.args) {
             self.is_key_of(*param, *arg);
@@ -246,18 +266,42 @@ impl<'a> Probe<'a> {
 
     /// A value is the same as another one, which may be bits of the key.
     fn is_key_of(&mut self, value: ValueId, of: ValueId) {
-        let key = self.keys.iter().find(|(known, _)| *known == of).copied();
-        self.keys.extend(key.map(|(_, bits)| (value, bits)));
+        let key = self.notes.keys.iter().find(|(known, _)| *known == of).copied();
+        self.notes.keys.extend(key.map(|(_, bits)| (value, bits)));
     }
 
     fn tally(&mut self, tally: TallyId) {
         let is_forgotten = self.functions.store.has_bug(RecordBug::TagsUncounted);
-        let longer = if is_forgotten { 0 } else { self.way.aside.vlans.longer() };
-        self.way.tallies.push((tally, longer));
+        let longer = if is_forgotten { 0 } else { self.notes.way.aside.vlans.longer() };
+        self.notes.way.tallies.push((tally, longer));
     }
 
     pub(super) fn hang(&self, id: ValueId) -> Hang {
-        self.hangs[id.index()]
+        self.notes.hangs[id.index()]
+    }
+
+    pub(super) fn set_hang(&mut self, id: ValueId, hang: Hang) {
+        self.notes.hangs[id.index()] = hang;
+    }
+
+    pub(super) fn is_fixed(&self, id: ValueId) -> bool {
+        matches!(self.notes.hangs[id.index()], Hang::Fixed)
+    }
+
+    /// Does a step that only computes something from parameters and values that hang on nothing; false for others.
+    #[inline(always)]
+    fn computes(&mut self, values: &mut Values<'_>, step: &Step) -> bool {
+        let What::Op(op) = &step.what else { return false };
+        let Some((out, uses)) = simple(op) else { return false };
+        if !uses.into_iter().flatten().all(|id| self.is_fixed(id)) {
+            return false;
+        }
+        let node = step.site.node;
+        self.rest_on_operands(node, values, op);
+        let params = &self.functions.chain.nodes[usize::from(node)].params;
+        let done = ops::pure(params, values, op) == Ok(true);
+        self.set_hang(out, Hang::Fixed);
+        done
     }
 
     fn step(&mut self, values: &mut Values<'_>, step: &Step) -> Option<()> {
@@ -276,30 +320,32 @@ impl<'a> Probe<'a> {
                 let instance = &self.functions.instances[usize::from(node)];
                 let flags = instance.rules[param.index()].as_ref().map_or(0, |rules| rules.flags);
                 let own = packet.as_ref().and_then(|fields| fields.tcp_flags);
-                for id in step.what.uses() {
-                    if own == Some(id) {
-                        self.fix_flags(values, id, flags)?;
-                    } else {
-                        self.fix(values, id)?;
-                    }
-                }
-                self.lookups += 1;
+                let mut fixed = Some(());
+                step.what.visit_uses(&mut |id| {
+                    fixed = fixed.and_then(|()| match own == Some(*id) {
+                        true => self.fix_flags(values, *id, flags),
+                        false => self.fix(values, *id),
+                    });
+                });
+                fixed?;
+                self.notes.lookups += 1;
                 self.rest_on(node, *param, Part::Whole);
                 let packet = packet.as_ref().map(|fields| rule_packet(values, fields));
                 let instance = &self.functions.instances[usize::from(node)];
                 let (passes, number) = instance.classify(*param, packet.as_ref());
-                values.set(*pass, Word::from(passes));
-                values.set(*rule, Word::from(number));
+                self.know(values, *pass, Word::from(passes));
+                self.know(values, *rule, Word::from(number));
             }
             What::CountRule { param, rule } => {
                 self.fix(values, *rule)?;
                 self.rest_on(node, *param, Part::Whole);
-                self.way.rules.push((node, *param, values.get(*rule) as u32));
+                self.notes.way.rules.push((node, *param, values.get(*rule) as u32));
             }
             What::Find { found, entry, state, key } => {
-                let handle = self.find(values, node, *state, key)?.map(|(_, handle)| handle);
-                values.set(*found, Word::from(handle.is_some()));
-                values.set(*entry, handle.map_or(0, Handle::to_bits).into());
+                let number = self.find(values, node, *state, key)?;
+                let handle = number.map(|number| self.notes.rests_on[number].0);
+                self.know(values, *found, Word::from(handle.is_some()));
+                self.know(values, *entry, handle.map_or(0, Handle::to_bits).into());
             }
             What::Read { outs, state, entry } => {
                 let entry = Handle::from_bits(values.get(*entry) as u64);
@@ -307,6 +353,12 @@ impl<'a> Probe<'a> {
             }
         }
         Some(())
+    }
+
+    /// A value that hangs on nothing.
+    pub(super) fn know(&mut self, values: &mut Values<'_>, id: ValueId, value: Word) {
+        values.set(id, value);
+        self.set_hang(id, Hang::Fixed);
     }
 
     fn op(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
@@ -319,21 +371,22 @@ impl<'a> Probe<'a> {
             | Op::StoreTag { .. }
             | Op::LoadTag { .. } => return self.on_packet(node, values, op),
             Op::Has { out, header } if !self.stale && !self.writes => {
-                values.set(*out, self.has(*header)?.into());
+                let has = self.has(*header)?;
+                self.know(values, *out, has.into());
                 return Some(());
             }
             Op::StateSet { ok, state, key: Key::Explicit(key), values: slots } => {
-                let (number, _) = self.find(values, node, *state, key)??;
+                let number = self.find(values, node, *state, key)??;
                 for (slot, value) in (0..).zip(slots) {
                     self.assign(values, number, slot, *value)?;
                 }
-                values.set(*ok, 1);
+                self.know(values, *ok, 1);
                 return Some(());
             }
             Op::StatePut { ok, state, key: Key::Explicit(key), slot, value } => {
-                let (number, _) = self.find(values, node, *state, key)??;
+                let number = self.find(values, node, *state, key)??;
                 self.assign(values, number, *slot, *value)?;
-                values.set(*ok, 1);
+                self.know(values, *ok, 1);
                 return Some(());
             }
             Op::Patterns { found, number, param } => {
@@ -345,35 +398,43 @@ impl<'a> Probe<'a> {
             }
             Op::Route { .. } => true,
             Op::Extern { name, .. } => {
-                self.lookups += 1;
+                self.notes.lookups += 1;
                 let Profile { payload, state } = braid_externs::lookup(name)?.signature.profile;
                 payload == Touch::No && state != Touch::Writes
             }
             _ => false,
         };
-        let is_live = self.is_live(values, op);
-        let hang = if is_live { None } else { self.follow(node, values, op) };
-        let hang = match hang {
-            Some(hang) => hang,
-            None if is_live => self.follow_live(values, op)?,
-            None => {
-                let mut fixed = Some(());
-                op.visit_uses(&mut |value| {
-                    fixed = fixed.and_then(|()| self.fix(values, *value));
-                });
-                fixed?;
-                Hang::Fixed
-            }
-        };
+        let hang = self.result(node, values, op)?;
         self.rest_on_operands(node, values, op);
-        let mut act = self.functions.act_on(node, self.worker, self.out);
         if by_function {
+            let mut act = self.functions.act_on(node, self.worker, self.out);
             act.common(None, values, op).ok()?;
-        } else if !ops::pure(act.params, values, op).ok()? {
-            return None;
+        } else {
+            let params = &self.functions.chain.nodes[usize::from(node)].params;
+            ops::pure(params, values, op).ok()?.then_some(())?;
         }
-        op.visit_outs(&mut |out| self.hangs[out.index()] = hang);
+        op.visit_outs(&mut |out| self.set_hang(*out, hang));
         Some(())
+    }
+
+    /// What the result of an operation hangs on.
+    fn result(&mut self, node: u16, values: &Values<'_>, op: &Op) -> Option<Hang> {
+        let mut is_open = false;
+        op.visit_uses(&mut |id| is_open |= !self.is_fixed(*id));
+        if !is_open {
+            return Some(Hang::Fixed);
+        }
+        if self.is_live(values, op) {
+            return self.follow_live(values, op);
+        }
+        if let Some(hang) = self.follow(node, values, op) {
+            return Some(hang);
+        }
+        let mut fixed = Some(());
+        op.visit_uses(&mut |value| {
+            fixed = fixed.and_then(|()| self.fix(values, *value));
+        });
+        fixed.map(|()| Hang::Fixed)
     }
 
     /// What looks at the packet, or does something with it or beside it.
@@ -398,7 +459,7 @@ impl<'a> Probe<'a> {
             Field::PktHeld => (point.held.into(), Hang::Fixed),
             Field::PktTime => (self.now.into(), Hang::Time),
             Field::PktLen => {
-                let longer = self.way.aside.vlans.longer();
+                let longer = self.notes.way.aside.vlans.longer();
                 let length = i64::from(self.packet.wire_len) + i64::from(longer);
                 let hang = Hang::Number { number: LENGTH, shift: 0, add: longer.into() };
                 (Word::try_from(length).ok()?, hang)
@@ -412,12 +473,12 @@ impl<'a> Probe<'a> {
             }
             field => {
                 let (value, hang, key) = self.field(field)?;
-                self.keys.extend(key.map(|bits| (out, bits)));
+                self.notes.keys.extend(key.map(|bits| (out, bits)));
                 (value, hang)
             }
         };
         values.set(out, value);
-        self.hangs[out.index()] = hang;
+        self.set_hang(out, hang);
         Some(())
     }
 
@@ -432,12 +493,13 @@ impl<'a> Probe<'a> {
         if !search.finds_nothing(&self.functions.chain, self.packet, self.layout) {
             return None;
         }
-        if !self.way.searches.contains(&search) {
-            self.way.searches.push(search);
+        let Notes { way, lookups, .. } = &mut *self.notes;
+        if !way.searches.contains(&search) {
+            way.searches.push(search);
         }
-        self.lookups += 1;
-        values.set(outs.0, 0);
-        values.set(outs.1, 0);
+        *lookups += 1;
+        self.know(values, outs.0, 0);
+        self.know(values, outs.1, 0);
         Some(())
     }
 
@@ -448,18 +510,18 @@ impl<'a> Probe<'a> {
             Place::Came(bits) => bits,
             Place::Got(bits) => {
                 self.fix(values, id)?;
-                bits.set(&mut self.way.aside.vlans.got, values.get(id));
+                bits.set(&mut self.notes.way.aside.vlans.got, values.get(id));
                 return Some(());
             }
         };
         match field.info().header {
             Header::Eth | Header::Vlan | Header::Vlan2 => {}
             Header::Ip4 | Header::Ip6 | Header::Inet => {
-                self.way.blend.sums[0] = !self.outline.is_ip6;
+                self.notes.way.blend.sums[0] = !self.outline.is_ip6;
                 if is_address(field) {
                     let (has, lacks) = (self.layout.has_pseudo_sum(), self.layout.lacks_sum());
                     let follows = !self.functions.store.has_bug(RecordBug::PseudoHeaderForgotten);
-                    self.way.blend.sums[1] |= follows && (has || lacks);
+                    self.notes.way.blend.sums[1] |= follows && (has || lacks);
                 }
             }
             Header::L4
@@ -469,7 +531,7 @@ impl<'a> Probe<'a> {
             | Header::IcmpEcho
             | Header::Icmp6
             | Header::Icmp6Echo
-            | Header::Vxlan => self.way.blend.sums[1] = true,
+            | Header::Vxlan => self.notes.way.blend.sums[1] = true,
             _ => return None,
         }
         let value = values.get(id);
@@ -478,14 +540,14 @@ impl<'a> Probe<'a> {
             && bits.at == self.outline.ttl()
         {
             // Relative to what it was when the packet came, also if it was assigned before.
-            self.way.blend.ttl = u8::try_from(-add).ok()?;
+            self.notes.way.blend.ttl = u8::try_from(-add).ok()?;
             bits.set(&mut self.head, value);
             bits.set(&mut self.mask, 0);
             return Some(());
         }
         self.fix(values, id)?;
         if bits.at == self.outline.ttl() {
-            self.way.blend.ttl = 0;
+            self.notes.way.blend.ttl = 0;
         }
         if in_sum(self.outline, field) && !is_key(field) {
             let old = self.packet.get(self.layout, field)?;
@@ -495,4 +557,21 @@ impl<'a> Probe<'a> {
         bits.set(&mut self.mask, u128::MAX);
         Some(())
     }
+}
+
+/// The result and the operands of operations on values and parameters.
+#[inline(always)]
+fn simple(op: &Op) -> Option<(ValueId, [Option<ValueId>; 3])> {
+    Some(match *op {
+        Op::Const { out, .. } | Op::Param { out, .. } | Op::ListLen { out, .. } => (out, [None; 3]),
+        Op::Not { out, a } | Op::Resize { out, a } | Op::Clamp { out, a } => {
+            (out, [Some(a), None, None])
+        }
+        Op::InSet { out, a, .. }
+        | Op::ListGet { out, index: a, .. }
+        | Op::BackendUp { out, index: a, .. } => (out, [Some(a), None, None]),
+        Op::Bin { out, a, b, .. } | Op::Cmp { out, a, b, .. } => (out, [Some(a), Some(b), None]),
+        Op::Select { out, cond, a, b } => (out, [Some(cond), Some(a), Some(b)]),
+        _ => return None,
+    })
 }

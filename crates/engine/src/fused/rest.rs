@@ -1,59 +1,76 @@
 //! State in a run without effect: entries that the record will rest on, and what each packet changes in them.
 
 use super::plan::LENGTH;
-use super::probe::{Hang, Probe};
-use crate::act::{Role, Values};
+use super::probe::{Hang, Notes, Probe};
+use crate::act::Values;
 use braid_ir::model::{StateId, ValueId, Word};
-use braid_state::{Change, Handle, RecordBug, Update, Use};
+use braid_state::{Change, Handle, RecordBug, TableRef, Update, Use};
 
-/// An entry that was found.
-pub(super) struct Rest {
-    node: u16,
-    state: StateId,
-    pub(super) entry: Handle,
-    pub(super) how: Use,
+/// What was looked up so far: by the values that a key is made of, which stay as they are, like state.
+#[derive(Default)]
+pub(super) struct Asked {
+    parts: Vec<ValueId>,
+    /// The table, where the parts end, and the number of the entry among those that were found.
+    all: Vec<(TableRef, usize, Option<usize>)>,
 }
 
-impl Rest {
-    /// A slot is taken for granted.
-    pub(super) fn reads(&mut self, slot: u32) {
-        self.how.reads |= 1 << slot.min(63);
+impl Asked {
+    fn push(&mut self, table: TableRef, parts: &[ValueId], found: Option<usize>) {
+        self.parts.extend_from_slice(parts);
+        self.all.push((table, self.parts.len(), found));
     }
 
-    /// Whether no slot that changes is taken for granted.
-    pub(super) fn is_consistent(&self) -> bool {
-        self.how.reads & (self.how.counts() | self.how.puts) == 0
+    /// What was found by a key made of the same values, if it was asked for.
+    fn get(&self, table: TableRef, parts: &[ValueId], confuses: bool) -> Option<Option<usize>> {
+        let is_it = |(one, end, _): &&(TableRef, usize, _)| {
+            *one == table && (confuses || self.parts[..*end].ends_with(parts))
+        };
+        self.all.iter().find(is_it).map(|(_, _, found)| *found)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.parts.clear();
+        self.all.clear();
     }
 }
 
 impl Probe<'_> {
-    /// Looks an entry up: its number among those that were found, and its handle. `None` within, if the record
-    /// will rest on its not being there.
+    /// Looks an entry up: its number among those that were found. `None` within, if the record will rest on its not
+    /// being there.
     pub(super) fn find(
         &mut self,
         values: &Values<'_>,
         node: u16,
         state: StateId,
         key: &[ValueId],
-    ) -> Option<Option<(usize, Handle)>> {
+    ) -> Option<Option<usize>> {
+        let table = self.functions.table(node, state, self.worker);
+        let confuses = self.functions.store.has_bug(RecordBug::LookupConfused);
+        if let Some(number) = self.notes.asked.get(table, key, confuses) {
+            return Some(number);
+        }
         self.fix_all(values, key)?;
-        self.lookups += 1;
-        // As for a timer, for which nothing is renewed.
-        let shard = self.functions.instances[usize::from(node)].shard(self.worker);
-        let mut act = self.functions.act(node, shard, Role::Timer, self.out);
-        let table = act.table(state);
-        let Some(entry) = act.with_key(values, key, |act, key| act.find(state, key)) else {
-            self.absent.push((table, act.packed_key().into()));
-            return Some(None);
+        let number = self.look_up(values, table, key);
+        self.notes.asked.push(table, key, number);
+        Some(number)
+    }
+
+    fn look_up(&mut self, values: &Values<'_>, table: TableRef, key: &[ValueId]) -> Option<usize> {
+        let (key, entry) = self.functions.peek(table, values, key);
+        let Notes { rests_on, absent, lookups, spare, .. } = &mut *self.notes;
+        *lookups += 1;
+        let Some(entry) = entry else {
+            absent.push(table, key);
+            return None;
         };
-        let same = |rest: &Rest| (rest.how.table, rest.entry) == (table, entry);
-        let known = self.rests_on.iter().position(same);
+        let same = |(one, how): &(Handle, Use)| (how.table, *one) == (table, entry);
+        let known = rests_on.iter().position(same);
         let number = known.unwrap_or_else(|| {
-            let how = Use { table, reads: 0, live: 0, puts: 0, updates: Vec::new() };
-            self.rests_on.push(Rest { node, state, entry, how });
-            self.rests_on.len() - 1
+            let updates = spare.pop().unwrap_or_default();
+            rests_on.push((entry, Use { table, reads: 0, live: 0, puts: 0, updates }));
+            rests_on.len() - 1
         });
-        Some(Some((number, entry)))
+        Some(number)
     }
 
     /// Reads the slots of an entry that was found.
@@ -63,33 +80,38 @@ impl Probe<'_> {
         (node, state, entry): (u16, StateId, Handle),
         outs: &[ValueId],
     ) -> Option<()> {
-        let is_it = |rest: &Rest| (rest.node, rest.state, rest.entry) == (node, state, entry);
-        let number = self.rests_on.iter().position(is_it)?;
-        let act = self.functions.act_on(node, self.worker, self.out);
-        act.read(state, entry, &mut |slot, value| values.set(outs[slot], value));
+        let table = self.functions.table(node, state, self.worker);
+        let Notes { rests_on, put, hangs, .. } = &mut *self.notes;
+        let is_it = |(one, how): &(Handle, Use)| (how.table, *one) == (table, entry);
+        let number = rests_on.iter().position(is_it)?;
+        let (store, updates) = (&self.functions.store, &rests_on[number].1.updates);
+        let (shape, words) = (store.slot_shape(table), store.slots(table, entry)?);
         let length = Word::from(self.packet.wire_len);
         for (slot, out) in (0..).zip(outs) {
-            if let Some(put) = self.put.iter().find(|put| (put.0, put.1) == (number, slot)) {
+            let hang = &mut hangs[out.index()];
+            if let Some(put) = put.iter().find(|put| (put.0, put.1) == (number, slot)) {
                 values.set(*out, put.2);
-                self.hangs[out.index()] = put.3;
+                *hang = put.3;
                 continue;
             }
-            let update = self.rests_on[number].how.updates.iter().find(|one| one.slot == slot);
+            let mut value = shape.get(words, slot as usize);
+            let update = updates.iter().find(|one| one.slot == slot);
             let (packets, bytes, wraps) = match update.map(|one| one.change) {
                 None => (0, 0, None),
                 Some(Change::Time) => {
-                    self.hangs[out.index()] = Hang::Time;
+                    values.set(*out, value);
+                    *hang = Hang::Time;
                     continue;
                 }
                 Some(Change::Add { packets, bytes, wraps }) => {
                     let by = (Word::from(bytes) * length).saturating_add_signed(packets.into());
-                    let most = values.ty(*out).max();
-                    let sum = values.get(*out).saturating_add(by);
-                    values.set(*out, if wraps { sum & most } else { sum.min(most) });
+                    let (sum, most) = (value.saturating_add(by), values.ty(*out).max());
+                    value = if wraps { sum & most } else { sum.min(most) };
                     (packets, bytes, Some(wraps))
                 }
             };
-            self.hangs[out.index()] = Hang::Slot { entry: number, slot, packets, bytes, wraps };
+            values.set(*out, value);
+            *hang = Hang::Slot { entry: number, slot, packets, bytes, wraps };
         }
         Some(())
     }
@@ -102,16 +124,11 @@ impl Probe<'_> {
         slot: u32,
         id: ValueId,
     ) -> Option<()> {
-        let Rest { node, state, entry, .. } = self.rests_on[number];
-        let act = self.functions.act_on(node, self.worker, self.out);
-        let mut old: Word = 0;
-        act.read(state, entry, &mut |at, value| {
-            if at == slot as usize {
-                old = value;
-            }
-        });
-        let width = act.model.state[state.index()].slots[slot as usize].1.width;
-        let is_now = width == 64 && old <= Word::from(self.functions.now);
+        let (entry, ref how) = self.notes.rests_on[number];
+        let store = &self.functions.store;
+        let (shape, words) = (store.slot_shape(how.table), store.slots(how.table, entry)?);
+        let old = shape.get(words, slot as usize);
+        let is_now = shape.width(slot as usize) == 64 && old <= Word::from(self.functions.now);
         let change = match self.hang(id) {
             Hang::Slot { entry, slot: from, packets, bytes, wraps }
                 if (entry, from) == (number, slot) =>
@@ -131,29 +148,30 @@ impl Probe<'_> {
             }
             _ => {
                 self.fix(values, id)?;
-                self.rests_on[number].reads(slot);
+                self.notes.rests_on[number].1.read(slot);
                 return (values.get(id) == old).then_some(());
             }
         };
         if slot >= 63 {
             return None;
         }
-        self.rests_on[number].how.updates.push(Update { slot, change });
+        self.notes.rests_on[number].1.updates.push(Update { slot, change });
         Some(())
     }
 
     /// Forgets what a slot was assigned.
     fn forget(&mut self, entry: usize, slot: u32) {
-        let how = &mut self.rests_on[entry].how;
+        let Notes { rests_on, put, way, .. } = &mut *self.notes;
+        let how = &mut rests_on[entry].1;
         how.updates.retain(|update| update.slot != slot);
         how.puts &= !(1_u64.checked_shl(slot).unwrap_or(0));
-        self.put.retain(|put| (put.0, put.1) != (entry, slot));
-        self.way.live.forget(entry, slot);
+        put.retain(|put| (put.0, put.1) != (entry, slot));
+        way.live.forget(entry, slot);
     }
 
     /// Whether a slot was assigned something that is computed for each packet.
     fn has_put(&self, entry: usize, slot: u32) -> bool {
-        self.put.iter().any(|put| (put.0, put.1) == (entry, slot))
+        self.notes.put.iter().any(|put| (put.0, put.1) == (entry, slot))
     }
 
     /// Whether a value is another one for each packet, and can be computed.
@@ -174,31 +192,38 @@ impl Probe<'_> {
             return None;
         }
         self.forget(entry, slot);
-        self.rests_on[entry].how.puts |= 1 << slot;
-        self.way.live.put(entry, slot, value);
-        self.put.push((entry, slot, values.get(id), Hang::Live(value)));
+        let Notes { rests_on, put, way, .. } = &mut *self.notes;
+        rests_on[entry].1.puts |= 1 << slot;
+        way.live.put(entry, slot, value);
+        put.push((entry, slot, values.get(id), Hang::Live(value)));
         Some(())
     }
 
     /// Slots that count, and whose values are needed for each packet, too, are assigned for each.
     pub(super) fn count_live(&mut self) -> Option<()> {
-        for entry in 0..self.rests_on.len() {
-            let Rest { node, state, ref how, .. } = self.rests_on[entry];
-            let (live, updates) = (how.live, how.updates.clone());
-            for update in updates.into_iter().filter(|update| live >> update.slot & 1 == 1) {
-                let slot = update.slot;
-                let model = &self.functions.chain.nodes[usize::from(node)].model;
-                let width = model.state[state.index()].slots[slot as usize].1.width;
-                let value = match update.change {
-                    Change::Time => self.way.live.time()?,
+        for entry in 0..self.notes.rests_on.len() {
+            let how = &self.notes.rests_on[entry].1;
+            let (table, live) = (how.table, how.live);
+            let mut at = 0;
+            while let Some(Update { slot, change }) =
+                self.notes.rests_on[entry].1.updates.get(at).copied()
+            {
+                if live >> slot & 1 == 0 {
+                    at += 1;
+                    continue;
+                }
+                let width = self.functions.store.slot_shape(table).width(slot as usize);
+                let value = match change {
+                    Change::Time => self.notes.way.live.time()?,
                     Change::Add { packets, bytes, wraps } => {
                         self.live_slot((entry, slot), width, (packets, bytes, Some(wraps)))?
                     }
                 };
-                let how = &mut self.rests_on[entry].how;
-                how.updates.retain(|one| one.slot != slot);
+                let Notes { rests_on, way, .. } = &mut *self.notes;
+                let how = &mut rests_on[entry].1;
+                how.updates.remove(at);
                 how.puts |= 1 << slot;
-                self.way.live.put(entry, slot, value);
+                way.live.put(entry, slot, value);
             }
         }
         Some(())

@@ -28,7 +28,7 @@ impl Probe<'_> {
     fn tags(&self) -> Option<usize> {
         let has = |header| usize::from(self.layout.has(header));
         let came = has(Header::Vlan) + has(Header::Vlan2);
-        let tags = &self.way.aside.vlans;
+        let tags = &self.notes.way.aside.vlans;
         (came == self.outline.tags()).then(|| came - tags.lost + tags.got.len() / LEN)
     }
 
@@ -39,7 +39,7 @@ impl Probe<'_> {
             return None;
         }
         let [high, low] = u16::try_from(values.get(id)).unwrap_or(u16::MAX).to_be_bytes();
-        self.way.aside.vlans.got.splice(..0, [0x81, 0, high & 0xf, low]);
+        self.notes.way.aside.vlans.got.splice(..0, [0x81, 0, high & 0xf, low]);
         self.stale = true;
         Some(())
     }
@@ -49,7 +49,7 @@ impl Probe<'_> {
         if self.tags()? == 0 {
             return None;
         }
-        let tags = &mut self.way.aside.vlans;
+        let tags = &mut self.notes.way.aside.vlans;
         match tags.got.is_empty() {
             true => tags.lost += 1,
             false => drop(tags.got.drain(..LEN)),
@@ -60,13 +60,14 @@ impl Probe<'_> {
 
     /// Nothing is assigned to tags that the packet loses.
     pub(super) fn forget_lost(&mut self) {
-        let lost = self.way.aside.vlans.lost;
+        let lost = self.notes.way.aside.vlans.lost;
         self.mask[TAGS..TAGS + lost * LEN].fill(0);
     }
 
     /// Whether a header is there now, if that is the same for all packets of the flow.
     pub(super) fn has(&self, header: Header) -> Option<bool> {
-        let is_moved = self.way.aside.vlans.longer() != 0 || self.way.aside.vlans.lost > 0;
+        let is_moved =
+            self.notes.way.aside.vlans.longer() != 0 || self.notes.way.aside.vlans.lost > 0;
         match header {
             Header::Vlan if is_moved => Some(self.tags()? >= 1),
             Header::Vlan2 if is_moved => Some(self.tags()? >= 2),
@@ -76,9 +77,9 @@ impl Probe<'_> {
 
     /// Where a field is, if it is in the packet's first bytes.
     pub(super) fn place(&self, field: Field) -> Option<Place> {
-        let outline = self.outline.with(&self.way.aside.vlans);
+        let outline = self.outline.with(&self.notes.way.aside.vlans);
         let bits = bits_where(&|header| self.has(header), outline, field)?;
-        match self.way.aside.vlans.origin(bits.at) {
+        match self.notes.way.aside.vlans.origin(bits.at) {
             Some(at) => (at + bits.len <= WIDE_BYTES).then_some(Place::Came(Bits { at, ..bits })),
             None => Some(Place::Got(Bits { at: bits.at - TAGS, ..bits })),
         }
@@ -90,7 +91,7 @@ impl Probe<'_> {
         let is_link = is_link(field);
         let bits = match self.place(field) {
             Some(Place::Got(bits)) => {
-                return Some((bits.get(&self.way.aside.vlans.got), Hang::Fixed, None));
+                return Some((bits.get(&self.notes.way.aside.vlans.got), Hang::Fixed, None));
             }
             Some(Place::Came(bits)) => bits,
             // Where it is, or what it is, may have changed.
