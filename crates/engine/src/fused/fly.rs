@@ -302,8 +302,7 @@ impl Compiled {
         if !program.is_even(0) || !self.started || now >= due {
             return false;
         }
-        let worker = worker(packet, self.workers);
-        let number = flow.program as usize;
+        let (worker, number) = (worker(packet, self.workers), flow.program as usize);
         let functions = &mut self.functions;
         let (at_hand, notes) = ((packet, layout), &mut fused.notes);
         let residual = (flow.program, &program.residual);

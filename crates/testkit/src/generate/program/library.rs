@@ -11,13 +11,17 @@ use std::fmt::Write as _;
 
 /// A function in which one direction counts and stamps what the other looks at and changes, by addresses alone, so
 /// that several flows meet in an entry, and ports matter only where a worker is told by them.
-fn quota(sharded: bool) -> String {
+fn quota(sharded: bool, both: bool) -> String {
     let sharded = if sharded { ", sharded" } else { "" };
+    let inside = match both {
+        true => "forward and exists sent and exists sent[ip.dst] => { drop \"inside\"; }\n    ",
+        false => "",
+    };
     format!(
         "nf quota(most: u32, pause: duration) {{
   state sent: {{ packets: u32, last: time }} per ip.src, capacity 30{sharded};
   match {{
-    forward and exists sent => {{ sent.packets += 1; sent.last = pkt.time; output; }}
+    {inside}forward and exists sent => {{ sent.packets += 1; sent.last = pkt.time; output; }}
     forward and has ip => {{ sent = {{ packets: 1, last: pkt.time }} else drop \"full\"; output; }}
     backward and exists sent[ip.dst] and sent[ip.dst].packets > most => {{
       sent[ip.dst].last = pkt.time + pause;
@@ -100,7 +104,8 @@ pub(super) fn program(rng: &mut Rng) -> Program {
         _ => 1 + rng.below(12) / 9,
     };
     if nodes.contains(" quota(") {
-        program.source += &quota(rng.one_in(2));
+        let drawn = rng.below(4);
+        program.source += &quota(drawn.is_multiple_of(2), drawn < 2);
     }
     if nodes.contains(" spread(") {
         program.source += SPREAD;
