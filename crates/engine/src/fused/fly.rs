@@ -258,21 +258,22 @@ impl Compiled {
                 let some = from..from + packets.len();
                 return usize::from(!self.renew_record(some, &packets[0], &layouts[0], walk));
             }
-            fused.misfits += u64::from(record != NONE);
             let met = if record == NONE { flow.hash } else { !flow.hash };
-            if fused.filter.meets(met, true) && fused.has_variant(store, from) {
-                if !self.make_record(from, &packets[0], &layouts[0], walk) {
-                    return 1;
-                }
-                let Self { fused: Some(fused), functions, .. } = self else { return 0 };
+            let is_tried = fused.filter.meets(met, true) && fused.has_variant(store, from);
+            let is_made = is_tried && self.make_record(from, &packets[0], &layouts[0], walk);
+            let Self { fused: Some(fused), functions, .. } = self else { return 0 };
+            if is_made {
+                fused.filter.forget(met);
                 let is_such = |hash| hash == flow.hash;
                 fused.find_again(&functions.store, from..from + packets.len(), is_such);
                 return 0;
             }
-            if record != NONE {
+            fused.misfits += u64::from(record != NONE);
+            if is_tried || record != NONE {
                 return 1;
             }
         }
+        let Some(fused) = &mut self.fused else { return 1 };
         let mut count = 1;
         for at in from + 1..from + packets.len() {
             let flow = &fused.flows[at];
