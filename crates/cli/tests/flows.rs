@@ -64,6 +64,28 @@ fn flows_shows_what_each_record_does_and_rests_on() {
 }
 
 #[test]
+fn flows_says_which_state_functions_could_run_at_the_same_time() {
+    let folder = folder();
+    let chain = "chain c {
+        interface lan { behind 10.0.0.0/8 }
+        interface wan;
+        look = ids(signatures: patterns(\"bad\"), scope: rules(\"scope\"));
+        count = monitor();
+        path lan <-> look <-> count <-> wan;
+    }";
+    folder.write("chain.braid", chain);
+    folder.write("bad", "1 \"cmd.exe\"\n");
+    folder.write("scope", "default pass\n");
+    folder
+        .braid(&["flows", "chain.braid", "--in", "lan=in.pcap"])
+        .code(0)
+        .says("  look (ids) forward\n")
+        .says("    its state functions read the payload\n    scope decides by rule 0\n")
+        .says("    its state functions ignore the payload\n")
+        .says("  at the same time could run the state functions of look and count\n");
+}
+
+#[test]
 fn flows_in_json_names_keys_constants_and_state() {
     let folder = folder();
     let args = ["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap", "--json"];
@@ -136,7 +158,7 @@ fn flows_shows_tags_events_and_copies() {
     folder.write("chain.braid", ASIDE);
     let ended = folder.braid(&["flows", "chain.braid", "--in", "lan=in.pcap"]).code(0);
     ended
-        .says("  tell (tell) forward\n    row 1: has ip\n    publishes SEEN\n  pushes vlan 9\n")
+        .says("  tell (tell) forward\n    row 1: has ip\n    publishes SEEN\n    its state functions ignore the payload\n  pushes vlan 9\n")
         .says("  tag zone = 9\n  a copy leaves by log\n  leaves by wan\n");
     let args = ["flows", "chain.braid", "--in", "lan=in.pcap", "--json"];
     let value = folder.braid(&args).code(0).json();

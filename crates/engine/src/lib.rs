@@ -44,7 +44,7 @@ use due::Waiting;
 use fused::Fused;
 pub use fused::{
     Basis, FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable, FlowTag,
-    Flows, Part, Path, Taken,
+    Flows, Part, Path, Payload, Taken,
 };
 use hot::Halt;
 pub use native::Jit;

@@ -14,6 +14,7 @@
 //! entries or send others than copies, there is no record, and the program runs for each.
 
 mod aside;
+mod batches;
 mod change;
 mod class;
 mod fly;
@@ -29,6 +30,7 @@ mod tags;
 
 use crate::program::Program;
 use crate::{Compiled, PART};
+pub use batches::Payload;
 use braid_ir::model::Op;
 use braid_ir::residual::{Residual, What};
 use braid_packet::blend::{WIDE, Window};

@@ -2,6 +2,7 @@
 //! functions.
 
 use super::Flows;
+use super::batches::{Payload, groups};
 use super::change::Basis;
 use super::class::{Class, Way};
 use super::guard::{Guard, Number, WIRE};
@@ -46,6 +47,9 @@ pub struct FlowClass {
     pub copies: Vec<u16>,
     /// Functions in the order of the packets' way.
     pub parts: Vec<FlowPart>,
+    /// Functions with state functions: those of a group could run them at the same time, behind the group before
+    /// (SpeedyBox, Table I).
+    pub batches: Vec<Vec<u16>>,
     /// Rules that decide: function, rule set, rule.
     pub rules: Vec<(u16, ParamId, u32)>,
     /// Addresses of the link that packets must have.
@@ -114,6 +118,8 @@ pub struct FlowPart {
     pub rows: Vec<RowId>,
     /// Events that it publishes, in order.
     pub events: Vec<String>,
+    /// What its state functions do with the payload at most; `None` if it has none.
+    pub state: Option<Payload>,
 }
 
 /// What becomes of the packets of a class.
@@ -233,6 +239,9 @@ impl Compiled {
         let record = |one: Listed| {
             let class = classes.get_mut(one.class as usize)?;
             class.records += 1;
+            for part in &mut class.parts {
+                one.rests_on.iter().for_each(|resting| part.changes(resting));
+            }
             let way = &fused.classes.ways[one.class as usize];
             let (program, outline, is_narrow) = of_kind(one.kind);
             let mut mask = *fused.plans.get(program as usize)?.as_ref()?.mask(outline)?;
@@ -260,6 +269,7 @@ impl Compiled {
             })
         };
         let records = listed.into_iter().filter_map(record).collect();
+        classes.iter_mut().for_each(|class| class.batches = groups(&class.parts));
         Some(FlowTable { flows, classes, records })
     }
 
@@ -273,6 +283,7 @@ impl Compiled {
             end: self.flow_end(residual, way.block as usize, class.reached),
             copies: class.more.as_ref().map_or(Vec::new(), |more| more.goal.copies.clone()),
             parts: self.in_order(residual.point, self.parts(residual, way)),
+            batches: Vec::new(),
             rules: way.rules.clone(),
             link: link(way),
             guards: way.guards.iter().map(|guard| in_words(residual, way.outline, guard)).collect(),
@@ -299,6 +310,7 @@ impl Compiled {
             let part = parts.iter_mut().find(|part| part.node == say.node);
             part.into_iter().for_each(|part| part.events.push(name.clone()));
         }
+        parts.iter_mut().for_each(|part| part.searches(way));
         parts
     }
 
@@ -362,6 +374,7 @@ fn counted(residual: &Residual, way: &Way) -> Vec<FlowPart> {
                 backward: false,
                 rows: Vec::new(),
                 events: Vec::new(),
+                state: None,
             });
             parts.len() - 1
         });

@@ -3,7 +3,7 @@
 mod text;
 mod value;
 
-use braid_engine::FlowTable;
+use braid_engine::{FlowTable, Payload};
 use braid_ir::chain::{Chain, Interface, Node};
 use braid_ir::model::RowId;
 use braid_runtime::Run;
@@ -64,6 +64,15 @@ fn shown(args: &Args, table: &FlowTable) -> Shown {
     match args.classes {
         true => Shown::Classes,
         false => Shown::Records(args.limit.min(table.records.len())),
+    }
+}
+
+/// What state functions do with the payload (SpeedyBox §IV-A2).
+fn payload_word(payload: Payload) -> &'static str {
+    match payload {
+        Payload::Ignore => "ignore",
+        Payload::Read => "read",
+        Payload::Write => "write",
     }
 }
 

@@ -9,7 +9,7 @@ use braid_ir::chain::Chain;
 use braid_ir::model::{Kind, Word};
 use braid_ir::residual::shape_words;
 
-use super::{Names, Shown};
+use super::{Names, Shown, payload_word};
 use crate::table::count;
 
 /// All that is shown.
@@ -86,10 +86,19 @@ impl Names<'_> {
             for event in &part.events {
                 let _ = writeln!(text, "    publishes {event}");
             }
+            if let Some(payload) = part.state {
+                let _ =
+                    writeln!(text, "    its state functions {} the payload", payload_word(payload));
+            }
             for (_, param, rule) in class.rules.iter().filter(|(node, ..)| *node == part.node) {
                 let _ =
                     writeln!(text, "    {} decides by rule {rule}", self.param(part.node, *param));
             }
+        }
+        let batches: Vec<String> = class.batches.iter().map(|group| self.group(group)).collect();
+        if class.batches.iter().any(|group| group.len() > 1) {
+            let at_once = batches.join(", then those of ");
+            let _ = writeln!(text, "  at the same time could run the state functions of {at_once}");
         }
         for FlowField { field, value } in &class.link {
             let _ = writeln!(text, "  if {field} == {value}");
@@ -126,6 +135,11 @@ impl Names<'_> {
             let _ = writeln!(text, "  a copy leaves by {}", self.interface(*copy));
         }
         let _ = writeln!(text, "  {}", self.end(&class.end));
+    }
+
+    /// `one and two`
+    fn group(self, group: &[u16]) -> String {
+        group.iter().map(|node| self.name(*node)).collect::<Vec<_>>().join(" and ")
     }
 
     fn end(self, end: &FlowEnd) -> String {

@@ -10,7 +10,7 @@ use braid_ir::residual::shape_words;
 use braid_runtime::json::scalar;
 use serde_json::{Map, Value, json};
 
-use super::{Names, Shown};
+use super::{Names, Shown, payload_word};
 
 /// All that is shown.
 pub fn value(chain: &Chain, table: &FlowTable, shown: Shown) -> Value {
@@ -65,6 +65,7 @@ impl Names<'_> {
                 "model": self.model(part.node),
                 "direction": direction(part.backward),
                 "rows": rows.collect::<Value>(),
+                "payload": part.state.map(payload_word),
                 "events": part.events,
             })
         };
@@ -87,6 +88,7 @@ impl Names<'_> {
             "direction": direction(class.point.backward),
             "shape": shape_words(class.shape),
             "functions": class.parts.iter().map(part).collect::<Value>(),
+            "batches": class.batches.iter().map(|group| self.names(group)).collect::<Value>(),
             "rules": class.rules.iter().map(rule).collect::<Value>(),
             "link": fields(&class.link),
             "guards": class.guards.iter().map(guard).collect::<Value>(),
@@ -115,6 +117,10 @@ impl Names<'_> {
                 json!({ "function": function, "param": name, "part": "backend", "backend": number })
             }
         }
+    }
+
+    fn names(self, nodes: &[u16]) -> Value {
+        nodes.iter().map(|node| self.name(*node)).collect()
     }
 
     fn end_value(self, end: &FlowEnd) -> Value {
