@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use braid_engine::{
-    Change, FlowClass, FlowEnd, FlowField, FlowRecord, FlowTable, Missing, Part, Resting, Update,
+    Change, FlowClass, FlowEnd, FlowField, FlowPart, FlowRecord, FlowTable, Missing, Part, Resting,
+    Update,
 };
 use braid_ir::chain::Chain;
 use braid_ir::model::{Kind, Word};
@@ -75,26 +76,7 @@ impl Names<'_> {
         let way = if class.point.backward { "backward" } else { "forward" };
         let (at, shape) = (self.name(class.point.node), shape_words(class.shape));
         let _ = writeln!(text, "  enters {at} {way}: program {}, {shape}", class.program);
-        for part in &class.parts {
-            let way = if part.backward { "backward" } else { "forward" };
-            let _ = writeln!(text, "  {} ({}) {way}", self.name(part.node), self.model(part.node));
-            for row in &part.rows {
-                let (label, of) = self.row(part.node, *row);
-                let colon = if of.is_empty() { "" } else { ": " };
-                let _ = writeln!(text, "    row {label}{colon}{of}");
-            }
-            for event in &part.events {
-                let _ = writeln!(text, "    publishes {event}");
-            }
-            if let Some(payload) = part.state {
-                let _ =
-                    writeln!(text, "    its state functions {} the payload", payload_word(payload));
-            }
-            for (_, param, rule) in class.rules.iter().filter(|(node, ..)| *node == part.node) {
-                let _ =
-                    writeln!(text, "    {} decides by rule {rule}", self.param(part.node, *param));
-            }
-        }
+        class.parts.iter().for_each(|part| self.part(text, class, part));
         let batches: Vec<String> = class.batches.iter().map(|group| self.group(group)).collect();
         if class.batches.iter().any(|group| group.len() > 1) {
             let at_once = batches.join(", then those of ");
@@ -135,6 +117,25 @@ impl Names<'_> {
             let _ = writeln!(text, "  a copy leaves by {}", self.interface(*copy));
         }
         let _ = writeln!(text, "  {}", self.end(&class.end));
+    }
+
+    fn part(self, text: &mut String, class: &FlowClass, part: &FlowPart) {
+        let way = if part.backward { "backward" } else { "forward" };
+        let _ = writeln!(text, "  {} ({}) {way}", self.name(part.node), self.model(part.node));
+        for row in &part.rows {
+            let (label, of) = self.row(part.node, *row);
+            let colon = if of.is_empty() { "" } else { ": " };
+            let _ = writeln!(text, "    row {label}{colon}{of}");
+        }
+        for event in &part.events {
+            let _ = writeln!(text, "    publishes {event}");
+        }
+        if let Some(payload) = part.state {
+            let _ = writeln!(text, "    its state functions {} the payload", payload_word(payload));
+        }
+        for (_, param, rule) in class.rules.iter().filter(|(node, ..)| *node == part.node) {
+            let _ = writeln!(text, "    {} decides by rule {rule}", self.param(part.node, *param));
+        }
     }
 
     /// `one and two`
