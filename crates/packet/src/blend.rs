@@ -176,14 +176,6 @@ impl Outline {
         is_it.then_some(outline)
     }
 
-    /// Whether a packet with this layout, which has IPv4, has the outline [`Outline::PLAIN`].
-    #[must_use]
-    #[inline(always)]
-    pub fn is_plain(layout: &Layout) -> bool {
-        let is_there = (layout.ip(), layout.l4()) == (Self::PLAIN.ip, Self::PLAIN.l4());
-        is_there && layout.malformed_reason().is_none()
-    }
-
     /// Where what is behind the IP header begins.
     #[must_use]
     #[inline(always)]
@@ -234,11 +226,18 @@ impl Layout {
 }
 
 impl Packet {
+    /// Its first bytes up to the end of the narrow words, if it has so many.
+    #[must_use]
+    #[inline(always)]
+    pub fn narrow_head(&self) -> Option<&[u8; NARROW_BYTES]> {
+        self.data().first_chunk()
+    }
+
     /// Its narrow words and its protocol, if it has so many bytes; it has the outline [`Outline::PLAIN`].
     #[must_use]
     #[inline(always)]
     pub fn narrow_words(&self) -> Option<(Window<NARROW>, u8)> {
-        let head = self.data().first_chunk::<NARROW_BYTES>()?;
+        let head = self.narrow_head()?;
         Some((words(&head[NARROW_AT..]), head[Outline::PLAIN.proto()]))
     }
 

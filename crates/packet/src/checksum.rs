@@ -101,13 +101,14 @@ fn canonical(checksum: u16, udp: bool) -> u16 {
 #[inline]
 pub(crate) fn update(data: &mut [u8], at: usize, delta: Delta, udp: bool) -> Option<(u16, u16)> {
     let field = data.get_mut(at..)?.first_chunk_mut::<2>()?;
-    let old = u16::from_be_bytes(*field);
+    // A one's complement sum is the same in any order of bytes (RFC 1071 §2 (B)).
+    let old = u16::from_ne_bytes(*field);
     if udp && old == 0 {
         return None;
     }
-    let new = delta.apply(old, udp);
-    *field = new.to_be_bytes();
-    Some((old, new))
+    let new = Delta(delta.0.to_be()).apply(old, udp);
+    *field = new.to_ne_bytes();
+    Some((u16::from_be(old), u16::from_be(new)))
 }
 
 /// Whether the checksums of a packet are right.

@@ -140,7 +140,10 @@ pub(super) struct Class {
     /// What else is asked and done for each packet.
     pub(super) more: Option<Box<More>>,
     pub(super) link: Link,
+    /// Guards, but for that of the TTL where that is where it mostly is.
     pub(super) guards: Box<[Guard]>,
+    /// The least TTL where it mostly is.
+    least_ttl: u8,
     /// Where the packets go.
     pub(super) reached: Reached,
     pub(super) blend: Blend,
@@ -161,19 +164,31 @@ impl Class {
     /// Whether the bits of a packet are what its records take for granted.
     pub(super) fn fits(&self, packet: &Packet) -> bool {
         let data = packet.data();
+        let ttl = data.get(Outline::PLAIN.ttl()).copied().unwrap_or(u8::MAX);
         let mut guards = self.guards.iter();
-        self.link.holds(data) && guards.all(|guard| guard.holds(data, packet.wire_len))
+        ttl >= self.least_ttl
+            && self.link.holds(data)
+            && guards.all(|guard| guard.holds(data, packet.wire_len))
     }
 
-    /// Whether there is nothing else to be asked and done, and the packet fits, as far as that is easily said.
+    /// Whether there is nothing else to be asked and done, and the packet, which has a narrow record, fits, as far as
+    /// that is easily said.
     #[inline(always)]
     pub(super) fn simply_fits(&self, packet: &Packet) -> bool {
-        let data = packet.data();
+        let Some(head) = packet.narrow_head() else { return false };
         let mut guards = self.guards.iter();
         self.more.is_none()
-            && self.link.holds(data)
-            && guards.all(|guard| guard.surely_holds(data, packet.wire_len))
+            && head[Outline::PLAIN.ttl()] >= self.least_ttl
+            && self.link.holds(head)
+            && guards.all(|guard| guard.surely_holds(packet.data(), packet.wire_len))
     }
+}
+
+/// Guards without that of the TTL of packets with an outline, if that is [`Outline::PLAIN`]; and the least TTL.
+fn split(guards: &[Guard], outline: Outline) -> (Box<[Guard]>, u8) {
+    let is_ttl = |guard: &&Guard| outline == Outline::PLAIN && guard.least_ttl().is_some();
+    let least = guards.iter().filter(is_ttl).filter_map(Guard::least_ttl).max();
+    (guards.iter().filter(|guard| !is_ttl(guard)).copied().collect(), least.unwrap_or(0))
 }
 
 impl More {
@@ -231,6 +246,11 @@ pub(super) struct Classes {
 }
 
 impl Classes {
+    /// A class and its way.
+    pub(super) fn get(&self, number: u32) -> Option<(&Class, &Way)> {
+        Some((self.all.get(number as usize)?, self.ways.get(number as usize)?))
+    }
+
     /// The number of the class of a way, which is made what it is to be if there are many; `None` if it has none yet.
     pub(super) fn known(&self, way: &mut Way) -> Option<u32> {
         if self.numbers.len() >= FINE {
@@ -248,11 +268,12 @@ impl Classes {
     pub(super) fn add(&mut self, way: Way, goal: Goal, instead: Option<u32>) -> Option<u32> {
         let number = instead.unwrap_or(self.all.len() as u32);
         let (narrow, blend) = (way.blend.narrow(way.first), way.blend);
-        let (link, guards) = (way.link, way.guards.clone().into());
+        let (guards, least_ttl) = split(&way.guards, way.outline);
+        let link = way.link;
         let reached = goal.reached;
         let more = More::of(&way, goal);
         let settled = Cell::default();
-        let class = Class { narrow, more, link, guards, reached, blend, settled };
+        let class = Class { narrow, more, link, guards, least_ttl, reached, blend, settled };
         if instead.is_some() {
             self.asides -= usize::from(self.ways[number as usize].has_aside());
             self.all[number as usize] = class;

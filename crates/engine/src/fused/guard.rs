@@ -1,6 +1,6 @@
 //! Guards: what a record takes for granted of bits of the packet that are not in its key.
 
-use braid_packet::blend::words;
+use braid_packet::blend::{Outline, words};
 
 /// Where the number of bytes on the wire is looked for.
 pub(super) const WIRE: u8 = u8::MAX;
@@ -49,6 +49,13 @@ impl Guard {
     /// One that no packet fulfils.
     pub(super) const NEVER: Guard =
         Guard { number: Number { at: WIRE, len: 4, mask: u32::MAX }, least: 1, most: 0 };
+
+    /// The least TTL, if it asks for no more than that of packets with [`Outline::PLAIN`].
+    pub(super) fn least_ttl(&self) -> Option<u8> {
+        let at = u8::try_from(Outline::PLAIN.ttl()).ok()?;
+        let is_it = self.number == Number { at, len: 1, mask: 0xff } && self.most >= 0xff;
+        u8::try_from(self.least).ok().filter(|_| is_it)
+    }
 
     /// Whether it holds for a packet that begins like this.
     pub(super) fn holds(&self, head: &[u8], wire_len: u32) -> bool {

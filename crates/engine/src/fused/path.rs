@@ -197,8 +197,10 @@ impl Compiled {
 
     /// Whether a packet fits a record of its flow of this class.
     fn with_record(&self, flow: Flow, class: u32, packet: &Packet, layout: &Layout) -> Path {
-        let class = self.fused.as_ref().and_then(|fused| fused.classes.all.get(class as usize));
-        let Some(class) = class else { return path(Taken::Misfit, "its record means nothing") };
+        let known = self.fused.as_ref().and_then(|fused| fused.classes.get(class));
+        let Some((class, way)) = known else {
+            return path(Taken::Misfit, "its record means nothing");
+        };
         let data = packet.data();
         if !class.link.holds(data) {
             return path(
@@ -206,7 +208,7 @@ impl Compiled {
                 "its link addresses are not those that its record takes for granted",
             );
         }
-        let fails = class.guards.iter().find(|guard| !guard.holds(data, packet.wire_len));
+        let fails = way.guards.iter().find(|guard| !guard.holds(data, packet.wire_len));
         if let (Some(guard), Some(outline)) = (fails, Outline::of(layout)) {
             let residual = &self.programs.all[flow.program as usize].residual;
             let words = in_words(residual, outline, guard);

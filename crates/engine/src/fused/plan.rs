@@ -67,7 +67,7 @@ impl Plan {
     #[inline(always)]
     pub(super) fn narrow_key(&self, packet: &Packet, layout: &Layout) -> Option<Window<NARROW>> {
         let mask = self.narrow.as_ref()?;
-        if !Outline::is_plain(layout) || layout.is_fragment() {
+        if !layout.is_plain() {
             return None;
         }
         let (words, proto) = packet.narrow_words()?;

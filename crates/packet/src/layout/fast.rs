@@ -105,6 +105,7 @@ const PLAINEST: Layout = Layout {
     ip: IP as u16,
     pseudo_dst: (IP + ipv4::DST) as u16,
     l4: L4 as u16,
+    plain: true,
     ..PLAIN
 };
 const TCP4: Layout = Layout {
@@ -180,6 +181,7 @@ fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
         ts: behind.ts as u16,
         sum: Some(behind.sum),
         proto: kind,
+        plain: (present, tagged) == (IP4, 0),
         ..PLAIN
     };
     Some(())
@@ -247,6 +249,7 @@ const PLAIN: Layout = Layout {
     gre_key: 0,
     gre_sum: 0,
     sum: None,
+    plain: false,
     proto: 0,
     fragment: Fragment { any: false, later: false },
     malformed: None,
