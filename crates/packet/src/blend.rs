@@ -269,7 +269,12 @@ impl Packet {
         write(narrow, &blend.keep, bytes);
         let ttl = &mut head[Outline::PLAIN.ttl()];
         *ttl = ttl.wrapping_sub(blend.ttl);
-        self.update_sums(layout, Outline::PLAIN, blend.sums, added);
+        if blend.sums[0] {
+            update_ip(head, Outline::PLAIN, added[0]);
+        }
+        if blend.sums[1] {
+            self.update_transport(layout, added[1]);
+        }
     }
 
     /// The same for any outline.
@@ -287,27 +292,26 @@ impl Packet {
         let data = self.data_mut();
         let len = data.len().min(WIDE_BYTES);
         data[..len].copy_from_slice(&head[..len]);
-        self.update_sums(layout, outline, blend.sums, added);
+        if blend.sums[0] {
+            update_ip(data, outline, added[0]);
+        }
+        if blend.sums[1] {
+            self.update_transport(layout, added[1]);
+        }
     }
 
     #[inline(always)]
-    fn update_sums(
-        &mut self,
-        layout: &Layout,
-        outline: Outline,
-        updates: [bool; 2],
-        added: [u16; 2],
-    ) {
-        let data = self.data_mut();
-        if updates[0] {
-            checksum::update(data, outline.ip + ipv4::CHECKSUM, Delta::of(added[0]), false);
-        }
-        if updates[1]
-            && let Some(sum) = layout.sum()
-        {
-            checksum::update(data, sum.at, Delta::of(added[1]), sum.is_udp());
+    fn update_transport(&mut self, layout: &Layout, added: u16) {
+        if let Some(sum) = layout.sum() {
+            checksum::update(self.data_mut(), sum.at, Delta::of(added), sum.is_udp());
         }
     }
+}
+
+/// Updates the IPv4 header's checksum.
+#[inline(always)]
+fn update_ip(data: &mut [u8], outline: Outline, added: u16) {
+    checksum::update(data, outline.ip + ipv4::CHECKSUM, Delta::of(added), false);
 }
 
 /// Writes words over bytes, but for bits that stay.

@@ -27,21 +27,21 @@ pub(super) struct Guard {
 impl Number {
     /// Its value in a packet that begins like this.
     pub(super) fn of(self, head: &[u8], wire_len: u32) -> u32 {
-        self.inside(head, wire_len).unwrap_or_else(|| {
-            let byte = |at: u8| u32::from(head.get(usize::from(at)).copied().unwrap_or(0));
-            let bytes = self.at..self.at + self.len;
-            bytes.fold(0, |number, at| number << 8 | byte(at)) & self.mask
-        })
+        if self.at == WIRE {
+            return wire_len & self.mask;
+        }
+        let number = match head.get(usize::from(self.at)..).and_then(|bytes| bytes.first_chunk()) {
+            Some(bytes) => u32::from_be_bytes(*bytes) >> (32 - 8 * u32::from(self.len)),
+            None => self.at_end(head),
+        };
+        number & self.mask
     }
 
-    /// The same; `None` near the end of what there is.
-    #[inline(always)]
-    fn inside(self, head: &[u8], wire_len: u32) -> Option<u32> {
-        if self.at == WIRE {
-            return Some(wire_len & self.mask);
-        }
-        let bytes = head.get(usize::from(self.at)..)?.first_chunk()?;
-        Some(u32::from_be_bytes(*bytes) >> (32 - 8 * u32::from(self.len)) & self.mask)
+    /// The same near the packet's end, or behind it.
+    #[cold]
+    fn at_end(self, head: &[u8]) -> u32 {
+        let byte = |at: u8| u32::from(head.get(usize::from(at)).copied().unwrap_or(0));
+        (self.at..self.at + self.len).fold(0, |number, at| number << 8 | byte(at))
     }
 }
 
@@ -58,18 +58,9 @@ impl Guard {
     }
 
     /// Whether it holds for a packet that begins like this.
+    #[inline(always)]
     pub(super) fn holds(&self, head: &[u8], wire_len: u32) -> bool {
-        self.allows(self.number.of(head, wire_len))
-    }
-
-    /// Whether it holds, and that is easily said.
-    #[inline(always)]
-    pub(super) fn surely_holds(&self, head: &[u8], wire_len: u32) -> bool {
-        self.number.inside(head, wire_len).is_some_and(|value| self.allows(value))
-    }
-
-    #[inline(always)]
-    fn allows(&self, value: u32) -> bool {
+        let value = self.number.of(head, wire_len);
         self.least <= value && value <= self.most
     }
 }
