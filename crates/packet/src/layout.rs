@@ -186,18 +186,7 @@ impl Layout {
         if let Err(Stop::Bad(reason)) = layout.link(link, window) {
             layout.malformed = Some(reason);
         }
-        let is_whole = layout.malformed.is_none() && !layout.fragment.any;
-        let (ip, l4) = (usize::from(layout.ip), usize::from(layout.l4));
-        let is_there = (ip, l4) == (ethernet::LEN, ethernet::LEN + ipv4::LEN);
-        layout.plain = layout.has(Header::Ip4) && is_there && is_whole;
-        layout
-    }
-
-    /// Whether it is that of a whole, well-formed IPv4 packet without tags and options.
-    #[must_use]
-    #[inline(always)]
-    pub fn is_plain(&self) -> bool {
-        self.plain
+        Layout { plain: layout.has_plain_headers(), ..layout }
     }
 
     /// Whether a header is present: well-formed and captured as a whole (IPv6 with all of its

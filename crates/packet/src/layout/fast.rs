@@ -125,6 +125,22 @@ const UDP4: Layout = Layout {
     ..PLAINEST
 };
 
+impl Layout {
+    /// Whether it is that of a whole, well-formed IPv4 packet without tags and options.
+    #[must_use]
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// The same, found out.
+    pub(super) fn has_plain_headers(&self) -> bool {
+        let is_there = (usize::from(self.ip), usize::from(self.l4)) == (IP, L4);
+        let is_whole = self.malformed.is_none() && !self.fragment.any;
+        self.has(Header::Ip4) && is_there && is_whole
+    }
+}
+
 /// The others.
 #[inline(never)]
 fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
