@@ -125,6 +125,12 @@ impl Flows {
         self.all.get_mut(&number)
     }
 
+    /// Whether there is a flow with this number.
+    #[must_use]
+    pub fn has(&self, number: u64) -> bool {
+        self.all.contains_key(&number)
+    }
+
     /// A flow ends.
     pub fn remove(&mut self, number: u64) -> Option<Flow> {
         let flow = self.all.remove(&number)?;

@@ -8,6 +8,7 @@ use crate::record::{Guard, Handler, HeaderAction, MOST, MOST_BYTES, Recorded, St
 use crate::value::Config;
 use braid_packet::{FlowKey, HEADERS, Header};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// Most counters of an instance.
 const MOST_COUNTERS: usize = 256;
@@ -55,6 +56,26 @@ struct Timer {
     handler: Handler,
 }
 
+/// A hash for numbers of flows, which nobody outside chooses.
+#[derive(Default)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// Something that is due.
 pub(crate) enum Due {
     /// This flow ended.
@@ -79,11 +100,13 @@ pub(crate) struct State {
     pub(crate) texts: BTreeMap<(usize, usize), Box<[u8]>>,
     pub(crate) per_biflow: bool,
     pub(crate) flows: Flows,
-    pub(crate) recorded: HashMap<u64, Recorded>,
+    pub(crate) recorded: HashMap<u64, Recorded, BuildHasherDefault<NumberHasher>>,
     /// Flows whose records have changed, where that is watched.
     pub(crate) changed: Option<BTreeSet<u64>>,
     /// The flow whose record this call has started anew.
     recording: Option<u64>,
+    /// The side from which the packet comes for which the function runs, where directions are flows of their own.
+    pub(crate) side: Option<bool>,
     /// Flows whose guards are to be looked at.
     pub(crate) notified: Vec<u64>,
     /// Flows that ended within this call: their ends are told when it is over.
@@ -125,9 +148,10 @@ impl State {
             texts,
             per_biflow: false,
             flows,
-            recorded: HashMap::new(),
+            recorded: HashMap::default(),
             changed: None,
             recording: None,
+            side: None,
             notified: Vec::new(),
             ended: Vec::new(),
             counters: Vec::new(),
@@ -227,7 +251,8 @@ impl State {
         let record = self.recorded.entry(flow).or_default();
         if self.recording != Some(flow) {
             self.recording = Some(flow);
-            *record = Recorded::default();
+            let backward = self.side.or(record.backward);
+            *record = Recorded { backward, ..Recorded::default() };
         }
         Ok(record)
     }

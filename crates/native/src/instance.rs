@@ -6,7 +6,7 @@ use crate::host::{Checks, Due, Log, State};
 use crate::library::{Reference, find};
 use crate::problem::{Noted, Problem};
 use crate::profile::Profile;
-use crate::record::{Payload, Recorded};
+use crate::record::{Payload, Recorded, StateFunction};
 use crate::sys::{Bound, Definition};
 use crate::value::{Config, Value, number};
 use crate::verdict::{FAILED, Verdict};
@@ -89,9 +89,11 @@ impl Instance {
         if let Some((key, _)) = recorded {
             state.flow(key);
         }
+        state.side = (!state.per_biflow).then_some(packet.backward);
         let by_record = self.twin.as_mut().map(|twin| twin.run(packet.clone(), now));
         let called = self.bound.packet(std::mem::replace(packet, nothing()));
         *packet = called.packet;
+        self.bound.state_mut().side = None;
         let result = self.verdict(called.code);
         if let Some((by_record, verdict)) = by_record {
             self.compare((&by_record, verdict), (packet, result));
@@ -170,30 +172,40 @@ impl Instance {
 
     /// Looks at a flow's guards; the first that holds changes the record.
     fn guard(&mut self, flow: u64) {
-        let record = self.bound.state().recorded.get(&flow);
-        let guards = record.map(|record| record.guards.clone()).unwrap_or_default();
-        for guard in guards {
-            if !self.bound.condition(guard.condition, flow) {
+        let guard_at = |bound: &Bound, at: usize| {
+            let record = bound.state().recorded.get(&flow)?;
+            record.guards.get(at).map(|guard| guard.condition)
+        };
+        let mut at = 0;
+        while let Some(condition) = guard_at(&self.bound, at) {
+            if !self.bound.condition(condition, flow) {
+                at += 1;
                 continue;
             }
-            let state = self.bound.state_mut();
-            state.changed(flow);
-            match (&guard.action, guard.update) {
-                (None, None) => drop(state.recorded.remove(&flow)),
-                (action, _) => {
-                    if let Some(record) = state.recorded.get_mut(&flow) {
-                        record.guards.retain(|other| *other != guard);
-                        if let Some(action) = action {
-                            record.headers = vec![action.clone()];
-                        }
-                    }
+            self.change_record(flow, at);
+            return;
+        }
+    }
+
+    /// A flow's guard holds: it changes the record.
+    fn change_record(&mut self, flow: u64, at: usize) {
+        let state = self.bound.state_mut();
+        let record = state.recorded.get_mut(&flow);
+        let Some(record) = record.filter(|record| at < record.guards.len()) else { return };
+        let guard = record.guards[at].clone();
+        match (guard.action.clone(), guard.update) {
+            (None, None) => drop(state.recorded.remove(&flow)),
+            (action, _) => {
+                record.guards.retain(|other| *other != guard);
+                if let Some(action) = action {
+                    record.headers = vec![action];
                 }
             }
-            if let Some(update) = guard.update {
-                state.begin();
-                self.bound.update(update, flow);
-            }
-            return;
+        }
+        state.changed(flow);
+        if let Some(update) = guard.update {
+            state.begin();
+            self.bound.update(update, flow);
         }
     }
 
@@ -381,29 +393,61 @@ impl Instance {
         let record = state.recorded.get(&flow).filter(|record| record.is_for(packet))?.clone();
         let mut done = packet.clone();
         let verdict = record.apply(&mut done).ok()?;
-        let seen = self.run_state(flow, &record, std::mem::replace(packet, nothing()));
+        self.run_state(flow, &record.state, packet, now);
         if record.payload() == Payload::Write {
-            copy_payload(&seen, &mut done);
+            copy_payload(packet, &mut done);
         }
         *packet = done;
         Some(verdict)
     }
 
-    /// Runs what a record has beside header actions, for an engine that does those by itself: state functions
-    /// in order, on the packet as it enters the function, then guards. Gives the packet back with what state
-    /// functions wrote in its payload. What is due by now must have happened ([`Self::advance`]), and the
-    /// record must be the flow's.
-    pub fn run_state(&mut self, flow: u64, record: &Recorded, mut packet: Packet) -> Packet {
-        let state = self.bound.state_mut();
-        state.packets += 1;
-        state.begin();
-        state.flows.touch(flow, state.now);
-        for function in &record.state {
-            packet = self.bound.state_function(function.handler, function.payload, packet);
+    /// Runs what a flow's record has beside header actions, for an engine that does those by itself: these state
+    /// functions of it in order, on the packet as it enters the function, then the record's guards. Nothing is due at
+    /// this time ([`Self::is_due`]).
+    pub fn run_state(
+        &mut self,
+        flow: u64,
+        functions: &[StateFunction],
+        packet: &mut Packet,
+        now: u64,
+    ) {
+        self.sees(flow, now);
+        self.bound.state_mut().begin();
+        if !functions.is_empty() {
+            let mut given = std::mem::replace(packet, nothing());
+            for function in functions {
+                given = self.bound.state_function(*function, given, flow);
+            }
+            *packet = given;
         }
         self.guard(flow);
         self.after_call();
-        packet
+    }
+
+    /// A packet of a flow passes at a time at which nothing is due, by a record that has nothing that runs.
+    pub fn sees(&mut self, flow: u64, now: u64) {
+        let state = self.bound.state_mut();
+        state.now = state.now.max(now);
+        state.packets += 1;
+        state.flows.touch(flow, state.now);
+    }
+
+    /// Whether something may be due by a time, so that [`Self::advance`] would do it first; or no packet has come yet.
+    #[must_use]
+    pub fn is_due(&self, now: u64) -> bool {
+        now >= self.wake || !self.bound.state().started
+    }
+
+    /// Whether each packet is to run by the function itself, since what it does is checked or written down.
+    #[must_use]
+    pub fn is_checked(&self) -> bool {
+        self.bound.state().checks != Checks::default()
+    }
+
+    /// Whether there are flows for [`Self::take_changed`].
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        self.bound.state().changed.as_ref().is_some_and(|changed| !changed.is_empty())
     }
 
     /// From now on, flows whose records change are noted ([`Self::take_changed`]).
@@ -471,7 +515,7 @@ fn limits(defined: Limits, config: &Config) -> Limits {
 
 /// What stands where a packet was that is with the function.
 fn nothing() -> Packet {
-    Packet::new(Link::RawIp, 0, Vec::new())
+    Packet::empty(Link::RawIp)
 }
 
 /// How the message of a panic begins that a function in Rust passes on.

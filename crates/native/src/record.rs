@@ -19,6 +19,9 @@ pub struct Recorded {
     pub state: Vec<StateFunction>,
     /// When the record holds no more.
     pub guards: Vec<Guard>,
+    /// The side from which its packets come (true: they go backward), if only those of one do: that of the packet for
+    /// which it was recorded, where directions are flows of their own.
+    pub backward: Option<bool>,
 }
 
 /// What is done to each packet of a flow (§IV-A1).
@@ -49,7 +52,7 @@ pub enum HeaderAction {
 }
 
 /// What a state function does with the payload (§IV-A2).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Payload {
     /// Nothing.
     Ignore,
@@ -121,10 +124,18 @@ impl Recorded {
         Ok(verdict)
     }
 
-    /// Whether it is for a packet of its flow: not where state functions want a payload that the capture cut.
+    /// Whether it is for a packet of its flow: not where that comes from the other side, nor where state functions want
+    /// a payload that the capture cut.
     #[must_use]
     pub fn is_for(&self, packet: &Packet) -> bool {
-        self.payload() == Payload::Ignore || !packet.parse().payload_truncated()
+        self.is_for_side(packet.backward)
+            && (self.payload() == Payload::Ignore || !packet.parse().payload_truncated())
+    }
+
+    /// Whether it is for packets that go in a direction.
+    #[must_use]
+    pub fn is_for_side(&self, backward: bool) -> bool {
+        self.backward.is_none_or(|own| own == backward)
     }
 
     /// What its state functions together do with the payload: that of the one that does most (Table I).
@@ -181,6 +192,18 @@ mod tests {
         assert_eq!(record.apply(&mut udp()), Err(DoesNotFit));
         let record = recorded(vec![HeaderAction::Decap { at: 10_000, len: 4 }]);
         assert_eq!(record.apply(&mut udp()), Err(DoesNotFit));
+    }
+
+    #[test]
+    fn record_is_for_packets_of_its_side() {
+        let sided = |backward| Recorded { backward, ..Recorded::default() };
+        let (forward, mut packet) = (udp(), udp());
+        packet.backward = true;
+        for (side, one, other) in
+            [(None, true, true), (Some(false), true, false), (Some(true), false, true)]
+        {
+            assert_eq!((sided(side).is_for(&forward), sided(side).is_for(&packet)), (one, other));
+        }
     }
 
     #[test]

@@ -28,6 +28,11 @@ impl Subject {
         Self { packet, layout, entered: None, key: None, flow: None, payload }
     }
 
+    /// The same for a packet of which it is known to which flow it belongs.
+    pub(crate) fn of_flow(packet: Packet, payload: Payload, flow: u64) -> Self {
+        Self { flow: Some(flow), ..Self::new(packet, payload) }
+    }
+
     /// The flow of the packet as it entered.
     pub(crate) fn flow(&mut self, state: &mut State) -> u64 {
         if let Some(flow) = self.flow {
@@ -80,6 +85,7 @@ impl Subject {
             let (name, width) = (info.name, info.width);
             return Err(state.misuse(format!("assigns {value} to {name}, which has {width} bits")));
         }
+        self.headers_allowed(state)?;
         state.allowed(|p| p.may_write(field), || format!("writes {}", info.name))?;
         if state.is_observed() {
             state.observed.writes.insert(field);
@@ -110,6 +116,7 @@ impl Subject {
     /// The same, to be changed. What was changed is found out when the call is over.
     pub(crate) fn change_bytes(&mut self, state: &mut State) -> Done<&mut [u8]> {
         let may = |p: &Profile| p.writes_bytes || p.writes_payload || !p.writes.is_empty();
+        self.headers_allowed(state)?;
         state.allowed(may, || "writes the packet's bytes".to_owned())?;
         state.observed.reads_bytes = true;
         state.observed.writes_bytes = true;
@@ -132,6 +139,15 @@ impl Subject {
         let does = if wanted == Payload::Write { "writes" } else { "reads" };
         let said = if self.payload == Payload::Read { "reads" } else { "ignores" };
         Err(state.misuse(format!("a state function {does} the payload that it says it {said}")))
+    }
+
+    /// Whether headers may be changed: not by a state function, unless it writes the payload. That is what header
+    /// actions are for.
+    fn headers_allowed(&self, state: &mut State) -> Done<()> {
+        match self.payload {
+            Payload::Write => Ok(()),
+            _ => Err(state.misuse("a state function changes the packet's headers".to_owned())),
+        }
     }
 
     pub(crate) fn payload(&self, state: &mut State) -> Done<&[u8]> {
@@ -158,6 +174,7 @@ impl Subject {
     }
 
     pub(crate) fn insert(&mut self, state: &mut State, at: usize, bytes: &[u8]) -> Done<()> {
+        self.headers_allowed(state)?;
         state.allowed(|p| p.adds, || "adds headers".to_owned())?;
         state.observed.adds = true;
         self.key();
@@ -169,6 +186,7 @@ impl Subject {
     }
 
     pub(crate) fn remove(&mut self, state: &mut State, at: usize, len: usize) -> Done<()> {
+        self.headers_allowed(state)?;
         state.allowed(|p| p.removes, || "removes headers".to_owned())?;
         state.observed.removes = true;
         self.key();

@@ -214,6 +214,31 @@ fn state_function_that_does_less_than_the_function_is_told() {
 }
 
 #[test]
+fn state_function_that_changes_headers_is_refused_and_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut meddler = instance(&bad, "meddler", &[], Checks::default());
+    assert_eq!(meddler.packet(&mut udp(1), 0), Ok(Verdict::Forward));
+    let mut packet = udp(1);
+    assert_eq!(meddler.replay(&mut packet, 0), Some(Verdict::Forward));
+    assert_eq!(packet, udp(1));
+    let told = "wrong use: a state function changes the packet's headers (its packet 2)";
+    assert_eq!(problems(&meddler), [told]);
+}
+
+#[test]
+fn record_is_not_for_packets_from_the_other_side() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = library(folder.path(), "bad");
+    let mut liar = instance(&bad, "liar", &[], Checks::default());
+    assert_eq!(liar.packet(&mut udp(1), 0), Ok(Verdict::Forward));
+    let mut backward = udp(1);
+    backward.backward = true;
+    assert_eq!(liar.replay(&mut backward, 0), None);
+    assert_eq!(liar.replay(&mut udp(1), 0), Some(Verdict::Forward));
+}
+
+#[test]
 fn layout_of_the_first_version_stays() {
     let folder = tempfile::tempdir().expect("a folder");
     library(folder.path(), "layout");

@@ -45,6 +45,22 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// A packet without any bytes.
+    #[must_use]
+    #[inline]
+    pub const fn empty(link: Link) -> Self {
+        Packet {
+            link,
+            time_ns: 0,
+            wire_len: 0,
+            ingress: 0,
+            backward: false,
+            held: false,
+            tags: BTreeMap::new(),
+            data: Vec::new(),
+        }
+    }
+
     /// A packet captured as a whole. Bytes past [`MOST`] are cut off.
     #[must_use]
     pub fn new(link: Link, time_ns: u64, data: Vec<u8>) -> Self {

@@ -7,7 +7,7 @@ use super::load::Definition;
 use crate::dump::Entry;
 use crate::flows::Flow;
 use crate::host::State;
-use crate::record::{Handler, Payload};
+use crate::record::{Handler, Payload, StateFunction};
 use crate::subject::Subject;
 use braid_packet::Packet;
 use std::ffi::{CString, c_void};
@@ -84,11 +84,9 @@ impl Bound {
     /// Runs code that has the packet.
     fn with_packet(
         &mut self,
-        packet: Packet,
-        payload: Payload,
+        mut subject: Subject,
         run: impl FnOnce(*mut c_void, *mut RawPacket) -> i32,
     ) -> Called {
-        let mut subject = Subject::new(packet, payload);
         let number = self.state().packets;
         // SAFETY: the handle lives as long as `self`; no code runs now. The subject stays in its place, and is
         // reached through the handle only, until the handle forgets it below.
@@ -106,23 +104,27 @@ impl Bound {
     /// The function gets a packet.
     pub(crate) fn packet(&mut self, packet: Packet) -> Called {
         let code = self.definition.raw.packet;
-        self.with_packet(packet, Payload::Write, |this, handle| match code {
+        self.with_packet(Subject::new(packet, Payload::Write), |this, handle| match code {
             // SAFETY: by the interface; the handles are good, and no reference to what is behind them lives.
             Some(code) => unsafe { code(this, handle) },
             None => crate::verdict::FAILED,
         })
     }
 
-    /// A recorded state function runs.
+    /// A recorded state function runs for a packet of a flow.
     pub(crate) fn state_function(
         &mut self,
-        handler: Handler,
-        payload: Payload,
+        StateFunction { handler, payload }: StateFunction,
         packet: Packet,
+        flow: u64,
     ) -> Packet {
+        let subject = match self.state().flows.has(flow) && !self.state().is_observed() {
+            true => Subject::of_flow(packet, payload, flow),
+            false => Subject::new(packet, payload),
+        };
         // SAFETY: the handler was made of such a function, by this instance.
         let code = unsafe { std::mem::transmute::<usize, StateFunctionFn>(handler.code) };
-        let called = self.with_packet(packet, payload, |this, handle| {
+        let called = self.with_packet(subject, |this, handle| {
             // SAFETY: as for `packet`.
             unsafe { code(this, handle, handler.arg as *mut c_void) };
             0

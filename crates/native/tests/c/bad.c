@@ -68,6 +68,14 @@ static int32_t forgetful(void *self, braid_packet *p) {
 }
 BRAID_NF(forgetful, .create = forgetful_create, .packet = forgetful);
 
+/* Records a state function that changes headers. */
+static void meddles(void *self, braid_packet *p, void *arg) { braid_set(p, braid_field_named(p->host, "l4.dport"), 80); }
+static int32_t meddler(void *self, braid_packet *p) {
+  braid_add_state_function(p->host, braid_flow_id(p), meddles, BRAID_READ, NULL);
+  return BRAID_FORWARD;
+}
+BRAID_NF(meddler, .packet = meddler);
+
 /* Follows a null pointer at its third packet. */
 static int32_t crash(void *self, braid_packet *p) {
   static int packets;
