@@ -107,11 +107,6 @@ impl Store {
         self.records.classes.is_outdated(class)
     }
 
-    /// A record, which is outdated, is about to have a successor, if there can be one: it ends.
-    pub fn end_outdated_record(&mut self, number: u32) {
-        self.end_record(number);
-    }
-
     /// Ends outdated records of flows that have been silent for a while: of a few next ones, so that all have been
     /// looked at after a time. Costs nothing if there are none.
     #[inline]

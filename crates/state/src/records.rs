@@ -393,7 +393,7 @@ impl Store {
     }
 
     /// Ends a record, if it has not ended: what it rested on was seen when it was last taken.
-    pub(crate) fn end_record(&mut self, number: u32) {
+    pub fn end_record(&mut self, number: u32) {
         self.settle(number);
         let body = self.records.body_mut(number);
         if body.class == Body::ENDED {

@@ -231,7 +231,7 @@ impl Compiled {
         let at = packets.start;
         let Some(fused) = &mut self.fused else { return false };
         let flow = fused.flows[at];
-        self.functions.store.end_outdated_record(flow.record);
+        self.functions.store.end_record(flow.record);
         // No other packets than those of this flow have to be told.
         fused.ended += 1;
         let is_made = self.make_record(at, packet, layout, walk);

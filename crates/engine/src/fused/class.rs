@@ -16,7 +16,8 @@ use braid_packet::blend::{Blend, NarrowBlend, Outline};
 use braid_packet::{Layout, Packet};
 use braid_state::Store;
 use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{Hash, Hasher};
 
 /// Most classes. Flows of further ones get no records.
@@ -52,13 +53,6 @@ pub(super) struct Way {
     pub(super) link: Link,
     pub(super) first: [u64; 2],
     pub(super) aside: Aside,
-}
-
-impl Way {
-    /// Whether packets do something beside their way.
-    fn has_aside(&self) -> bool {
-        self.aside != Aside::default()
-    }
 }
 
 /// Patterns of which a packet's payload must have none.
@@ -129,6 +123,11 @@ impl Way {
         self.live.clear();
         self.bases.clear();
         self.aside = Aside::default();
+    }
+
+    /// Whether packets do something beside their way.
+    fn has_aside(&self) -> bool {
+        self.aside != Aside::default()
     }
 }
 
@@ -242,8 +241,8 @@ pub(super) struct Classes {
     /// The way of each.
     pub(super) ways: Vec<Way>,
     pub(super) numbers: HashMap<Way, u32>,
-    /// The link's addresses of all.
-    links: HashSet<(Link, [u64; 2])>,
+    /// The link's addresses, and how many classes have each.
+    links: HashMap<(Link, [u64; 2]), u32>,
     /// How many have something aside.
     asides: usize,
 }
@@ -278,7 +277,7 @@ impl Classes {
         let settled = Cell::default();
         let class = Class { narrow, more, link, guards, least_ttl, reached, blend, settled };
         if instead.is_some() {
-            self.asides -= usize::from(self.ways[number as usize].has_aside());
+            self.leave(number);
             self.all[number as usize] = class;
             self.ways[number as usize] = way.clone();
         } else if self.all.len() < MOST {
@@ -288,14 +287,26 @@ impl Classes {
             return None;
         }
         self.asides += usize::from(way.has_aside());
-        self.links.insert((way.link, way.first));
+        *self.links.entry((way.link, way.first)).or_default() += 1;
         self.numbers.insert(way, number);
         Some(number)
     }
 
+    /// Another class is about to take the place of this one.
+    fn leave(&mut self, number: u32) {
+        let way = &self.ways[number as usize];
+        self.asides -= usize::from(way.has_aside());
+        if let Entry::Occupied(mut link) = self.links.entry((way.link, way.first)) {
+            *link.get_mut() -= 1;
+            if *link.get() == 0 {
+                link.remove();
+            }
+        }
+    }
+
     /// Whether a class would have addresses of the link that none has, where there are many.
     pub(super) fn lacks_link(&self, way: &Way) -> bool {
-        self.links.len() >= MOST_LINKS && !self.links.contains(&(way.link, way.first))
+        self.links.len() >= MOST_LINKS && !self.links.contains_key(&(way.link, way.first))
     }
 
     pub(super) fn clear(&mut self) {
@@ -343,5 +354,17 @@ mod tests {
         assert_eq!(classes.add(way(1), goal(), Some(0)), Some(0));
         assert_eq!(classes.known(&mut way(1)), Some(0));
         assert_eq!((classes.known(&mut way(0)), classes.all.len()), (None, 1));
+    }
+
+    #[test]
+    fn addresses_of_the_link_that_no_class_has_any_more_are_forgotten() {
+        let mut classes = Classes::default();
+        let to = |address: u64| Way { first: [address, 0], ..Way::new() };
+        for address in 0..2 * MOST_LINKS as u64 {
+            let instead = (address > 0).then_some(0);
+            assert!(!classes.lacks_link(&to(address)));
+            classes.add(to(address), goal(), instead);
+        }
+        assert_eq!(classes.links.len(), 1);
     }
 }
