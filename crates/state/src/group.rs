@@ -88,12 +88,13 @@ impl Store {
         let row = self.tables[root].site.row;
         let mut at = (root - row, place);
         loop {
-            let cold = self.tables[row + at.0].cold(at.1);
-            members.push((at.0, cold.id, at.1));
-            if cold.next == NONE {
+            let table = &self.tables[row + at.0];
+            members.push((at.0, table.cold(at.1).id, at.1));
+            let (next, state) = table.next(at.1);
+            if next == NONE {
                 break;
             }
-            at = (cold.next_state as usize, cold.next);
+            at = (state as usize, next);
         }
         members[1..].sort_unstable();
         for (state, _, place) in members.drain(..) {

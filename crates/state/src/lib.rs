@@ -47,7 +47,7 @@
 //! [`Handle`] is that and a generation); an index of cache lines with an 8-bit tag for each entry
 //! leads from the keyed hash of a key ([`HashKey`]) to the place. Finding reads a line of the index
 //! and the entry, and stores when its group was last seen in the group's root: nothing else moves,
-//! since the queue of deadlines holds lower bounds.
+//! since the queue of deadlines holds lower bounds, in slots of time.
 //!
 //! A packet for which several entries are looked up ([`Store::begin`], [`Store::find_joined`]) finds all
 //! but the first one where it found them last time, without hashing, and without the index.
@@ -58,9 +58,10 @@
 //!
 //! # Memory
 //! An entry of k words of key and s words of slots takes 8 (1 + k + s) bytes, 8 more if it lives with
-//! no other, rounded up to a power of two, above 64 to a multiple of 32; 24 for what finding does not
-//! need; about 8 in the index; 25 if it has a deadline, 8 if its table evicts, 2 if it has shards. A
-//! flow through a NAPT (two entries) takes about 153 bytes, one in a table per connection about 121.
+//! no other, rounded up to a power of two, above 64 to a multiple of 32; 16 for what finding does not
+//! need, 8 more in functions in which entries live with others; about 8 in the index; 4 if it has a
+//! deadline, 8 if its table evicts, 2 if it has shards. A flow through a NAPT (two entries) takes about
+//! 135 bytes, one in a table per connection about 93.
 //! Entries that runs find first, and others behind, take 64 more.
 //! Tables grow with their entries, whatever their capacity: the index by a line for every eight new
 //! ones; arrays by doubling, which large ones do without being copied where the allocator can remap

@@ -195,6 +195,7 @@ impl Store {
                     partner: decl.lives_with.map(|with| row + with.index()),
                     root: row + root(model, state).index(),
                     is_root: decl.lives_with.is_none(),
+                    has_groups: model.state.iter().any(|decl| decl.lives_with.is_some()),
                     sharded: shards > 1,
                     runs: model.expire.iter().any(|(of, _)| *of == state),
                 };
@@ -468,7 +469,7 @@ impl Store {
         match root {
             Some(root) => {
                 let up = &mut self.tables[site.root];
-                let rest = up.tie(root, (site.state.0, place));
+                let rest = up.follow(root, (place, site.state.0));
                 if new.renews {
                     up.renew(root, new.now);
                 }

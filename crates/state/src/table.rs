@@ -42,6 +42,8 @@ pub(crate) struct Site {
     pub(crate) root: usize,
     /// Whether this is that one.
     pub(crate) is_root: bool,
+    /// Whether any of the function's tables lives with another.
+    pub(crate) has_groups: bool,
     /// Whether the function has several shards.
     pub(crate) sharded: bool,
     /// Whether a program runs for entries that end.
@@ -54,18 +56,17 @@ pub(crate) struct Cold {
     pub(crate) created_ns: u64,
     /// Unique in the store and rising with creation.
     pub(crate) id: u64,
-    /// The next member of the group, or the next free place.
-    pub(crate) next: u32,
-    /// The table of that member, by number in the function.
-    pub(crate) next_state: u32,
 }
+
+/// The next member of a group: its place, or [`NONE`], and its table, by number in the function.
+pub(crate) type Next = (u32, u32);
 
 /// Where in an entry its key is.
 const KEY: usize = 1;
 
 /// A table. Places are numbers of words: an entry's first word holds its generation (odd while there
-/// is an entry) above the place of its group's root; then come key, slots, and in roots the time at
-/// which the group was last seen.
+/// is an entry) above the place of its group's root, or above the next free place; then come key, slots, and in roots
+/// the time at which the group was last seen.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Table {
@@ -91,6 +92,8 @@ pub(crate) struct Table {
     /// For tables that evict.
     order: Option<Order>,
     cold: Vec<Cold>,
+    /// What comes behind each entry in its group, in functions with groups of several.
+    next: Vec<Next>,
     /// The shard that created each entry, in functions with several.
     creators: Vec<u16>,
     /// The first free place.
@@ -134,7 +137,7 @@ impl Table {
             site,
             limits,
             counters: TableCounters::default(),
-            queue: timed.then(Queue::default),
+            queue: timed.then(|| Queue::new(&limits.times)),
             order: (decl.when_full == WhenFull::EvictOldest).then(Order::default),
             key_words: keys.words(),
             slot_words: slots.words(),
@@ -147,6 +150,7 @@ impl Table {
             slots,
             hot: Words::default(),
             cold: Vec::new(),
+            next: Vec::new(),
             creators: Vec::new(),
             free: NONE,
             len: 0,
@@ -163,6 +167,7 @@ impl Table {
         self.hot.bytes()
             + self.index.bytes()
             + size_of_val(&*self.cold)
+            + size_of_val(&*self.next)
             + size_of_val(&*self.creators)
             + self.queue.as_ref().map_or(0, Queue::bytes)
             + self.order.as_ref().map_or(0, |order| size_of_val(&*order.links))
@@ -377,8 +382,10 @@ impl Table {
             self.renew(place, fresh.now);
         }
         let number = self.number(place);
-        let (created_ns, id) = (fresh.now, fresh.id);
-        self.cold[number] = Cold { created_ns, id, next: NONE, next_state: 0 };
+        self.cold[number] = Cold { created_ns: fresh.now, id: fresh.id };
+        if let Some(next) = self.next.get_mut(number) {
+            *next = (NONE, 0);
+        }
         if let Some(creator) = self.creators.get_mut(number) {
             *creator = fresh.shard;
         }
@@ -396,12 +403,15 @@ impl Table {
     fn allot(&mut self) -> u32 {
         if self.free != NONE {
             let place = self.free;
-            self.free = self.cold(place).next;
+            self.free = self.head(place) as u32;
             return place;
         }
         let place = self.place(self.cold.len());
         self.hot.grow(self.stride);
-        self.cold.push(Cold { created_ns: 0, id: 0, next: NONE, next_state: 0 });
+        self.cold.push(Cold { created_ns: 0, id: 0 });
+        if self.site.has_groups {
+            self.next.push((NONE, 0));
+        }
         if self.site.sharded {
             self.creators.push(0);
         }
@@ -413,8 +423,7 @@ impl Table {
         self.index.remove(hash_key.hash(self.key(place)), place);
         let (number, generation) = (self.number(place), self.head(place) >> 32);
         // 32 bits of generation: the shift drops what goes over.
-        self.hot.set(place as usize, generation.wrapping_add(1) << 32);
-        self.cold[number].next = self.free;
+        self.hot.set(place as usize, generation.wrapping_add(1) << 32 | u64::from(self.free));
         self.free = place;
         if let Some(order) = &mut self.order {
             order.remove(number);
@@ -422,20 +431,15 @@ impl Table {
         self.len -= 1;
     }
 
-    /// Ties a new entry of a table of the function to the group whose root is here.
-    pub(crate) fn tie(&mut self, place: u32, member: (u32, u32)) -> (u32, u32) {
-        let number = self.number(place);
-        let cold = &mut self.cold[number];
-        let rest = (cold.next_state, cold.next);
-        (cold.next_state, cold.next) = member;
-        rest
+    /// What comes behind an entry in its group.
+    pub(crate) fn next(&self, place: u32) -> Next {
+        self.next.get(self.number(place)).copied().unwrap_or((NONE, 0))
     }
 
-    /// Sets what comes behind a member in its group.
-    pub(crate) fn follow(&mut self, place: u32, rest: (u32, u32)) {
+    /// Sets what comes behind an entry in its group; what came there before.
+    pub(crate) fn follow(&mut self, place: u32, next: Next) -> Next {
         let number = self.number(place);
-        let cold = &mut self.cold[number];
-        (cold.next_state, cold.next) = rest;
+        std::mem::replace(&mut self.next[number], next)
     }
 
     /// Places of all entries, in no order.
@@ -450,6 +454,23 @@ impl Table {
         let (due, id, number) = (deadline?, self.cold(place).id, self.number(place));
         self.queue.as_mut()?.push((due, id, number as u32));
         Some(due)
+    }
+
+    /// Opens a slot of the queue, if nothing can be due before: each entry there is queued anew, as its deadline
+    /// is now. Whether it was so.
+    pub(crate) fn open_slot(&mut self) -> bool {
+        let Some(queue) = self.queue.as_mut().filter(|queue| queue.opens_first()) else {
+            return false;
+        };
+        let mut next = queue.open();
+        while let Some(number) = next {
+            next = self.queue.as_mut().and_then(|queue| queue.take(number));
+            let place = self.place(number as usize);
+            if exists(self.head(place)) {
+                self.schedule(place);
+            }
+        }
+        true
     }
 
     /// Takes the first item of the queue: the entry there, if it is due at the item's time. One that
@@ -472,7 +493,7 @@ impl Table {
     /// Time-outs or tick are new: all deadlines follow.
     pub(crate) fn reschedule(&mut self) {
         if let Some(queue) = &mut self.queue {
-            queue.clear();
+            queue.clear(&self.limits.times);
             let all: Vec<u32> = self.places().collect();
             for place in all {
                 self.schedule(place);
