@@ -3,98 +3,194 @@
 /// Which flows have been met before, as well as can be said in little room: a flow that is met for the
 /// `first` time, and then twice, four times… as often, is admitted. So scans and single packets cost little, and flows
 /// that cannot have a record are not tried over and over.
+///
+/// A flow has one place, a row of [`WAYS`] flows of which 12 bits of the hash are kept: half a cache line, which is
+/// compared as a whole. When a row is full, one makes room that has been met once; if there is none, some flow is
+/// taken to have been met less often, so that those fade that are not met any more.
 pub(super) struct Filter {
-    places: Vec<[Met; WAYS]>,
+    rows: Vec<Row>,
     /// The meeting at which a flow is first admitted: a power of two.
     first: u8,
+    /// Meetings of flows that have been met often.
+    often: u64,
 }
 
-/// A flow that was met so many times.
+/// Flows in a row.
+const WAYS: usize = 16;
+
+/// Flows in 16 bits each: tags, below them how often they have been met ([`Met`]).
 #[derive(Clone, Copy)]
-struct Met {
-    tag: u8,
-    times: u8,
+#[repr(align(32))]
+struct Row([u64; WAYS / 4]);
+
+/// A flow's place: its row and tag, and the bit of the way from which on it looks for one to drive out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place {
+    row: usize,
+    tag: u64,
+    from: u32,
 }
 
-/// Flows that have one place.
-const WAYS: usize = 4;
+/// How often a flow has been met: so many times up to 8, then 16, 32, 64, 128 times, about. 0: there is none.
+type Met = u8;
+/// 128 times.
+const MOST: Met = 12;
+
+const EACH: u64 = 0x0001_0001_0001_0001;
+const TAGS: u64 = 0x0fff * EACH;
+const TIMES: u64 = 0x000f * EACH;
+/// All bits of each but the highest; that one.
+const LOW: u64 = 0x7fff * EACH;
+const HIGH: u64 = 0x8000 * EACH;
+/// The tag of no flow.
+const NO_TAG: u64 = 0x0fff;
+
+/// The ways of a row for which a value below 2^15 in its words is 0: a bit for each.
+#[inline(always)]
+fn zeros(row: &Row, value: impl Fn(u64) -> u64) -> u64 {
+    let zero = |word: u64| !value(word).wrapping_add(LOW) & HIGH;
+    let words = row.0.iter().enumerate();
+    words.fold(0, |ways, (at, word)| ways | zero(*word) >> (WAYS / 4 - 1 - at))
+}
+
+/// The word and the shift of a way, by its bit's number.
+#[inline(always)]
+fn way(bit: u32) -> (usize, u32) {
+    ((bit as usize % 16).wrapping_sub(12) % (WAYS / 4), bit / 16 * 16)
+}
+
+impl Row {
+    /// The flow with this tag.
+    #[inline(always)]
+    fn find(&self, tag: u64) -> Option<(usize, u32)> {
+        let ways = zeros(self, |word| (word >> 4 & TAGS) ^ (tag * EACH));
+        (ways != 0).then(|| way(ways.trailing_zeros()))
+    }
+
+    /// One that has been met so many times, the first from some way's bit on.
+    #[inline(always)]
+    fn met(&self, times: Met, from: u32) -> Option<(usize, u32)> {
+        let ways = zeros(self, |word| (word & TIMES) ^ (u64::from(times) * EACH));
+        let bit = ways.rotate_right(from).trailing_zeros().wrapping_add(from) % u64::BITS;
+        (ways != 0).then(|| way(bit))
+    }
+
+    #[inline(always)]
+    fn times(&self, (word, shift): (usize, u32)) -> Met {
+        (self.0[word] >> shift & 0xf) as Met
+    }
+
+    #[inline(always)]
+    fn set(&mut self, (word, shift): (usize, u32), tag: u64, times: Met) {
+        let flow = tag << 4 | u64::from(times);
+        self.0[word] = self.0[word] & !(0xffff << shift) | flow << shift;
+    }
+
+    /// A flow comes in, unless all others have been met several times.
+    #[inline(never)]
+    fn add(&mut self, place: Place, times: Met) {
+        let room = self.met(0, 0).or_else(|| self.met(1, place.from));
+        if let Some(way) = room {
+            return self.set(way, place.tag, times);
+        }
+        let (word, shift) = way(place.from);
+        self.0[word] -= 1 << shift;
+    }
+}
 
 impl Filter {
     /// For so many records: twice as many flows are told apart.
     pub(super) fn new(first: u8, records: usize) -> Self {
         // Not zero, so that the memory is there before the first packet.
-        let none = Met { tag: u8::MAX, times: 0 };
-        let places = (2 * records / WAYS).clamp(1 << 10, 1 << 20).next_power_of_two();
-        Self { places: vec![[none; WAYS]; places], first }
+        let none = Row([(NO_TAG << 4) * EACH; WAYS / 4]);
+        let rows = (2 * records / WAYS).clamp(1 << 8, 1 << 18).next_power_of_two();
+        Self { rows: vec![none; rows], first, often: 0 }
     }
 
-    /// Whether a flow is admitted when it is met for so many times.
-    #[inline]
-    fn admits(first: u8, times: u8) -> bool {
-        times >= first && times.is_power_of_two()
+    /// What a meeting makes of how often a flow has been met, and whether it is thereby admitted.
+    #[inline(always)]
+    fn next(&self, met: Met) -> (Met, bool) {
+        match met {
+            0..8 => (met + 1, met + 1 >= self.first && (met + 1).is_power_of_two()),
+            // As many meetings as there have been, by chance.
+            8..MOST => {
+                let chance = self.often.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+                let is_next = chance & ((1 << (met - 5)) - 1) == 0;
+                (met + u8::from(is_next), is_next)
+            }
+            _ => (met, false),
+        }
     }
 
-    /// Place, tag, and which other flow it drives out if need be.
-    fn place(&self, hash: u64) -> (usize, u8, usize) {
-        let place = (hash >> 40) as usize & (self.places.len() - 1);
-        (place, (hash >> 32) as u8, (hash >> 62) as usize % WAYS)
+    #[inline(always)]
+    fn place(&self, hash: u64) -> Place {
+        let row = (hash >> 40) as usize & (self.rows.len() - 1);
+        let from = (hash >> 58) as u32 & 0x33 | 0xc;
+        Place { row, tag: (hash >> 28 & 0xfff).min(NO_TAG - 1), from }
     }
 
     /// Reads what meeting a flow will read. The result means nothing.
     #[inline]
     pub(super) fn touch(&self, hash: u64) -> u8 {
-        let (place, ..) = self.place(hash);
-        self.places[place][0].times
+        self.rows[self.place(hash).row].0[0] as u8
     }
 
     /// Whether a flow would be admitted if it were met now.
     pub(super) fn would_admit(&self, hash: u64) -> bool {
-        let (place, tag, _) = self.place(hash);
-        let met = self.places[place].iter().find(|met| met.tag == tag && met.times > 0);
-        met.is_some_and(|met| Self::admits(self.first, met.times.saturating_add(1)))
+        let Place { row, tag, .. } = self.place(hash);
+        let row = &self.rows[row];
+        row.find(tag).is_some_and(|way| self.next(row.times(way)).1)
     }
 
     /// A flow will be admitted when it is next met.
     pub(super) fn expect(&mut self, hash: u64) {
-        let (place, tag, way) = self.place(hash);
-        let ways = &mut self.places[place];
-        let own = ways.iter().position(|met| met.tag == tag && met.times > 0);
-        let free = || ways.iter().position(|met| met.times == 0);
-        ways[own.or_else(free).unwrap_or(way)] = Met { tag, times: self.first - 1 };
+        let place = self.place(hash);
+        let row = &mut self.rows[place.row];
+        match row.find(place.tag) {
+            Some(way) => row.set(way, place.tag, self.first - 1),
+            None => row.add(place, self.first - 1),
+        }
     }
 
     /// A flow has a record now. Another one that it was confused with is met for the first time when it comes next: it
     /// would else see every other number only.
     pub(super) fn forget(&mut self, hash: u64) {
-        let (place, tag, _) = self.place(hash);
-        let met = self.places[place].iter_mut().find(|met| met.tag == tag);
-        if let Some(met) = met {
-            met.times = 0;
+        let Place { row, tag, .. } = self.place(hash);
+        let row = &mut self.rows[row];
+        if let Some(way) = row.find(tag) {
+            row.set(way, NO_TAG, 0);
         }
     }
 
     /// A flow is met, unless it would thereby be admitted, and now `may` not be: whether it is, or would be.
-    #[inline]
+    #[inline(always)]
     pub(super) fn meets(&mut self, hash: u64, may: bool) -> bool {
-        let (place, tag, way) = self.place(hash);
-        let ways = &mut self.places[place];
-        if let Some(met) = ways.iter_mut().find(|met| met.tag == tag && met.times > 0) {
-            let times = met.times.saturating_add(1);
-            let is_admitted = Self::admits(self.first, times);
-            if may || !is_admitted {
-                met.times = times;
-            }
-            return is_admitted;
+        let place = self.place(hash);
+        let Some(way) = self.rows[place.row].find(place.tag) else {
+            self.rows[place.row].add(place, 1);
+            return false;
+        };
+        let met = self.rows[place.row].times(way);
+        let (next, is_admitted) = self.next(met);
+        if may || !is_admitted {
+            self.rows[place.row].set(way, place.tag, next);
+            self.often += u64::from(met >= 8);
         }
-        let free = ways.iter().position(|met| met.times == 0);
-        ways[free.unwrap_or(way)] = Met { tag, times: 1 };
-        false
+        is_admitted
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Filter;
+
+    /// A hash, as good as any.
+    fn hash(number: u64) -> u64 {
+        let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
 
     #[test]
     fn flows_that_the_filter_confuses_are_both_admitted() {
@@ -112,5 +208,70 @@ mod tests {
             }
         }
         assert!(met <= 2 * 4, "{met}");
+    }
+
+    #[test]
+    fn flow_is_admitted_when_it_has_been_met_twice_as_often_as_before() {
+        for first in [2, 4] {
+            let mut filter = Filter::new(first, 1000);
+            let mut admitted = Vec::new();
+            for time in 1..=4000 {
+                let would = filter.would_admit(hash(7));
+                assert!(!would || filter.meets(hash(7), false));
+                if filter.meets(hash(7), true) {
+                    assert!(would);
+                    admitted.push(time);
+                }
+            }
+            let (exact, about) = admitted.split_at(if first == 2 { 3 } else { 2 });
+            assert_eq!(exact, &[2, 4, 8][3 - exact.len()..]);
+            assert_eq!(about.len(), 4, "{about:?}");
+            assert!(about.iter().zip([16, 32, 64, 128]).all(|(at, about)| at / 3 < about));
+        }
+    }
+
+    /// Of so many flows for each row, met in turn, those that are admitted by the fourth time (in percent).
+    fn admitted(flows_in_row: u64) -> u64 {
+        let mut filter = Filter::new(4, 8 << 10);
+        let flows = flows_in_row * filter.rows.len() as u64;
+        let mut waits = vec![true; flows as usize];
+        for round in 1..=4 {
+            for step in 0..flows {
+                // Another order in each round.
+                let flow = (step * (2 * round * 7919 + 1) + round) % flows;
+                if waits[flow as usize] && filter.meets(hash(flow), true) {
+                    filter.forget(hash(flow));
+                    waits[flow as usize] = false;
+                }
+            }
+        }
+        waits.iter().filter(|waits| !**waits).count() as u64 * 100 / flows
+    }
+
+    #[test]
+    fn most_flows_are_admitted_by_the_fourth_time_while_there_is_room() {
+        let shares = [8, 16, 32].map(admitted);
+        assert!(shares[0] >= 99 && shares[1] >= 75 && shares[2] >= 20, "{shares:?}");
+    }
+
+    #[test]
+    fn scan_makes_no_records_and_leaves_room_for_flows_that_come_again() {
+        let mut filter = Filter::new(4, 8 << 10);
+        let mut scan = (0..).map(|flow: u64| hash(flow | 1 << 40));
+        let admitted = scan.by_ref().take(400_000).filter(|flow| filter.meets(*flow, true)).count();
+        assert!(admitted <= 3, "{admitted}");
+        // Now a thousand flows in turn, between twenty times as many of the scan.
+        let mut others = 0;
+        for round in 0..12_000 {
+            for flow in scan.by_ref().take(20) {
+                filter.meets(flow, true);
+            }
+            let flow = hash(round % 1000);
+            if filter.meets(flow, true) {
+                filter.forget(flow);
+                others += 1;
+            }
+        }
+        assert!(others > 500, "{others}");
     }
 }
