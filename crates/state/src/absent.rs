@@ -3,9 +3,7 @@
 
 use crate::hash::HashKey;
 use crate::index::Index;
-use crate::records::Records;
 use crate::store::{Store, TableRef};
-use crate::table::NONE;
 
 /// Most keys. Flows that would need further ones get no records.
 const MOST: usize = 1 << 18;
@@ -99,7 +97,7 @@ impl Absences {
     }
 
     /// The number of a key.
-    fn number(&mut self, table: TableRef, key: &[u64], hash_key: &HashKey) -> u32 {
+    pub(crate) fn number(&mut self, table: TableRef, key: &[u64], hash_key: &HashKey) -> u32 {
         let hash = hash_of(hash_key, table, key);
         if let Some(number) = self.find(hash, table, key) {
             return number;
@@ -130,22 +128,6 @@ impl Absences {
     }
 }
 
-impl Records {
-    /// Lets a record rest on there being no entry.
-    pub(crate) fn tie_absent(
-        &mut self,
-        record: u32,
-        (table, key): (TableRef, &[u64]),
-        hash: &HashKey,
-    ) {
-        let number = self.absences.number(table, key, hash);
-        let root = (self.absent_table(), number);
-        if !self.rests(record, root) {
-            self.tie(record, root, NONE, None);
-        }
-    }
-}
-
 impl Store {
     /// An entry is about to be made: the records that take its absence for granted end.
     #[inline]
@@ -160,13 +142,11 @@ impl Store {
         let table = TableRef(table as u32);
         let hash = hash_of(&self.hash, table, key);
         let Some(number) = self.records.absences.find(hash, table, key) else { return };
-        let root = (self.records.absent_table() as usize, number as usize);
-        loop {
-            let first = self.records.head(root).first;
-            if first == NONE {
-                return;
+        let group = (self.records.absent_table(), number as usize);
+        for at in (0..self.records.on(group).len()).rev() {
+            if let Some(record) = self.records.on(group).get(at).copied() {
+                self.end_record(record);
             }
-            self.end_record(self.records.links[first as usize].record);
         }
     }
 }

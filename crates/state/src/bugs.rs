@@ -72,11 +72,13 @@ pub enum RecordBug {
     EventFixed,
     /// What was looked up first in a table is taken for all that is looked up in it.
     LookupConfused,
+    /// Of several records on an entry the one that takes another's place there does not know its own.
+    RankForgotten,
 }
 
 /// All of them.
 #[cfg(feature = "planted-bugs")]
-pub const RECORD_BUGS: [RecordBug; 32] = [
+pub const RECORD_BUGS: [RecordBug; 33] = [
     RecordBug::GuardForgotten,
     RecordBug::GuardTooWide,
     RecordBug::AbsenceForgotten,
@@ -109,6 +111,7 @@ pub const RECORD_BUGS: [RecordBug; 32] = [
     RecordBug::TagsUncounted,
     RecordBug::EventFixed,
     RecordBug::LookupConfused,
+    RecordBug::RankForgotten,
 ];
 
 impl Records {

@@ -10,6 +10,7 @@
 use crate::group::{Cause, Ended};
 use crate::store::Store;
 use crate::table::Times;
+use crate::words::lengthen;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -77,9 +78,7 @@ impl Queue {
     pub(crate) fn push(&mut self, item: Item) {
         let (due, _, number) = item;
         let at = number as usize;
-        if self.behind.len() <= at {
-            self.behind.resize(at + 1, FREE);
-        }
+        lengthen(&mut self.behind, at + 1, FREE);
         if self.behind[at] != FREE {
             return;
         }

@@ -10,6 +10,7 @@
 //! Nothing here says whether an entry exists: what is kept may be wrong in any way.
 
 use crate::store::{Handle, Store, TableRef, handle};
+use crate::words::lengthen;
 use std::hint::black_box;
 
 /// Entries that are kept with a first one.
@@ -70,7 +71,7 @@ impl Joined {
         let (first, line) = self.first;
         let rows = &mut self.rows[first];
         if rows.all.len() <= line {
-            rows.all.resize(line + 1, Row::default());
+            lengthen(&mut rows.all, line + 1, Row::default());
             rows.all[line] = self.row;
         }
         rows.all[line].0[self.found] = number;

@@ -64,8 +64,12 @@
 //! 135 bytes, one in a table per connection about 93.
 //! Entries that runs find first, and others behind, take 64 more.
 //! Tables grow with their entries, whatever their capacity: the index by a line for every eight new
-//! ones; arrays by doubling, which large ones do without being copied where the allocator can remap
-//! pages. What ended leaves its place to the next one; memory is not given back.
+//! ones; arrays by doubling. Those of a megabyte and more have address space for 64 MiB, of which the system
+//! gives what is used, and then double without being copied where the allocator can remap pages. What ended
+//! leaves its place to the next one; memory is not given back.
+//!
+//! A flow record takes 64 bytes (192 a wide one), about 8 in the index, 4 and 8 for each entry that it rests on;
+//! a table whose entries records rest on, 4 for each; an entry on which several do, 32 and 4 to 8 for each.
 #![forbid(unsafe_code)]
 
 mod absent;

@@ -1,37 +1,77 @@
 //! Which records rest on which entries.
+//!
+//! A record has its links in a row: for each entry its place. What it does with them is the same for many records, and
+//! kept once ([`crate::uses::Uses::list`]). A group of entries has the numbers of the records that rest on it.
 
 use crate::bugs::RecordBug;
 use crate::hash::HashKey;
 use crate::records::Records;
 use crate::store::TableRef;
-use crate::table::NONE;
+use crate::table::{NONE, Table};
 use crate::uses::{MOST_WRITERS, Use};
+use crate::words::{lengthen, make_room};
 
 /// That a record rests on an entry.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Link {
-    /// The number of the root of the entry's group; that in [`crate::absent::Absences`] of one that must not be there.
-    pub(crate) root: u32,
-    pub(crate) record: u32,
-    /// The next one of the record.
-    pub(crate) next: u32,
-    /// Its neighbours among those on the same group.
-    before: u32,
-    pub(crate) behind: u32,
-    /// Where the entry is in its table.
-    pub(crate) place: u32,
-    /// The number of its [`Use`], or [`NONE`].
+    /// The number of its [`Use`]; [`NONE`] if the entry must not be there.
     pub(crate) how: u32,
+    /// Where the entry is in its table; its number in [`crate::absent::Absences`].
+    pub(crate) place: u32,
 }
 
-/// The links on a group.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Head {
-    /// The first one.
-    pub(crate) first: u32,
-    len: u32,
-    /// Slots that records take for granted, as bits that several slots may have ([`bits`]);
-    /// also those of links that have ended since there was none.
+/// A group of entries: the table of its root, and the root's number there; behind the tables, absent entries.
+pub(crate) type Group = (usize, usize);
+
+/// The links of all records.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    /// For each record: the number of its list of uses, then for each link the place, and where the record is among
+    /// those that rest on the group (with the first one of several links to a group).
+    words: Vec<u32>,
+    /// The first unused row for so many links: each leads to the next one.
+    spare: Vec<u32>,
+}
+
+impl Links {
+    /// Room for links: where it begins.
+    fn allot(&mut self, list: u32, links: &[Link]) -> u32 {
+        let size = links.len();
+        lengthen(&mut self.spare, size + 1, NONE);
+        let row = links.iter().flat_map(|link| [link.place, 0]);
+        let at = self.spare[size];
+        if at == NONE {
+            let at = self.words.len() as u32;
+            make_room(&mut self.words, 1 + 2 * size);
+            self.words.push(list);
+            self.words.extend(row);
+            return at;
+        }
+        let words = &mut self.words[at as usize..][..1 + 2 * size];
+        self.spare[size] = std::mem::replace(&mut words[0], list);
+        words[1..].iter_mut().zip(row).for_each(|(word, new)| *word = new);
+        at
+    }
+
+    /// A record has none any more.
+    fn free(&mut self, at: u32, size: usize) {
+        self.words[at as usize] = std::mem::replace(&mut self.spare[size], at);
+    }
+
+    fn place(&self, at: u32, number: usize) -> u32 {
+        self.words[at as usize + 1 + 2 * number]
+    }
+
+    /// Where a record is on the group of a link.
+    fn rank(&mut self, at: u32, number: usize) -> &mut u32 {
+        &mut self.words[at as usize + 2 + 2 * number]
+    }
+}
+
+/// What records do with a group, as bits that several slots may have ([`bits`]).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Takes {
+    /// Slots that they take for granted; also of records that have ended since there was none.
     pub(crate) reads: u16,
     /// Those that count.
     pub(crate) counts: u16,
@@ -40,37 +80,43 @@ pub(crate) struct Head {
     puts: u16,
 }
 
-impl Head {
-    pub(crate) const NONE: Head =
-        Head { first: NONE, len: 0, reads: 0, counts: 0, live: 0, puts: 0 };
+impl Takes {
+    fn of(one: &Use) -> Self {
+        let [reads, counts, live, puts] =
+            [one.reads, one.counts(), one.live, one.puts].map(|slots| bits(one.table, slots));
+        Self { reads, counts, live, puts }
+    }
 
-    /// With one more link, which is now the first.
-    fn with(self, first: u32, one: Option<&Use>) -> Head {
-        let of = |slots: fn(&Use) -> u64| one.map_or(0, |one| bits(one.table, slots(one)));
-        Head {
-            first,
-            len: self.len + 1,
-            reads: self.reads | of(|one| one.reads),
-            counts: self.counts | of(Use::counts),
-            live: self.live | of(|one| one.live),
-            puts: self.puts | of(|one| one.puts),
+    fn and(self, other: Self) -> Self {
+        Self {
+            reads: self.reads | other.reads,
+            counts: self.counts | other.counts,
+            live: self.live | other.live,
+            puts: self.puts | other.puts,
         }
     }
 }
 
-/// The links on all groups. Most groups have one, which says all.
+/// Several records on a group.
+#[derive(Debug, Default)]
+struct Crowd {
+    records: Vec<u32>,
+    takes: Takes,
+}
+
+/// The records on all groups. Most groups have one.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
-    /// By table and number of a group's root; behind the tables, those on absent entries: the only link, or with
+    /// By table and number of a group's root; behind the tables, those on absent entries: the only record, or with
     /// [`CROWD`] a number in `crowds`.
     all: Vec<Vec<u32>>,
-    crowds: Vec<Head>,
+    crowds: Vec<Crowd>,
     /// Unused ones of those.
     spare: Vec<u32>,
 }
 
-/// That a group has, or has had, several links.
-const CROWD: u32 = 1 << 31;
+/// That a group has, or has had, several records. Records' places are below.
+pub(crate) const CROWD: u32 = 1 << 30;
 
 impl Heads {
     pub(crate) fn new(tables: usize) -> Self {
@@ -78,26 +124,49 @@ impl Heads {
     }
 
     #[inline(always)]
-    fn get(&self, (table, number): (usize, usize)) -> u32 {
+    fn get(&self, (table, number): Group) -> u32 {
         self.all[table].get(number).copied().unwrap_or(NONE)
     }
 
-    fn set(&mut self, (table, number): (usize, usize), head: u32) {
+    fn set(&mut self, (table, number): Group, head: u32) {
         let heads = &mut self.all[table];
-        if heads.len() <= number {
-            heads.resize(number + 1, NONE);
-        }
+        lengthen(heads, number + 1, NONE);
         heads[number] = head;
     }
 
-    /// A group gets more links than one.
-    fn crowd(&mut self, head: Head) -> u32 {
+    /// The crowd on a group, if that is what it has.
+    fn crowd(&self, group: Group) -> Option<&Crowd> {
+        let head = self.get(group);
+        let is_crowd = head != NONE && head & CROWD != 0;
+        is_crowd.then(|| &self.crowds[(head ^ CROWD) as usize])
+    }
+
+    /// The same; there is one.
+    fn crowd_mut(&mut self, group: Group) -> &mut Crowd {
+        let head = self.get(group);
+        &mut self.crowds[(head ^ CROWD) as usize]
+    }
+
+    /// A group of which a record is the only one is to get others.
+    fn gather(&mut self, group: Group, takes: Takes) {
+        let only = self.get(group);
         let number = self.spare.pop().unwrap_or_else(|| {
-            self.crowds.push(head);
+            self.crowds.push(Crowd::default());
             (self.crowds.len() - 1) as u32
         });
-        self.crowds[number as usize] = head;
-        number | CROWD
+        let crowd = &mut self.crowds[number as usize];
+        crowd.records.push(only);
+        crowd.takes = takes;
+        self.set(group, number | CROWD);
+    }
+
+    /// A group has no records any more.
+    fn clear(&mut self, group: Group) {
+        let head = self.get(group);
+        if head & CROWD != 0 {
+            self.spare.push(head ^ CROWD);
+        }
+        self.set(group, NONE);
     }
 }
 
@@ -107,18 +176,63 @@ pub(crate) fn bits(table: TableRef, slots: u64) -> u16 {
     all.rotate_left(table.0 % 16)
 }
 
+/// The group of an entry.
+pub(crate) fn group(tables: &[Table], table: TableRef, place: u32) -> Group {
+    let table = &tables[table.0 as usize];
+    let site = &table.site;
+    let root = if site.is_root { place } else { table.head(place) as u32 };
+    (site.root, tables[site.root].number(root))
+}
+
 impl Records {
-    /// The links on the group with this root.
-    #[inline]
-    pub(crate) fn head(&self, root: (usize, usize)) -> Head {
-        match self.heads.get(root) {
-            NONE => Head::NONE,
-            crowd if crowd & CROWD != 0 => self.heads.crowds[(crowd ^ CROWD) as usize],
-            only => {
-                let how = self.links[only as usize].how;
-                Head::NONE.with(only, self.uses.all.get(how as usize))
-            }
+    /// The links of a record, in the order in which it was told of them, entries first.
+    pub(crate) fn links(&self, record: u32) -> impl DoubleEndedIterator<Item = Link> + '_ {
+        let row = self.links.words.get(self.link(record) as usize..).unwrap_or(&[]);
+        let (list, places) = row.split_first().map_or((&[][..], &[][..]), |(list, places)| {
+            (self.uses.listed(*list), places.as_chunks::<2>().0)
+        });
+        list.iter().zip(places).map(|(how, row)| Link { how: *how, place: row[0] })
+    }
+
+    /// The group of a link.
+    fn group(&self, tables: &[Table], link: Link) -> Group {
+        match self.uses.all.get(link.how as usize) {
+            Some(one) => group(tables, one.table, link.place),
+            None => (self.absent_table(), link.place as usize),
         }
+    }
+
+    /// The links of a record to a group, by number.
+    fn links_to<'a>(
+        &'a self,
+        record: u32,
+        to: Group,
+        tables: &'a [Table],
+    ) -> impl Iterator<Item = (usize, Link)> + 'a {
+        let is_it = move |link: &Link| {
+            let table = self.uses.roots.get(link.how as usize).map(|root| *root as usize);
+            table.unwrap_or(self.absent_table()) == to.0 && self.group(tables, *link) == to
+        };
+        self.links(record).enumerate().filter(move |(_, link)| is_it(link))
+    }
+
+    /// The records on a group.
+    pub(crate) fn on(&self, of: Group) -> &[u32] {
+        if let Some(crowd) = self.heads.crowd(of) {
+            return &crowd.records;
+        }
+        let only = self.heads.all[of.0].get(of.1).filter(|only| **only != NONE);
+        only.map_or(&[], std::slice::from_ref)
+    }
+
+    /// What they do with it.
+    pub(crate) fn takes(&self, of: Group, tables: &[Table]) -> Takes {
+        if let Some(crowd) = self.heads.crowd(of) {
+            return crowd.takes;
+        }
+        let links = self.on(of).iter().flat_map(|record| self.links_to(*record, of, tables));
+        let uses = links.filter_map(|(_, link)| self.uses.all.get(link.how as usize));
+        uses.fold(Takes::default(), |all, one| all.and(Takes::of(one)))
     }
 
     /// Whether there are any.
@@ -127,123 +241,117 @@ impl Records {
         self.heads.get((table, number)) != NONE
     }
 
-    /// The table and number of the root of a link's group.
-    pub(crate) fn root(&self, link: &Link) -> (u32, u32) {
-        let table = self.uses.roots.get(link.how as usize).copied();
-        (table.unwrap_or_else(|| self.absent_table()), link.root)
-    }
-
     /// When a record that rests on a group was last taken.
-    pub(crate) fn seen(&self, root: (usize, usize)) -> Option<u64> {
-        let mut at = self.head(root).first;
-        let mut latest = None;
-        while at != NONE {
-            let link = &self.links[at as usize];
-            latest = latest.max(Some(self.body(link.record).seen));
-            at = link.behind;
-        }
-        latest
+    pub(crate) fn seen(&self, of: Group) -> Option<u64> {
+        self.on(of).iter().map(|record| self.body(*record).seen).max()
     }
 
     /// Whether a record that does this with an entry of a group gets on with those that are there.
-    pub(crate) fn fits(&self, root: (u32, u32), one: &Use) -> bool {
-        let head = self.head((root.0 as usize, root.1 as usize));
+    pub(crate) fn fits(&self, of: Group, one: &Use, tables: &[Table]) -> bool {
         if self.has_bug(RecordBug::ContentionIgnored) {
             return true;
         }
-        let [reads, counts, live, puts] =
-            [one.reads, one.counts(), one.live, one.puts].map(|slots| bits(one.table, slots));
-        let few = head.len < MOST_WRITERS || head.counts | counts == 0;
-        let clash = reads & (head.counts | head.puts)
-            | counts & (head.reads | head.live | head.puts)
-            | live & head.counts
-            | puts & (head.reads | head.counts);
+        let (there, new) = (self.takes(of, tables), Takes::of(one));
+        let few = self.on(of).len() < MOST_WRITERS || there.counts | new.counts == 0;
+        let clash = new.reads & (there.counts | there.puts)
+            | new.counts & (there.reads | there.live | there.puts)
+            | new.live & there.counts
+            | new.puts & (there.reads | there.counts);
         few && clash == 0
     }
 
-    /// Where links on absent entries are.
-    pub(crate) fn absent_table(&self) -> u32 {
-        (self.heads.all.len() - 1) as u32
+    /// Where records on absent entries are.
+    pub(crate) fn absent_table(&self) -> usize {
+        self.heads.all.len() - 1
     }
 
-    /// Lets a record rest on an entry of a group.
-    pub(crate) fn tie(&mut self, record: u32, root: (u32, u32), place: u32, one: Option<&Use>) {
-        let how = one.map_or(NONE, |one| self.uses.number(one, root.0));
-        let group = (root.0 as usize, root.1 as usize);
-        let head = self.head(group);
-        let behind = head.first;
-        let next = self.link(record);
-        let link = Link { root: root.1, record, next, before: NONE, behind, place, how };
-        let at = self.spare;
-        let at = if at == NONE {
-            self.links.push(link);
-            (self.links.len() - 1) as u32
-        } else {
-            self.spare = self.links[at as usize].next;
-            self.links[at as usize] = link;
-            at
-        };
-        match self.heads.get(group) {
-            NONE => self.heads.set(group, at),
-            crowd if crowd & CROWD != 0 => {
-                self.heads.crowds[(crowd ^ CROWD) as usize] = head.with(at, one);
-            }
-            _ => {
-                let crowd = self.heads.crowd(head.with(at, one));
-                self.heads.set(group, crowd);
+    /// Lets a new record rest on entries: those that must be there come first.
+    pub(crate) fn tie(&mut self, record: u32, links: &[Link], tables: &[Table]) {
+        if links.is_empty() {
+            return;
+        }
+        let list = self.uses.list(links.iter().map(|link| link.how));
+        let row = self.links.allot(list, links);
+        self.set_link(record, row);
+        // Tables with links so far, modulo the number of bits.
+        let mut met = 0_u64;
+        for (number, link) in links.iter().enumerate() {
+            let to = self.group(tables, *link);
+            let takes = self.uses.all.get(link.how as usize).map(Takes::of).unwrap_or_default();
+            let bit = 1 << (to.0 % 64);
+            let first = || self.links_to(record, to, tables).next().map(|(first, _)| first);
+            let is_first = link.how == NONE || met & bit == 0 || first() == Some(number);
+            met |= bit;
+            if is_first {
+                match self.heads.get(to) {
+                    NONE => {
+                        self.heads.set(to, record);
+                        continue;
+                    }
+                    crowd if crowd & CROWD != 0 => {}
+                    _ => self.heads.gather(to, self.takes(to, tables)),
+                }
+                let crowd = self.heads.crowd_mut(to);
+                *self.links.rank(row, number) = crowd.records.len() as u32;
+                crowd.records.push(record);
+                crowd.takes = crowd.takes.and(takes);
+            } else if self.heads.crowd(to).is_some() {
+                let crowd = self.heads.crowd_mut(to);
+                crowd.takes = crowd.takes.and(takes);
             }
         }
-        if behind != NONE {
-            self.links[behind as usize].before = at;
-        }
-        self.set_link(record, at);
     }
 
-    /// Takes a link out of those on its group, and gives it back: its group and the record's next one.
-    pub(crate) fn untie(&mut self, at: u32, hash: &HashKey) -> Link {
-        let link = self.links[at as usize];
-        let root = self.root(&link);
-        let group = (root.0 as usize, root.1 as usize);
-        match link.before {
-            NONE => {}
-            before => self.links[before as usize].behind = link.behind,
+    /// A record that ends rests on nothing any more. `each` is told the groups on which it did.
+    pub(crate) fn untie(
+        &mut self,
+        record: u32,
+        tables: &mut [Table],
+        hash: &HashKey,
+        mut each: impl FnMut(&mut [Table], Group),
+    ) {
+        let row = self.link(record);
+        if row == NONE {
+            return;
         }
-        if link.behind != NONE {
-            self.links[link.behind as usize].before = link.before;
-        }
-        let crowd = self.heads.get(group);
-        let is_last = crowd & CROWD == 0 || {
-            let head = &mut self.heads.crowds[(crowd ^ CROWD) as usize];
-            head.len -= 1;
-            if link.before == NONE {
-                head.first = link.behind;
-            }
-            head.len == 0
-        };
-        if is_last {
-            self.heads.set(group, NONE);
-            if crowd & CROWD != 0 {
-                self.heads.spare.push(crowd ^ CROWD);
-            }
-            if root.0 == self.absent_table() {
-                self.absences.forget(root.1, hash);
+        self.set_link(record, NONE);
+        let size = self.uses.listed(self.links.words[row as usize]).len();
+        for number in 0..size {
+            let how = self.uses.listed(self.links.words[row as usize])[number];
+            let of = self.group(tables, Link { how, place: self.links.place(row, number) });
+            let rank = *self.links.rank(row, number);
+            if self.leave(record, of, rank as usize, tables) {
+                if of.0 == self.absent_table() && !self.has_links(of.0, of.1) {
+                    self.absences.forget(of.1 as u32, hash);
+                }
+                each(tables, of);
             }
         }
-        self.links[at as usize].next = self.spare;
-        self.spare = at;
-        link
+        self.links.free(row, size);
     }
 
-    /// Whether a record rests on this already.
-    pub(crate) fn rests(&self, record: u32, root: (u32, u32)) -> bool {
-        let mut at = self.link(record);
-        while at != NONE {
-            let link = &self.links[at as usize];
-            if self.root(link) == root {
-                return true;
-            }
-            at = link.next;
+    /// Takes a record out of those on a group, where it has this rank; whether it was there.
+    fn leave(&mut self, record: u32, of: Group, rank: usize, tables: &[Table]) -> bool {
+        if self.on(of).get(rank) != Some(&record) {
+            return false;
         }
-        false
+        if self.on(of).len() == 1 {
+            if self.heads.crowd(of).is_some() {
+                self.heads.crowd_mut(of).records.clear();
+            }
+            self.heads.clear(of);
+            return true;
+        }
+        let crowd = self.heads.crowd_mut(of);
+        crowd.records.swap_remove(rank);
+        // The one that was last has its place now.
+        if let Some(moved) = crowd.records.get(rank).copied() {
+            let first = self.links_to(moved, of, tables).next();
+            if let Some((number, _)) = first.filter(|_| !self.has_bug(RecordBug::RankForgotten)) {
+                let row = self.link(moved);
+                *self.links.rank(row, number) = rank as u32;
+            }
+        }
+        true
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::shelf::{Body, IS_WIDE, Record, WIDE};
 use crate::store::Store;
-use crate::table::NONE;
 use crate::uses::Update;
 use braid_ir::engine::StateEntry;
 use braid_ir::model::{Kind, Word};
@@ -125,9 +124,7 @@ impl Store {
             rests_on: Vec::new(),
             absent: Vec::new(),
         };
-        let mut at = record.link;
-        while at != NONE {
-            let link = &self.records.links[at as usize];
+        for link in self.records.links(number) {
             match self.records.uses.all.get(link.how as usize) {
                 Some(one) => listed.rests_on.push(Resting {
                     entry: self.entry(self.at(one.table), link.place),
@@ -135,9 +132,8 @@ impl Store {
                     puts: one.puts,
                     updates: one.updates.clone(),
                 }),
-                None => listed.absent.extend(self.missing(link.root)),
+                None => listed.absent.extend(self.missing(link.place)),
             }
-            at = link.next;
         }
         let entry = |one: &Resting| {
             let StateEntry { node, table, key, .. } = &one.entry;

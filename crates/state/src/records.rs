@@ -11,7 +11,7 @@
 use crate::absent::{Absences, Keys};
 use crate::bugs::RecordBug;
 use crate::classes::Classes;
-use crate::links::{Head, Heads, Link, bits};
+use crate::links::{CROWD, Group, Heads, Link, Links, Takes, bits, group};
 use crate::listing::Totals;
 use crate::shelf::{Body, IS_WIDE, NARROW, Record, Shelf, WIDE};
 use crate::store::{Handle, Store, TableRef};
@@ -79,14 +79,15 @@ pub struct RecordCounters {
     pub contended: u64,
 }
 
-/// The records of a chain. Their numbers are places on their shelves, with [`IS_WIDE`] for wide ones.
+/// The records of a chain. Their numbers are places on their shelves, which are below [`CROWD`], with [`IS_WIDE`] for wide
+/// ones.
 #[derive(Debug)]
 pub(crate) struct Records {
     pub(crate) narrow: Shelf<{ NARROW.0 }, { NARROW.1 }>,
     pub(crate) wide: Shelf<{ WIDE.0 }, { WIDE.1 }>,
-    pub(crate) links: Vec<Link>,
-    /// The first free link.
-    pub(crate) spare: u32,
+    pub(crate) links: Links,
+    /// Those of a record that is made.
+    made: Vec<Link>,
     pub(crate) heads: Heads,
     pub(crate) absences: Absences,
     pub(crate) uses: Uses,
@@ -142,8 +143,8 @@ impl Records {
         Self {
             narrow: Shelf::new(),
             wide: Shelf::new(),
-            links: Vec::new(),
-            spare: NONE,
+            links: Links::default(),
+            made: Vec::new(),
             heads: Heads::new(tables),
             absences: Absences::new(),
             uses: Uses::default(),
@@ -177,7 +178,7 @@ impl Records {
         }
     }
 
-    /// The first link of a record.
+    /// Where the links of a record are.
     pub(crate) fn link(&self, number: u32) -> u32 {
         let place = (number & !IS_WIDE) as usize;
         if number & IS_WIDE == 0 { self.narrow.all[place].link } else { self.wide.all[place].link }
@@ -203,7 +204,7 @@ impl Store {
     /// Allows so many records, none if 0: all that there are end.
     pub fn allow_records(&mut self, most: usize) {
         self.end_records();
-        self.records.most = most.min(IS_WIDE as usize - 1);
+        self.records.most = most.min(CROWD as usize - 1);
     }
 
     /// What has become of records.
@@ -304,7 +305,10 @@ impl Store {
         if !new.rests_on.iter().all(there) {
             return false;
         }
-        let fits = |(entry, one): &(Handle, Use)| self.records.fits(self.group(*entry, one), one);
+        let fits = |(entry, one): &(Handle, Use)| {
+            let group = group(&self.tables, one.table, entry.place());
+            self.records.fits(group, one, &self.tables)
+        };
         if !new.rests_on.iter().all(fits) {
             self.records.counters.contended += 1;
             return false;
@@ -318,20 +322,31 @@ impl Store {
         self.records.classes.join(class);
         self.records.len += 1;
         self.records.counters.made += 1;
-        for (entry, one) in new.rests_on {
-            let root = self.group(*entry, one);
-            self.records.tie(number, root, entry.place(), Some(one));
+        self.tie(number, new.rests_on, new.absent);
+        true
+    }
+
+    /// Lets a new record rest on entries, and on the absence of others.
+    fn tie(&mut self, number: u32, rests_on: &[(Handle, Use)], absent: &Keys) {
+        let mut links = std::mem::take(&mut self.records.made);
+        links.clear();
+        for (entry, one) in rests_on {
+            let root = self.at(one.table).site.root as u32;
+            links.push(Link { how: self.records.uses.number(one, root), place: entry.place() });
             if !one.updates.is_empty() {
                 self.tables[one.table.0 as usize].set_lazy();
             }
         }
-        for key in new.absent.iter() {
-            if self.has_bug(RecordBug::AbsenceForgotten) {
-                break;
+        let forgets = self.has_bug(RecordBug::AbsenceForgotten);
+        for (table, key) in absent.iter().filter(|_| !forgets) {
+            let place = self.records.absences.number(table, key, &self.hash);
+            let link = Link { how: NONE, place };
+            if !links.contains(&link) {
+                links.push(link);
             }
-            self.records.tie_absent(number, key, &self.hash);
         }
-        true
+        self.records.tie(number, &links, &self.tables);
+        self.records.made = links;
     }
 
     /// Whether there is room for one more record: at the limit, one ends that is outdated or that nobody has taken
@@ -356,13 +371,6 @@ impl Store {
             }
             _ => false,
         }
-    }
-
-    /// The table and number of the root of an entry's group.
-    fn group(&self, entry: Handle, one: &Use) -> (u32, u32) {
-        let table = self.at(one.table);
-        let (root, place) = (table.site.root, table.head(entry.place()) as u32);
-        (root as u32, self.tables[root].number(place) as u32)
     }
 
     /// The hashes by which the records that there are are found.
@@ -401,19 +409,15 @@ impl Store {
         }
         let class = std::mem::replace(&mut body.class, Body::ENDED);
         let seen = body.seen;
-        let mut at = self.records.link(number);
         self.records.classes.leave(class);
         self.records.len -= 1;
         self.records.counters.ended += 1;
-        while at != NONE {
-            let link = self.records.untie(at, &self.hash);
-            let keeps = !self.records.has_bug(RecordBug::LivenessLostAtEnd);
-            let (table, number) = self.records.root(&link);
-            if let Some(table) = self.tables.get_mut(table as usize).filter(|_| keeps) {
-                table.renew_number(number, seen);
+        let keeps = !self.has_bug(RecordBug::LivenessLostAtEnd);
+        self.records.untie(number, &mut self.tables, &self.hash, |tables, (table, number)| {
+            if let Some(table) = tables.get_mut(table).filter(|_| keeps) {
+                table.renew_number(number as u32, seen);
             }
-            at = link.next;
-        }
+        });
         match number & IS_WIDE {
             0 => self.records.narrow.remove(number, &self.hash),
             _ => self.records.wide.remove(number & !IS_WIDE, &self.hash),
@@ -424,7 +428,7 @@ impl Store {
     #[inline]
     pub(crate) fn group_ends(&mut self, root: usize, place: u32) {
         if self.records.len > 0 && !self.has_bug(RecordBug::StaleEntry) {
-            self.end_resting(root, place, |_, _| true);
+            self.end_resting((root, self.tables[root].number(place)), |_, _| true);
         }
     }
 
@@ -466,7 +470,8 @@ impl Store {
         let place = entry.place();
         let (root, head) = (at.site.root, at.head(place) as u32);
         let slots = bits(table, 1 << slot.min(63));
-        let Head { reads, counts, .. } = self.records.head((root, self.tables[root].number(head)));
+        let group = (root, self.tables[root].number(head));
+        let Takes { reads, counts, .. } = self.records.takes(group, &self.tables);
         if (reads | counts) & slots == 0 {
             return;
         }
@@ -475,7 +480,7 @@ impl Store {
             return;
         }
         let is_late = value > Word::from(now) && !self.has_bug(RecordBug::StaleTime);
-        self.end_resting(root, head, |link, one| {
+        self.end_resting(group, |link, one| {
             let reads = one.reads >> slot.min(63) & 1 == 1;
             let is_it = (one.table, link.place) == (table, place);
             is_it && (reads || is_late && one.is_time(slot))
@@ -484,18 +489,14 @@ impl Store {
 
     /// Ends the records on a group of which this is true.
     #[inline(never)]
-    fn end_resting(&mut self, root: usize, place: u32, ends: impl Fn(&Link, &Use) -> bool) {
-        let number = self.tables[root].number(place);
-        let mut at = self.records.head((root, number)).first;
-        while at != NONE {
-            let link = self.records.links[at as usize];
-            at = link.behind;
-            if ends(&link, &self.records.uses.all[link.how as usize]) {
-                // The record may have another link on the group, just behind.
-                while at != NONE && self.records.links[at as usize].record == link.record {
-                    at = self.records.links[at as usize].behind;
-                }
-                self.end_record(link.record);
+    fn end_resting(&mut self, group: Group, ends: impl Fn(Link, &Use) -> bool) {
+        // Backwards, since the place of one that ends is taken by the last one.
+        for at in (0..self.records.on(group).len()).rev() {
+            let Some(record) = self.records.on(group).get(at).copied() else { continue };
+            let uses = &self.records.uses.all;
+            let is_it = |link: Link| uses.get(link.how as usize).is_some_and(|one| ends(link, one));
+            if self.records.links(record).any(is_it) {
+                self.end_record(record);
             }
         }
     }

@@ -4,7 +4,7 @@ use crate::due::Queue;
 use crate::hash::HashKey;
 use crate::index::Index;
 use crate::shape::{KeyShape, SlotShape};
-use crate::words::{LINE, Words};
+use crate::words::{LINE, Words, lengthen, make_room};
 use braid_ir::engine::TableCounters;
 use braid_ir::model::{StateDecl, StateId, WhenFull};
 
@@ -408,8 +408,10 @@ impl Table {
         }
         let place = self.place(self.cold.len());
         self.hot.grow(self.stride);
+        make_room(&mut self.cold, 1);
         self.cold.push(Cold { created_ns: 0, id: 0 });
         if self.site.has_groups {
+            make_room(&mut self.next, 1);
             self.next.push((NONE, 0));
         }
         if self.site.sharded {
@@ -541,9 +543,7 @@ impl Default for Order {
 
 impl Order {
     fn append(&mut self, at: usize) {
-        if self.links.len() <= at {
-            self.links.resize(at + 1, (NONE, NONE));
-        }
+        lengthen(&mut self.links, at + 1, (NONE, NONE));
         self.links[at] = (self.last, NONE);
         match self.links.get_mut(self.last as usize) {
             Some(last) => last.1 = at as u32,

@@ -13,9 +13,10 @@ use crate::store::{Store, TableRef};
 use crate::table::NONE;
 use braid_ir::model::Word;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Records that may change one group of entries. All of them are asked whenever the group is found.
-pub(crate) const MOST_WRITERS: u32 = 8;
+pub(crate) const MOST_WRITERS: usize = 8;
 
 /// What a record does with an entry.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -91,6 +92,12 @@ pub(crate) struct Uses {
     pub(crate) roots: Vec<u32>,
     /// By table: the one that was asked for last.
     latest: Vec<u32>,
+    /// What records do with all that they rest on: numbers of uses, [`NONE`] for entries that must not be there.
+    lists: Vec<Arc<[u32]>>,
+    list_numbers: HashMap<Arc<[u32]>, u32>,
+    latest_list: u32,
+    /// The list that is asked for.
+    wanted: Vec<u32>,
 }
 
 impl Uses {
@@ -113,6 +120,27 @@ impl Uses {
         });
         self.latest[table] = number;
         number
+    }
+
+    /// The number of a list.
+    pub(crate) fn list(&mut self, all: impl Iterator<Item = u32>) -> u32 {
+        self.wanted.clear();
+        self.wanted.extend(all);
+        if self.listed(self.latest_list) != self.wanted {
+            let known = self.list_numbers.get(&*self.wanted).copied();
+            self.latest_list = known.unwrap_or_else(|| {
+                let (list, number) = (Arc::<[u32]>::from(&*self.wanted), self.lists.len() as u32);
+                self.lists.push(list.clone());
+                self.list_numbers.insert(list, number);
+                number
+            });
+        }
+        self.latest_list
+    }
+
+    /// The list with this number; the empty one if there is none.
+    pub(crate) fn listed(&self, number: u32) -> &[u32] {
+        self.lists.get(number as usize).map_or(&[], |list| list)
     }
 }
 
@@ -146,18 +174,8 @@ fn apply(one: &Use, record: &Body, shape: &SlotShape, words: &mut [u64]) {
 impl Records {
     /// The table and place of an entry that a record rests on; the last one has the number 0.
     fn entry(&self, record: u32, number: usize) -> Option<(usize, u32)> {
-        let mut at = self.link(record);
-        let mut left = number;
-        while at != NONE {
-            let link = &self.links[at as usize];
-            at = link.next;
-            let Some(one) = self.uses.all.get(link.how as usize) else { continue };
-            if left == 0 {
-                return Some((one.table.0 as usize, link.place));
-            }
-            left -= 1;
-        }
-        None
+        let link = self.links(record).rev().filter(|link| link.how != NONE).nth(number)?;
+        Some((self.uses.all.get(link.how as usize)?.table.0 as usize, link.place))
     }
 
     /// Makes an entry's slots what they are now.
@@ -168,14 +186,13 @@ impl Records {
         shape: &SlotShape,
         words: &mut [u64],
     ) {
-        let mut at = self.head(root).first;
-        while at != NONE {
-            let link = &self.links[at as usize];
-            let (one, record) = (&self.uses.all[link.how as usize], self.body(link.record));
-            if (one.table.0 as usize, link.place) == (table, place) && record.packets > 0 {
+        for number in self.on(root) {
+            let record = self.body(*number);
+            let links = self.links(*number).filter(|link| link.place == place);
+            let uses = links.filter_map(|link| self.uses.all.get(link.how as usize));
+            for one in uses.filter(|one| one.table.0 as usize == table && record.packets > 0) {
                 apply(one, record, shape, words);
             }
-            at = link.behind;
         }
     }
 }
@@ -188,21 +205,16 @@ impl Store {
         if record.packets == 0 {
             return;
         }
-        let first = self.records.link(number);
-        let Records { links, uses, classes, totals, .. } = &mut self.records;
         if !loses {
-            classes.count(record.class, record.packets, record.bytes);
+            self.records.classes.count(record.class, record.packets, record.bytes);
         }
-        totals.add(number, record.packets, record.bytes);
-        let mut at = first;
-        while at != NONE {
-            let link = &links[at as usize];
-            if let Some(one) = uses.all.get(link.how as usize).filter(|one| !one.updates.is_empty())
-            {
+        self.records.totals.add(number, record.packets, record.bytes);
+        for link in self.records.links(number) {
+            let one = self.records.uses.all.get(link.how as usize);
+            if let Some(one) = one.filter(|one| !one.updates.is_empty()) {
                 let (shape, words) = self.tables[one.table.0 as usize].slots_of(link.place);
                 apply(one, &record, shape, words);
             }
-            at = link.next;
         }
         let record = self.records.body_mut(number);
         (record.packets, record.bytes) = (0, 0);
@@ -227,15 +239,13 @@ impl Store {
     pub(crate) fn settle_found(&mut self, table: usize, head: u64) {
         let root = self.tables[table].site.root;
         let number = self.tables[root].number(head as u32);
-        let head = self.records.head((root, number));
-        if head.counts == 0 || self.has_bug(RecordBug::CountersUnsettled) {
+        let group = (root, number);
+        let takes = self.records.takes(group, &self.tables);
+        if takes.counts == 0 || self.has_bug(RecordBug::CountersUnsettled) {
             return;
         }
-        let mut at = head.first;
-        while at != NONE {
-            let link = self.records.links[at as usize];
-            self.settle(link.record);
-            at = link.behind;
+        for at in 0..self.records.on(group).len() {
+            self.settle(self.records.on(group)[at]);
         }
     }
 }

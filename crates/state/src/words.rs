@@ -3,6 +3,39 @@
 /// Words in a cache line.
 pub(crate) const LINE: usize = 8;
 
+/// Bytes from which on arrays are large.
+const LARGE: usize = 1 << 20;
+/// Bytes for which large arrays have address space.
+const ROOM: usize = 1 << 26;
+
+/// Makes room in an array for more. A large one moves once, to where it has address space to grow: allocators give
+/// such arrays pages of their own, so that nothing is copied afterwards, and no holes are left behind. The system gives
+/// memory as it is used.
+#[inline]
+pub(crate) fn make_room<T>(all: &mut Vec<T>, more: usize) {
+    if all.capacity() - all.len() < more {
+        expand(all, more);
+    }
+}
+
+#[inline(never)]
+fn expand<T>(all: &mut Vec<T>, more: usize) {
+    let bytes = (all.len() + more) * size_of::<T>();
+    if (LARGE..ROOM).contains(&bytes) {
+        all.reserve_exact(ROOM / size_of::<T>() - all.len());
+    } else {
+        all.reserve(more);
+    }
+}
+
+/// Makes an array so long at least.
+pub(crate) fn lengthen<T: Clone>(all: &mut Vec<T>, len: usize, value: T) {
+    if all.len() < len {
+        make_room(all, len - all.len());
+        all.resize(len, value);
+    }
+}
+
 /// A growing array of words. The first one is at the start of a cache line, so that parts whose size
 /// divides a line's do not straddle two.
 #[derive(Debug, Default)]
@@ -13,12 +46,11 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Appends words of value 0. Amortised: the array doubles, and the system moves large ones
-    /// without copying.
+    /// Appends words of value 0. Amortised: the array doubles (see [`make_room`]).
     pub(crate) fn grow(&mut self, count: usize) {
         let wanted = self.buffer.len() + count;
         if self.buffer.capacity() < wanted || self.buffer.is_empty() {
-            self.buffer.reserve(count + LINE);
+            make_room(&mut self.buffer, count + LINE);
             self.align();
         }
         self.buffer.resize(self.buffer.len() + count, 0);
@@ -29,6 +61,9 @@ impl Words {
         let skip = self.buffer.as_ptr().addr() / size_of::<u64>() % LINE;
         let lead = (LINE - skip) % LINE;
         let (old, len) = (self.lead, self.buffer.len() - self.lead);
+        if old == lead {
+            return;
+        }
         self.buffer.resize(self.buffer.len().max(lead + len), 0);
         self.buffer.copy_within(old..old + len, lead);
         self.buffer.truncate(lead + len);
