@@ -2,6 +2,7 @@
 
 use crate::Compiled;
 use crate::act::{Act, Functions, Work};
+use crate::fused::end_changed;
 use braid_ir::chain::Control;
 use braid_ir::engine::{Fault, Outputs, StateEntry};
 use braid_ir::model::Word;
@@ -9,12 +10,15 @@ use braid_ir::native;
 use braid_native::{Instance, Noted, Profile};
 
 impl Functions {
-    /// Makes the instances.
-    pub(crate) fn load(&mut self) -> Result<(), String> {
+    /// Makes the instances; with `watch`, flows are noted of which they record something else than before.
+    pub(crate) fn load(&mut self, watch: bool) -> Result<(), String> {
         for (instance, node) in self.instances.iter_mut().zip(&self.chain.nodes) {
             let made = native::instances(node, instance.shard_count())?;
             for (shard, function) in instance.shards.iter_mut().zip(made) {
-                shard.native = Some(function);
+                let function = shard.native.insert(function);
+                if watch {
+                    function.watch();
+                }
             }
         }
         Ok(())
@@ -32,10 +36,13 @@ impl Functions {
 impl Compiled {
     /// What is due in native functions by now happens.
     pub(crate) fn advance_natives(&mut self, out: &mut dyn Outputs) {
-        let now = self.functions.now;
-        for (node, instance) in (0..).zip(&mut self.functions.instances) {
-            for function in instance.shards.iter_mut().filter_map(|shard| shard.native.as_mut()) {
-                function.advance(now);
+        let Functions { now, instances, store, .. } = &mut self.functions;
+        for (node, instance) in (0..).zip(instances) {
+            let shards = (0..).zip(&mut instance.shards);
+            let functions = shards.filter_map(|(at, shard)| Some((at, shard.native.as_mut()?)));
+            for (shard, function) in functions {
+                function.advance(*now);
+                end_changed(store, (node, shard), function);
                 let logs = function.take_logs();
                 logs.into_iter().for_each(|log| out.event(native::event(node, log)));
             }
@@ -45,11 +52,23 @@ impl Compiled {
     /// A parameter has changed: native functions are told, and may refuse.
     pub(crate) fn tell_natives(&mut self, control: &Control) -> Result<(), String> {
         let node = usize::from(control.node);
-        let Some(config) = self.functions.chain.nodes.get(node) else { return Ok(()) };
+        let Functions { chain, instances, store, .. } = &mut self.functions;
+        let Some(config) = chain.nodes.get(node) else { return Ok(()) };
         let name = &config.model.params[control.param.index()].name;
         let value = native::value(&config.params[control.param.index()]);
-        let shards = self.functions.instances[node].shards.iter_mut();
-        native::change(shards.filter_map(|shard| shard.native.as_mut()), name, &value)
+        let shards = &mut instances[node].shards;
+        let changed = native::change(
+            shards.iter_mut().filter_map(|shard| shard.native.as_mut()),
+            name,
+            &value,
+        );
+        // Records may rest on what the functions have recorded otherwise now.
+        for (at, shard) in (0..).zip(shards) {
+            if let Some(function) = &mut shard.native {
+                end_changed(store, (control.node, at), function);
+            }
+        }
+        changed
     }
 
     pub(crate) fn native_state(&self) -> Vec<StateEntry> {
@@ -73,6 +92,7 @@ impl Act<'_> {
         let shard = &mut self.instance.shards[usize::from(self.shard)];
         let Some(function) = shard.native.as_mut() else { return Err(Fault::Native) };
         let answer = native::run(function, self.model, work.packet, self.now);
+        end_changed(self.store, (self.node, self.shard), function);
         work.packet.parse_to(work.layout);
         if function.has_logs() {
             for log in function.take_logs() {

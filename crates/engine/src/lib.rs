@@ -43,8 +43,8 @@ pub use braid_state::{RECORD_BUGS, RecordBug};
 use due::Waiting;
 use fused::Fused;
 pub use fused::{
-    Basis, FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable, FlowTag,
-    Flows, Part, Path, Payload, Taken,
+    Basis, FlowClass, FlowEnd, FlowField, FlowGuard, FlowNative, FlowPart, FlowRecord, FlowTable,
+    FlowTag, Flows, Part, Path, Payload, Taken,
 };
 use hot::Halt;
 pub use native::Jit;
@@ -130,10 +130,10 @@ impl Compiled {
         let tally = Tally::new(&chain);
         let programs = Programs::new(&chain, &graph, extent, options.jit);
         let mut functions = Functions::new(chain, options.hash);
-        functions.load()?;
+        functions.load(options.records > 0)?;
         functions.store.allow_records(options.records);
-        let fused =
-            (options.records > 0).then(|| Box::new(Fused::new(options.records, options.eager)));
+        let fused = (options.records > 0)
+            .then(|| Box::new(Fused::new(&functions.chain, options.records, options.eager)));
         Ok(Self {
             functions,
             graph,

@@ -84,6 +84,9 @@ impl Compiled {
         for program in &self.programs.all {
             program.add_to(&self.functions, &mut nodes, &mut tally);
         }
+        if let Some(fused) = &self.fused {
+            fused.counted.borrow().add_to(&self.functions.chain, &mut nodes, &mut tally);
+        }
         (nodes, tally)
     }
 
@@ -95,6 +98,9 @@ impl Compiled {
             instance.counters = counters;
         }
         self.tally = tally;
+        if let Some(fused) = &mut self.fused {
+            fused.counted.take();
+        }
         self.programs.clear();
     }
 }

@@ -94,6 +94,12 @@ impl Blend {
         self.keep[2..].iter().zip(&may[2..]).all(|(keep, may)| keep | may == u64::MAX)
     }
 
+    /// Whether it changes nothing.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.keep == [u64::MAX; WIDE] && self.ttl == 0 && self.sums == [false; 2]
+    }
+
     /// A narrow one, which writes this to the first two words.
     #[must_use]
     pub fn narrow(&self, first: [u64; 2]) -> NarrowBlend {

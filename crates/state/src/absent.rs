@@ -1,12 +1,23 @@
 //! Entries that records take for granted not to be there: a lookup that finds nothing is a read, too. When such an
 //! entry is made, the records end.
 
+use crate::bugs::RecordBug;
 use crate::hash::HashKey;
 use crate::index::Index;
 use crate::store::{Store, TableRef};
 
 /// Most keys. Flows that would need further ones get no records.
-const MOST: usize = 1 << 18;
+const MOST: usize = 1 << 20;
+
+/// The lowest number of what stands for the tables of those who keep state elsewhere.
+const ELSEWHERE: u32 = u32::MAX - (u16::MAX as u32);
+
+/// What the absence of stands for something staying as it is that is kept elsewhere than in the store: by a function, in
+/// a shard, under a number. [`Store::changes_elsewhere`] says when it does not.
+#[must_use]
+pub fn kept_elsewhere(node: u16, shard: u16, number: u64) -> (TableRef, [u64; 2]) {
+    (TableRef(ELSEWHERE + u32::from(node)), [shard.into(), number])
+}
 
 /// Packed keys in tables.
 #[derive(Clone, Debug, Default)]
@@ -114,9 +125,10 @@ impl Absences {
         number
     }
 
-    /// The key of a number on which records rest.
+    /// The key of a number on which records rest, if it is one in the store.
     pub(crate) fn key(&self, number: u32) -> Option<(TableRef, &[u64])> {
-        self.keys.get(number as usize).map(|key| (key.table, &*key.words))
+        let key = self.keys.get(number as usize).filter(|key| key.table.0 < ELSEWHERE)?;
+        Some((key.table, &key.words))
     }
 
     /// No record rests on a key any more.
@@ -133,13 +145,20 @@ impl Store {
     #[inline]
     pub(crate) fn appears(&mut self, table: usize, key: &[u64]) {
         if self.records.absences.len() > 0 {
-            self.end_absent(table, key);
+            self.end_absent(TableRef(table as u32), key);
+        }
+    }
+
+    /// What a function keeps elsewhere, in a shard, under a number, is not what it was: records that rest on it end.
+    pub fn changes_elsewhere(&mut self, node: u16, shard: u16, number: u64) {
+        if self.records.absences.len() > 0 && !self.has_bug(RecordBug::StaleElsewhere) {
+            let (table, key) = kept_elsewhere(node, shard, number);
+            self.end_absent(table, &key);
         }
     }
 
     #[inline(never)]
-    fn end_absent(&mut self, table: usize, key: &[u64]) {
-        let table = TableRef(table as u32);
+    fn end_absent(&mut self, table: TableRef, key: &[u64]) {
         let hash = hash_of(&self.hash, table, key);
         let Some(number) = self.records.absences.find(hash, table, key) else { return };
         let group = (self.records.absent_table(), number as usize);

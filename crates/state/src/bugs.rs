@@ -74,11 +74,17 @@ pub enum RecordBug {
     LookupConfused,
     /// Of several records on an entry the one that takes another's place there does not know its own.
     RankForgotten,
+    /// Records stay when what they rest on changes that is not kept in state: what native functions have recorded.
+    StaleElsewhere,
+    /// A record takes packets for which something is due in a native function.
+    NativeDueIgnored,
+    /// A native function's flow is not seen by packets that take a record.
+    NativeUnseen,
 }
 
 /// All of them.
 #[cfg(feature = "planted-bugs")]
-pub const RECORD_BUGS: [RecordBug; 33] = [
+pub const RECORD_BUGS: [RecordBug; 36] = [
     RecordBug::GuardForgotten,
     RecordBug::GuardTooWide,
     RecordBug::AbsenceForgotten,
@@ -112,6 +118,9 @@ pub const RECORD_BUGS: [RecordBug; 33] = [
     RecordBug::EventFixed,
     RecordBug::LookupConfused,
     RecordBug::RankForgotten,
+    RecordBug::StaleElsewhere,
+    RecordBug::NativeDueIgnored,
+    RecordBug::NativeUnseen,
 ];
 
 impl Records {

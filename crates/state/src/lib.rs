@@ -92,7 +92,7 @@ mod table;
 mod uses;
 mod words;
 
-pub use absent::Keys;
+pub use absent::{Keys, kept_elsewhere};
 #[cfg(feature = "planted-bugs")]
 pub use bugs::RECORD_BUGS;
 #[doc(hidden)]

@@ -10,6 +10,8 @@ use std::collections::HashMap;
 /// A record.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Listed {
+    /// Its number.
+    pub number: u32,
     /// Its flow, as in [`crate::NewRecord`], like what follows; zeros behind the words of a narrow one.
     pub key: [u64; WIDE.0],
     /// For which packets it is, beside the key.
@@ -113,6 +115,7 @@ impl Store {
         let (packets, bytes) = self.records.totals.get(number);
         let word = |words: &[u64], at: usize| words.get(at).copied().unwrap_or(0);
         let mut listed = Listed {
+            number,
             key: std::array::from_fn(|at| word(&record.key, at)),
             kind,
             class,

@@ -1,13 +1,17 @@
 //! Native functions in chains: all engines agree, what functions record is what they do, and the five do what
 //! the library's models do.
 
+use braid_engine::{Compiled, FlowEnd, FlowNative, FlowTable, Options};
 use braid_io::{CaptureWriter, PacketSink as _, Precision};
 use braid_ir::chain::Chain;
+use braid_ir::engine::{Event, Outputs};
 use braid_ir::native;
-use braid_native::{Checks, Instance};
+use braid_ir::residual::Extent;
+use braid_native::{Checks, Instance, Payload};
 use braid_packet::{Field, Header, Packet};
 use braid_testkit::generate::traffic::recorded;
 use braid_testkit::harness::{self, ENGINES, Form};
+use braid_testkit::packet::packet;
 use braid_testkit::record::{Output, Stimulus, step};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -41,7 +45,13 @@ fn library(source: &str) -> String {
 fn files() -> BTreeMap<String, String> {
     let rules = "drop proto tcp to 10.0.0.0/8 port 25\ndrop from 10.0.0.7/32\ndefault pass\n";
     let signatures = "1 \"GET /evil\"\n2 \"attack\" nocase\n3 /cmd=[a-z]+;/\n";
-    let files = [("some.rules", rules), ("signatures.txt", signatures)];
+    let routes = "10.0.0.0/8 0\n0.0.0.0/0 1\n";
+    let files = [
+        ("some.rules", rules),
+        ("none.rules", "drop from 10.0.0.0/8\ndefault pass\n"),
+        ("some.routes", routes),
+        ("signatures.txt", signatures),
+    ];
     files.map(|(name, text)| (name.to_owned(), text.to_owned())).into()
 }
 
@@ -102,6 +112,100 @@ fn chains() -> Vec<Chain> {
              stateful_firewall(ok: rules(\"some.rules\"), connections: 6) <-> wan;",
         ),
     ]
+}
+
+/// Chains in which native functions record what they do, with how many packets of five runs take records at least.
+fn fused() -> Vec<(Chain, u64)> {
+    let good = library("crates/native/tests/c/good.c");
+    let c = format!(
+        r#"native nf limiter(limit: u32, flows: u32 = 50, idle: duration = 9 s) from "{good}";
+        native nf dos() from "{good}";
+        chain c {{ {INTERFACES} path lan <-> monitor() <-> limiter(limit: 6) <-> dos() <-> wan; }}"#
+    );
+    let filter = "ipfilter5(filter: rules(\"some.rules\"))";
+    let maglev = "maglev5(vip: 192.0.2.4, servers: [10.0.4.1, 10.0.4.2, 10.0.4.3])";
+    let mazunat = "mazunat5(public: 203.0.113.1, ports: 1024..1060, mappings: 30, idle: 60 s)";
+    let router = "router(table: routes(\"some.routes\"), hops: [{ mac: 02:00:00:00:00:01, neighbour: \
+                  02:00:00:01:00:01, left: true }, { mac: 02:00:00:00:00:02, neighbour: \
+                  02:00:00:01:00:02, left: false }], left: 10.0.0.200, right: 192.0.2.200)";
+    let ids = "ids5(signatures: patterns(\"signatures.txt\"))";
+    let monitor = "monitor5(idle: 60 s, flows: 100)";
+    let path =
+        |functions: &[&str]| five(&format!("path lan <-> {} <-> wan;", functions.join(" <-> ")));
+    vec![
+        (compile(&c), 200),
+        (path(&[filter]), 200),
+        (path(&[router, filter, "monitor()"]), 250),
+        (path(&["monitor()", maglev, router]), 100),
+        (path(&[monitor]), 300),
+        (path(&[router, monitor, mazunat, monitor, router]), 300),
+        (path(&[ids, "napt(public: 203.0.113.9, ports: 2000..2050)", filter]), 150),
+        (path(&[monitor, filter, maglev]), 10),
+        (path(&[router, ids, mazunat, "stateful_firewall(ok: rules(\"some.rules\"))"]), 400),
+        (path(&[monitor, router, "ipfilter5(filter: rules(\"none.rules\"))", "monitor()"]), 80),
+    ]
+}
+
+#[test]
+fn records_reach_across_native_functions() {
+    for (at, (chain, least)) in fused().into_iter().enumerate() {
+        let mut hits = 0;
+        for seed in 0..4 {
+            let (stimuli, expected) = recorded(&chain, seed, STIMULI);
+            let engines = ENGINES.iter().filter(|engine| engine.has_records());
+            for engine in engines.filter(|engine| seed == 0 || !engine.is_native()) {
+                let found = engine.check(&chain, &stimuli, &expected);
+                assert!(found.is_ok(), "{at}, seed {seed}: {}", found.unwrap_err());
+                let mut fused = engine.make(&chain);
+                assert!(engine.difference_of(&mut fused, &stimuli, &expected).is_none());
+                hits += fused.flows().map_or(0, |flows| flows.hits);
+            }
+        }
+        println!("{at}: {hits} hits");
+        assert!(hits >= least, "{at}: only {hits} hits");
+    }
+}
+
+/// Nobody takes what leaves.
+struct Nobody;
+
+impl Outputs for Nobody {
+    fn packet(&mut self, _: u16, _: Packet) {}
+    fn event(&mut self, _: Event) {}
+}
+
+/// The paths of packets of one flow, and what records there are then.
+fn paths(chain: &Chain, packets: &[&str]) -> (Vec<String>, FlowTable) {
+    let options = Options { eager: true, ..Options::fused() };
+    let engine = Compiled::new(chain.clone(), Extent::Chain, options);
+    let mut engine = engine.unwrap_or_else(|why| panic!("{why}"));
+    let path = |(at, text): (usize, &&str)| {
+        let packet = packet(text).at(at as u64 * 1_000_000);
+        let path = engine.packet_by_path(0, packet, &mut Nobody);
+        path.expect("records are made").to_string()
+    };
+    let paths = packets.iter().enumerate().map(path).collect();
+    (paths, engine.flow_table().expect("records"))
+}
+
+#[test]
+fn paths_and_flows_name_native_functions() {
+    let packets = ["udp 10.0.0.1:1000 > 192.0.2.1:53 \"question\""; 4];
+    let signatures = "signatures: patterns(\"signatures.txt\")";
+    let blocking = format!("path lan <-> monitor5() <-> ids5({signatures}, block: true) <-> wan;");
+    let (found, _) = paths(&five(&blocking), &packets);
+    assert_eq!(
+        found[2],
+        "miss: no record can be made: ids5 has recorded nothing of the packet's flow"
+    );
+    let telling = format!("path lan <-> monitor5() <-> ids5({signatures}) <-> wan;");
+    let (found, table) = paths(&five(&telling), &packets);
+    assert_eq!(found[2..], ["record (hit): made for this packet", "record (hit)"]);
+    let parts = &table.classes[0].parts;
+    let natives: Vec<_> = parts.iter().map(|part| (part.node, part.native.clone())).collect();
+    let runs = |payload| Some(FlowNative { state: vec![payload], guards: 0 });
+    assert_eq!(natives, [(0, runs(Payload::Ignore)), (1, runs(Payload::Read))]);
+    assert_eq!(table.classes[0].end, FlowEnd::Leave(1));
 }
 
 #[test]

@@ -2,18 +2,18 @@
 //! it carries from then on, events that functions publish, copies that they send out of the chain.
 
 use super::change::Part;
-use super::class::Way;
+use super::class::{Leg, Way};
 use super::guard::Number;
+use super::legs::World;
 use super::live::Words;
 use super::plan::Bits;
 use super::probe::{Hang, Probe};
 use crate::act::Values;
-use crate::program::Program;
 use crate::report::Tally;
 use crate::walk::{At, Reached, onward};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, EventValue, Outputs};
-use braid_ir::graph::{Graph, port};
+use braid_ir::graph::port;
 use braid_ir::model::{Dest, EventArg, EventId, Kind, TagId, ValueId, Word};
 use braid_ir::residual::{End, Exit, Fate};
 use braid_ir::value::ParamValue;
@@ -51,7 +51,7 @@ pub(super) struct Goal {
     pub(super) reached: Reached,
     /// Interfaces by which copies leave, in order.
     pub(super) copies: Vec<u16>,
-    /// The interface by which the packet leaves, if the program does not count that.
+    /// The interface by which the packet leaves, if no program counts that.
     pub(super) leaves: Option<u16>,
 }
 
@@ -151,10 +151,21 @@ impl Goal {
         }
     }
 
-    /// Where packets of a way go, if it leads out of the chain: copies by interfaces, and packets, too, unless they
-    /// are gone.
-    pub(super) fn of(program: &Program, way: &Way, graph: &Graph) -> Option<Self> {
-        let block = way.block as usize;
+    /// Where packets of a way go that are there behind its last leg, if it leads out of the chain: copies by
+    /// interfaces, and packets, too, unless they are gone.
+    pub(super) fn of(way: &Way, at: Option<At>, world: &World<'_>) -> Option<Self> {
+        let (graph, copies) = (world.graph, Vec::new());
+        let Some(Leg::Program(through)) = way.legs.last() else {
+            return match at? {
+                At::End(reached) => Some(Self { reached, copies, leaves: None }),
+                At::Leaves(interface) => {
+                    let (reached, leaves) = (Reached::Interface(interface), Some(interface));
+                    Some(Self { reached, copies, leaves })
+                }
+                At::Point(_) | At::Unlinked => None,
+            };
+        };
+        let (program, block) = (&world.programs[through.program as usize], through.block as usize);
         let backward = program.ends_backward(block);
         let leaves = |node, dest| match onward(graph.next(node, port(dest, backward))) {
             At::Leaves(interface) => Some(interface),
@@ -172,7 +183,7 @@ impl Goal {
             let reached = Reached::Interface(interface);
             return Some(Self { reached, copies, leaves: Some(interface) });
         }
-        match program.ends[block].next? {
+        match at? {
             At::End(reached) => Some(Self { reached, copies, leaves: None }),
             _ => None,
         }
@@ -184,8 +195,8 @@ impl Probe<'_> {
     fn image(&self) -> Image {
         let Way { blend, aside, .. } = &self.notes.way;
         Image {
-            head: self.head,
-            mask: self.mask,
+            head: self.headers.head,
+            mask: self.headers.mask,
             ttl: blend.ttl,
             vlans: aside.vlans.clone(),
             tags: aside.tags.clone(),

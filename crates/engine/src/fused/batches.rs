@@ -73,6 +73,7 @@ mod tests {
             rows: Vec::new(),
             events: Vec::new(),
             state,
+            native: None,
         };
         let states = [Some(Read), None, Some(Ignore), Some(Write), Some(Ignore), Some(Read)];
         let parts: Vec<_> = (0..).zip(states).map(part).collect();

@@ -1,9 +1,10 @@
-//! What many records have in common: where the program ends, what is counted, what is written where.
+//! What many records have in common: where programs end, what is counted, what is written where.
 
 use super::aside::{Aside, Goal};
 use super::change::{Basis, Part};
 use super::guard::{Guard, Link};
 use super::live::{Live, Words};
+use super::plan::OPEN;
 use crate::report::Tally;
 use crate::walk::Reached;
 use braid_ir::chain::Chain;
@@ -12,8 +13,9 @@ use braid_ir::model::ParamId;
 use braid_ir::residual::TallyId;
 use braid_ir::value::ParamValue;
 use braid_jit::Count;
+use braid_native::Payload;
 use braid_packet::blend::{Blend, NarrowBlend, Outline};
-use braid_packet::{Layout, Packet};
+use braid_packet::{Field, Layout, Packet};
 use braid_state::Store;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -30,14 +32,14 @@ const MOST_ASIDE: usize = MOST / 2;
 /// So many classes may differ in the very backend that they rest on.
 const FINE: usize = 1 << 12;
 
-/// A way through a program.
+/// A way through programs and native functions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Way {
-    /// The program.
-    pub(super) program: u32,
-    /// The block where it ends.
-    pub(super) block: u32,
-    /// By how many bytes the packets are then longer than when they came.
+    /// The program, or where packets may meet native functions the number of the entry, by which they come.
+    pub(super) entry: u32,
+    /// Those, in order. A way without native functions has one program.
+    pub(super) legs: Vec<Leg>,
+    /// Tallies of all programs, in order, and by how many bytes the packets are then longer than when they came.
     pub(super) tallies: Vec<(TallyId, i32)>,
     /// Rules that are counted: function, rule set, rule.
     pub(super) rules: Vec<(u16, ParamId, u32)>,
@@ -53,6 +55,41 @@ pub(super) struct Way {
     pub(super) link: Link,
     pub(super) first: [u64; 2],
     pub(super) aside: Aside,
+}
+
+/// A part of a way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Leg {
+    Program(Through),
+    Native(Native),
+}
+
+/// A way through a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Through {
+    /// The program.
+    pub(super) program: u32,
+    /// The block where it ends.
+    pub(super) block: u32,
+    /// Where its tallies end among those of the way.
+    tallies: usize,
+}
+
+/// What a native function does with packets by what it has recorded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Native {
+    pub(super) node: u16,
+    pub(super) backward: bool,
+    /// What happens to the packets' headers before, since the last one whose functions see them, if any of its own do.
+    pub(super) before: Option<Box<Blend>>,
+    /// What its state functions do with the payload, in order.
+    pub(super) state: Vec<Payload>,
+    /// How many conditions it looks at after each packet.
+    pub(super) guards: usize,
+    /// Fields that it writes.
+    pub(super) writes: Vec<Field>,
+    /// The reason for which it drops them.
+    pub(super) drops: Option<u32>,
 }
 
 /// Patterns of which a packet's payload must have none.
@@ -77,7 +114,14 @@ impl Search {
 impl Hash for Way {
     /// By what ways of a program mostly differ in.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(u64::from(self.program) << 32 | u64::from(self.block));
+        for leg in &self.legs {
+            state.write_u64(match leg {
+                Leg::Program(through) => {
+                    u64::from(through.program) << 32 | u64::from(through.block)
+                }
+                Leg::Native(native) => native.node.into(),
+            });
+        }
         state.write_usize(self.outline.ip);
         self.first.iter().chain(&self.link.is).for_each(|word| state.write_u64(*word));
         self.rules.iter().for_each(|(_, _, rule)| state.write_u32(*rule));
@@ -96,8 +140,8 @@ impl Way {
     /// One that nothing is known of.
     pub(super) fn new() -> Self {
         Self {
-            program: 0,
-            block: 0,
+            entry: 0,
+            legs: Vec::new(),
             tallies: Vec::new(),
             rules: Vec::new(),
             guards: Vec::new(),
@@ -112,10 +156,11 @@ impl Way {
         }
     }
 
-    /// Nothing is known any more but its program, and where packets' headers are.
-    pub(super) fn start(&mut self, program: u32, outline: Outline) {
-        (self.program, self.outline) = (program, outline);
+    /// Nothing is known any more but by what packets come, and where their headers are.
+    pub(super) fn start(&mut self, entry: u32, outline: Outline) {
+        (self.entry, self.outline) = (entry, outline);
         (self.blend, self.link, self.first) = (Blend::NONE, Link::default(), [0; 2]);
+        self.legs.clear();
         self.tallies.clear();
         self.rules.clear();
         self.guards.clear();
@@ -126,8 +171,38 @@ impl Way {
     }
 
     /// Whether packets do something beside their way.
-    fn has_aside(&self) -> bool {
+    pub(super) fn has_aside(&self) -> bool {
         self.aside != Aside::default()
+    }
+
+    /// It leads through a program, to the end of a block.
+    pub(super) fn pass(&mut self, program: u32, block: u32) {
+        let tallies = self.tallies.len();
+        self.legs.push(Leg::Program(Through { program, block, tallies }));
+    }
+
+    /// The ways through programs, with what is counted there.
+    pub(super) fn programs(&self) -> impl Iterator<Item = (Through, &[(TallyId, i32)])> {
+        let mut from = 0;
+        self.legs.iter().filter_map(move |leg| {
+            let Leg::Program(through) = leg else { return None };
+            let tallies = &self.tallies[from..through.tallies];
+            from = through.tallies;
+            Some((*through, tallies))
+        })
+    }
+
+    /// The native functions.
+    pub(super) fn natives(&self) -> impl Iterator<Item = &Native> {
+        self.legs.iter().filter_map(|leg| match leg {
+            Leg::Program(_) => None,
+            Leg::Native(native) => Some(native),
+        })
+    }
+
+    /// What happens to headers, in order.
+    pub(super) fn blends(&self) -> impl Iterator<Item = &Blend> {
+        self.natives().filter_map(|native| native.before.as_deref()).chain([&self.blend])
     }
 }
 
@@ -153,6 +228,8 @@ pub(super) struct Class {
 /// What is asked, and done, for each packet of some classes.
 #[derive(Debug)]
 pub(super) struct More {
+    /// Whether anything is asked, or said of packets as they come.
+    pub(super) asks: bool,
     pub(super) searches: Vec<Search>,
     live: Live,
     aside: Aside,
@@ -201,9 +278,11 @@ impl More {
         if goal.reached == Reached::Gone && goal.copies.is_empty() {
             aside.tags.clear();
         }
-        let is_asked = !searches.is_empty() || !live.is_empty();
-        let is_there = is_asked || aside != Aside::default() || goal.leaves.is_some();
-        is_there.then(|| Box::new(Self { searches, live, aside, goal }))
+        let asks = !searches.is_empty() || !live.is_empty() || !aside.says.is_empty();
+        // Where packets may meet native functions, it is asked what those have to do.
+        let is_there = asks || aside != Aside::default() || goal.leaves.is_some();
+        let is_there = is_there || way.entry >= OPEN;
+        is_there.then(|| Box::new(Self { asks, searches, live, aside, goal }))
     }
 
     /// Asks, does and says this for a packet that takes the record with this number; false, and nothing has happened,

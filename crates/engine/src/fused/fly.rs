@@ -1,13 +1,15 @@
 //! The fast path: what becomes of a packet when its flow has a record, and when not.
 
-use super::aside::Goal;
 use super::class::{Class, Classes};
-use super::plan::{Plan, VARIANTS, kind, of_kind};
-use super::probe::Probe;
+use super::legs::World;
+use super::natives::{Counted, Natives};
+use super::plan::{OPEN, Plan, VARIANTS, kind, of_kind};
+use super::probe::{Notes, Probe};
 use super::{Fused, NONE};
 use crate::Compiled;
 use crate::act::Functions;
 use crate::program::Program;
+use crate::programs::Programs;
 use crate::walk::{Reached, Walk};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Outputs, worker};
@@ -16,6 +18,7 @@ use braid_jit::Count;
 use braid_packet::blend::{NARROW, Outline, WIDE, Window, narrowed};
 use braid_packet::{Layout, Packet};
 use braid_state::{NewRecord, Record, RecordBug, Store};
+use std::cell::RefCell;
 use std::hint::black_box;
 use std::ops::Range;
 
@@ -23,7 +26,7 @@ use std::ops::Range;
 #[derive(Clone, Copy)]
 pub(super) struct Flow {
     /// Its key, unless that is a wide one.
-    key: Window<NARROW>,
+    pub(super) key: Window<NARROW>,
     pub(super) hash: u64,
     /// The program that it is for, or [`NONE`]: then it has no record, and the rest means nothing.
     pub(super) program: u32,
@@ -78,6 +81,24 @@ impl Fused {
         })
     }
 
+    /// Whether records of the flow of a packet can say what was found. If not, further ones of its kind are wide.
+    fn has_room(&mut self, flow: Flow, packet: &Packet, store: &mut Store) -> bool {
+        let number = flow.program as usize;
+        let plan = match self.is_open {
+            true => self.entries.get_mut(number - OPEN as usize).map(|entry| &mut entry.plan),
+            false => self.plans.get_mut(number).and_then(Option::as_mut),
+        };
+        let Some(plan) = plan.filter(|_| !flow.is_wide) else { return true };
+        let Notes { way, bytes, .. } = &mut self.notes;
+        (way.link, way.first) = (plan.link(packet), [bytes[0], bytes[1]]);
+        let has_room = way.blend.is_narrow() && !self.classes.lacks_link(way);
+        if !has_room {
+            plan.make_wide();
+            store.end_narrow_records(|kind| of_kind(kind).0 == flow.program);
+        }
+        has_room
+    }
+
     /// Reads what is known of flows without a record, so that it is near when they are met.
     #[inline(never)]
     fn touch_filter(&self, packets: usize) {
@@ -101,7 +122,7 @@ impl Fused {
 impl Plan {
     /// The flow of a packet whose key is not narrow, which goes to `wide`.
     #[inline(never)]
-    fn wide_flow(
+    pub(super) fn wide_flow(
         &self,
         store: &Store,
         program: u32,
@@ -122,6 +143,11 @@ impl Compiled {
     pub(crate) fn find_flows(&mut self, entry: Point, packets: &[Packet], layouts: &[Layout]) {
         let Self { fused: Some(fused), programs, functions, workers, .. } = self else { return };
         let by_worker = *workers > 1 && !functions.store.has_bug(RecordBug::WorkerIgnored);
+        if fused.is_open {
+            functions.store.sweep_records(functions.now);
+            fused.ended = functions.store.record_counters().ended;
+            return fused.find_open_flows(&functions.store, by_worker, entry, (packets, layouts));
+        }
         fused.plan(&programs.all, by_worker);
         let Some((mut shape, mut program)) = programs.points.last(entry) else {
             fused.flows.fill(Flow::NO);
@@ -182,7 +208,7 @@ impl Compiled {
         out: &mut dyn Outputs,
     ) -> usize {
         let Self { fused: Some(fused), functions, wake, tally, .. } = self else { return 0 };
-        let Functions { store, chain, now, .. } = functions;
+        let Functions { store, chain, instances, now, .. } = functions;
         let ignores = store.has_bug(RecordBug::DueIgnored);
         let wake = if ignores { u64::MAX } else { (*wake).min(store.next_due()) };
         let ended = store.record_counters().ended;
@@ -209,7 +235,8 @@ impl Compiled {
             if flows[at].record == NONE || time >= wake {
                 break;
             }
-            let class = take(store, chain, classes, flows[at], (packet, layout), time, out);
+            let natives = Natives { instances, ties: &fused.ties, out };
+            let class = take(store, chain, classes, flows[at], (packet, layout), time, natives);
             let Some(class) = class else { break };
             *now = time;
             packet.time_ns = time;
@@ -218,6 +245,10 @@ impl Compiled {
             }
             reached_all[at] = class.reached;
             at += 1;
+            if store.record_counters().ended != ended {
+                // What a native function has recorded has changed.
+                break;
+            }
         }
         for packet in &mut packets[..at] {
             (packet.backward, packet.held) = (entry.backward, entry.held);
@@ -229,6 +260,7 @@ impl Compiled {
 
     /// The packet at `from` has no record that fits: how many packets from it on go by their programs. None, if
     /// it has a record now.
+    #[inline(never)]
     pub(crate) fn go_slowly(
         &mut self,
         from: usize,
@@ -240,6 +272,10 @@ impl Compiled {
             return packets.len();
         };
         let Functions { store, now, .. } = &mut self.functions;
+        if fused.ended != store.record_counters().ended {
+            // They are found again.
+            return 0;
+        }
         let flow = fused.flows[from];
         fused.missed = true;
         if flow.program != NONE {
@@ -275,6 +311,10 @@ impl Compiled {
         }
         let Some(fused) = &mut self.fused else { return 1 };
         let mut count = 1;
+        if fused.is_open {
+            // Native functions get packets one by one.
+            return count;
+        }
         for at in from + 1..from + packets.len() {
             let flow = &fused.flows[at];
             let has_flow = flow.program != NONE;
@@ -294,36 +334,29 @@ impl Compiled {
         layout: &Layout,
         walk: &mut Walk<'_>,
     ) -> bool {
-        let Some(fused) = &mut self.fused else { return false };
-        let flow = fused.flows[at];
-        let program = &self.programs.all[flow.program as usize];
         let due = self.wake.min(self.functions.store.next_due());
         let now = packet.time_ns.max(self.functions.now);
         // What is due before the packet may change what the record would rest on.
-        if !program.is_even(0) || !self.started || now >= due {
+        if !self.started || now >= due {
             return false;
         }
-        let (worker, number) = (worker(packet, self.workers), flow.program as usize);
-        let functions = &mut self.functions;
-        let (at_hand, notes) = ((packet, layout), &mut fused.notes);
-        let residual = (flow.program, &program.residual);
-        let probe = Probe::new(residual, functions, worker, walk.out, at_hand, notes);
-        let done = probe.and_then(|mut probe| probe.run(&mut self.programs.words).ok());
+        let worker = worker(packet, self.workers);
+        let Self { fused: Some(fused), programs, functions, graph, .. } = self else {
+            return false;
+        };
+        let flow = fused.flows[at];
+        let Some(start) = fused.start(flow) else { return false };
+        let Programs { all, points, words, .. } = programs;
+        let (world, at_hand) = (World { programs: all, points, graph }, (packet, layout));
+        let (entry, notes) = (flow.program, &mut fused.notes);
+        let probe = Probe::new(entry, functions, worker, walk.out, at_hand, notes);
+        let goal = probe.and_then(|mut probe| probe.run(start, &world, words).ok());
+        let pays = fused.notes.lookups > 0 || fused.eager;
+        let Some(goal) = goal.filter(|_| pays) else { return false };
+        if !fused.has_room(flow, packet, &mut functions.store) {
+            return false;
+        }
         let found = &mut fused.notes;
-        if done.is_none() || found.lookups == 0 && !fused.eager {
-            return false;
-        }
-        let Some(goal) = Goal::of(program, &found.way, &self.graph) else { return false };
-        if let (false, Some(Some(plan))) = (flow.is_wide, fused.plans.get_mut(number)) {
-            let way = &mut found.way;
-            (way.link, way.first) = (plan.link(packet), [found.bytes[0], found.bytes[1]]);
-            if !way.blend.is_narrow() || fused.classes.lacks_link(way) {
-                plan.make_wide();
-                let is_it = |kind| of_kind(kind).0 == flow.program;
-                self.functions.store.end_narrow_records(is_it);
-                return false;
-            }
-        }
         if functions.store.has_bug(RecordBug::RulesForgotten) {
             found.way.rules.clear();
         }
@@ -335,7 +368,7 @@ impl Compiled {
             if let Some((class, counts)) = instead
                 && !functions.store.has_bug(RecordBug::OutdatedCountsLost)
             {
-                settle(&fused.classes, class, counts, &self.programs.all, functions);
+                settle((&fused.classes, &fused.counted), class, counts, all, functions);
             }
             fused.classes.add(found.way.clone(), goal, instead.map(|(class, _)| class))
         });
@@ -351,11 +384,15 @@ impl Compiled {
             rests_on: &found.rests_on,
             absent: &found.absent,
         };
-        let store = &mut self.functions.store;
-        match flow.is_wide {
+        let store = &mut functions.store;
+        let is_made = match flow.is_wide {
             true => store.make_record(&wide),
             false => store.make_record(&wide.with(flow.key, narrowed(&found.bytes))),
+        };
+        if is_made && fused.is_open {
+            fused.tie(fused.find(store, at), layout);
         }
+        is_made
     }
 
     /// What records have counted is added to what programs count.
@@ -364,7 +401,8 @@ impl Compiled {
         let counts = self.functions.store.record_counts();
         let classes = 0..fused.classes.all.len() as u32;
         for (class, counts) in classes.zip(counts) {
-            settle(&fused.classes, class, counts, &self.programs.all, &self.functions);
+            let known = (&fused.classes, &fused.counted);
+            settle(known, class, counts, &self.programs.all, &self.functions);
         }
     }
 
@@ -380,9 +418,9 @@ impl Compiled {
     }
 }
 
-/// What the records of a class have counted is added to what its program and its rules count.
+/// What the records of a class have counted is added to what its programs, its native functions and its rules count.
 fn settle(
-    classes: &Classes,
+    (classes, counted): (&Classes, &RefCell<Counted>),
     class: u32,
     (packets, bytes): (u64, u64),
     programs: &[Program],
@@ -394,16 +432,19 @@ fn settle(
         settled = Count::default();
     }
     let (packets, bytes) = (packets - settled.packets, bytes - settled.bytes);
-    let program = &programs[way.program as usize];
-    for (tally, longer) in &way.tallies {
-        let more = i64::from(*longer).wrapping_mul(packets.cast_signed());
-        program.counts[tally.0 as usize].update(|count| Count {
-            packets: count.packets.wrapping_add(packets),
-            bytes: count.bytes.wrapping_add(bytes).wrapping_add_signed(more),
-        });
+    for (through, tallies) in way.programs() {
+        let program = &programs[through.program as usize];
+        for (tally, longer) in tallies {
+            let more = i64::from(*longer).wrapping_mul(packets.cast_signed());
+            program.counts[tally.0 as usize].update(|count| Count {
+                packets: count.packets.wrapping_add(packets),
+                bytes: count.bytes.wrapping_add(bytes).wrapping_add_signed(more),
+            });
+        }
+        let end = &program.ends[through.block as usize];
+        end.reached.update(|times| times.wrapping_add(packets));
     }
-    let end = &program.ends[way.block as usize];
-    end.reached.update(|times| times.wrapping_add(packets));
+    counted.borrow_mut().add(way, packets, bytes);
     for (node, param, rule) in &way.rules {
         functions.instances[usize::from(*node)].count_rules(*param, *rule, packets);
     }
@@ -447,14 +488,19 @@ fn take<'a>(
     flow: Flow,
     (packet, layout): (&mut Packet, &Layout),
     time: u64,
-    out: &mut dyn Outputs,
+    mut natives: Natives<'_>,
 ) -> Option<&'a Class> {
     let class = classes.get(store.record_class(flow.record) as usize)?;
     if !class.fits(packet) || !store.can_count(flow.record, packet.wire_len) {
         return None;
     }
+    let ties = natives.of(flow.record);
+    if ties.is_some_and(|ties| !natives.are_ready(ties, layout, time, store)) {
+        return None;
+    }
     if let Some(more) = &class.more
-        && !more.run((store, chain), flow.record, (packet, layout), time, out)
+        && more.asks
+        && !more.run((store, chain), flow.record, (packet, layout), time, natives.out)
     {
         return None;
     }
@@ -462,11 +508,19 @@ fn take<'a>(
         let outline = Outline::of(layout)?;
         let record = store.record::<WIDE, WIDE>(flow.record)?;
         record.body.count(time, packet.wire_len);
-        packet.blend_wide((layout, outline), &class.blend, &record.head, record.sums);
+        let (head, sums) = (record.head, record.sums);
+        if let Some(ties) = ties {
+            natives.run(ties, packet, (layout, outline), time, store);
+        }
+        packet.blend_wide((layout, outline), &class.blend, &head, sums);
     } else {
         let record = store.record::<NARROW, NARROW>(flow.record)?;
         record.body.count(time, packet.wire_len);
-        packet.blend_narrow(layout, &class.narrow, &record.head, record.sums);
+        let (head, sums) = (record.head, record.sums);
+        if let Some(ties) = ties {
+            natives.run(ties, packet, (layout, Outline::PLAIN), time, store);
+        }
+        packet.blend_narrow(layout, &class.narrow, &head, sums);
     }
     Some(class)
 }

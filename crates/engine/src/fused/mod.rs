@@ -17,21 +17,26 @@ mod aside;
 mod batches;
 mod change;
 mod class;
+mod fields;
 mod filter;
 mod fly;
 mod follow;
 mod guard;
+mod legs;
 mod live;
+mod natives;
 mod path;
 mod plan;
 mod probe;
 mod rest;
 mod show;
 mod tags;
+mod write;
 
 use crate::program::Program;
 use crate::{Compiled, PART};
 pub use batches::Payload;
+use braid_ir::chain::Chain;
 use braid_ir::model::Op;
 use braid_ir::residual::{Residual, What};
 use braid_packet::blend::{WIDE, Window};
@@ -41,12 +46,15 @@ pub use change::{Basis, Part};
 use class::Classes;
 use filter::Filter;
 use fly::Flow;
+pub(crate) use natives::end_changed;
+use natives::{Counted, Entry, Ties};
 pub use path::{Path, Taken};
 use plan::Plan;
 use probe::Notes;
 pub use show::{
-    FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable, FlowTag,
+    FlowClass, FlowEnd, FlowField, FlowGuard, FlowNative, FlowPart, FlowRecord, FlowTable, FlowTag,
 };
+use std::cell::RefCell;
 
 /// No record, no program.
 const NONE: u32 = u32::MAX;
@@ -95,6 +103,15 @@ pub(crate) struct Fused {
     missed: bool,
     /// Memory for probes.
     notes: Notes,
+    /// Whether packets may meet native functions.
+    is_open: bool,
+    /// Where they enter then, and the entry of the last packet.
+    entries: Vec<Entry>,
+    last_entry: usize,
+    /// What native functions do for narrow and for wide records, by number of those.
+    ties: [Vec<Ties>; 2],
+    /// What ways have counted that is in no program's counters.
+    pub(crate) counted: RefCell<Counted>,
     /// As in [`Flows`].
     hits: u64,
     misfits: u64,
@@ -102,7 +119,7 @@ pub(crate) struct Fused {
 }
 
 impl Fused {
-    pub(crate) fn new(records: usize, eager: bool) -> Self {
+    pub(crate) fn new(chain: &Chain, records: usize, eager: bool) -> Self {
         Self {
             classes: Classes::default(),
             plans: Vec::new(),
@@ -113,6 +130,11 @@ impl Fused {
             ended: 0,
             missed: false,
             notes: Notes::new(),
+            is_open: Self::is_open(chain),
+            entries: Vec::new(),
+            last_entry: 0,
+            ties: [Vec::new(), Vec::new()],
+            counted: RefCell::default(),
             hits: 0,
             misfits: 0,
             renewed: 0,

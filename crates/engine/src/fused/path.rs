@@ -1,13 +1,13 @@
 //! Which path a packet takes, and why: for people who wonder why a flow has no record.
 
 use super::NONE;
-use super::aside::Goal;
 use super::change::Basis;
 use super::fly::Flow;
+use super::legs::{Stop, Why, World};
 use super::plan::{VARIANTS, is_key};
-use super::probe::{Hang, Notes, Probe, Stop};
-use super::show::in_words;
+use super::probe::{Hang, Notes, Probe};
 use crate::Compiled;
+use crate::programs::Programs;
 use crate::walk::At;
 use braid_ir::engine::{Engine, Outputs, worker};
 use braid_ir::model::{Op, StateId, ValueId};
@@ -160,11 +160,12 @@ impl Compiled {
         for variant in 0..VARIANTS {
             let fused = self.fused.as_mut()?;
             fused.flows[0].kind = flow.kind + variant;
-            let class = match fused.find(&self.functions.store, 0) {
+            let record = match fused.find(&self.functions.store, 0) {
                 NONE if variant == 0 => return None,
                 NONE => continue,
-                record => self.functions.store.record_class(record),
+                record => record,
             };
+            let class = self.functions.store.record_class(record);
             if is_due {
                 return Some((path(Taken::Misfit, "something is due"), false));
             }
@@ -173,7 +174,7 @@ impl Compiled {
                 misfit.get_or_insert_with(|| (path(Taken::Misfit, self.outdated(class)), true));
                 continue;
             }
-            let path = self.with_record(flow, class, packet, layout);
+            let path = self.with_record(record, class, packet, layout);
             if path.taken == Taken::Hit {
                 return Some((path, false));
             }
@@ -195,8 +196,8 @@ impl Compiled {
         format!("its record is outdated: {} changed, on which it rested", names.join(" or "))
     }
 
-    /// Whether a packet fits a record of its flow of this class.
-    fn with_record(&self, flow: Flow, class: u32, packet: &Packet, layout: &Layout) -> Path {
+    /// Whether a packet fits a record of its flow, which is of this class.
+    fn with_record(&self, record: u32, class: u32, packet: &Packet, layout: &Layout) -> Path {
         let known = self.fused.as_ref().and_then(|fused| fused.classes.get(class));
         let Some((class, way)) = known else {
             return path(Taken::Misfit, "its record means nothing");
@@ -209,12 +210,14 @@ impl Compiled {
             );
         }
         let fails = way.guards.iter().find(|guard| !guard.holds(data, packet.wire_len));
-        if let (Some(guard), Some(outline)) = (fails, Outline::of(layout)) {
-            let residual = &self.programs.all[flow.program as usize].residual;
-            let words = in_words(residual, outline, guard);
-            let is = guard.number.of(data, packet.wire_len) >> words.shift();
+        if let Some(guard) = fails {
+            let words = self.in_words(way, guard);
+            let is = guard.number.of(data, packet.wire_len) >> words.shift;
             let is = if words.mask.is_some() { format!("{is:#x}") } else { is.to_string() };
             return path(Taken::Misfit, format!("guard {words} does not hold: it is {is}"));
+        }
+        if let Some((node, why)) = self.unready(record, packet, layout) {
+            return path(Taken::Misfit, format!("{} {why}", self.name(node)));
         }
         let chain = &self.functions.chain;
         let mut searches = class.more.iter().flat_map(|more| &more.searches);
@@ -232,20 +235,21 @@ impl Compiled {
         if self.graph.group(point.node).len() > 1 {
             return "functions under Priority have no records".into();
         }
-        let fused = self.fused.as_ref();
-        let Some(program) = self.programs.points.known(point, layout.presence()) else {
+        let Some(fused) = &self.fused else { return "no records are made".into() };
+        let program = self.programs.points.known(point, layout.presence());
+        if program.is_none() && !fused.is_open {
             return "no packet with such headers has run yet".into();
-        };
+        }
         if let Some(reason) = layout.malformed() {
             return format!("the packet is malformed: {reason}");
         }
-        let plan = fused.and_then(|fused| fused.plans.get(program)).and_then(Option::as_ref);
+        let plan = program.and_then(|program| fused.plans.get(program)?.as_ref());
         match (plan, Outline::of(layout)) {
-            (None, _) => "nothing is looked up on its way but routes: a record would save no time".into(),
-            (Some(_), None) => {
+            (None, _) if !fused.is_open => "nothing is looked up on its way but routes: a record would save no time".into(),
+            (_, None) => {
                 "only IP over Ethernet, with up to two tags, without options or extension headers, has records".into()
             }
-            (Some(_), Some(_)) => "it belongs to no flow: its worker hangs on more than its key can have".into(),
+            (_, Some(_)) => "it belongs to no flow: its worker hangs on more than its key can have".into(),
         }
     }
 
@@ -257,37 +261,54 @@ impl Compiled {
         (packet, layout): (&Packet, &Layout),
         out: &mut dyn Outputs,
     ) -> Result<(), String> {
-        let program = &self.programs.all[flow.program as usize];
-        if !program.is_even(0) {
-            return Err(
-                "the number of functions on the packet's way hangs on more than where it ends"
-                    .into(),
-            );
-        }
         if is_due {
             return Err("something is due".into());
         }
         let worker = worker(packet, self.workers);
-        let number = (flow.program, &program.residual);
+        let elsewhere = || "its headers are elsewhere".to_owned();
+        let start = self.fused.as_ref().and_then(|fused| fused.start(flow));
+        let start = start.ok_or_else(elsewhere)?;
         let (at_hand, mut notes) = ((packet, layout), Notes::new());
-        let probe = Probe::new(number, &mut self.functions, worker, out, at_hand, &mut notes);
-        let found = probe.map(|mut probe| probe.run(&mut self.programs.words));
+        let Self { programs, functions, graph, .. } = self;
+        let Programs { all, points, words, .. } = programs;
+        let world = World { programs: all, points, graph };
+        let probe = Probe::new(flow.program, functions, worker, out, at_hand, &mut notes);
+        let found = probe.ok_or_else(elsewhere)?.run(start, &world, words);
         let eager = self.fused.as_ref().is_some_and(|fused| fused.eager);
         match found {
-            Some(Ok(())) if notes.lookups == 0 && !eager => {
+            Ok(_) if notes.lookups == 0 && !eager => {
                 Err("nothing is looked up on its way but routes: a record would save no time"
                     .into())
             }
-            Some(Ok(())) if !flow.is_wide && !notes.way.blend.is_narrow() => Err(
+            Ok(_) if !flow.is_wide && !notes.way.blend.is_narrow() => Err(
                 "it needs a longer record than others of its kind: one is tried for later packets"
                     .into(),
             ),
-            Some(Ok(())) => match Goal::of(program, &notes.way, &self.graph) {
-                Some(_) => Ok(()),
-                None => Err(self.goes_on(&program.residual, notes.way.block as usize)),
-            },
-            Some(Err(stop)) => Err(self.reason(&program.residual, worker, stop, &notes)),
-            None => Err("its headers are elsewhere".into()),
+            Ok(_) => Ok(()),
+            Err(stop) => Err(self.why(worker, stop, &notes)),
+        }
+    }
+
+    /// Why a run came to no end.
+    fn why(&self, worker: u16, stop: Stop, notes: &Notes) -> String {
+        let program = self.programs.all.get(stop.program as usize);
+        match (stop.why, program.map(|program| &program.residual)) {
+            (Why::Step, Some(residual)) => self.reason(residual, worker, stop, notes),
+            (Why::GoesOn, Some(residual)) => self.goes_on(residual, stop.block),
+            (Why::Step | Why::GoesOn, None) => "it goes nowhere".into(),
+            (Why::Uneven, _) => {
+                "the number of functions on the packet's way hangs on more than where it ends"
+                    .into()
+            }
+            (Why::Unknown(node), _) => {
+                format!("no packet with such headers has gone on at {} yet", self.name(node))
+            }
+            (Why::Beside, _) => {
+                "tags, events and copies would come out of order with what native functions do"
+                    .into()
+            }
+            (Why::Headers, _) => "its headers are elsewhere".into(),
+            (Why::Native(node, why), _) => format!("{} {why}", self.name(node)),
         }
     }
 

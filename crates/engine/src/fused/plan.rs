@@ -3,12 +3,16 @@
 use super::guard::{Link, Number, WIRE};
 use super::tags::add_tags;
 use braid_ir::model::Op;
-use braid_ir::residual::{Residual, What};
+use braid_ir::residual::{HeaderMask, Residual, What};
 use braid_packet::blend::{NARROW, Outline, WIDE, WIDE_BYTES, Window, narrowed, widened, words};
-use braid_packet::{Base, Field, Header, Layout, Packet, Spot};
+use braid_packet::{Base, FIELDS, Field, Header, Layout, Packet, Spot};
 
 /// Where the protocol is in a narrow key: above what else it may be made of.
 const PROTO_SHIFT: u32 = 56;
+
+/// The number of the first entry of packets that may meet native functions ([`super::natives::Entry`]), behind those of
+/// programs.
+pub(super) const OPEN: u32 = 1 << 16;
 
 /// Outlines that packets with records have.
 const OUTLINES: usize = 6;
@@ -39,12 +43,21 @@ impl Plan {
     /// The keys of a program's flows, where they belong to several workers if so.
     #[inline(never)]
     pub(super) fn of(residual: &Residual, many_workers: bool) -> Self {
-        let mask = |outline| key_mask(residual, outline, many_workers);
-        let outlines = std::array::from_fn(|at| mask(outline(at)));
-        let wide = outlines.map(|mask| mask.map(|mask| Box::new(words(&mask))));
+        Self::by(|outline| key_mask(residual.shape, outline, looked_at(residual), many_workers))
+    }
+
+    /// Keys of these bits.
+    fn by(mask: impl Fn(Outline) -> Option<[u8; WIDE_BYTES]>) -> Self {
+        let wide = std::array::from_fn(|at| mask(outline(at)).map(|mask| Box::new(words(&mask))));
         let narrow = mask(Outline::PLAIN).and_then(|mask| narrow_mask(&mask));
         let (narrow, link) = narrow.unzip();
         Self { narrow, link: link.unwrap_or_default(), wide }
+    }
+
+    /// The keys of flows of which anything may be looked at that is the same in all packets of one.
+    pub(super) fn open(shape: HeaderMask, many_workers: bool) -> Self {
+        let all = FIELDS.iter().map(|info| LookedAt::Loaded(info.field)).chain([LookedAt::Tags]);
+        Self::by(|outline| key_mask(shape, outline, all.clone(), many_workers))
     }
 
     /// Bits of the link's addresses that belong to the key of a packet with a narrow one, and what they are.
@@ -144,11 +157,40 @@ fn outline(number: usize) -> Outline {
     Outline { ip: Outline::PLAIN.ip + number % half * 4, is_ip6: number >= half }
 }
 
-/// Bits of the first bytes of packets with an outline that belong to the key of a program's flows; `None` if the
-/// program is not for such packets.
-fn key_mask(residual: &Residual, outline: Outline, many_workers: bool) -> Option<[u8; WIDE_BYTES]> {
+/// What a program looks at.
+#[derive(Clone, Copy)]
+enum LookedAt {
+    Loaded(Field),
+    /// What it assigns. What a checksum that covers it changes by hangs on what was there.
+    Written(Field),
+    /// Tags: what is loaded as one's may be another one's.
+    Tags,
+}
+
+/// All that a program looks at.
+fn looked_at(residual: &Residual) -> impl Iterator<Item = LookedAt> {
+    let steps = residual.blocks.iter().flat_map(|block| &block.steps);
+    steps.flat_map(|step| {
+        let (one, fields) = match &step.what {
+            What::Op(Op::Load { field, .. }) => (Some(LookedAt::Loaded(*field)), &[][..]),
+            What::Op(Op::PushVlan { .. } | Op::PopVlan) => (Some(LookedAt::Tags), &[][..]),
+            What::Write(fields) => (None, &fields[..]),
+            _ => (None, &[][..]),
+        };
+        one.into_iter().chain(fields.iter().map(|(field, _)| LookedAt::Written(*field)))
+    })
+}
+
+/// Bits of the first bytes of packets of a shape with an outline that belong to the key of flows of which this is looked
+/// at; `None` if packets of this shape do not have that outline.
+fn key_mask(
+    shape: HeaderMask,
+    outline: Outline,
+    looked_at: impl Iterator<Item = LookedAt>,
+    many_workers: bool,
+) -> Option<[u8; WIDE_BYTES]> {
     let header = if outline.is_ip6 { Header::Ip6 } else { Header::Ip4 };
-    if residual.shape.has(header) != Some(true) {
+    if shape.has(header) != Some(true) {
         return None;
     }
     let mut mask = [0; WIDE_BYTES];
@@ -160,33 +202,27 @@ fn key_mask(residual: &Residual, outline: Outline, many_workers: bool) -> Option
     } else {
         (mask[ip + 6], mask[ip + 7], mask[ip + 9]) = (0x3f, 0xff, 0xff);
     }
-    for step in residual.blocks.iter().flat_map(|block| &block.steps) {
-        let fields = match &step.what {
-            What::Op(Op::Load { field, .. }) => vec![*field],
-            // What a checksum changes by hangs on what was there.
-            What::Write(fields) => {
-                let fields = fields.iter().map(|(field, _)| *field);
-                fields.filter(|field| in_sum(outline, *field)).collect()
+    for one in looked_at {
+        let field = match one {
+            LookedAt::Loaded(field) => field,
+            LookedAt::Written(field) if in_sum(outline, field) => field,
+            LookedAt::Written(_) => continue,
+            LookedAt::Tags => {
+                add_tags(outline, &mut mask);
+                continue;
             }
-            _ => Vec::new(),
         };
-        for field in fields.into_iter().filter(|field| is_key(*field)) {
-            if let Some(bits) = bits(residual, outline, field) {
-                bits.set(&mut mask, u128::MAX);
-            }
+        if is_key(field)
+            && let Some(bits) = bits(shape, outline, field)
+        {
+            bits.set(&mut mask, u128::MAX);
         }
-    }
-    let moves_tags = |op: &Op| matches!(op, Op::PushVlan { .. } | Op::PopVlan);
-    let mut steps = residual.blocks.iter().flat_map(|block| &block.steps);
-    if steps.any(|step| matches!(&step.what, What::Op(op) if moves_tags(op))) {
-        // What is loaded as one tag's may be another one's.
-        add_tags(outline, &mut mask);
     }
     if many_workers {
         // By these a packet's worker is chosen.
         let fields = [Field::InetSrc, Field::InetDst, Field::InetSport, Field::InetDport];
         for field in fields {
-            bits(residual, outline, field)?.set(&mut mask, u128::MAX);
+            bits(shape, outline, field)?.set(&mut mask, u128::MAX);
         }
     }
     Some(mask)
@@ -250,8 +286,8 @@ pub(super) fn is_key(field: Field) -> bool {
 }
 
 /// Where a field is in packets with an outline, if it is in their first bytes.
-pub(super) fn bits(residual: &Residual, outline: Outline, field: Field) -> Option<Bits> {
-    bits_where(&|header| residual.shape.has(header), outline, field)
+pub(super) fn bits(shape: HeaderMask, outline: Outline, field: Field) -> Option<Bits> {
+    bits_where(&|header| shape.has(header), outline, field)
 }
 
 /// The same in packets that have these headers.
@@ -266,7 +302,9 @@ pub(super) fn bits_where(
         Field::IpProto | Field::InetProto if !outline.is_ip6 => {
             return Some(whole(outline.ip + 9, 1));
         }
-        Field::Ip6Proto | Field::InetProto => return Some(whole(outline.ip + 6, 1)),
+        Field::Ip6Proto | Field::InetProto if outline.is_ip6 => {
+            return Some(whole(outline.ip + 6, 1));
+        }
         _ => {}
     }
     let spot = Spot::of(field, has)?;

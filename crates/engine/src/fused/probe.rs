@@ -4,23 +4,26 @@
 //! Each value is known together with what it hangs on: on the key, parameters and state only; or on bits of this
 //! packet, of which a condition or a value then becomes a guard.
 
+use super::NONE;
 use super::aside::Image;
 use super::change::Part;
 use super::class::{Search, Way};
 use super::guard::{Guards, Number};
-use super::plan::{Bits, LENGTH, in_sum, is_address, is_key};
+use super::natives::Tied;
+use super::plan::{Bits, LENGTH};
 use super::rest::Asked;
-use super::tags::{Place, is_link};
+use super::write::Headers;
 use crate::act::{Functions, Values};
 use crate::exec::rule_packet;
 use crate::ops;
 use braid_externs::signature::{Profile, Touch};
 use braid_ir::engine::Outputs;
 use braid_ir::model::{Key, Op, ParamId, Target, ValueId, Word};
-use braid_ir::residual::{End, Residual, Step, TallyId, What};
-use braid_packet::blend::{Outline, WIDE, WIDE_BYTES, Window, sums, words};
-use braid_packet::{Field, Header, Layout, Packet};
+use braid_ir::residual::{Block, HeaderMask, Point, Step, TallyId, What};
+use braid_packet::blend::{Outline, WIDE, Window};
+use braid_packet::{Field, Layout, Packet};
 use braid_state::{Handle, Keys, RecordBug, Update, Use};
+use std::borrow::Cow;
 
 /// What probes write down: the memory is used again, and holds what the last one found.
 pub(super) struct Notes {
@@ -41,20 +44,16 @@ pub(super) struct Notes {
     pub(super) asked: Asked,
     /// Keys of entries that were not there.
     pub(super) absent: Keys,
-    /// How often something was looked up.
+    /// How often something was looked up, or a native function asked.
     pub(super) lookups: u32,
+    /// What native functions do.
+    pub(super) tied: Vec<Tied>,
+    /// Headers whose presence matters to programs.
+    pub(super) care: u32,
     /// Arguments of a jump.
     args: Vec<(Word, Hang)>,
     /// Memory of what earlier records did with entries.
     pub(super) spare: Vec<Vec<Update>>,
-}
-
-/// Where a run came to what a record cannot say.
-#[derive(Clone, Copy)]
-pub(super) struct Stop {
-    pub(super) block: usize,
-    /// The step; `None`: the block's end.
-    pub(super) step: Option<usize>,
 }
 
 /// What a value hangs on, beside what a record rests on.
@@ -79,24 +78,29 @@ pub(super) enum Hang {
 
 /// A run without effect.
 pub(super) struct Probe<'a> {
-    pub(super) program: &'a Residual,
+    /// The number of the program that runs, or [`NONE`], its blocks, where its packets are, and what headers they have.
+    pub(super) number: u32,
+    pub(super) blocks: &'a [Block],
+    pub(super) point: Point,
+    pub(super) shape: HeaderMask,
     pub(super) functions: &'a mut Functions,
     pub(super) worker: u16,
     pub(super) out: &'a mut dyn Outputs,
-    pub(super) packet: &'a Packet,
+    /// The packet as it came.
+    pub(super) origin: &'a Packet,
+    /// The packet as it is in front of the program, but for checksums.
+    pub(super) packet: Cow<'a, Packet>,
     /// The time when it runs.
     pub(super) now: u64,
+    /// Where the packet's headers are when it comes.
     pub(super) layout: &'a Layout,
     pub(super) outline: Outline,
     pub(super) notes: &'a mut Notes,
-    /// The packet's first bytes, and as the program leaves them, and the bits that it assigns.
-    old: [u8; WIDE_BYTES],
-    pub(super) head: [u8; WIDE_BYTES],
-    pub(super) mask: [u8; WIDE_BYTES],
-    /// Whether it has assigned any behind the link's headers.
-    pub(super) writes: bool,
-    /// Whether it has added or removed tags since the packet was last parsed.
+    pub(super) headers: Headers,
+    /// Whether the program has added or removed tags since the packet was last parsed.
     pub(super) stale: bool,
+    /// Functions that were visited.
+    pub(super) hops: u32,
 }
 
 impl Notes {
@@ -114,35 +118,42 @@ impl Notes {
             asked: Asked::default(),
             absent: Keys::default(),
             lookups: 0,
+            tied: Vec::new(),
+            care: 0,
             args: Vec::new(),
             spare: Vec::new(),
         }
     }
 
-    /// A probe of a program starts, for packets with an outline.
-    fn start(&mut self, number: u32, program: &Residual, outline: Outline) {
-        if self.hangs.len() < program.values.len() {
-            self.hangs.resize(program.values.len(), Hang::Packet);
-        }
+    /// A probe starts, of packets that come by an entry with an outline.
+    fn start(&mut self, entry: u32, outline: Outline) {
         self.copies.clear();
-        self.keys.clear();
         self.guards.0.clear();
-        self.way.start(number, outline);
+        self.way.start(entry, outline);
         for (_, mut one) in self.rests_on.drain(..) {
             one.updates.clear();
             self.spare.push(one.updates);
         }
         self.put.clear();
-        self.asked.clear();
         self.absent.clear();
-        self.lookups = 0;
+        self.tied.clear();
+        (self.lookups, self.care) = (0, 0);
+    }
+
+    /// A program with so many values runs.
+    pub(super) fn enter(&mut self, values: usize) {
+        if self.hangs.len() < values {
+            self.hangs.resize(values, Hang::Packet);
+        }
+        self.keys.clear();
+        self.asked.clear();
     }
 }
 
 impl<'a> Probe<'a> {
-    /// A probe of a program for a packet of a worker.
+    /// A probe for a packet of a worker that comes by an entry.
     pub(super) fn new(
-        (number, program): (u32, &'a Residual),
+        entry: u32,
         functions: &'a mut Functions,
         worker: u16,
         out: &'a mut dyn Outputs,
@@ -151,107 +162,30 @@ impl<'a> Probe<'a> {
     ) -> Option<Self> {
         let outline = Outline::of(layout)?;
         let now = packet.time_ns.max(functions.now);
-        notes.start(number, program, outline);
-        let old = packet.wide_window();
+        notes.start(entry, outline);
         Some(Self {
-            program,
+            number: NONE,
+            blocks: &[],
+            point: Point { node: 0, backward: false, held: false },
+            shape: HeaderMask { care: 0, present: 0 },
             functions,
             worker,
             out,
-            packet,
+            origin: packet,
+            packet: Cow::Borrowed(packet),
             now,
             layout,
             outline,
             notes,
-            old,
-            head: old,
-            mask: [0; WIDE_BYTES],
-            writes: false,
+            headers: Headers::of(packet),
             stale: false,
+            hops: 0,
         })
     }
 
-    /// Runs the program, up to where a record cannot say what it does. What it finds is in the notes.
-    pub(super) fn run(&mut self, memory: &mut [Word]) -> Result<(), Stop> {
-        let program = self.program;
-        let mut values = Values { words: memory, types: &program.values };
-        let mut at = 0;
-        loop {
-            let block = &program.blocks[at];
-            for (number, step) in block.steps.iter().enumerate() {
-                if !self.computes(&mut values, step) {
-                    let done = self.step(&mut values, step);
-                    done.ok_or(Stop { block: at, step: Some(number) })?;
-                }
-            }
-            let stop = Stop { block: at, step: None };
-            let next = match &block.end {
-                End::Jump(target) => target,
-                End::Branch { cond, yes, no } => {
-                    self.fix(&values, *cond).ok_or(stop)?;
-                    if values.truth(*cond) { yes } else { no }
-                }
-                End::Exit(exit) => {
-                    self.tally(exit.tally);
-                    self.notes.way.block = at as u32;
-                    return self.found().ok_or(stop);
-                }
-                End::Hold { .. } => return Err(stop),
-            };
-            self.pass(&mut values, next);
-            at = next.block.index();
-        }
-    }
-
-    /// What a record is made of, once the program has run to the end of a block.
-    fn found(&mut self) -> Option<()> {
-        self.count_live()?;
-        if !self.copies_are_alike() {
-            return None;
-        }
-        let entries = self.notes.rests_on.len();
-        let way = &mut self.notes.way;
-        // Other packets of the flow may have the checksum that this one lacks.
-        if way.blend.sums[1] && self.layout.lacks_sum() {
-            return None;
-        }
-        way.live.rests_on(entries)?;
-        if !self.notes.rests_on.iter().all(|(_, how)| how.is_consistent()) {
-            return None;
-        }
-        self.forget_lost();
-        let way = &mut self.notes.way;
-        let (mask, mut bytes) = (words::<WIDE>(&self.mask), words::<WIDE>(&self.head));
-        bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
-        way.blend.keep = mask.map(|word| !word);
-        self.notes.guards.needed(&mut way.guards);
-        self.notes.bytes = bytes;
-        self.notes.sums = sums(self.layout, self.outline, &self.old, &self.head);
-        self.plant();
-        Some(())
-    }
-
-    /// Bugs of what was found.
-    fn plant(&mut self) {
-        let bug = |bug| self.functions.store.has_bug(bug);
-        let notes = &mut *self.notes;
-        if bug(RecordBug::GuardForgotten) {
-            notes.way.guards.pop();
-        }
-        if bug(RecordBug::WrongDelta) {
-            notes.sums[1] = notes.sums[1].wrapping_add(1);
-        }
-        if bug(RecordBug::TtlKept) {
-            notes.way.blend.ttl = 0;
-        }
-        if bug(RecordBug::ReadForgotten) {
-            notes.rests_on.iter_mut().for_each(|(_, how)| how.reads = 0);
-        }
-    }
-
     /// Gives a block its parameters.
-    fn pass(&mut self, values: &mut Values<'_>, target: &Target) {
-        let params = &self.program.blocks[target.block.index()].params;
+    pub(super) fn pass(&mut self, values: &mut Values<'_>, target: &Target) {
+        let params = &self.blocks[target.block.index()].params;
         let Notes { hangs, args, .. } = &mut *self.notes;
         args.clear();
         args.extend(target.args.iter().map(|arg| (values.get(*arg), hangs[arg.index()])));
@@ -270,7 +204,7 @@ impl<'a> Probe<'a> {
         self.notes.keys.extend(key.map(|(_, bits)| (value, bits)));
     }
 
-    fn tally(&mut self, tally: TallyId) {
+    pub(super) fn tally(&mut self, tally: TallyId) {
         let is_forgotten = self.functions.store.has_bug(RecordBug::TagsUncounted);
         let longer = if is_forgotten { 0 } else { self.notes.way.aside.vlans.longer() };
         self.notes.way.tallies.push((tally, longer));
@@ -290,7 +224,7 @@ impl<'a> Probe<'a> {
 
     /// Does a step that only computes something from parameters and values that hang on nothing; false for others.
     #[inline(always)]
-    fn computes(&mut self, values: &mut Values<'_>, step: &Step) -> bool {
+    pub(super) fn computes(&mut self, values: &mut Values<'_>, step: &Step) -> bool {
         let What::Op(op) = &step.what else { return false };
         let Some((out, uses)) = simple(op) else { return false };
         if !uses.into_iter().flatten().all(|id| self.is_fixed(id)) {
@@ -304,7 +238,7 @@ impl<'a> Probe<'a> {
         done
     }
 
-    fn step(&mut self, values: &mut Values<'_>, step: &Step) -> Option<()> {
+    pub(super) fn step(&mut self, values: &mut Values<'_>, step: &Step) -> Option<()> {
         let node = step.site.node;
         match &step.what {
             What::Op(op) => return self.op(node, values, op),
@@ -370,7 +304,7 @@ impl<'a> Probe<'a> {
             | Op::Mirror { .. }
             | Op::StoreTag { .. }
             | Op::LoadTag { .. } => return self.on_packet(node, values, op),
-            Op::Has { out, header } if !self.stale && !self.writes => {
+            Op::Has { out, header } if !self.stale && !self.headers.writes => {
                 let has = self.has(*header)?;
                 self.know(values, *out, has.into());
                 return Some(());
@@ -453,7 +387,7 @@ impl<'a> Probe<'a> {
     }
 
     fn load(&mut self, values: &mut Values<'_>, out: ValueId, field: Field) -> Option<()> {
-        let point = self.program.point;
+        let point = self.point;
         let (value, hang) = match field {
             Field::PktBackward => (point.backward.into(), Hang::Fixed),
             Field::PktHeld => (point.held.into(), Hang::Fixed),
@@ -468,7 +402,7 @@ impl<'a> Probe<'a> {
             _ if self.stale => return None,
             // What says so is in every key.
             Field::InetVersion | Field::IpHlen | Field::PktFragment | Field::PktLaterFragment => {
-                let value = self.packet.get(self.layout, field).filter(|_| !self.writes)?;
+                let value = self.packet.get(self.layout, field).filter(|_| !self.headers.writes)?;
                 (value, Hang::Fixed)
             }
             field => {
@@ -490,7 +424,7 @@ impl<'a> Probe<'a> {
         outs: (ValueId, ValueId),
     ) -> Option<()> {
         let search = Search { node: place.0, param: place.1 };
-        if !search.finds_nothing(&self.functions.chain, self.packet, self.layout) {
+        if !search.finds_nothing(&self.functions.chain, &self.packet, self.layout) {
             return None;
         }
         let Notes { way, lookups, .. } = &mut *self.notes;
@@ -500,61 +434,6 @@ impl<'a> Probe<'a> {
         *lookups += 1;
         self.know(values, outs.0, 0);
         self.know(values, outs.1, 0);
-        Some(())
-    }
-
-    /// Assigns a field.
-    fn write(&mut self, values: &Values<'_>, field: Field, id: ValueId) -> Option<()> {
-        self.writes |= !is_link(field);
-        let bits = match self.place(field).filter(|_| !self.stale)? {
-            Place::Came(bits) => bits,
-            Place::Got(bits) => {
-                self.fix(values, id)?;
-                bits.set(&mut self.notes.way.aside.vlans.got, values.get(id));
-                return Some(());
-            }
-        };
-        match field.info().header {
-            Header::Eth | Header::Vlan | Header::Vlan2 => {}
-            Header::Ip4 | Header::Ip6 | Header::Inet => {
-                self.notes.way.blend.sums[0] = !self.outline.is_ip6;
-                if is_address(field) {
-                    let (has, lacks) = (self.layout.has_pseudo_sum(), self.layout.lacks_sum());
-                    let follows = !self.functions.store.has_bug(RecordBug::PseudoHeaderForgotten);
-                    self.notes.way.blend.sums[1] |= follows && (has || lacks);
-                }
-            }
-            Header::L4
-            | Header::Tcp
-            | Header::Udp
-            | Header::Icmp
-            | Header::IcmpEcho
-            | Header::Icmp6
-            | Header::Icmp6Echo
-            | Header::Vxlan => self.notes.way.blend.sums[1] = true,
-            _ => return None,
-        }
-        let value = values.get(id);
-        if let Hang::Number { number, shift: 0, add } = self.hang(id)
-            && Some(number) == bits.number()
-            && bits.at == self.outline.ttl()
-        {
-            // Relative to what it was when the packet came, also if it was assigned before.
-            self.notes.way.blend.ttl = u8::try_from(-add).ok()?;
-            bits.set(&mut self.head, value);
-            bits.set(&mut self.mask, 0);
-            return Some(());
-        }
-        self.fix(values, id)?;
-        if bits.at == self.outline.ttl() {
-            self.notes.way.blend.ttl = 0;
-        }
-        if in_sum(self.outline, field) && !is_key(field) {
-            let old = self.packet.get(self.layout, field)?;
-            self.fix_bits(bits.number()?, u32::try_from(old).ok()?, bits.shift)?;
-        }
-        bits.set(&mut self.head, value);
-        bits.set(&mut self.mask, u128::MAX);
         Some(())
     }
 }

@@ -4,18 +4,17 @@
 use super::Flows;
 use super::batches::{Payload, groups};
 use super::change::Basis;
-use super::class::{Class, Way};
-use super::guard::{Guard, Number, WIRE};
-use super::plan::{Bits, bits, is_key, of_kind, unfolded};
+use super::class::{Class, Leg, Native, Way};
+use super::fields::{bytes, key, link, shown};
+use super::plan::{Bits, OPEN, of_kind, unfolded};
 use crate::Compiled;
 use crate::walk::Reached;
 use braid_ir::chain::Sink;
 use braid_ir::graph::port;
-use braid_ir::model::{Dest, Op, ParamId, PortId, RIGHT, RowId, Word};
-use braid_ir::residual::{Counter, End, Fate, HeaderMask, Point, Residual, What};
+use braid_ir::model::{Dest, ParamId, PortId, RIGHT, RowId, Word};
+use braid_ir::native;
+use braid_ir::residual::{Counter, End, Fate, HeaderMask, Point, Residual, TallyId};
 use braid_packet::Field;
-use braid_packet::blend::{Outline, WIDE, WIDE_BYTES, Window, widened};
-use braid_packet::show::format_field;
 use braid_state::{Listed, Missing, Resting};
 use std::fmt;
 
@@ -30,13 +29,13 @@ pub struct FlowTable {
     pub records: Vec<FlowRecord>,
 }
 
-/// What many records have in common: a way through a program.
+/// What many records have in common: a way through programs and native functions.
 #[derive(Clone, Debug)]
 pub struct FlowClass {
     /// Its number.
     pub number: u32,
-    /// The number of the program.
-    pub program: u32,
+    /// The number of the program, if packets can meet no native functions.
+    pub program: Option<u32>,
     /// Where the packets enter.
     pub point: Point,
     /// What headers they have, as far as that matters.
@@ -120,6 +119,17 @@ pub struct FlowPart {
     pub events: Vec<String>,
     /// What its state functions do with the payload at most; `None` if it has none.
     pub state: Option<Payload>,
+    /// What it runs for each of them, if it is a native function.
+    pub native: Option<FlowNative>,
+}
+
+/// What a native function runs for each packet that takes a record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlowNative {
+    /// What its state functions do with the payload, in order.
+    pub state: Vec<Payload>,
+    /// How many conditions it looks at.
+    pub guards: usize,
 }
 
 /// What becomes of the packets of a class.
@@ -154,13 +164,7 @@ pub struct FlowGuard {
     /// The largest value that there could be.
     pub all: u32,
     /// Where in the packet's bytes the least of its bits is.
-    shift: u32,
-}
-
-impl FlowGuard {
-    pub(super) fn shift(&self) -> u32 {
-        self.shift
-    }
+    pub(super) shift: u32,
 }
 
 /// A field with its value.
@@ -244,23 +248,19 @@ impl Compiled {
             }
             let way = &fused.classes.ways[one.class as usize];
             let (program, outline, is_narrow) = of_kind(one.kind);
-            let mut mask = *fused.plans.get(program as usize)?.as_ref()?.mask(outline)?;
-            let (mut full_key, mut head) = (one.key, one.head);
+            let mut mask = *self.entered(program)?.2.mask(outline)?;
+            let mut full_key = one.key;
             if is_narrow {
                 full_key = unfolded(&[one.key[0], one.key[1]]);
-                head = widened(&[one.head[0], one.head[1]]);
                 mask.iter_mut().zip(way.link.mask).for_each(|(word, link)| *word &= !link);
             }
-            head.iter_mut().zip(way.first).for_each(|(word, first)| *word |= first);
-            let residual = &self.programs.all[program as usize].residual;
-            let head = bytes(&head);
+            let (head, sums) = self.final_head(way, &one, is_narrow);
             let value = |(field, bits): (Field, Bits)| shown(field, bits, &head);
-            let sum = |at: usize| way.blend.sums[at].then_some(one.sums[at]);
             Some(FlowRecord {
                 class: one.class,
                 key: key(outline, &bytes(&mask), &bytes(&full_key)),
-                writes: written(residual, way).into_iter().map(value).collect(),
-                sums: [sum(0), sum(1)],
+                writes: self.written(way).into_iter().map(value).collect(),
+                sums,
                 packets: one.packets,
                 bytes: one.bytes,
                 seen_ns: one.seen_ns,
@@ -274,36 +274,50 @@ impl Compiled {
     }
 
     fn flow_class(&self, number: u32, class: &Class, way: &Way) -> FlowClass {
-        let residual = &self.programs.all[way.program as usize].residual;
+        let (point, mut shape) = self.entered(way.entry).map_or(NOWHERE, |(at, of, _)| (at, of));
+        if way.entry >= OPEN {
+            // All that is there: what is not goes without saying.
+            shape.care = shape.present;
+        }
         FlowClass {
             number,
-            program: way.program,
-            point: residual.point,
-            shape: residual.shape,
-            end: self.flow_end(residual, way.block as usize, class.reached),
+            program: (way.entry < OPEN).then_some(way.entry),
+            point,
+            shape,
+            end: self.way_end(way, point.node, class.reached),
             copies: class.more.as_ref().map_or(Vec::new(), |more| more.goal.copies.clone()),
-            parts: self.in_order(residual.point, self.parts(residual, way)),
+            parts: self.parts(way),
             batches: Vec::new(),
             rules: way.rules.clone(),
             link: link(way),
-            guards: way.guards.iter().map(|guard| in_words(residual, way.outline, guard)).collect(),
+            guards: way.guards.iter().map(|guard| self.in_words(way, guard)).collect(),
             rests_on: way.bases.clone(),
             is_outdated: self.functions.store.is_class_outdated(number),
-            writes: written(residual, way).iter().map(|(field, _)| field.info().name).collect(),
+            writes: self.written(way).iter().map(|(field, _)| field.info().name).collect(),
             pops: way.aside.vlans.lost,
             pushes: tags(&way.aside.vlans.got),
             tags: way.aside.tags.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
-            ttl: way.blend.ttl,
-            sums: way.blend.sums,
+            ttl: way.blends().map(|blend| blend.ttl).sum(),
+            sums: [0, 1].map(|at| way.blends().any(|blend| blend.sums[at])),
             records: 0,
             packets: 0,
             bytes: 0,
         }
     }
 
-    /// What functions do with a way's packets, by number.
-    fn parts(&self, residual: &Residual, way: &Way) -> Vec<FlowPart> {
-        let mut parts = counted(residual, way);
+    /// What functions do with a way's packets, in order.
+    fn parts(&self, way: &Way) -> Vec<FlowPart> {
+        let (mut parts, mut programs) = (Vec::new(), way.programs());
+        for leg in &way.legs {
+            match leg {
+                Leg::Program(_) => {
+                    let Some((through, tallies)) = programs.next() else { continue };
+                    let residual = &self.programs.all[through.program as usize].residual;
+                    parts.extend(self.in_order(residual.point, counted(residual, tallies)));
+                }
+                Leg::Native(native) => parts.push(FlowPart::of(native)),
+            }
+        }
         for say in &way.aside.says {
             let model = &self.functions.chain.nodes[usize::from(say.node)].model;
             let name = model.events[say.event.index()].name.clone();
@@ -314,10 +328,27 @@ impl Compiled {
         parts
     }
 
-    fn flow_end(&self, residual: &Residual, block: usize, reached: Reached) -> FlowEnd {
+    /// What becomes of packets at the end of a way that begins at a function.
+    fn way_end(&self, way: &Way, node: u16, reached: Reached) -> FlowEnd {
         if let Reached::Interface(interface) = reached {
             return FlowEnd::Leave(interface);
         }
+        match way.legs.last() {
+            None => FlowEnd::Consume(node),
+            Some(Leg::Program(through)) => {
+                let residual = &self.programs.all[through.program as usize].residual;
+                self.flow_end(residual, through.block as usize)
+            }
+            Some(Leg::Native(Native { node, drops, .. })) => {
+                let reasons = &self.functions.chain.nodes[usize::from(*node)].model.reasons;
+                let reason = drops.and_then(|reason| reasons.get(reason as usize));
+                let reason = reason.cloned().unwrap_or_default();
+                FlowEnd::Drop { node: *node, row: native::BODY, reason }
+            }
+        }
+    }
+
+    fn flow_end(&self, residual: &Residual, block: usize) -> FlowEnd {
         let End::Exit(exit) = &residual.blocks[block].end else {
             return FlowEnd::Consume(residual.point.node);
         };
@@ -362,9 +393,28 @@ impl Compiled {
     }
 }
 
-/// What functions count of a way's packets, by number.
-fn counted(residual: &Residual, way: &Way) -> Vec<FlowPart> {
-    let tallies = way.tallies.iter().map(|(tally, _)| &residual.tallies[tally.0 as usize]);
+/// Where no packets enter.
+const NOWHERE: (Point, HeaderMask) =
+    (Point { node: 0, backward: false, held: false }, HeaderMask { care: 0, present: 0 });
+
+impl FlowPart {
+    /// What a native function does.
+    fn of(native: &Native) -> Self {
+        let Native { node, backward, ref state, guards, .. } = *native;
+        Self {
+            node,
+            backward,
+            rows: vec![native::BODY],
+            events: Vec::new(),
+            state: state.iter().copied().max(),
+            native: Some(FlowNative { state: state.clone(), guards }),
+        }
+    }
+}
+
+/// What functions count of packets by tallies of a program, by number.
+fn counted(residual: &Residual, tallies: &[(TallyId, i32)]) -> Vec<FlowPart> {
+    let tallies = tallies.iter().map(|(tally, _)| &residual.tallies[tally.0 as usize]);
     let mut parts: Vec<FlowPart> = Vec::new();
     for one in tallies.flatten() {
         let known = parts.iter().position(|part| part.node == one.node);
@@ -375,6 +425,7 @@ fn counted(residual: &Residual, way: &Way) -> Vec<FlowPart> {
                 rows: Vec::new(),
                 events: Vec::new(),
                 state: None,
+                native: None,
             });
             parts.len() - 1
         });
@@ -398,147 +449,4 @@ fn tags(bytes: &[u8]) -> Vec<FlowTag> {
         dei: high >> 4 & 1 == 1,
     };
     tags.iter().map(tag).collect()
-}
-
-/// Fields that a way writes, in their order in the packet.
-fn written(residual: &Residual, way: &Way) -> Vec<(Field, Bits)> {
-    let steps = residual.blocks.iter().flat_map(|block| &block.steps);
-    let fields = steps.filter_map(|step| match &step.what {
-        What::Write(fields) => Some(fields.iter().map(|(field, _)| *field)),
-        _ => None,
-    });
-    let assigned = bytes(&way.blend.keep.map(|keep| !keep));
-    named((residual, way.outline), fields.flatten(), &assigned)
-}
-
-/// Fields all of whose bits are in a mask, in their order in the packet; of those with bits in common the widest.
-fn named(
-    (residual, outline): (&Residual, Outline),
-    fields: impl Iterator<Item = Field>,
-    mask: &[u8; WIDE_BYTES],
-) -> Vec<(Field, Bits)> {
-    let mut fields: Vec<_> =
-        fields.filter_map(|field| Some((field, bits(residual, outline, field)?))).collect();
-    fields.sort_by_key(|(field, bits)| (u32::MAX - bits.width, bits.at, *field as u32));
-    let mut left = *mask;
-    let mut found = Vec::new();
-    for (field, bits) in fields {
-        let mut own = [0; WIDE_BYTES];
-        bits.set(&mut own, u128::MAX);
-        if own.iter().zip(&left).all(|(own, left)| own & !left == 0) {
-            left.iter_mut().zip(own).for_each(|(left, own)| *left &= !own);
-            found.push((field, bits));
-        }
-    }
-    found.sort_by_key(|(_, bits)| (bits.at, u32::MAX - bits.shift));
-    found
-}
-
-/// Addresses of the link that a way's packets have.
-fn link(way: &Way) -> Vec<FlowField> {
-    let window = |words: [u64; 2]| bytes(&std::array::from_fn(|at| *words.get(at).unwrap_or(&0)));
-    values(LINK.into_iter(), window(way.link.mask), &window(way.link.is))
-}
-
-/// Fields that a flow's packets have in common. What version of IP they have goes without saying, and that they are
-/// no fragments.
-fn key(outline: Outline, mask: &[u8; WIDE_BYTES], key: &[u8; WIDE_BYTES]) -> Vec<FlowField> {
-    let Outline { ip, is_ip6 } = outline;
-    let behind: &[(Field, usize, usize)] = match key[outline.proto()] {
-        1 => &[(Field::IcmpType, 0, 1), (Field::IcmpCode, 1, 1), (Field::IcmpId, 4, 2)],
-        58 => &[(Field::Icmp6Type, 0, 1), (Field::Icmp6Code, 1, 1), (Field::Icmp6Id, 4, 2)],
-        47 => &[(Field::GreProto, 2, 2)],
-        50 => &[(Field::EspSpi, 0, 4)],
-        17 => &[(Field::L4Sport, 0, 2), (Field::L4Dport, 2, 2), (Field::VxlanVni, 12, 3)],
-        _ => &[(Field::L4Sport, 0, 2), (Field::L4Dport, 2, 2)],
-    };
-    let network = if is_ip6 {
-        [(Field::Ip6Proto, 6, 1), (Field::Ip6Src, 8, 16), (Field::Ip6Dst, 24, 16)]
-    } else {
-        [(Field::IpProto, 9, 1), (Field::IpSrc, 12, 4), (Field::IpDst, 16, 4)]
-    };
-    let network = network.into_iter().map(|(field, at, len)| (field, ip + at, len));
-    let behind = behind.iter().map(|(field, at, len)| (*field, outline.l4() + at, *len));
-    let mut left = *mask;
-    left[ip - 2..=ip].fill(0);
-    if !is_ip6 && key[ip + 6..ip + 8] == [0, 0] {
-        left[ip + 6..ip + 8].fill(0);
-    }
-    values(LINK.into_iter().chain(network).chain(behind), left, key)
-}
-
-/// Addresses of the link: fields, offsets, bytes.
-const LINK: [(Field, usize, usize); 2] = [(Field::EthDst, 0, 6), (Field::EthSrc, 6, 6)];
-
-/// Those of some fields, by offset and bytes, that are in a mask, and what else is in it.
-fn values(
-    fields: impl Iterator<Item = (Field, usize, usize)>,
-    mut left: [u8; WIDE_BYTES],
-    is: &[u8; WIDE_BYTES],
-) -> Vec<FlowField> {
-    let mut found = Vec::new();
-    for (field, at, len) in fields {
-        if left[at..at + len].iter().all(|byte| *byte == 0xff) {
-            let bits = Bits { at, len, shift: 0, width: 8 * len as u32 };
-            found.push(shown(field, bits, is));
-            left[at..at + len].fill(0);
-        }
-    }
-    let rest = left.iter().enumerate().filter(|(_, mask)| **mask != 0);
-    found.extend(rest.map(|(at, mask)| FlowField {
-        field: format!("byte {at} & {mask:#04x}"),
-        value: format!("{:#04x}", is[at] & mask),
-    }));
-    found
-}
-
-/// A field's value in a packet's first bytes.
-fn shown(field: Field, bits: Bits, bytes: &[u8; WIDE_BYTES]) -> FlowField {
-    let value = format_field(field, bits.get(bytes));
-    FlowField { field: field.info().name.to_owned(), value }
-}
-
-/// A guard by the name of the field that a program loads there.
-pub(super) fn in_words(residual: &Residual, outline: Outline, guard: &Guard) -> FlowGuard {
-    let Guard { number, least, most } = *guard;
-    if number.at == WIRE {
-        let field = "pkt.len".to_owned();
-        return FlowGuard { field, mask: None, least, most, all: u32::MAX, shift: 0 };
-    }
-    let steps = residual.blocks.iter().flat_map(|block| &block.steps);
-    let fields = steps.flat_map(|step| match &step.what {
-        What::Op(Op::Load { field, .. }) => vec![*field],
-        What::Write(fields) => fields.iter().map(|(field, _)| *field).collect(),
-        _ => Vec::new(),
-    });
-    let mut near: Vec<(Field, Number, u32)> = fields
-        .filter(|field| !is_key(*field))
-        .filter_map(|field| {
-            let bits = bits(residual, outline, field)?;
-            let whole = bits.number()?;
-            let same = (whole.at, whole.len) == (number.at, number.len);
-            (same && number.mask & !whole.mask == 0).then_some((field, whole, bits.shift))
-        })
-        .collect();
-    near.sort_by_key(|(field, whole, _)| (whole.mask.count_ones(), *field as u32));
-    let (field, whole, shift) = match near.first() {
-        Some((field, whole, shift)) => (field.info().name.to_owned(), whole.mask, *shift),
-        None => (format!("bytes {}..{}", number.at, number.at + number.len), u32::MAX, 0),
-    };
-    FlowGuard {
-        field,
-        mask: (whole != number.mask).then_some(number.mask >> shift),
-        least: least >> shift,
-        most: most >> shift,
-        all: number.mask >> shift,
-        shift,
-    }
-}
-
-/// Words as bytes.
-fn bytes(window: &Window<WIDE>) -> [u8; WIDE_BYTES] {
-    let mut bytes = [0; WIDE_BYTES];
-    let (chunks, _) = bytes.as_chunks_mut::<8>();
-    chunks.iter_mut().zip(window).for_each(|(chunk, word)| *chunk = word.to_le_bytes());
-    bytes
 }

@@ -2,6 +2,7 @@
 
 use super::plan::{Bits, bits_where, is_key};
 use super::probe::{Hang, Probe};
+use super::write::overlap;
 use crate::act::Values;
 use braid_ir::model::{ValueId, Word};
 use braid_packet::blend::{Outline, WIDE_BYTES};
@@ -61,7 +62,7 @@ impl Probe<'_> {
     /// Nothing is assigned to tags that the packet loses.
     pub(super) fn forget_lost(&mut self) {
         let lost = self.notes.way.aside.vlans.lost;
-        self.mask[TAGS..TAGS + lost * LEN].fill(0);
+        self.headers.mask[TAGS..TAGS + lost * LEN].fill(0);
     }
 
     /// Whether a header is there now, if that is the same for all packets of the flow.
@@ -71,7 +72,7 @@ impl Probe<'_> {
         match header {
             Header::Vlan if is_moved => Some(self.tags()? >= 1),
             Header::Vlan2 if is_moved => Some(self.tags()? >= 2),
-            _ => self.program.shape.has(header),
+            _ => self.shape.has(header),
         }
     }
 
@@ -95,26 +96,34 @@ impl Probe<'_> {
             }
             Some(Place::Came(bits)) => bits,
             // Where it is, or what it is, may have changed.
-            None if self.writes || is_link => return None,
+            None if self.headers.writes || is_link => return None,
             None => return Some((self.packet.get(self.layout, field)?, Hang::Packet, None)),
         };
-        let mut own = [0; WIDE_BYTES];
+        let (mut own, value) = ([0; WIDE_BYTES], bits.get(&self.headers.head));
         bits.set(&mut own, Word::MAX);
-        let is_assigned = |(own, mask): (&u8, &u8)| own & mask != 0;
-        if own.iter().zip(&self.mask).any(is_assigned) {
-            let is_whole = own.iter().zip(&self.mask).all(|(own, mask)| own & !mask == 0);
-            let fixed = is_whole && (is_key(field) || is_link);
-            return fixed.then(|| (bits.get(&self.head), Hang::Fixed, None));
+        let (some, all) = overlap(&own, &self.headers.fresh);
+        if some {
+            let fixed = all && (is_key(field) || is_link);
+            return fixed.then_some((value, Hang::Fixed, None));
         }
-        if is_key(field) {
-            return Some((bits.get(&self.head), Hang::Fixed, Some(bits)));
-        }
+        let is_key = is_key(field);
         // Others may have followed what was assigned.
-        if self.writes && !is_link {
+        if self.headers.writes && !is_link && !is_key {
             return None;
         }
-        let hang = |number| Hang::Number { number, shift: bits.shift, add: 0 };
-        Some((bits.get(&self.head), bits.number().map_or(Hang::Packet, hang), None))
+        if self.headers.is_summed(field) {
+            return Some((value, Hang::Packet, None));
+        }
+        match overlap(&own, &self.headers.written) {
+            (_, true) => return Some((value, Hang::Fixed, None)),
+            (true, false) => return None,
+            (false, false) if is_key => return Some((value, Hang::Fixed, Some(bits))),
+            (false, false) => {}
+        }
+        let down = if bits.at == self.outline.ttl() { self.headers.down } else { 0 };
+        let add = -i64::from(down);
+        let hang = |number| Hang::Number { number, shift: bits.shift, add };
+        Some((value, bits.number().map_or(Hang::Packet, hang), None))
     }
 }
 

@@ -75,7 +75,9 @@ impl Names<'_> {
         );
         let way = if class.point.backward { "backward" } else { "forward" };
         let (at, shape) = (self.name(class.point.node), shape_words(class.shape));
-        let _ = writeln!(text, "  enters {at} {way}: program {}, {shape}", class.program);
+        let program = class.program.map(|number| format!("program {number}, "));
+        let program = program.unwrap_or_default();
+        let _ = writeln!(text, "  enters {at} {way}: {program}{shape}");
         class.parts.iter().for_each(|part| self.part(text, class, part));
         let batches: Vec<String> = class.batches.iter().map(|group| self.group(group)).collect();
         if class.batches.iter().any(|group| group.len() > 1) {
@@ -132,6 +134,10 @@ impl Names<'_> {
         }
         if let Some(payload) = part.state {
             let _ = writeln!(text, "    its state functions {} the payload", payload_word(payload));
+        }
+        let guards = part.native.as_ref().map_or(0, |native| native.guards as u64);
+        if guards > 0 {
+            let _ = writeln!(text, "    looks at {} after each packet", many(guards, "condition"));
         }
         for (_, param, rule) in class.rules.iter().filter(|(node, ..)| *node == part.node) {
             let _ = writeln!(text, "    {} decides by rule {rule}", self.param(part.node, *param));

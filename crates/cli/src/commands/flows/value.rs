@@ -60,6 +60,10 @@ impl Names<'_> {
                 let (label, text) = self.row(part.node, *row);
                 json!({ "row": label, "text": text })
             });
+            let native = part.native.as_ref().map(|native| {
+                let state = native.state.iter().map(|payload| payload_word(*payload));
+                json!({ "state": state.collect::<Value>(), "guards": native.guards })
+            });
             json!({
                 "function": self.name(part.node),
                 "model": self.model(part.node),
@@ -67,6 +71,7 @@ impl Names<'_> {
                 "rows": rows.collect::<Value>(),
                 "payload": part.state.map(payload_word),
                 "events": part.events,
+                "native": native,
             })
         };
         let guard = |guard: &FlowGuard| {

@@ -62,8 +62,20 @@ enum Kind {
     PerFlow,
     Quotas,
     Spread,
+    Natives,
     Mixed,
 }
+
+/// Native functions, of which some record what they do.
+const NATIVES: &str = r#"
+native nf ids5(signatures: patterns, block: bool = false) from "five" function ids;
+native nf maglev5(vip: ip4, servers: backends<ip4>, idle: duration, flows: u32)
+    from "five" function maglev;
+native nf ipfilter5(filter: rules, idle: duration, flows: u32) from "five" function ipfilter;
+native nf monitor5(idle: duration, flows: u32) from "five" function monitor;
+native nf mazunat5(public: ip4, ports: pool<port>, idle: duration, mappings: u32)
+    from "five" function mazunat;
+"#;
 
 /// A chain.
 pub(super) fn program(rng: &mut Rng) -> Program {
@@ -76,6 +88,8 @@ pub(super) fn program(rng: &mut Rng) -> Program {
         Kind::Quotas,
         Kind::Spread,
         Kind::Spread,
+        Kind::Natives,
+        Kind::Natives,
         Kind::Mixed,
     ]);
     let count = match kind {
@@ -88,6 +102,11 @@ pub(super) fn program(rng: &mut Rng) -> Program {
     for file in 0..2 {
         program.files.insert(format!("routes{file}.txt"), routes(rng));
         program.files.insert(format!("rules{file}.txt"), files::rules(rng));
+    }
+    if let Kind::Natives = kind {
+        program.source += NATIVES;
+        let signatures = "1 \"a\"\n2 \"GET /evil\" nocase\n3 /cmd=[a-z]+;/\n";
+        program.files.insert("signatures.txt".to_owned(), signatures.to_owned());
     }
     let mut nodes = nodes(rng, &mut program, kind, (count, beside));
     let mut side = "";
@@ -178,6 +197,7 @@ fn one(rng: &mut Rng, kind: Kind, number: usize) -> String {
         (Kind::Spread, 0..5) => {
             format!("spread(vip: {}, backends: [10.0.5.1, 10.0.5.2, 10.0.5.3])", ip4(rng))
         }
+        (Kind::Natives, 0..5) => native(rng, number),
         (_, choice) => match choice % 4 {
             0 => router(rng),
             1 => translator(rng, number),
@@ -255,5 +275,30 @@ fn filter(rng: &mut Rng) -> String {
             1 + rng.below(4)
         ),
         _ => format!("stateless_firewall(allow: rules(\"rules{}.txt\"))", rng.below(2)),
+    }
+}
+
+/// A native function. Limits are large more often than elsewhere, so that what was recorded lasts for a while.
+fn native(rng: &mut Rng, number: usize) -> String {
+    let idle = 5 + rng.below(4000);
+    let flows = if rng.one_in(2) { 10_000 } else { 1 + rng.below(9) };
+    match rng.below(7) {
+        0 | 1 => format!("monitor5(idle: {idle} ms, flows: {flows})"),
+        2 | 3 => format!(
+            "ipfilter5(filter: rules(\"rules{}.txt\"), idle: {idle} ms, flows: {flows})",
+            rng.below(2)
+        ),
+        4 => format!(
+            "maglev5(vip: {}, servers: [10.0.4.1, 10.0.4.2, 10.0.4.3], idle: {idle} ms, flows: {flows})",
+            ip4(rng)
+        ),
+        5 => format!(
+            "mazunat5(public: 203.0.113.{}, ports: {}..{}, idle: {idle} ms, mappings: {})",
+            1 + number,
+            1024 + 16 * number,
+            1028 + 16 * number + rng.below(8),
+            1 + rng.below(12),
+        ),
+        _ => format!("ids5(signatures: patterns(\"signatures.txt\"), block: {})", rng.one_in(3)),
     }
 }
