@@ -579,3 +579,32 @@ fn events_say_texts_as_they_are_after_a_change() {
     let (_, flows) = same(&chain, &stimuli);
     assert!(flows.hits >= 6, "{flows:?}");
 }
+
+#[test]
+fn pings_through_a_nat_take_records_whatever_their_sequence_number() {
+    let chain = chain(
+        "chain c {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           nat = napt(public: 203.0.113.1);
+           path lan <-> nat <-> wan;
+         }",
+        &[],
+    );
+    const ROUNDS: u64 = 8;
+    let mut stimuli = Vec::new();
+    for round in 1..=ROUNDS {
+        // Two hosts choose the same identifier.
+        for (host, id) in [(1, 7), (2, 7), (2, 8)] {
+            let text =
+                format!("icmp 10.0.0.{host} > 8.8.8.8 echo-request id={id} seq={round} \"data\"");
+            stimuli.push(enter(round * 10, 0, &text));
+        }
+    }
+    let (trace, flows) = same(&chain, &stimuli);
+    let all = 3 * ROUNDS;
+    // Its first packet makes each flow's mapping, the very first one is not met at all.
+    assert_eq!((flows.hits, flows.records.made), (all - 4, 3), "{flows:?}");
+    let ids: BTreeSet<_> = left(&trace, Field::IcmpId).into_iter().collect();
+    assert_eq!(ids.len(), 3);
+}

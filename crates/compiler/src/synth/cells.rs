@@ -1,5 +1,5 @@
 //! Cells: the fields of a packet of known shape, without aliases. Every field is a constant, a
-//! cell, or some bits of one.
+//! cell, some bits of one, or two together.
 
 use super::headers::Headers;
 use braid_ir::model::Word;
@@ -12,6 +12,20 @@ pub(super) enum Place {
     Const(Word),
     /// Bits of a cell, from a bit on, as many as the field has.
     Cell(Field, u16),
+    /// Two cells of 16 bits, the upper one first.
+    Halves([Field; 2]),
+}
+
+impl Place {
+    /// The cells that the field is made of.
+    pub(super) fn cells(self) -> impl Iterator<Item = Field> {
+        let (one, two) = match self {
+            Place::Const(_) => (None, None),
+            Place::Cell(cell, _) => (Some(cell), None),
+            Place::Halves([upper, lower]) => (Some(upper), Some(lower)),
+        };
+        one.into_iter().chain(two)
+    }
 }
 
 /// What a field is, or the header whose presence has to be known for that. The field's own header
@@ -24,10 +38,9 @@ pub(super) fn place(field: Field, headers: &mut Headers) -> Result<Place, Header
         IpEcn => cell(IpTos),
         TcpSport | UdpSport => cell(L4Sport),
         TcpDport | UdpDport => cell(L4Dport),
-        IcmpId => Ok(Place::Cell(IcmpRest, 16)),
-        IcmpSeq => cell(IcmpRest),
-        Icmp6Id => Ok(Place::Cell(Icmp6Rest, 16)),
-        Icmp6Seq => cell(Icmp6Rest),
+        // The identifier is the same in all packets of a flow, the sequence number is not.
+        IcmpRest if headers.has(Header::IcmpEcho)? => Ok(Place::Halves([IcmpId, IcmpSeq])),
+        Icmp6Rest if headers.has(Header::Icmp6Echo)? => Ok(Place::Halves([Icmp6Id, Icmp6Seq])),
         IpProto => proto(headers, IpProto),
         Ip6Proto | InetProto => proto(headers, InetProto),
         InetVersion => Ok(Place::Const(if headers.has(Header::Ip4)? { 4 } else { 6 })),
@@ -72,9 +85,9 @@ fn inet_port(headers: &mut Headers, port: Field) -> Result<Place, Header> {
     Ok(if headers.has(Header::L4)? {
         Place::Cell(port, 0)
     } else if headers.has(Header::IcmpEcho)? {
-        Place::Cell(Field::IcmpRest, 16)
+        Place::Cell(Field::IcmpId, 0)
     } else if headers.has(Header::Icmp6Echo)? {
-        Place::Cell(Field::Icmp6Rest, 16)
+        Place::Cell(Field::Icmp6Id, 0)
     } else {
         Place::Const(0)
     })
@@ -141,6 +154,8 @@ pub(super) fn needs(field: Field) -> &'static [Header] {
         PktLaterFragment => &[Header::L4, Header::Icmp, Header::Icmp6],
         PktFragment => &[Header::Inet],
         InetSport | InetDport => &[Header::L4, Header::IcmpEcho, Header::Icmp6Echo],
+        IcmpRest => &[Header::IcmpEcho],
+        Icmp6Rest => &[Header::Icmp6Echo],
         InetVersion | InetSrc | InetDst | InetTtl => &[Header::Ip4],
         QuotedInetVersion | QuotedInetSrc | QuotedInetDst => &[Header::Quoted4],
         QuotedInetSport | QuotedInetDport => &[Header::QuotedL4, Header::QuotedEcho],

@@ -123,6 +123,10 @@ impl<'a> Synth<'a> {
                 let value = self.cell(way, cell);
                 self.values.extract(ty, value, shift)
             }
+            Place::Halves(halves) => {
+                let [upper, lower] = halves.map(|half| self.cell(way, half));
+                self.values.join(ty, upper, lower)
+            }
         }))
     }
 
@@ -150,6 +154,11 @@ impl<'a> Synth<'a> {
             Ok(Place::Cell(cell, shift)) => {
                 let value = *way.state.entry.get(&cell)?;
                 Some(self.values.extract(ty, value, shift))
+            }
+            Ok(Place::Halves([upper, lower])) => {
+                let entry = &way.state.entry;
+                let (upper, lower) = (*entry.get(&upper)?, *entry.get(&lower)?);
+                Some(self.values.join(ty, upper, lower))
             }
             Err(_) => None,
         }
@@ -190,15 +199,28 @@ impl<'a> Synth<'a> {
         if !way.state.headers.has(field.info().header)? {
             return Ok(false);
         }
-        let Place::Cell(cell, shift) = cells::place(field, &mut way.state.headers)? else {
-            return Ok(true);
-        };
+        match cells::place(field, &mut way.state.headers)? {
+            Place::Const(_) => {}
+            Place::Cell(cell, shift) => self.assign(way, cell, (value, shift)),
+            Place::Halves(halves) => {
+                for (half, shift) in halves.into_iter().zip([16, 0]) {
+                    let part = self.values.extract(field_ty(half), value, shift);
+                    self.assign(way, half, (part, 0));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Assigns bits of a cell, from a bit on.
+    fn assign(&mut self, way: &mut Way, cell: Field, (value, shift): (ValueId, u16)) {
         let decides = matches!(cell, Field::IcmpType | Field::Icmp6Type | Field::L4Dport);
         if decides {
             // What is behind the header is written while it is still there.
             let behind = |field: &Field| {
                 let header = field.info().header;
-                BEHIND_ICMP.contains(&header) || header == Header::Vxlan
+                let is_rest = matches!(field, Field::IcmpRest | Field::Icmp6Rest);
+                BEHIND_ICMP.contains(&header) || header == Header::Vxlan || is_rest
             };
             let dirty = way
                 .state
@@ -229,7 +251,6 @@ impl<'a> Synth<'a> {
         for checksum in [Field::IpChecksum, Field::L4Checksum] {
             way.state.cells.insert(checksum, Cell::Reload);
         }
-        Ok(true)
     }
 
     /// A field that says what is behind its header is about to be assigned.
@@ -254,14 +275,26 @@ impl<'a> Synth<'a> {
             way.state.stale = true;
             return;
         }
-        let (echo, echoes, errors) = match cell {
-            Field::IcmpType => (Header::IcmpEcho, set(&[0, 8]), set(&[3, 4, 5, 11, 12])),
-            _ => (Header::Icmp6Echo, set(&[128, 129]), set(&[1, 2, 3, 4])),
+        use Field::{Icmp6Id, Icmp6Rest, Icmp6Seq, IcmpId, IcmpRest, IcmpSeq};
+        let (echo, echoes, errors, rest) = match cell {
+            Field::IcmpType => {
+                let rest = [IcmpRest, IcmpId, IcmpSeq];
+                (Header::IcmpEcho, set(&[0, 8]), set(&[3, 4, 5, 11, 12]), rest)
+            }
+            _ => {
+                let rest = [Icmp6Rest, Icmp6Id, Icmp6Seq];
+                (Header::Icmp6Echo, set(&[128, 129]), set(&[1, 2, 3, 4]), rest)
+            }
         };
         let outcome = |kinds: &IntervalSet| {
             let hit = intersect(&range, kinds);
             if hit.is_empty() { Some(false) } else { (hit == range).then_some(true) }
         };
+        if outcome(&echoes).is_none_or(|present| headers.has(echo) != Ok(present)) {
+            for field in rest {
+                way.state.cells.insert(field, Cell::Reload);
+            }
+        }
         match outcome(&echoes) {
             Some(present) => headers.set(echo, present),
             None => headers.forget(bit(echo)),

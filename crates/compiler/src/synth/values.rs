@@ -221,6 +221,12 @@ impl Values {
         self.resize(ty, moved)
     }
 
+    /// A value of 32 bits, from its halves.
+    pub(super) fn join(&mut self, ty: Ty, upper: ValueId, lower: ValueId) -> ValueId {
+        let lower = self.resize(ty, lower);
+        self.insert(lower, upper, 16)
+    }
+
     /// A value with some of its bits replaced.
     pub(super) fn insert(&mut self, old: ValueId, part: ValueId, shift: u16) -> ValueId {
         let (wide, narrow) = (self.ty(old), self.ty(part).width);

@@ -2,7 +2,7 @@
 
 use super::Synth;
 use super::build::{Edge, Way, nowhere};
-use super::cells::{Place, needs, place};
+use super::cells::{needs, place};
 use super::exec::Flow;
 use super::headers::{self, BEHIND_ICMP, Headers, bit};
 use super::state::{Memo, Shared};
@@ -205,7 +205,8 @@ impl<'a> Synth<'a> {
             if visit.entry.has(field.info().header) != Ok(true) {
                 continue;
             }
-            if let Ok(Place::Cell(cell, _)) = place(field, &mut visit.entry) {
+            let Ok(place) = place(field, &mut visit.entry) else { continue };
+            for cell in place.cells() {
                 let value = match self.bound(&edge.state, cell) {
                     Some(value) => value,
                     None => {
