@@ -111,8 +111,10 @@ fn is_whole(headers: &mut Headers) -> Result<bool, Header> {
         || headers.has(Header::Icmp6)?)
 }
 
-/// Of [`checksums`] those of transport headers.
+/// Of [`checksums`] those of transport headers that cover addresses.
 pub(super) const TRANSPORTS: u32 = 2 | 4;
+/// Of [`checksums`] that of ICMP, which covers none.
+pub(super) const ICMP: u32 = 512;
 
 /// Checksums that come out in canonical form when a cell is written, as bits.
 pub(super) fn checksums(field: Field) -> u32 {
@@ -133,6 +135,7 @@ pub(super) fn checksums(field: Field) -> u32 {
         },
         Header::Eth | Header::Vlan | Header::Vlan2 | Header::Arp | Header::Mpls => 0,
         Header::GreKey => 8,
+        Header::Icmp | Header::IcmpEcho => ICMP,
         Header::Quoted4 | Header::Quoted6 | Header::QuotedL4 | Header::QuotedEcho => match field {
             QuotedIpSrc | QuotedIp6Src => TRANSPORT | 16,
             QuotedIpDst | QuotedIp6Dst => TRANSPORT | 32,

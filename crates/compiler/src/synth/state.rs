@@ -1,6 +1,6 @@
 //! The abstract state of a packet on a way through the program.
 
-use super::cells::checksums;
+use super::cells::{ICMP, TRANSPORTS, checksums};
 use super::facts::Facts;
 use super::headers::Headers;
 use super::vlan::Waiting;
@@ -168,8 +168,12 @@ impl State {
     pub(super) fn checksums(&self) -> u32 {
         let dirty = self.cells.iter().filter(|(_, cell)| matches!(cell, Cell::Value(_, true)));
         let bits = dirty.fold(0, |bits, (field, _)| bits | checksums(*field));
-        // Without the destination's part of the transport checksum where all of it is in.
-        if bits & 2 != 0 { bits & !4 } else { bits }
+        match bits {
+            _ if bits & ICMP != 0 => bits & !TRANSPORTS,
+            // Without the destination's part of the transport checksum where all of it is in.
+            _ if bits & 2 != 0 => bits & !4,
+            _ => bits,
+        }
     }
 
     /// How many fields have still to be written.
