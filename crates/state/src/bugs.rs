@@ -74,6 +74,14 @@ pub enum RecordBug {
     LookupConfused,
     /// Of several records on an entry the one that takes another's place there does not know its own.
     RankForgotten,
+    /// Records count without end, whatever their bounds are.
+    FuelEndless,
+    /// What a record may still count is not looked at again when others have found the entry.
+    FuelKept,
+    /// Records count what others may count.
+    FuelSpentTwice,
+    /// What a slot holds at least is not asked for.
+    LeastForgotten,
     /// Records stay when what they rest on changes that is not kept in state: what native functions have recorded.
     StaleElsewhere,
     /// A record takes packets for which something is due in a native function.
@@ -84,7 +92,7 @@ pub enum RecordBug {
 
 /// All of them.
 #[cfg(feature = "planted-bugs")]
-pub const RECORD_BUGS: [RecordBug; 36] = [
+pub const RECORD_BUGS: [RecordBug; 40] = [
     RecordBug::GuardForgotten,
     RecordBug::GuardTooWide,
     RecordBug::AbsenceForgotten,
@@ -118,6 +126,10 @@ pub const RECORD_BUGS: [RecordBug; 36] = [
     RecordBug::EventFixed,
     RecordBug::LookupConfused,
     RecordBug::RankForgotten,
+    RecordBug::FuelEndless,
+    RecordBug::FuelKept,
+    RecordBug::FuelSpentTwice,
+    RecordBug::LeastForgotten,
     RecordBug::StaleElsewhere,
     RecordBug::NativeDueIgnored,
     RecordBug::NativeUnseen,

@@ -137,12 +137,12 @@ impl Store {
     pub fn record_counts(&self) -> Vec<(u64, u64)> {
         let all = self.records.classes.all.iter();
         let mut counts: Vec<_> = all.map(|class| class.counts).collect();
-        let taken = self.records.bodies().filter(|record| record.packets > 0);
-        for Body { class, packets, bytes, .. } in taken {
+        let taken = self.records.numbers().filter(|one| self.records.body(*one).packets > 0);
+        for Body { class, packets, bytes, .. } in taken.map(|one| self.records.counted(one)) {
             // A record has its class from the start.
-            let Some(count) = counts.get_mut(*class as usize) else { continue };
-            count.0 += u64::from(*packets);
-            count.1 += u64::from(*bytes);
+            let Some(count) = counts.get_mut(class as usize) else { continue };
+            count.0 += u64::from(packets);
+            count.1 += u64::from(bytes);
         }
         counts
     }

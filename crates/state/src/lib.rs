@@ -76,6 +76,7 @@ mod absent;
 mod bugs;
 mod classes;
 mod due;
+mod fuel;
 mod group;
 mod hash;
 mod index;
@@ -97,6 +98,7 @@ pub use absent::{Keys, kept_elsewhere};
 pub use bugs::RECORD_BUGS;
 #[doc(hidden)]
 pub use bugs::RecordBug;
+pub use fuel::{Bound, Refill};
 pub use group::{Ended, EndedEntry};
 pub use hash::HashKey;
 pub use listing::{Listed, Missing, Resting};

@@ -78,13 +78,22 @@ pub(crate) struct Takes {
     /// Those that are read, and assigned, for each packet.
     live: u16,
     puts: u16,
+    /// Those that count, with bounds and without.
+    bounded: u16,
+    free: u16,
 }
 
 impl Takes {
     fn of(one: &Use) -> Self {
-        let [reads, counts, live, puts] =
-            [one.reads, one.counts(), one.live, one.puts].map(|slots| bits(one.table, slots));
-        Self { reads, counts, live, puts }
+        let (counts, bounded) = (one.counts(), one.bounded());
+        let slots = [one.reads, counts, one.live, one.puts, bounded, counts & !bounded];
+        let [reads, counts, live, puts, bounded, free] = slots.map(|slots| bits(one.table, slots));
+        Self { reads, counts, live, puts, bounded, free }
+    }
+
+    /// Whether nothing is in the way of bounds on a slot.
+    pub(crate) fn may_bound(self, table: TableRef, slot: u32) -> bool {
+        (self.live | self.puts) & bits(table, 1 << slot.min(63)) == 0
     }
 
     fn and(self, other: Self) -> Self {
@@ -93,6 +102,8 @@ impl Takes {
             counts: self.counts | other.counts,
             live: self.live | other.live,
             puts: self.puts | other.puts,
+            bounded: self.bounded | other.bounded,
+            free: self.free | other.free,
         }
     }
 }
@@ -256,7 +267,9 @@ impl Records {
         let clash = new.reads & (there.counts | there.puts)
             | new.counts & (there.reads | there.live | there.puts)
             | new.live & there.counts
-            | new.puts & (there.reads | there.counts);
+            | new.puts & (there.reads | there.counts)
+            | new.bounded & there.free
+            | new.free & there.bounded;
         few && clash == 0
     }
 

@@ -1,5 +1,6 @@
 //! Flow records for people: what each one is, and what it rests on.
 
+use crate::fuel::Bound;
 use crate::shelf::{Body, IS_WIDE, Record, WIDE};
 use crate::store::Store;
 use crate::uses::Update;
@@ -45,6 +46,8 @@ pub struct Resting {
     pub puts: u64,
     /// Slots that each of its packets changes in a way that adds up.
     pub updates: Vec<Update>,
+    /// Bounds of those.
+    pub bounds: Vec<Bound>,
 }
 
 /// An entry that is not there.
@@ -123,7 +126,7 @@ impl Store {
             sums: record.sums,
             seen_ns: (seen > 0).then_some(seen),
             packets: packets + u64::from(record.body.packets),
-            bytes: bytes + u64::from(record.body.bytes),
+            bytes: bytes + u64::from(self.records.counted(number).bytes),
             rests_on: Vec::new(),
             absent: Vec::new(),
         };
@@ -134,6 +137,7 @@ impl Store {
                     reads: one.reads | one.live,
                     puts: one.puts,
                     updates: one.updates.clone(),
+                    bounds: one.bounds.clone(),
                 }),
                 None => listed.absent.extend(self.missing(link.place)),
             }

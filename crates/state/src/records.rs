@@ -18,6 +18,7 @@ use crate::store::{Handle, Store, TableRef};
 use crate::table::NONE;
 use crate::uses::{Use, Uses};
 use braid_ir::model::Word;
+use std::collections::HashMap;
 use std::hint::black_box;
 
 /// Records of a table that stays in the processor's caches without any help.
@@ -93,6 +94,8 @@ pub(crate) struct Records {
     pub(crate) uses: Uses,
     pub(crate) classes: Classes,
     pub(crate) totals: Totals,
+    /// Where the count of bytes of each record with bounds began ([`crate::fuel`]).
+    pub(crate) fuel: HashMap<u32, u32>,
     len: usize,
     most: usize,
     counters: RecordCounters,
@@ -150,6 +153,7 @@ impl Records {
             uses: Uses::default(),
             classes: Classes::default(),
             totals: Totals::default(),
+            fuel: HashMap::new(),
             len: 0,
             most: 0,
             counters: RecordCounters::default(),
@@ -193,10 +197,10 @@ impl Records {
         }
     }
 
-    /// All records, also those that have ended.
-    pub(crate) fn bodies(&self) -> impl Iterator<Item = &Body> {
-        let wide = self.wide.all.iter().map(|record| &record.body);
-        self.narrow.all.iter().map(|record| &record.body).chain(wide)
+    /// The numbers of all records, also of those that have ended.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u32> {
+        let wide = (IS_WIDE..).take(self.wide.all.len());
+        (0..self.narrow.all.len() as u32).chain(wide)
     }
 }
 
@@ -268,15 +272,6 @@ impl Store {
         self.records.body(number).class
     }
 
-    /// Works out what a record has counted, if it can hardly count more; whether that was so.
-    pub fn settle_full(&mut self, number: u32) -> bool {
-        let is_full = self.records.body(number).is_full();
-        if is_full {
-            self.settle(number);
-        }
-        is_full
-    }
-
     /// Whether there are so many records that fetching them ahead of time pays.
     #[must_use]
     pub fn has_many_records(&self) -> bool {
@@ -311,6 +306,7 @@ impl Store {
         };
         if !new.rests_on.iter().all(fits) {
             self.records.counters.contended += 1;
+            self.make_way(new.rests_on);
             return false;
         }
         let NewRecord { key, hash, kind, class, head, sums, .. } = *new;
@@ -319,11 +315,22 @@ impl Store {
         let (hash_key, most) = (self.hash.clone(), self.records.most);
         let number = self.shelf_mut().add(record, hash, most, &hash_key) | Self::MARK;
         self.records.totals.start(number);
+        if new.rests_on.iter().any(|(_, one)| !one.bounds.is_empty()) {
+            self.records.fill(number, 0);
+        }
         self.records.classes.join(class);
         self.records.len += 1;
         self.records.counters.made += 1;
         self.tie(number, new.rests_on, new.absent);
         true
+    }
+
+    /// Records with bounds make way for those that look at each packet: of these there can be more on an entry.
+    fn make_way(&mut self, rests_on: &[(Handle, Use)]) {
+        for (entry, one) in rests_on.iter().filter(|(_, one)| one.live | one.puts != 0) {
+            let group = group(&self.tables, one.table, entry.place());
+            self.end_resting(group, |_, other| !other.bounds.is_empty());
+        }
     }
 
     /// Lets a new record rest on entries, and on the absence of others.
@@ -409,6 +416,7 @@ impl Store {
         }
         let class = std::mem::replace(&mut body.class, Body::ENDED);
         let seen = body.seen;
+        self.records.fuel.remove(&number);
         self.records.classes.leave(class);
         self.records.len -= 1;
         self.records.counters.ended += 1;

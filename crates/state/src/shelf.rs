@@ -63,11 +63,6 @@ impl Body {
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(bytes);
     }
-
-    /// Whether it can hardly count more.
-    pub(crate) fn is_full(&self) -> bool {
-        self.bytes > u32::MAX / 2
-    }
 }
 
 /// Records of one size.

@@ -6,6 +6,7 @@
 //! when anyone else looks: when a program finds an entry, when it ends, when state is shown.
 
 use crate::bugs::RecordBug;
+use crate::fuel::Bound;
 use crate::records::Records;
 use crate::shape::SlotShape;
 use crate::shelf::Body;
@@ -31,6 +32,8 @@ pub struct Use {
     pub puts: u64,
     /// Slots that each of its packets changes in a way that adds up: none of the others, each once.
     pub updates: Vec<Update>,
+    /// Bounds of such slots: one for each.
+    pub bounds: Vec<Bound>,
 }
 
 /// A slot that each packet changes.
@@ -59,6 +62,19 @@ pub enum Change {
 }
 
 impl Use {
+    /// Nothing, with an entry of this table.
+    #[must_use]
+    pub fn of(table: TableRef) -> Self {
+        Self { table, reads: 0, live: 0, puts: 0, updates: Vec::new(), bounds: Vec::new() }
+    }
+
+    /// Nothing is done with the entry.
+    pub fn clear(&mut self) {
+        (self.reads, self.live, self.puts) = (0, 0, 0);
+        self.updates.clear();
+        self.bounds.clear();
+    }
+
     /// A slot is taken for granted.
     pub fn read(&mut self, slot: u32) {
         self.reads |= 1 << slot.min(63);
@@ -187,7 +203,7 @@ impl Records {
         words: &mut [u64],
     ) {
         for number in self.on(root) {
-            let record = self.body(*number);
+            let record = &self.counted(*number);
             let links = self.links(*number).filter(|link| link.place == place);
             let uses = links.filter_map(|link| self.uses.all.get(link.how as usize));
             for one in uses.filter(|one| one.table.0 as usize == table && record.packets > 0) {
@@ -201,7 +217,7 @@ impl Store {
     /// What a record has counted is added to what its class counts, and made of its entries.
     pub(crate) fn settle(&mut self, number: u32) {
         let loses = self.has_bug(RecordBug::CountsLost);
-        let record = self.records.body(number).clone();
+        let record = self.records.counted(number);
         if record.packets == 0 {
             return;
         }
@@ -216,8 +232,7 @@ impl Store {
                 apply(one, &record, shape, words);
             }
         }
-        let record = self.records.body_mut(number);
-        (record.packets, record.bytes) = (0, 0);
+        self.records.count_anew(number);
     }
 
     /// What a slot holds, of an entry that a record rests on: the last one has the number 0.
@@ -245,7 +260,11 @@ impl Store {
             return;
         }
         for at in 0..self.records.on(group).len() {
-            self.settle(self.records.on(group)[at]);
+            let record = self.records.on(group)[at];
+            self.settle(record);
+            if !self.has_bug(RecordBug::FuelKept) {
+                self.records.drain(record);
+            }
         }
     }
 }

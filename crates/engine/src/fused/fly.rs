@@ -17,7 +17,7 @@ use braid_ir::residual::Point;
 use braid_jit::Count;
 use braid_packet::blend::{NARROW, Outline, WIDE, Window, narrowed};
 use braid_packet::{Layout, Packet};
-use braid_state::{NewRecord, Record, RecordBug, Store};
+use braid_state::{NewRecord, Record, RecordBug, Refill, Store};
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::ops::Range;
@@ -97,6 +97,16 @@ impl Fused {
             store.end_narrow_records(|kind| of_kind(kind).0 == flow.program);
         }
         has_room
+    }
+
+    /// The first of these packets goes by its program: how many do, up to one that has a record, or may have one made.
+    fn meet(&mut self, packets: Range<usize>) -> usize {
+        let mut behind = self.flows[packets.clone()].iter().skip(1);
+        let stops = behind.position(|flow| {
+            let has_flow = flow.program != NONE;
+            has_flow && (flow.record != NONE || self.filter.meets(flow.hash, false))
+        });
+        stops.map_or(packets.len(), |stops| 1 + stops)
     }
 
     /// Reads what is known of flows without a record, so that it is near when they are met.
@@ -285,10 +295,18 @@ impl Compiled {
                 fused.misfits += 1;
                 return 1;
             }
-            // A record that was full can count again, or another one may fit.
-            if record != NONE && (store.settle_full(record) || fused.vary(store, from)) {
+            // A record that could count no more can again, or another one may fit.
+            let bytes = packets[0].wire_len;
+            let is_full = record != NONE && !store.can_count(record, bytes);
+            let refill = if is_full { store.refill(record, bytes) } else { Refill::Kept };
+            if refill == Refill::Filled || record != NONE && fused.vary(store, from) {
                 return 0;
             }
+            let is_over = refill == Refill::Ended;
+            if is_over {
+                fused.filter.expect(flow.hash);
+            }
+            let record = if is_over { NONE } else { record };
             if record != NONE && store.has_outdated_records() && fused.turn_to_outdated(store, from)
             {
                 let some = from..from + packets.len();
@@ -304,26 +322,18 @@ impl Compiled {
                 fused.find_again(&functions.store, from..from + packets.len(), is_such);
                 return 0;
             }
-            fused.misfits += u64::from(record != NONE);
-            if is_tried || record != NONE {
+            if is_over {
+                // What leaves bounds is often done once only.
+                fused.filter.expect(flow.hash);
+            }
+            fused.misfits += u64::from(flow.record != NONE);
+            if is_tried || flow.record != NONE {
                 return 1;
             }
         }
         let Some(fused) = &mut self.fused else { return 1 };
-        let mut count = 1;
-        if fused.is_open {
-            // Native functions get packets one by one.
-            return count;
-        }
-        for at in from + 1..from + packets.len() {
-            let flow = &fused.flows[at];
-            let has_flow = flow.program != NONE;
-            if has_flow && (flow.record != NONE || fused.filter.meets(flow.hash, false)) {
-                break;
-            }
-            count += 1;
-        }
-        count
+        // Native functions get packets one by one.
+        if fused.is_open { 1 } else { fused.meet(from..from + packets.len()) }
     }
 
     /// Makes a record for the packet at `at`, which is about to enter; whether there is one now.

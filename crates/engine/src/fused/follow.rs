@@ -290,7 +290,7 @@ impl Probe<'_> {
 }
 
 /// A comparison with its operands exchanged.
-fn turned(op: CmpOp) -> CmpOp {
+pub(super) fn turned(op: CmpOp) -> CmpOp {
     match op {
         CmpOp::Eq | CmpOp::Ne => op,
         CmpOp::Lt => CmpOp::Gt,

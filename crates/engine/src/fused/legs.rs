@@ -69,6 +69,20 @@ impl<'a> Probe<'a> {
         world: &World<'a>,
         memory: &mut [Word],
     ) -> Result<Goal, Stop> {
+        let first = self.run_once(start, world, memory);
+        if first.is_ok() || !self.knows_more_counters() {
+            return first;
+        }
+        self.again();
+        self.run_once(start, world, memory)
+    }
+
+    fn run_once(
+        &mut self,
+        start: Start,
+        world: &World<'a>,
+        memory: &mut [Word],
+    ) -> Result<Goal, Stop> {
         let at = match start {
             Start::Program(number) => self.by_program(number, world, memory)?,
             Start::Point(point) => {
@@ -175,6 +189,7 @@ impl<'a> Probe<'a> {
             return Err(Why::Beside);
         }
         self.count_live().ok_or(Why::Step)?;
+        self.settle_bounds().ok_or(Why::Step)?;
         let entries = &self.notes.rests_on;
         let (count, is_sound) = (entries.len(), entries.iter().all(|(_, how)| how.is_consistent()));
         if !is_sound || !self.copies_are_alike() {

@@ -15,6 +15,7 @@
 
 mod aside;
 mod batches;
+mod bound;
 mod change;
 mod class;
 mod fields;

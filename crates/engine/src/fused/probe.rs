@@ -6,6 +6,7 @@
 
 use super::NONE;
 use super::aside::Image;
+use super::bound::Counters;
 use super::change::Part;
 use super::class::{Search, Way};
 use super::guard::{Guards, Number};
@@ -22,7 +23,7 @@ use braid_ir::model::{Key, Op, ParamId, Target, ValueId, Word};
 use braid_ir::residual::{Block, HeaderMask, Point, Step, TallyId, What};
 use braid_packet::blend::{Outline, WIDE, Window};
 use braid_packet::{Field, Layout, Packet};
-use braid_state::{Handle, Keys, RecordBug, Update, Use};
+use braid_state::{Handle, Keys, RecordBug, Use};
 use std::borrow::Cow;
 
 /// What probes write down: the memory is used again, and holds what the last one found.
@@ -46,6 +47,7 @@ pub(super) struct Notes {
     pub(super) absent: Keys,
     /// How often something was looked up, or a native function asked.
     pub(super) lookups: u32,
+    pub(super) counters: Counters,
     /// What native functions do.
     pub(super) tied: Vec<Tied>,
     /// Headers whose presence matters to programs.
@@ -53,7 +55,7 @@ pub(super) struct Notes {
     /// Arguments of a jump.
     args: Vec<(Word, Hang)>,
     /// Memory of what earlier records did with entries.
-    pub(super) spare: Vec<Vec<Update>>,
+    pub(super) spare: Vec<Use>,
 }
 
 /// What a value hangs on, beside what a record rests on.
@@ -118,6 +120,7 @@ impl Notes {
             asked: Asked::default(),
             absent: Keys::default(),
             lookups: 0,
+            counters: Counters::default(),
             tied: Vec::new(),
             care: 0,
             args: Vec::new(),
@@ -131,10 +134,11 @@ impl Notes {
         self.guards.0.clear();
         self.way.start(entry, outline);
         for (_, mut one) in self.rests_on.drain(..) {
-            one.updates.clear();
-            self.spare.push(one.updates);
+            one.clear();
+            self.spare.push(one);
         }
         self.put.clear();
+        self.counters.start();
         self.absent.clear();
         self.tied.clear();
         (self.lookups, self.care) = (0, 0);
@@ -162,6 +166,7 @@ impl<'a> Probe<'a> {
     ) -> Option<Self> {
         let outline = Outline::of(layout)?;
         let now = packet.time_ns.max(functions.now);
+        notes.counters.forget();
         notes.start(entry, outline);
         Some(Self {
             number: NONE,
@@ -181,6 +186,13 @@ impl<'a> Probe<'a> {
             stale: false,
             hops: 0,
         })
+    }
+
+    /// Starts anew, with what is known of counters now.
+    pub(super) fn again(&mut self) {
+        self.notes.start(self.notes.way.entry, self.outline);
+        (self.packet, self.headers) = (Cow::Borrowed(self.origin), Headers::of(self.origin));
+        (self.stale, self.hops) = (false, 0);
     }
 
     /// Gives a block its parameters.
@@ -357,6 +369,11 @@ impl<'a> Probe<'a> {
         op.visit_uses(&mut |id| is_open |= !self.is_fixed(*id));
         if !is_open {
             return Some(Hang::Fixed);
+        }
+        if let Op::Cmp { op, a, b, .. } = *op
+            && let Some(hang) = self.bound(values, op, (a, b))
+        {
+            return hang;
         }
         if self.is_live(values, op) {
             return self.follow_live(values, op);

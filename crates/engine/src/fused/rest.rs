@@ -66,8 +66,8 @@ impl Probe<'_> {
         let same = |(one, how): &(Handle, Use)| (how.table, *one) == (table, entry);
         let known = rests_on.iter().position(same);
         let number = known.unwrap_or_else(|| {
-            let updates = spare.pop().unwrap_or_default();
-            rests_on.push((entry, Use { table, reads: 0, live: 0, puts: 0, updates }));
+            let one = spare.pop().unwrap_or_else(|| Use::of(table));
+            rests_on.push((entry, Use { table, ..one }));
             rests_on.len() - 1
         });
         Some(number)

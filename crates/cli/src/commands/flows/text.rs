@@ -210,6 +210,7 @@ impl Names<'_> {
                 Change::Add { packets, bytes: 1, .. } => format!("+ bytes {packets:+}"),
                 Change::Add { packets, bytes, .. } => format!("+ {bytes} * bytes {packets:+}"),
             };
+            let how = format!("{how}{}", bounds(one, *slot));
             if name.is_empty() { how } else { format!("{name} {how}") }
         });
         let all: Vec<String> = read.chain(changed).collect();
@@ -217,6 +218,20 @@ impl Names<'_> {
             true => writeln!(text),
             false => writeln!(text, ": {}", all.join(", ")),
         };
+    }
+}
+
+/// Within which bounds packets count in a slot.
+fn bounds(one: &Resting, slot: u32) -> String {
+    let Some(bound) = one.bounds.iter().find(|bound| bound.slot == slot) else {
+        return String::new();
+    };
+    let kind = one.entry.slots.get(slot as usize).map(|(_, kind, _)| *kind);
+    let show = |value| kind.map_or_else(String::new, |kind| kind.show(value));
+    match (bound.least, bound.most) {
+        (0, most) => format!(" up to {}", show(most)),
+        (least, Word::MAX) => format!(" from {}", show(least)),
+        (least, most) => format!(" from {} up to {}", show(least), show(most)),
     }
 }
 

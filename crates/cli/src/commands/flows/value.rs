@@ -167,10 +167,15 @@ impl Names<'_> {
             let name = self.slot(entry.node, &entry.table, *slot);
             match change {
                 Change::Time => json!({ "slot": name, "change": "time" }),
-                Change::Add { packets, bytes, wraps } => json!({
-                    "slot": name, "change": "add", "for_packet": packets, "for_byte": bytes,
-                    "wraps": wraps,
-                }),
+                Change::Add { packets, bytes, wraps } => {
+                    let bound = one.bounds.iter().find(|bound| bound.slot == *slot);
+                    json!({
+                        "slot": name, "change": "add", "for_packet": packets, "for_byte": bytes,
+                        "wraps": wraps,
+                        "least": bound.map(|bound| bound.least.to_string()),
+                        "most": bound.map(|bound| bound.most.to_string()),
+                    })
+                }
             }
         };
         json!({

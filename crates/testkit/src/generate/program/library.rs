@@ -3,6 +3,7 @@
 
 use super::Program;
 use super::beside;
+use super::counters;
 use super::function;
 use super::function::declare::files;
 use super::types::ip4;
@@ -63,6 +64,7 @@ enum Kind {
     Quotas,
     Spread,
     Natives,
+    Counters,
     Mixed,
 }
 
@@ -90,10 +92,12 @@ pub(super) fn program(rng: &mut Rng) -> Program {
         Kind::Spread,
         Kind::Natives,
         Kind::Natives,
+        Kind::Counters,
+        Kind::Counters,
         Kind::Mixed,
     ]);
     let count = match kind {
-        Kind::Quotas | Kind::Spread => 1 + rng.below(3),
+        Kind::Quotas | Kind::Spread | Kind::Counters => 1 + rng.below(3),
         _ => 2 + rng.below(5),
     };
     let beside = rng.one_in(2);
@@ -164,6 +168,10 @@ fn nodes(
                 program.source += source;
             }
             text
+        } else if let (Kind::Counters, 0..6) = (kind, rng.below(8)) {
+            let name = format!("counter{number}");
+            program.source += &counters::function(rng, &name);
+            name + "()"
         } else {
             one(rng, kind, number)
         };

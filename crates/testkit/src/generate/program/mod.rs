@@ -5,6 +5,7 @@
 
 mod beside;
 mod chain;
+mod counters;
 mod expr;
 mod function;
 mod library;

@@ -1,0 +1,79 @@
+//! What records do beside writing headers.
+
+use crate::{chain, enter, left, same};
+use braid_engine::{Compiled, FlowClass, Options};
+use braid_ir::residual::Extent;
+use braid_packet::Field;
+use braid_testkit::compare::difference;
+use braid_testkit::generate::program::any;
+use braid_testkit::generate::traffic::recorded;
+use braid_testkit::harness::{self, Form};
+use braid_testkit::record::{Detail, Stimulus, record};
+
+/// The classes of flow records that generated chains of library functions make.
+fn generated_classes() -> impl Iterator<Item = FlowClass> {
+    let programs = (0..300).step_by(3).map(|seed| (seed, any(seed)));
+    let is_one = |text: &str| {
+        let some = ["nf stamp", "nf strip", "nf paint", "nf note", "nf tap", "native nf"];
+        some.iter().any(|nf| text.contains(nf))
+    };
+    programs.filter(move |(_, program)| is_one(&program.source)).flat_map(|(seed, program)| {
+        let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
+        let chain = chain.unwrap_or_else(|errors| panic!("seed {seed}\n{program}\n{errors}"));
+        let (stimuli, expected) = recorded(&chain, seed, 150);
+        let options = Options { eager: true, ..Options::fused() };
+        let mut engine = Compiled::new(chain, Extent::Chain, options).expect("an engine");
+        assert_eq!(difference(&expected, &record(&mut engine, &stimuli, Detail::End)), None);
+        engine.flow_table().expect("flow records").classes
+    })
+}
+
+#[test]
+fn tags_that_functions_change_in_turn_are_changed_once() {
+    let chain = chain(
+        "nf strip() { match { has vlan => { pop vlan; output; } else => output; } }
+         nf stamp(id: u12) { match { has eth => { push vlan(id); output; } else => output; } }
+         nf keep() { state n: u32 per ip.src = 0; match { has ip => { n += 1; output; } else => output; } }
+         chain c {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           a = stamp(id: 3);
+           b = keep();
+           c = strip();
+           d = strip();
+           e = strip();
+           f = stamp(id: 4);
+           g = keep();
+           path lan <-> a <-> b <-> c <-> d <-> e <-> f <-> g <-> wan;
+         }",
+        &[],
+    );
+    let packet = |at: u64, tags: &str| enter(at, 0, &format!("{tags}udp 10.0.0.1:1 > 192.0.2.1:2"));
+    let all = ["", "vlan 7 / ", "vlan 8 / ", "vlan 7 pcp=3 / vlan 9 / "];
+    let stimuli: Vec<Stimulus> =
+        (0..40).map(|at| packet(at, all[at as usize % all.len()])).collect();
+    let (trace, flows) = same(&chain, &stimuli);
+    assert!(left(&trace, Field::VlanId).iter().all(|id| *id == Some(4)));
+    assert!(left(&trace, Field::Vlan2Id).iter().all(Option::is_none));
+    assert!(flows.hits >= 4 * 8, "{flows:?}");
+}
+
+#[test]
+fn records_of_generated_chains_change_tags_publish_events_send_copies_and_run_natives() {
+    let (mut pushed, mut popped, mut tagged, mut said, mut copied, mut native) = (0, 0, 0, 0, 0, 0);
+    for class in generated_classes() {
+        pushed += if class.pushes.is_empty() { 0 } else { class.packets };
+        popped += if class.pops == 0 { 0 } else { class.packets };
+        tagged += if class.tags.is_empty() { 0 } else { class.packets };
+        copied += if class.copies.is_empty() { 0 } else { class.packets };
+        let says = class.parts.iter().any(|part| !part.events.is_empty());
+        said += if says { class.packets } else { 0 };
+        let runs = class.parts.iter().any(|part| part.native.is_some());
+        native += if runs { class.packets } else { 0 };
+    }
+    let all = [pushed, popped, tagged, said, copied, native];
+    assert!(
+        all.iter().zip([20, 5, 20, 50, 20, 40]).all(|(packets, least)| *packets > least),
+        "{all:?}"
+    );
+}
