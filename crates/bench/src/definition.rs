@@ -399,6 +399,7 @@ mod tests {
             "snf",
             "snort_monitor",
             "state_functions",
+            "thresholds",
         ] {
             assert!(names.contains(&name), "{name} is missing in {names:?}");
         }

@@ -298,11 +298,16 @@ impl Compiled {
             // A record that could count no more can again, or another one may fit.
             let bytes = packets[0].wire_len;
             let is_full = record != NONE && !store.can_count(record, bytes);
-            let refill = if is_full { store.refill(record, bytes) } else { Refill::Kept };
-            if refill == Refill::Filled || record != NONE && fused.vary(store, from) {
+            let refill = is_full.then(|| store.refill(record, bytes));
+            if refill == Some(Refill::Filled) || record != NONE && fused.vary(store, from) {
                 return 0;
             }
-            let is_over = refill == Refill::Ended;
+            if refill == Some(Refill::Kept) {
+                // Another record would be as near to the same bounds.
+                fused.misfits += 1;
+                return 1;
+            }
+            let is_over = refill == Some(Refill::Ended);
             if is_over {
                 fused.filter.expect(flow.hash);
             }
