@@ -105,12 +105,15 @@ fn flows_in_json_names_keys_constants_and_state() {
     assert_eq!(record["writes"], json!({ "ip.src": "203.0.113.1", "l4.sport": "1025" }));
     assert_eq!((&record["packets"], &record["bytes"]), (&json!(4), &json!(248)));
     assert_eq!(record["last_taken_ns"], json!(7 * S + 1));
+    let adds = |slot: &str, packet: u64, byte: u64| {
+        json!({
+            "slot": slot, "change": "add", "for_packet": packet, "for_byte": byte, "wraps": false,
+            "least": null, "most": null,
+        })
+    };
     let rests_on = json!({
         "function": "seen", "table": "seen", "key": ["10.0.0.2"], "reads": {},
-        "changes": [
-            { "slot": "packets", "change": "add", "for_packet": 1, "for_byte": 0, "wraps": false },
-            { "slot": "bytes", "change": "add", "for_packet": 0, "for_byte": 1, "wraps": false },
-        ],
+        "changes": [adds("packets", 1, 0), adds("bytes", 0, 1)],
     });
     assert_eq!(record["rests_on"][0], rests_on);
     assert_eq!(record["rests_on"][1]["reads"], json!({ "": 1025 }));
