@@ -366,7 +366,7 @@ impl Compiled {
         let (entry, notes) = (flow.program, &mut fused.notes);
         let probe = Probe::new(entry, functions, worker, walk.out, at_hand, notes);
         let goal = probe.and_then(|mut probe| probe.run(start, &world, words).ok());
-        let pays = fused.notes.lookups > 0 || fused.eager;
+        let pays = fused.eager || fused.notes.loss().is_none();
         let Some(goal) = goal.filter(|_| pays) else { return false };
         if !fused.has_room(flow, packet, &mut functions.store) {
             return false;

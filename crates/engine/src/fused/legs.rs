@@ -159,6 +159,7 @@ impl<'a> Probe<'a> {
         let mut at = 0;
         loop {
             let block = &self.blocks[at];
+            self.notes.steps += block.steps.len() as u32;
             for (number, step) in block.steps.iter().enumerate() {
                 if !self.computes(values, step) {
                     let done = self.step(values, step);

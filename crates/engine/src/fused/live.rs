@@ -56,6 +56,11 @@ impl Live {
         self.checks.is_empty() && self.puts.is_empty() && self.lacks.is_empty()
     }
 
+    /// How much there is to do for each packet: values and what they are assigned to.
+    pub(super) fn size(&self) -> u32 {
+        (self.values.len() + 2 * self.puts.len()) as u32
+    }
+
     /// Adds a value: its number, if there are not too many.
     fn add(&mut self, expr: Expr) -> Option<u8> {
         let known = self.values.iter().position(|one| *one == expr);

@@ -276,9 +276,8 @@ impl Compiled {
         let found = probe.ok_or_else(elsewhere)?.run(start, &world, words);
         let eager = self.fused.as_ref().is_some_and(|fused| fused.eager);
         match found {
-            Ok(_) if notes.lookups == 0 && !eager => {
-                Err("nothing is looked up on its way but routes: a record would save no time"
-                    .into())
+            Ok(_) if let Some(why) = notes.loss().filter(|_| !eager) => {
+                Err(format!("{why}: a record would save no time"))
             }
             Ok(_) if !flow.is_wide && !notes.way.blend.is_narrow() => Err(
                 "it needs a longer record than others of its kind: one is tried for later packets"

@@ -1,8 +1,11 @@
 //! Flows whose packets differ in what is not part of them, and counters up to a threshold.
 
 use crate::{chain, enter, left, same};
+use braid_engine::{Compiled, Options};
 use braid_ir::chain::Chain;
+use braid_ir::residual::Extent;
 use braid_packet::Field;
+use braid_testkit::record::step;
 use std::collections::BTreeSet;
 
 #[test]
@@ -83,5 +86,33 @@ fn counters_with_thresholds_take_records_on_both_sides_of_them() {
         let by_program = 3 * PACKETS - flows.hits;
         assert!(by_program <= 3 * 4, "{by_program} by their programs: {arms}\n{flows:?}");
         assert!(flows.records.made <= 3 * 2, "{flows:?}");
+    }
+}
+
+#[test]
+fn records_that_would_leave_much_to_compute_are_made_for_long_chains_only() {
+    let short = ("", "");
+    let long = ("nat = napt(public: 203.0.113.1); count = monitor();", "<-> nat <-> count");
+    for ((nodes, stops), made) in [(short, 0), (long, 1)] {
+        let chain = chain(
+            &format!(
+                "chain c {{
+                   interface lan {{ behind 10.0.0.0/8 }}
+                   interface wan;
+                   rate = source_rate_limiter(rate: 10 Gbit/s);
+                   {nodes}
+                   path lan <-> rate {stops} <-> wan;
+                 }}"
+            ),
+            &[],
+        );
+        let engine = Compiled::new(chain, Extent::Chain, Options::fused());
+        let mut engine = engine.expect("an engine");
+        for at in 1..=20 {
+            let text = "udp 10.0.0.1:9 > 192.0.2.1:9 \"123456789012345678\"";
+            step(&mut engine, &enter(at, 0, text));
+        }
+        let flows = engine.flows().expect("flow records");
+        assert_eq!((flows.records.made, flows.hits > 10), (made, made > 0), "{flows:?}");
     }
 }
