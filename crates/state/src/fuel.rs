@@ -11,11 +11,14 @@ use crate::records::Records;
 use crate::shelf::Body;
 use crate::store::{Handle, Store, TableRef};
 use crate::table::NONE;
-use crate::uses::{Change, MOST_WRITERS, Use};
+use crate::uses::{Change, Use};
 use braid_ir::model::Word;
 
 /// What packets with records have at least: an Ethernet and an IPv4 header.
 const LEAST_BYTES: Word = 34;
+/// Records with bounds on one group: those of a connection, rather than of all that a host sends. Whenever anyone else finds an
+/// entry, each has to work out anew what is left.
+const MOST_SHARERS: usize = 4;
 
 /// What a slot that a record counts in holds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -144,7 +147,7 @@ impl Store {
     pub fn may_bound(&self, table: TableRef, entry: Handle, slot: u32) -> bool {
         let group = group(&self.tables, table, entry.place());
         let is_free = self.records.takes(group, &self.tables).may_bound(table, slot);
-        is_free && self.records.on(group).len() < MOST_WRITERS
+        is_free && self.records.on(group).len() < MOST_SHARERS
     }
 
     /// Lets a record that cannot count a packet of so many bytes count again, if it may.
