@@ -6,7 +6,7 @@
 //! records may count in one slot: each gets a part of what is left.
 
 use crate::bugs::RecordBug;
-use crate::links::{Group, Link, group};
+use crate::links::{Link, group};
 use crate::records::Records;
 use crate::shelf::Body;
 use crate::store::{Handle, Store, TableRef};
@@ -156,11 +156,7 @@ impl Store {
         if self.can_count(number, bytes) {
             return Refill::Filled;
         }
-        let groups: Vec<Group> = {
-            let bounded = self.records.bounded(number);
-            bounded.map(|(link, one)| group(&self.tables, one.table, link.place)).collect()
-        };
-        self.each_on(&groups, |store, record| store.settle(record));
+        self.each_beside(number, |store, record| store.settle(record));
         if self.would_leave(number, bytes) && !self.has_bug(RecordBug::FuelEndless) {
             self.end_record(number);
             return Refill::Ended;
@@ -168,7 +164,7 @@ impl Store {
         let mut fuel = self.fuel(number, true);
         if fuel < bytes {
             // What others have got and not used is taken back.
-            self.each_on(&groups, |store, record| store.records.drain(record));
+            self.each_beside(number, |store, record| store.records.drain(record));
             fuel = self.fuel(number, false);
         }
         if self.has_bug(RecordBug::FuelEndless) {
@@ -178,11 +174,13 @@ impl Store {
         if fuel < bytes { Refill::Kept } else { Refill::Filled }
     }
 
-    /// Does something with each record on groups.
-    fn each_on(&mut self, groups: &[Group], does: impl Fn(&mut Self, u32)) {
-        for group in groups {
-            for at in 0..self.records.on(*group).len() {
-                does(self, self.records.on(*group)[at]);
+    /// Does something with each record that rests on the same groups as a record's bounds, also with itself.
+    fn each_beside(&mut self, number: u32, does: impl Fn(&mut Self, u32)) {
+        for link in 0.. {
+            let Some((link, one)) = self.records.bounded(number).nth(link) else { break };
+            let group = group(&self.tables, one.table, link.place);
+            for at in 0..self.records.on(group).len() {
+                does(self, self.records.on(group)[at]);
             }
         }
     }

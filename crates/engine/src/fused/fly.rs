@@ -81,18 +81,40 @@ impl Fused {
         })
     }
 
-    /// Whether records of the flow of a packet can say what was found. If not, further ones of its kind are wide.
-    fn has_room(&mut self, flow: Flow, packet: &Packet, store: &mut Store) -> bool {
+    /// The plan by which a flow has its key.
+    pub(super) fn plan_of(&mut self, flow: Flow) -> Option<&mut Plan> {
         let number = flow.program as usize;
-        let plan = match self.is_open {
+        match self.is_open {
             true => self.entries.get_mut(number - OPEN as usize).map(|entry| &mut entry.plan),
             false => self.plans.get_mut(number).and_then(Option::as_mut),
-        };
-        let Some(plan) = plan.filter(|_| !flow.is_wide) else { return true };
+        }
+    }
+
+    /// Whether this attempt to make a record for a flow is left out.
+    fn leaves_out(&mut self, flow: Flow) -> bool {
+        let plan = self.plan_of(flow).filter(|plan| plan.is_left_out());
+        plan.map(Plan::leave_out).is_some()
+    }
+
+    /// Whether a record for a flow that says what was found saves time, of which the plan learns.
+    fn pays(&mut self, flow: Flow) -> bool {
+        let pays = self.eager || self.notes.loss().is_none();
+        if let Some(plan) = self.plan_of(flow) {
+            plan.learn(pays);
+        }
+        pays
+    }
+
+    /// Whether records of the flow of a packet can say what was found. If not, further ones of its kind are wide.
+    fn has_room(&mut self, flow: Flow, packet: &Packet, store: &mut Store) -> bool {
+        if flow.is_wide {
+            return true;
+        }
+        let Some(link) = self.plan_of(flow).map(|plan| plan.link(packet)) else { return true };
         let Notes { way, bytes, .. } = &mut self.notes;
-        (way.link, way.first) = (plan.link(packet), [bytes[0], bytes[1]]);
+        (way.link, way.first) = (link, [bytes[0], bytes[1]]);
         let has_room = way.blend.is_narrow() && !self.classes.lacks_link(way);
-        if !has_room {
+        if let Some(plan) = self.plan_of(flow).filter(|_| !has_room) {
             plan.make_wide();
             store.end_narrow_records(|kind| of_kind(kind).0 == flow.program);
         }
@@ -361,14 +383,16 @@ impl Compiled {
         };
         let flow = fused.flows[at];
         let Some(start) = fused.start(flow) else { return false };
+        if fused.leaves_out(flow) {
+            return false;
+        }
         let Programs { all, points, words, .. } = programs;
         let (world, at_hand) = (World { programs: all, points, graph }, (packet, layout));
         let (entry, notes) = (flow.program, &mut fused.notes);
         let probe = Probe::new(entry, functions, worker, walk.out, at_hand, notes);
         let goal = probe.and_then(|mut probe| probe.run(start, &world, words).ok());
-        let pays = fused.eager || fused.notes.loss().is_none();
-        let Some(goal) = goal.filter(|_| pays) else { return false };
-        if !fused.has_room(flow, packet, &mut functions.store) {
+        let Some(goal) = goal else { return false };
+        if !fused.pays(flow) || !fused.has_room(flow, packet, &mut functions.store) {
             return false;
         }
         let found = &mut fused.notes;

@@ -130,12 +130,16 @@ impl Compiled {
             Some((misfit, is_outdated)) => (Some(misfit), is_outdated),
             None => (None, false),
         };
-        let Some(fused) = &self.fused else { return miss("no records are made") };
+        let Some(fused) = &mut self.fused else { return miss("no records are made") };
+        let is_left_out = fused.plan_of(flow).is_some_and(|plan| plan.is_left_out());
         let met = if misfit.is_some() { !flow.hash } else { flow.hash };
         let admitted = fused.filter.would_admit(met);
         let tried = self.try_record(flow, is_due, (&packet, &layout), out);
         match (admitted, tried, misfit) {
             (_, Ok(()), _) if is_outdated => path(Taken::Hit, RENEWED),
+            (true, Ok(()), None) if is_left_out => {
+                miss("no record is tried: many like it would have saved no time")
+            }
             (true, Ok(()), _) => path(Taken::Hit, MADE),
             (_, Err(why), Some(misfit)) if is_outdated => path(
                 Taken::Misfit,

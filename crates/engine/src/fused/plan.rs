@@ -27,7 +27,13 @@ pub(super) struct Plan {
     link: [u64; 2],
     /// Bits of the key in other packets, by outline; `None` where those have no records.
     wide: [Option<Box<Window<WIDE>>>; OUTLINES],
+    /// Attempts in a row to make a record that would have saved no time, and how many are left out since.
+    losses: u32,
+    left_out: u32,
 }
+
+/// Once so many attempts in a row would have saved no time, one in 2^12 is made.
+const MOST_LOSSES: u32 = 12;
 
 /// Bits of a packet's first bytes: of a big-endian number of `len` bytes at `at`, `width` bits from
 /// `shift` up.
@@ -51,7 +57,7 @@ impl Plan {
         let wide = std::array::from_fn(|at| mask(outline(at)).map(|mask| Box::new(words(&mask))));
         let narrow = mask(Outline::PLAIN).and_then(|mask| narrow_mask(&mask));
         let (narrow, link) = narrow.unzip();
-        Self { narrow, link: link.unwrap_or_default(), wide }
+        Self { narrow, link: link.unwrap_or_default(), wide, losses: 0, left_out: 0 }
     }
 
     /// The keys of flows of which anything may be looked at that is the same in all packets of one.
@@ -64,6 +70,22 @@ impl Plan {
     pub(super) fn link(&self, packet: &Packet) -> Link {
         let [one, two, ..]: Window<WIDE> = words(&packet.wide_window());
         Link { mask: self.link, is: [one & self.link[0], two & self.link[1]] }
+    }
+
+    /// Whether the next attempt to make a record is left out.
+    pub(super) fn is_left_out(&self) -> bool {
+        self.left_out > 0
+    }
+
+    /// An attempt is left out.
+    pub(super) fn leave_out(&mut self) {
+        self.left_out -= 1;
+    }
+
+    /// An attempt shows whether a record would save time. The more in a row do not, the fewer are made.
+    pub(super) fn learn(&mut self, pays: bool) {
+        self.losses = if pays { 0 } else { MOST_LOSSES.min(self.losses + 1) };
+        self.left_out = (1 << self.losses) - 1;
     }
 
     /// Narrow records cannot say what the program does: from now on all keys are wide.
@@ -351,3 +373,27 @@ impl Bits {
 
 /// The number of bytes on the wire.
 pub(super) const LENGTH: Number = Number { at: WIRE, len: 4, mask: u32::MAX };
+
+#[cfg(test)]
+mod tests {
+    use super::Plan;
+
+    #[test]
+    fn attempts_that_do_not_pay_become_rare_until_one_does() {
+        let mut plan = Plan::by(|_| None);
+        let mut tried = 0;
+        for _ in 0..100_000 {
+            match plan.is_left_out() {
+                true => plan.leave_out(),
+                false => {
+                    plan.learn(false);
+                    tried += 1;
+                }
+            }
+        }
+        // The first twelve leave out 2^12 - 2 in all, each further one 2^12 - 1.
+        assert_eq!(tried, 12 + (100_000 - 12 - (8192 - 14)) / 4096 + 1);
+        plan.learn(true);
+        assert!(!plan.is_left_out());
+    }
+}
