@@ -224,7 +224,7 @@ impl Compiled {
         self.tally.packets_in += packets.len() as u64;
         let first = reached.len();
         if let At::Point(point) = entry {
-            self.find_flows(point, packets, layouts);
+            self.look_at(point, packets, layouts);
         }
         self.prefetch(entry, packets, layouts, walk.out);
         while let at = reached.len() - first

@@ -229,21 +229,46 @@ impl Layout {
         let has_one = matches!(self.proto(), proto::TCP | proto::UDP | proto::ICMP | proto::ICMP6);
         has_one && self.sum().is_none()
     }
+
+    /// Changes the headers of a packet with these bytes; `bytes` are zero where bits stay, `added` as from [`sums`]. It
+    /// has the outline [`Outline::PLAIN`].
+    #[inline(always)]
+    pub fn blend_narrow(
+        &self,
+        data: &mut [u8],
+        blend: &NarrowBlend,
+        bytes: &Window<NARROW>,
+        added: [u16; 2],
+    ) {
+        let Some(head) = data.first_chunk_mut::<NARROW_BYTES>() else { return };
+        let (first, rest) = head.split_at_mut(16);
+        let (_, narrow) = rest.split_at_mut(NARROW_AT - 16);
+        write(first, &blend.keep_first, &blend.first);
+        write(narrow, &blend.keep, bytes);
+        let ttl = &mut head[Outline::PLAIN.ttl()];
+        *ttl = ttl.wrapping_sub(blend.ttl);
+        if blend.sums[0] {
+            update_ip(head, Outline::PLAIN, added[0]);
+        }
+        if blend.sums[1] {
+            self.update_transport(data, added[1]);
+        }
+    }
+
+    #[inline(always)]
+    fn update_transport(&self, data: &mut [u8], added: u16) {
+        if let Some(sum) = self.sum() {
+            checksum::update(data, sum.at, Delta::of(added), sum.is_udp());
+        }
+    }
 }
 
 impl Packet {
-    /// Its first bytes up to the end of the narrow words, if it has so many.
-    #[must_use]
-    #[inline(always)]
-    pub fn narrow_head(&self) -> Option<&[u8; NARROW_BYTES]> {
-        self.data().first_chunk()
-    }
-
     /// Its narrow words and its protocol, if it has so many bytes; it has the outline [`Outline::PLAIN`].
     #[must_use]
     #[inline(always)]
     pub fn narrow_words(&self) -> Option<(Window<NARROW>, u8)> {
-        let head = self.narrow_head()?;
+        let head = self.data().first_chunk::<NARROW_BYTES>()?;
         Some((words(&head[NARROW_AT..]), head[Outline::PLAIN.proto()]))
     }
 
@@ -257,33 +282,7 @@ impl Packet {
         bytes
     }
 
-    /// Changes its headers; `bytes` are zero where bits stay, `added` as from [`sums`]. The packet has this
-    /// layout and the outline [`Outline::PLAIN`].
-    #[inline(always)]
-    pub fn blend_narrow(
-        &mut self,
-        layout: &Layout,
-        blend: &NarrowBlend,
-        bytes: &Window<NARROW>,
-        added: [u16; 2],
-    ) {
-        let data = self.data_mut();
-        let Some(head) = data.first_chunk_mut::<NARROW_BYTES>() else { return };
-        let (first, rest) = head.split_at_mut(16);
-        let (_, narrow) = rest.split_at_mut(NARROW_AT - 16);
-        write(first, &blend.keep_first, &blend.first);
-        write(narrow, &blend.keep, bytes);
-        let ttl = &mut head[Outline::PLAIN.ttl()];
-        *ttl = ttl.wrapping_sub(blend.ttl);
-        if blend.sums[0] {
-            update_ip(head, Outline::PLAIN, added[0]);
-        }
-        if blend.sums[1] {
-            self.update_transport(layout, added[1]);
-        }
-    }
-
-    /// The same for any outline.
+    /// As [`Layout::blend_narrow`], for any outline.
     pub fn blend_wide(
         &mut self,
         (layout, outline): (&Layout, Outline),
@@ -302,14 +301,7 @@ impl Packet {
             update_ip(data, outline, added[0]);
         }
         if blend.sums[1] {
-            self.update_transport(layout, added[1]);
-        }
-    }
-
-    #[inline(always)]
-    fn update_transport(&mut self, layout: &Layout, added: u16) {
-        if let Some(sum) = layout.sum() {
-            checksum::update(self.data_mut(), sum.at, Delta::of(added), sum.is_udp());
+            layout.update_transport(data, added[1]);
         }
     }
 }
@@ -464,7 +456,7 @@ mod tests {
             assert_eq!(wide, expected, "{shape:?} {assigned:?} ttl -{ttl}");
             if outline == Outline::PLAIN && blend.is_narrow() {
                 let own = blend.narrow([bytes[0], bytes[1]]);
-                packet.blend_narrow(&layout, &own, &narrowed(&bytes), added);
+                layout.blend_narrow(packet.data_mut(), &own, &narrowed(&bytes), added);
                 assert_eq!(packet, expected, "{shape:?} {assigned:?} ttl -{ttl}");
                 narrow += 1;
             }

@@ -5,7 +5,7 @@
 //! next line in turn is split in two, so that no insertion takes long. What does not fit in a line
 //! goes to lines chained to it.
 
-use crate::words::{LINE, Words};
+use crate::words::{LINE, make_room};
 
 /// Entries in a line.
 const WAYS: u32 = 12;
@@ -14,16 +14,19 @@ const FILL: usize = 8;
 
 /// Words of a line: tags of the first eight entries; tags of the other four and above them the link
 /// to the next line of the chain (0: none, else its number in `chained` plus 1); places, two a word.
-type Line = [u64; LINE];
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Line([u64; LINE]);
+
+impl Line {
+    const EMPTY: Line = Line([0; LINE]);
+}
 
 /// The index. Empty ways have tag 0.
 #[derive(Debug)]
-#[repr(C)]
 pub(crate) struct Index {
-    lines: Words,
-    /// Lines in `lines`.
-    count: usize,
-    /// The largest power of two up to `count`.
+    lines: Vec<Line>,
+    /// The largest power of two up to their number.
     base: usize,
     /// One less than twice that.
     mask: usize,
@@ -45,10 +48,8 @@ enum At {
 
 impl Index {
     pub(crate) fn new() -> Self {
-        let mut lines = Words::default();
-        lines.grow(LINE);
         let (chained, spare, moved) = (Vec::new(), Vec::new(), Vec::new());
-        Self { lines, count: 1, base: 1, mask: 1, chained, len: 0, spare, moved }
+        Self { lines: vec![Line::EMPTY], base: 1, mask: 1, chained, len: 0, spare, moved }
     }
 
     /// What `is` makes of the first place that it accepts, among those with this hash's tag in the
@@ -56,7 +57,7 @@ impl Index {
     #[inline(always)]
     pub(crate) fn find<T>(&self, hash: u64, is: impl Fn(u32) -> Option<T>) -> Option<T> {
         let tag = tag(hash);
-        let mut line = self.lines.line(self.home(hash));
+        let mut line = &self.lines[self.home(hash)];
         loop {
             let mut hits = ways_with(line, tag);
             while hits != 0 {
@@ -72,25 +73,25 @@ impl Index {
     /// Reads the line of a hash, so that it is near when it is needed. The result means nothing.
     #[inline]
     pub(crate) fn touch(&self, hash: u64) -> u64 {
-        self.lines.line(self.home(hash))[0]
+        self.lines[self.home(hash)].0[0]
     }
 
     /// The place that [`Index::find`] would look at first, if any.
     #[inline]
     pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
-        let line = self.lines.line(self.home(hash));
+        let line = &self.lines[self.home(hash)];
         let hits = ways_with(line, tag(hash));
         (hits != 0).then(|| place_in(line, way(hits)))
     }
 
     /// Bytes in use.
     pub(crate) fn bytes(&self) -> usize {
-        self.lines.bytes() + size_of_val(&*self.chained)
+        size_of_val(&*self.lines) + size_of_val(&*self.chained)
     }
 
     /// Adds a place. `rehash` gives the hash of any place that is in.
     pub(crate) fn insert(&mut self, hash: u64, place: u32, rehash: impl Fn(u32) -> u64) {
-        if self.len >= self.count * FILL {
+        if self.len >= self.lines.len() * FILL {
             self.split(rehash);
         }
         self.put(hash, place);
@@ -135,19 +136,19 @@ impl Index {
         let line = hash as usize & self.mask;
         // Both are at hand, so that this is no branch, which no one could foresee.
         let folded = line & (self.mask >> 1);
-        if line < self.count { line } else { folded }
+        if line < self.lines.len() { line } else { folded }
     }
 
     fn line(&self, at: At) -> &Line {
         match at {
-            At::First(line) => self.lines.line(line),
+            At::First(line) => &self.lines[line],
             At::Chained(line) => &self.chained[line],
         }
     }
 
     fn line_mut(&mut self, at: At) -> &mut Line {
         match at {
-            At::First(line) => self.lines.line_mut(line),
+            At::First(line) => &mut self.lines[line],
             At::Chained(line) => &mut self.chained[line],
         }
     }
@@ -173,21 +174,21 @@ impl Index {
         let number = match self.spare.pop() {
             Some(number) => number as usize,
             None => {
-                self.chained.push([0; LINE]);
+                self.chained.push(Line::EMPTY);
                 self.chained.len() - 1
             }
         };
-        self.chained[number] = [0; LINE];
+        self.chained[number] = Line::EMPTY;
         set_link(self.line_mut(to), number + 1);
         At::Chained(number)
     }
 
     /// Adds a line: it gets its part of the entries of the line whose turn it is.
     fn split(&mut self, rehash: impl Fn(u32) -> u64) {
-        let mut at = At::First(self.count - self.base);
+        let mut at = At::First(self.lines.len() - self.base);
         let mut moved = std::mem::take(&mut self.moved);
         loop {
-            let line = std::mem::replace(self.line_mut(at), [0; LINE]);
+            let line = std::mem::replace(self.line_mut(at), Line::EMPTY);
             let mut full = !ways_with(&line, 0) & ALL_WAYS;
             while full != 0 {
                 moved.push(place_in(&line, way(full)));
@@ -201,10 +202,10 @@ impl Index {
                 next => at = At::Chained(next - 1),
             }
         }
-        self.lines.grow(LINE);
-        self.count += 1;
-        if self.count == 2 * self.base {
-            self.base = self.count;
+        make_room(&mut self.lines, 1);
+        self.lines.push(Line::EMPTY);
+        if self.lines.len() == 2 * self.base {
+            self.base = self.lines.len();
             self.mask = 2 * self.base - 1;
         }
         for place in moved.drain(..) {
@@ -229,7 +230,7 @@ fn tag(hash: u64) -> u8 {
 #[cfg(target_arch = "x86_64")]
 fn ways_with(line: &Line, tag: u8) -> Ways {
     use safe_arch::{cmp_eq_mask_i8_m128i, move_mask_i8_m128i, set_i64_m128i, set_splat_i8_m128i};
-    let tags = set_i64_m128i(line[1] as i64, line[0] as i64);
+    let tags = set_i64_m128i(line.0[1] as i64, line.0[0] as i64);
     let same = cmp_eq_mask_i8_m128i(tags, set_splat_i8_m128i(tag as i8));
     move_mask_i8_m128i(same) as Ways & ALL_WAYS
 }
@@ -238,7 +239,7 @@ fn ways_with(line: &Line, tag: u8) -> Ways {
 #[inline]
 #[cfg(not(target_arch = "x86_64"))]
 fn ways_with(line: &Line, tag: u8) -> Ways {
-    let tags = u128::from(line[1]) << 64 | u128::from(line[0]);
+    let tags = u128::from(line.0[1]) << 64 | u128::from(line.0[0]);
     let is_it = |way: &u32| (tags >> (8 * way)) as u8 == tag;
     (0..WAYS).filter(is_it).fold(0, |ways, way| ways | 1 << way)
 }
@@ -257,17 +258,17 @@ fn places(way: u32) -> usize {
 
 #[inline]
 fn place_in(line: &Line, way: u32) -> u32 {
-    (line[places(way)] >> (way % 2 * 32)) as u32
+    (line.0[places(way)] >> (way % 2 * 32)) as u32
 }
 
 fn tag_in(line: &Line, way: u32) -> u8 {
-    (line[way as usize / 8 % 2] >> (way % 8 * 8)) as u8
+    (line.0[way as usize / 8 % 2] >> (way % 8 * 8)) as u8
 }
 
 fn set_way(line: &mut Line, way: u32, tag: u8, place: u32) {
-    let (tags, shift) = (&mut line[way as usize / 8 % 2], way % 8 * 8);
+    let (tags, shift) = (&mut line.0[way as usize / 8 % 2], way % 8 * 8);
     *tags = *tags & !(0xff << shift) | u64::from(tag) << shift;
-    let (places, shift) = (&mut line[places(way)], way % 2 * 32);
+    let (places, shift) = (&mut line.0[places(way)], way % 2 * 32);
     *places = *places & !(u64::from(u32::MAX) << shift) | u64::from(place) << shift;
 }
 
@@ -285,11 +286,11 @@ fn way_of(line: &Line, hash: u64, place: u32) -> Option<u32> {
 
 #[inline]
 fn link(line: &Line) -> usize {
-    (line[1] >> 32) as usize
+    (line.0[1] >> 32) as usize
 }
 
 fn set_link(line: &mut Line, link: usize) {
-    line[1] = line[1] & u64::from(u32::MAX) | (link as u64) << 32;
+    line.0[1] = line.0[1] & u64::from(u32::MAX) | (link as u64) << 32;
 }
 
 #[cfg(test)]
@@ -317,7 +318,7 @@ mod tests {
         let hash = |place: u32| u64::from(place).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         for place in 0..10_000 {
             index.insert(hash(place), place, hash);
-            assert_eq!(index.count, (place as usize + 1).div_ceil(FILL), "{place}");
+            assert_eq!(index.lines.len(), (place as usize + 1).div_ceil(FILL), "{place}");
         }
         assert!(
             (0..10_000).all(|place| {

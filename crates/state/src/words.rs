@@ -92,17 +92,6 @@ impl Words {
         &mut self.buffer[index..][..len]
     }
 
-    /// A cache line.
-    #[inline]
-    pub(crate) fn line(&self, line: usize) -> &[u64; LINE] {
-        &self.buffer[self.lead..].as_chunks().0[line]
-    }
-
-    #[inline]
-    pub(crate) fn line_mut(&mut self, line: usize) -> &mut [u64; LINE] {
-        &mut self.buffer[self.lead..].as_chunks_mut().0[line]
-    }
-
     #[inline]
     pub(crate) fn word(&self, at: usize) -> u64 {
         self.buffer[self.index(at)]
@@ -118,6 +107,7 @@ impl Words {
         self.buffer.get(self.index(at)..)?.get(..len)
     }
 
+    /// A cache line.
     #[inline(always)]
     pub(crate) fn try_line_mut(&mut self, line: usize) -> Option<&mut [u64; LINE]> {
         self.buffer.get_mut(self.lead..)?.as_chunks_mut().0.get_mut(line)

@@ -14,7 +14,7 @@ use braid_ir::residual::TallyId;
 use braid_ir::value::ParamValue;
 use braid_jit::Count;
 use braid_native::Payload;
-use braid_packet::blend::{Blend, NarrowBlend, Outline};
+use braid_packet::blend::{Blend, NARROW_BYTES, NarrowBlend, Outline};
 use braid_packet::{Field, Layout, Packet};
 use braid_state::Store;
 use std::cell::Cell;
@@ -241,25 +241,25 @@ impl Class {
     pub(super) fn fits(&self, packet: &Packet) -> bool {
         let data = packet.data();
         let ttl = data.get(Outline::PLAIN.ttl()).copied().unwrap_or(u8::MAX);
-        ttl >= self.least_ttl && self.link.holds(data) && self.guards_hold(packet)
+        ttl >= self.least_ttl && self.link.holds(data) && self.guards_hold(data, packet.wire_len)
     }
 
-    /// Whether there is nothing else to be asked and done, and the packet, which has a narrow record, fits.
+    /// Whether there is nothing else to be asked and done, and a packet with these bytes, and so many on the wire, fits,
+    /// which has a narrow record.
     #[inline(always)]
-    pub(super) fn simply_fits(&self, packet: &Packet) -> bool {
-        let Some(head) = packet.narrow_head() else { return false };
+    pub(super) fn simply_fits(&self, data: &[u8], wire_len: u32) -> bool {
+        let Some(head) = data.first_chunk::<NARROW_BYTES>() else { return false };
         self.more.is_none()
             && head[Outline::PLAIN.ttl()] >= self.least_ttl
             && self.link.holds(head)
-            && (self.guards.is_empty() || self.guards_hold(packet))
+            && (self.guards.is_empty() || self.guards_hold(data, wire_len))
     }
 
     /// Whether the guards hold. (Not inlined: most classes have none, and without them the loop that takes records
     /// needs no memory for what it works with.)
     #[inline(never)]
-    fn guards_hold(&self, packet: &Packet) -> bool {
-        let data = packet.data();
-        self.guards.iter().all(|guard| guard.holds(data, packet.wire_len))
+    fn guards_hold(&self, data: &[u8], wire_len: u32) -> bool {
+        self.guards.iter().all(|guard| guard.holds(data, wire_len))
     }
 }
 

@@ -13,6 +13,8 @@ pub(super) struct Filter {
     first: u8,
     /// Meetings of flows that have been met often.
     often: u64,
+    /// Meetings of flows that had been met before.
+    pub(super) again: u64,
 }
 
 /// Flows in a row.
@@ -21,13 +23,13 @@ const WAYS: usize = 16;
 /// Flows in 16 bits each: tags, below them how often they have been met ([`Met`]).
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-struct Row([u64; WAYS / 4]);
+struct Row([u16; WAYS]);
 
-/// A flow's place: its row and tag, and the bit of the way from which on it looks for one to drive out.
+/// A flow's place: its row and tag, and the way from which on it looks for one to drive out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Place {
     row: usize,
-    tag: u64,
+    tag: u16,
     from: u32,
 }
 
@@ -36,65 +38,67 @@ type Met = u8;
 /// 128 times.
 const MOST: Met = 12;
 
-const EACH: u64 = 0x0001_0001_0001_0001;
-const TAGS: u64 = 0x0fff * EACH;
-const TIMES: u64 = 0x000f * EACH;
-/// All bits of each but the highest; that one.
-const LOW: u64 = 0x7fff * EACH;
-const HIGH: u64 = 0x8000 * EACH;
+const TAG: u16 = 0xfff0;
+const TIMES: u16 = 0x000f;
 /// The tag of no flow.
-const NO_TAG: u64 = 0x0fff;
+const NO_TAG: u16 = 0x0fff;
 
-/// The ways of a row for which a value below 2^15 in its words is 0: a bit for each.
+/// A way, if there is one among these bits.
 #[inline(always)]
-fn zeros(row: &Row, value: impl Fn(u64) -> u64) -> u64 {
-    let zero = |word: u64| !value(word).wrapping_add(LOW) & HIGH;
-    let words = row.0.iter().enumerate();
-    words.fold(0, |ways, (at, word)| ways | zero(*word) >> (WAYS / 4 - 1 - at))
-}
-
-/// The word and the shift of a way, by its bit's number.
-#[inline(always)]
-fn way(bit: u32) -> (usize, u32) {
-    ((bit as usize % 16).wrapping_sub(12) % (WAYS / 4), bit / 16 * 16)
+fn way(ways: u16) -> Option<usize> {
+    (ways != 0).then(|| ways.trailing_zeros() as usize % WAYS)
 }
 
 impl Row {
+    /// The ways that are this, under a mask: a bit for each.
+    #[inline(always)]
+    #[cfg(target_arch = "x86_64")]
+    fn ways(&self, mask: u16, is: u16) -> u16 {
+        use safe_arch::{cmp_eq_mask_i16_m128i, m128i, move_mask_i8_m128i, pack_i16_to_i8_m128i};
+        let [low, high] = *self.0.as_chunks::<8>().0 else { return 0 };
+        let splat = |value| m128i::from([value; 8]);
+        let same = |half| cmp_eq_mask_i16_m128i(m128i::from(half) & splat(mask), splat(is));
+        move_mask_i8_m128i(pack_i16_to_i8_m128i(same(low), same(high))) as u16
+    }
+
+    /// The ways that are this, under a mask: a bit for each.
+    #[cfg(not(target_arch = "x86_64"))]
+    fn ways(&self, mask: u16, is: u16) -> u16 {
+        let same = self.0.iter().map(|flow| u16::from(flow & mask == is));
+        same.rev().fold(0, |ways, same| ways << 1 | same)
+    }
+
     /// The flow with this tag.
     #[inline(always)]
-    fn find(&self, tag: u64) -> Option<(usize, u32)> {
-        let ways = zeros(self, |word| (word >> 4 & TAGS) ^ (tag * EACH));
-        (ways != 0).then(|| way(ways.trailing_zeros()))
+    fn find(&self, tag: u16) -> Option<usize> {
+        way(self.ways(TAG, tag << 4))
     }
 
-    /// One that has been met so many times, the first from some way's bit on.
+    /// One that has been met so many times, the first from some way on.
     #[inline(always)]
-    fn met(&self, times: Met, from: u32) -> Option<(usize, u32)> {
-        let ways = zeros(self, |word| (word & TIMES) ^ (u64::from(times) * EACH));
-        let bit = ways.rotate_right(from).trailing_zeros().wrapping_add(from) % u64::BITS;
-        (ways != 0).then(|| way(bit))
-    }
-
-    #[inline(always)]
-    fn times(&self, (word, shift): (usize, u32)) -> Met {
-        (self.0[word] >> shift & 0xf) as Met
+    fn met(&self, times: Met, from: u32) -> Option<usize> {
+        let ways = self.ways(TIMES, times.into()).rotate_right(from);
+        way(ways).map(|way| (way + from as usize) % WAYS)
     }
 
     #[inline(always)]
-    fn set(&mut self, (word, shift): (usize, u32), tag: u64, times: Met) {
-        let flow = tag << 4 | u64::from(times);
-        self.0[word] = self.0[word] & !(0xffff << shift) | flow << shift;
+    fn times(&self, way: usize) -> Met {
+        (self.0[way] & TIMES) as Met
+    }
+
+    #[inline(always)]
+    fn set(&mut self, way: usize, tag: u16, times: Met) {
+        self.0[way] = tag << 4 | u16::from(times);
     }
 
     /// A flow comes in, unless all others have been met several times.
     #[inline(never)]
     fn add(&mut self, place: Place, times: Met) {
         let room = self.met(0, 0).or_else(|| self.met(1, place.from));
-        if let Some(way) = room {
-            return self.set(way, place.tag, times);
+        match room {
+            Some(way) => self.set(way, place.tag, times),
+            None => self.0[place.from as usize % WAYS] -= 1,
         }
-        let (word, shift) = way(place.from);
-        self.0[word] -= 1 << shift;
     }
 }
 
@@ -102,9 +106,9 @@ impl Filter {
     /// For so many records: twice as many flows are told apart.
     pub(super) fn new(first: u8, records: usize) -> Self {
         // Not zero, so that the memory is there before the first packet.
-        let none = Row([(NO_TAG << 4) * EACH; WAYS / 4]);
+        let none = Row([NO_TAG << 4; WAYS]);
         let rows = (2 * records / WAYS).clamp(1 << 8, 1 << 18).next_power_of_two();
-        Self { rows: vec![none; rows], first, often: 0 }
+        Self { rows: vec![none; rows], first, often: 0, again: 0 }
     }
 
     /// What a meeting makes of how often a flow has been met, and whether it is thereby admitted.
@@ -125,8 +129,8 @@ impl Filter {
     #[inline(always)]
     fn place(&self, hash: u64) -> Place {
         let row = (hash >> 40) as usize & (self.rows.len() - 1);
-        let from = (hash >> 58) as u32 & 0x33 | 0xc;
-        Place { row, tag: (hash >> 28 & 0xfff).min(NO_TAG - 1), from }
+        let tag = (hash >> 28 & u64::from(NO_TAG)).min(u64::from(NO_TAG - 1)) as u16;
+        Place { row, tag, from: (hash >> 60) as u32 }
     }
 
     /// Reads what meeting a flow will read. The result means nothing.
@@ -170,6 +174,7 @@ impl Filter {
             self.rows[place.row].add(place, 1);
             return false;
         };
+        self.again += 1;
         let met = self.rows[place.row].times(way);
         let (next, is_admitted) = self.next(met);
         if may || !is_admitted {

@@ -5,6 +5,7 @@ use super::legs::World;
 use super::natives::{Counted, Natives};
 use super::plan::{OPEN, Plan, VARIANTS, kind, of_kind};
 use super::probe::{Notes, Probe};
+use super::sample::Sample;
 use super::{Fused, NONE};
 use crate::Compiled;
 use crate::act::Functions;
@@ -13,7 +14,7 @@ use crate::programs::Programs;
 use crate::walk::{Reached, Walk};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Outputs, worker};
-use braid_ir::residual::Point;
+use braid_ir::residual::{HeaderMask, Point};
 use braid_jit::Count;
 use braid_packet::blend::{NARROW, Outline, WIDE, Window, narrowed};
 use braid_packet::{Layout, Packet};
@@ -37,9 +38,9 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// That of a packet that has no records.
+    /// That of a packet that has no records: there are none of its kind.
     pub(super) const NO: Flow =
-        Flow { key: [0; NARROW], hash: 0, program: NONE, kind: 0, is_wide: false, record: NONE };
+        Flow { key: [0; NARROW], hash: 0, program: NONE, kind: NONE, is_wide: false, record: NONE };
 }
 
 impl Fused {
@@ -131,6 +132,13 @@ impl Fused {
         stops.map_or(packets.len(), |stops| 1 + stops)
     }
 
+    /// Whether so many next packets are looked at, and what comes of it.
+    pub(super) fn sampled(&self, packets: usize) -> (bool, Sample) {
+        let mut sample = self.sample;
+        let again = self.hits + self.misfits + self.filter.again;
+        (self.eager || sample.takes(packets, again), sample)
+    }
+
     /// Reads what is known of flows without a record, so that it is near when they are met.
     #[inline(never)]
     fn touch_filter(&self, packets: usize) {
@@ -152,6 +160,27 @@ impl Fused {
 }
 
 impl Plan {
+    /// The flows of packets up to the first one that is not of the program's shape, or has no narrow key: how many those
+    /// are. Their records are still to be found.
+    #[inline(always)]
+    fn narrow_flows(
+        &self,
+        store: &Store,
+        (program, shape): (u32, HeaderMask),
+        (flows, packets, layouts): (&mut [Flow], &[Packet], &[Layout]),
+    ) -> usize {
+        let kind = kind(program, None);
+        let mut found = 0;
+        for (flow, (packet, layout)) in flows.iter_mut().zip(packets.iter().zip(layouts)) {
+            let key = self.narrow_key(packet, layout);
+            let Some(key) = key.filter(|_| shape.fits(layout.presence())) else { break };
+            let hash = store.record_hash(&key);
+            *flow = Flow { key, hash, program, kind, is_wide: false, record: NONE };
+            found += 1;
+        }
+        found
+    }
+
     /// The flow of a packet whose key is not narrow, which goes to `wide`.
     #[inline(never)]
     pub(super) fn wide_flow(
@@ -170,6 +199,16 @@ impl Plan {
 }
 
 impl Compiled {
+    /// Packets are about to enter at a point: their flows and records are found, unless they are left out.
+    pub(crate) fn look_at(&mut self, entry: Point, packets: &[Packet], layouts: &[Layout]) {
+        let Some(fused) = &mut self.fused else { return };
+        let (takes, sample) = fused.sampled(packets.len());
+        (fused.sample, fused.is_left_out) = (sample, !takes);
+        if takes {
+            self.find_flows(entry, packets, layouts);
+        }
+    }
+
     /// Finds the flows of packets that are about to enter at a point, and their records.
     #[inline(never)]
     pub(crate) fn find_flows(&mut self, entry: Point, packets: &[Packet], layouts: &[Layout]) {
@@ -187,41 +226,35 @@ impl Compiled {
         };
         functions.store.sweep_records(functions.now);
         let store = &functions.store;
-        let many = store.has_many_records();
         fused.ended = store.record_counters().ended;
         let Fused { flows, wide, plans, .. } = &mut **fused;
-        let keys = flows.iter_mut().zip(wide);
-        let (mut plan, mut first) = (&plans[program], kind(program as u32, None));
-        for ((flow, wide), (packet, layout)) in keys.zip(packets.iter().zip(layouts)) {
-            if !shape.fits(layout.presence()) {
-                let Some(other) = programs.points.known(entry, layout.presence()) else {
-                    *flow = Flow::NO;
-                    continue;
-                };
+        let flows = &mut flows[..packets.len()];
+        let mut at = 0;
+        loop {
+            let (plan, number) = (plans[program].as_ref(), program as u32);
+            if let Some(plan) = plan {
+                let run = (&mut flows[at..], &packets[at..], &layouts[at..]);
+                at += plan.narrow_flows(store, (number, shape), run);
+            }
+            let (Some(packet), Some(layout)) = (packets.get(at), layouts.get(at)) else { break };
+            if shape.fits(layout.presence()) {
+                let wide =
+                    |plan: &Plan| plan.wide_flow(store, number, (packet, layout), &mut wide[at]);
+                flows[at] = plan.map_or(Flow::NO, wide);
+            } else if let Some(other) = programs.points.known(entry, layout.presence()) {
                 (shape, program) = (programs.all[other].residual.shape, other);
-                (plan, first) = (&plans[program], kind(program as u32, None));
-            }
-            let Some(plan) = plan else {
-                *flow = Flow::NO;
                 continue;
-            };
-            let program = program as u32;
-            if let Some(key) = plan.narrow_key(packet, layout) {
-                let (hash, kind) = (store.record_hash(&key), first);
-                let record = if many { None } else { store.find_record(hash, &key, kind) };
-                let record = record.unwrap_or(NONE);
-                *flow = Flow { key, hash, program, kind, is_wide: false, record };
             } else {
-                *flow = plan.wide_flow(store, program, (packet, layout), wide);
+                flows[at] = Flow::NO;
             }
+            at += 1;
         }
-        if many {
-            let hashes = fused.flows[..packets.len()].iter().map(|flow| flow.hash);
-            store.fetch_records(hashes);
-            for flow in fused.flows[..packets.len()].iter_mut().filter(|flow| !flow.is_wide) {
-                let record = store.find_record(flow.hash, &flow.key, flow.kind);
-                flow.record = if flow.program == NONE { NONE } else { record.unwrap_or(NONE) };
-            }
+        if store.has_many_records() {
+            store.fetch_records(flows.iter().map(|flow| flow.hash));
+        }
+        for flow in flows.iter_mut().filter(|flow| !flow.is_wide) {
+            let record = store.find_record(flow.hash, &flow.key, flow.kind);
+            flow.record = record.unwrap_or(NONE);
         }
         if std::mem::take(&mut fused.missed) {
             fused.touch_filter(packets.len());
@@ -239,7 +272,8 @@ impl Compiled {
         reached: &mut Vec<Reached>,
         out: &mut dyn Outputs,
     ) -> usize {
-        let Self { fused: Some(fused), functions, wake, tally, .. } = self else { return 0 };
+        let Self { fused, functions, wake, tally, .. } = self;
+        let Some(fused) = fused.as_mut().filter(|fused| !fused.is_left_out) else { return 0 };
         let Functions { store, chain, instances, now, .. } = functions;
         let ignores = store.has_bug(RecordBug::DueIgnored);
         let wake = if ignores { u64::MAX } else { (*wake).min(store.next_due()) };
@@ -248,9 +282,12 @@ impl Compiled {
             fused.find_again(store, from..from + packets.len(), |_| true);
             fused.ended = ended;
         }
+        let flows = &fused.flows[from..][..packets.len()];
+        if flows.first().is_none_or(|flow| flow.record == NONE) {
+            return 0;
+        }
         let goes_back = store.has_bug(RecordBug::TimeGoesBack);
         let classes = &fused.classes.all[..];
-        let flows = &fused.flows[from..][..packets.len()];
         let first = reached.len();
         reached.resize(first + packets.len(), Reached::Gone);
         let reached_all = &mut reached[first..];
@@ -300,9 +337,8 @@ impl Compiled {
         layouts: &[Layout],
         walk: &mut Walk<'_>,
     ) -> usize {
-        let Some(fused) = self.fused.as_mut().filter(|_| !packets.is_empty()) else {
-            return packets.len();
-        };
+        let looks = |fused: &&mut Box<Fused>| !fused.is_left_out && !packets.is_empty();
+        let Some(fused) = self.fused.as_mut().filter(looks) else { return packets.len() };
         let Functions { store, now, .. } = &mut self.functions;
         if fused.ended != store.record_counters().ended {
             // They are found again.
@@ -502,16 +538,17 @@ fn glide(
     let mut taken = 0;
     let packets = packets.iter_mut().zip(layouts).zip(flows);
     for (((packet, layout), flow), reached) in packets.zip(reached) {
-        let time = packet.time_ns.max(now);
+        let (time, wire_len) = (packet.time_ns.max(now), packet.wire_len);
         // Neither wide ones nor no record are among them.
         let Some(record) = records.get_mut(flow.record as usize) else { break };
         let Some(class) = classes.get(record.body.class as usize) else { break };
-        if time >= wake || !record.body.can_count(packet.wire_len) || !class.simply_fits(packet) {
+        let fits = time < wake && record.body.can_count(wire_len);
+        if !fits || !class.simply_fits(packet.data(), wire_len) {
             break;
         }
         (now, packet.time_ns) = (time, time);
-        record.body.count(time, packet.wire_len);
-        packet.blend_narrow(layout, &class.narrow, &record.head, record.sums);
+        record.body.count(time, wire_len);
+        layout.blend_narrow(packet.data_mut(), &class.narrow, &record.head, record.sums);
         *reached = class.reached;
         taken += 1;
     }
@@ -559,7 +596,7 @@ fn take<'a>(
         if let Some(ties) = ties {
             natives.run(ties, packet, (layout, Outline::PLAIN), time, store);
         }
-        packet.blend_narrow(layout, &class.narrow, &head, sums);
+        layout.blend_narrow(packet.data_mut(), &class.narrow, &head, sums);
     }
     Some(class)
 }

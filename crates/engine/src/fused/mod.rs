@@ -30,6 +30,7 @@ mod path;
 mod plan;
 mod probe;
 mod rest;
+mod sample;
 mod show;
 mod tags;
 mod write;
@@ -52,6 +53,7 @@ use natives::{Counted, Entry, Ties};
 pub use path::{Path, Taken};
 use plan::Plan;
 use probe::Notes;
+use sample::Sample;
 pub use show::{
     FlowClass, FlowEnd, FlowField, FlowGuard, FlowNative, FlowPart, FlowRecord, FlowTable, FlowTag,
 };
@@ -92,6 +94,9 @@ pub(crate) struct Fused {
     /// By program; `None` where a packet's way is as fast without a record.
     plans: Vec<Option<Plan>>,
     filter: Filter,
+    sample: Sample,
+    /// Whether the packets of the part that is on its way are left out.
+    is_left_out: bool,
     /// Whether records are made at once, and for ways that look nothing up, too.
     eager: bool,
     /// Of the packets of the part that is on its way.
@@ -125,6 +130,8 @@ impl Fused {
             classes: Classes::default(),
             plans: Vec::new(),
             filter: Filter::new(if eager { 2 } else { 4 }, records),
+            sample: Sample::new(),
+            is_left_out: false,
             eager,
             flows: [Flow::NO; PART],
             wide: [[0; WIDE]; PART],
@@ -144,12 +151,19 @@ impl Fused {
 
     /// Whether a packet of the part on its way is known to have a record.
     pub(crate) fn has_record(&self, at: usize) -> bool {
-        self.flows[at].record != NONE
+        !self.is_left_out && self.flows[at].record != NONE
     }
 
     /// Makes the plans of programs that have none yet.
+    #[inline(always)]
     fn plan(&mut self, programs: &[Program], many_workers: bool) {
-        let new = programs.get(self.plans.len()..).unwrap_or(&[]);
+        if let Some(new @ [_, ..]) = programs.get(self.plans.len()..) {
+            self.plan_new(new, many_workers);
+        }
+    }
+
+    #[inline(never)]
+    fn plan_new(&mut self, new: &[Program], many_workers: bool) {
         let plan = |program: &Program| {
             let pays = self.eager || looks_up(&program.residual);
             pays.then(|| Plan::of(&program.residual, many_workers))

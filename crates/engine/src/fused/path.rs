@@ -75,6 +75,10 @@ const RENEWED: &str = "made for this packet, in place of one that is outdated";
 const YET: &str = "no record yet: one is tried for the fourth packet of its flow that could have one, and where that \
                    fails for the eighth, sixteenth, …";
 
+/// And where it is not looked for.
+const LEFT_OUT: &str = "no record is looked for: nearly all packets before it were of new flows, so that three of four are \
+                        left out";
+
 impl Compiled {
     /// Processes a packet as [`Engine::packet`] does, and tells its path, if records are made.
     pub fn packet_by_path(
@@ -116,6 +120,10 @@ impl Compiled {
         };
         if !self.started {
             return miss("it is the first packet of all");
+        }
+        let Some(fused) = &self.fused else { return miss("no records are made") };
+        if !fused.sampled(1).0 {
+            return miss(LEFT_OUT);
         }
         self.find_flows(point, std::slice::from_ref(&packet), std::slice::from_ref(&layout));
         let Some(fused) = &self.fused else { return miss("no records are made") };

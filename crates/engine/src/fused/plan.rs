@@ -349,7 +349,7 @@ impl Bits {
             bytes[range].copy_from_slice(&value.to_be_bytes()[16 - self.len..]);
             return;
         }
-        let mask = (1 << self.width) - 1;
+        let mask = self.most();
         let old = bytes[range.clone()].iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
         let new = old & !(mask << self.shift) | (value & mask) << self.shift;
         bytes[range].copy_from_slice(&new.to_be_bytes()[16 - self.len..]);
@@ -357,10 +357,25 @@ impl Bits {
 
     /// Their value.
     pub(super) fn get(self, bytes: &[u8]) -> u128 {
-        let mask = if self.width == 128 { u128::MAX } else { (1 << self.width) - 1 };
-        let range = self.at..self.at + self.len;
-        let all = bytes[range].iter().fold(0, |all, byte| all << 8 | u128::from(*byte));
-        all >> self.shift & mask
+        let bytes = &bytes[self.at..self.at + self.len];
+        let all = match *bytes {
+            [one] => one.into(),
+            [a, b] => u16::from_be_bytes([a, b]).into(),
+            [a, b, c, d] => u32::from_be_bytes([a, b, c, d]).into(),
+            _ => bytes.iter().fold(0, |all, byte| all << 8 | u128::from(*byte)),
+        };
+        all >> self.shift & self.most()
+    }
+
+    /// Whether some of them, and whether all of them, are set in a mask.
+    pub(super) fn are_in(self, mask: &[u8]) -> (bool, bool) {
+        let set = self.get(mask);
+        (set != 0, set == self.most())
+    }
+
+    /// Their greatest value.
+    fn most(self) -> u128 {
+        u128::MAX.checked_shr(128 - self.width).unwrap_or(0)
     }
 
     /// The same as a number that guards can look at.

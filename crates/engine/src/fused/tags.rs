@@ -2,7 +2,6 @@
 
 use super::plan::{Bits, bits_where, is_key};
 use super::probe::{Hang, Probe};
-use super::write::overlap;
 use crate::act::Values;
 use braid_ir::model::{ValueId, Word};
 use braid_packet::blend::{Outline, WIDE_BYTES};
@@ -99,9 +98,8 @@ impl Probe<'_> {
             None if self.headers.writes || is_link => return None,
             None => return Some((self.packet.get(self.layout, field)?, Hang::Packet, None)),
         };
-        let (mut own, value) = ([0; WIDE_BYTES], bits.get(&self.headers.head));
-        bits.set(&mut own, Word::MAX);
-        let (some, all) = overlap(&own, &self.headers.fresh);
+        let value = bits.get(&self.headers.head);
+        let (some, all) = bits.are_in(&self.headers.fresh);
         if some {
             let fixed = all && (is_key(field) || is_link);
             return fixed.then_some((value, Hang::Fixed, None));
@@ -114,7 +112,7 @@ impl Probe<'_> {
         if self.headers.is_summed(field) {
             return Some((value, Hang::Packet, None));
         }
-        match overlap(&own, &self.headers.written) {
+        match bits.are_in(&self.headers.written) {
             (_, true) => return Some((value, Hang::Fixed, None)),
             (true, false) => return None,
             (false, false) if is_key => return Some((value, Hang::Fixed, Some(bits))),

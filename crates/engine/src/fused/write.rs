@@ -121,13 +121,10 @@ impl Probe<'_> {
     /// Assigns a fixed value to the bits of a field.
     pub(super) fn assign_bits(&mut self, field: Field, bits: Bits, value: Word) -> Option<()> {
         self.sums_follow(field)?;
-        if in_sum(self.outline, field) && !is_key(field) {
-            let mut own = [0; WIDE_BYTES];
-            bits.set(&mut own, Word::MAX);
-            if !overlap(&own, &self.headers.written).1 {
-                let old = self.origin.get(self.layout, field)?;
-                self.fix_bits(bits.number()?, u32::try_from(old).ok()?, bits.shift)?;
-            }
+        let is_written = bits.are_in(&self.headers.written).1;
+        if in_sum(self.outline, field) && !is_key(field) && !is_written {
+            let old = self.origin.get(self.layout, field)?;
+            self.fix_bits(bits.number()?, u32::try_from(old).ok()?, bits.shift)?;
         }
         if bits.at == self.outline.ttl() {
             self.notes.way.blend.ttl = 0;
@@ -163,10 +160,4 @@ impl Probe<'_> {
         }
         Some(())
     }
-}
-
-/// Whether some, and whether all, of these bits are among others.
-pub(super) fn overlap(bits: &[u8; WIDE_BYTES], others: &[u8; WIDE_BYTES]) -> (bool, bool) {
-    let mut both = bits.iter().zip(others);
-    (both.clone().any(|(one, other)| one & other != 0), both.all(|(one, other)| one & !other == 0))
 }

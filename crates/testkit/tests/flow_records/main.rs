@@ -512,3 +512,36 @@ fn events_say_texts_as_they_are_after_a_change() {
     let (_, flows) = same(&chain, &stimuli);
     assert!(flows.hits >= 6, "{flows:?}");
 }
+
+#[test]
+fn flows_behind_a_scan_get_records_once_they_come_again() {
+    let chain = chain(
+        "chain c {
+           interface lan { behind 10.0.0.0/8 }
+           interface wan;
+           nat = napt(public: 203.0.113.1);
+           count = monitor();
+           path lan <-> nat <-> count <-> wan;
+         }",
+        &[],
+    );
+    let scan = |port: u64| enter(port, 0, &format!("udp 10.0.0.1:{port} > 192.0.2.1:9 \"x\""));
+    let flow = |(round, flow): (u64, u64)| {
+        enter(3000 + round * 100 + flow, 0, &format!("udp 10.1.0.{flow}:7 > 192.0.2.2:9 \"x\""))
+    };
+    let rounds = |rounds: u64| (0..rounds).flat_map(|round| (0..50).map(move |one| (round, one)));
+    let stimuli: Vec<_> = (1..=2000).map(scan).chain(rounds(10).map(flow)).collect();
+    let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::Steps);
+    let expected =
+        Trace { counters: expected.counters.last().cloned().into_iter().collect(), ..expected };
+    for most in [1, 32] {
+        let mut engine =
+            Compiled::new(chain.clone(), Extent::Chain, Options::fused()).expect("an engine");
+        let run = record_batches(&mut engine, &stimuli, most);
+        assert_eq!(difference(&run.shows(&expected), &run.trace), None, "in batches of {most}");
+        let flows = engine.flows().expect("flow records");
+        // Of their first three packets one is looked at at most; so records are made for the fifth to the seventh.
+        assert_eq!(flows.records.made, 50, "{flows:?}");
+        assert!((50 * 4..=50 * 6).contains(&flows.hits), "{flows:?}");
+    }
+}
