@@ -44,7 +44,7 @@ use due::Waiting;
 use fused::Fused;
 pub use fused::{
     Basis, FlowClass, FlowEnd, FlowField, FlowGuard, FlowNative, FlowPart, FlowRecord, FlowTable,
-    FlowTag, Flows, Part, Path, Payload, Taken,
+    FlowTag, Flows, Part, Path, Payload, Splice, Taken,
 };
 use hot::Halt;
 pub use native::Jit;

@@ -27,7 +27,7 @@ pub use field::{Access, FIELDS, Field, FieldInfo, HEADERS, Header};
 pub use flow::FlowKey;
 pub use layout::Layout;
 pub use malformed::Malformed;
-pub use packet::{Link, Packet};
+pub use packet::{Link, MOST, Packet};
 pub use place::{Base, Spot};
 pub use presence::presences;
 pub use show::format_field;

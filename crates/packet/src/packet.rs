@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Most bytes of a packet, on the wire too, when it arrives: so there is room for tags that functions
-/// add.
+/// add. Nor do bytes that are put in make it longer.
 pub const MOST: u32 = u32::MAX / 2;
 
 /// What a packet's bytes start with.

@@ -114,6 +114,13 @@ fn chains() -> Vec<Chain> {
     ]
 }
 
+/// Functions one of which puts headers in and takes them out.
+fn wrapped(functions: &str) -> Chain {
+    let good = library("crates/native/tests/c/good.c");
+    let path = format!("path lan <-> {functions} <-> wan;");
+    compile(&format!(r#"native nf wrap() from "{good}"; chain c {{ {INTERFACES} {path} }}"#))
+}
+
 /// Chains in which native functions record what they do, with how many packets of five runs take records at least.
 fn fused() -> Vec<(Chain, u64)> {
     let good = library("crates/native/tests/c/good.c");
@@ -134,6 +141,8 @@ fn fused() -> Vec<(Chain, u64)> {
         |functions: &[&str]| five(&format!("path lan <-> {} <-> wan;", functions.join(" <-> ")));
     vec![
         (compile(&c), 200),
+        (wrapped("wrap()"), 200),
+        (wrapped("napt(public: 203.0.113.9, ports: 2000..2050) <-> wrap()"), 100),
         (path(&[filter]), 200),
         (path(&[router, filter, "monitor()"]), 250),
         (path(&["monitor()", maglev, router]), 100),
@@ -206,6 +215,11 @@ fn paths_and_flows_name_native_functions() {
     let runs = |payload| Some(FlowNative { state: vec![payload], guards: 0 });
     assert_eq!(natives, [(0, runs(Payload::Ignore)), (1, runs(Payload::Read))]);
     assert_eq!(table.classes[0].end, FlowEnd::Leave(1));
+    let (_, table) = paths(&wrapped("monitor() <-> wrap()"), &packets);
+    let splices: Vec<_> = table.classes[0].splices.iter().map(ToString::to_string).collect();
+    assert_eq!(splices, ["puts in at byte 14: de ad be ef", "puts in at byte 14: ca fe"]);
+    let (found, _) = paths(&wrapped("wrap() <-> monitor()"), &packets);
+    assert_eq!(found[2], "miss: no record can be made: its headers are elsewhere");
 }
 
 #[test]

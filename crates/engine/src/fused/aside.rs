@@ -20,6 +20,7 @@ use braid_ir::value::ParamValue;
 use braid_packet::Packet;
 use braid_packet::blend::{Retag, WIDE_BYTES};
 use braid_state::RecordBug;
+use std::fmt;
 use std::sync::Arc;
 
 /// All of it, as ways have it.
@@ -33,6 +34,49 @@ pub(super) struct Aside {
     pub(super) says: Vec<Say>,
     /// Functions that send a copy of the packet as it leaves, and where.
     pub(super) copies: Vec<(u16, Dest)>,
+    /// What a native function puts in and takes out behind all that, in order.
+    pub(super) splices: Vec<Splice>,
+}
+
+/// Bytes that packets get or lose at an offset from their start (SpeedyBox's encapsulation and decapsulation).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Splice {
+    /// These are put in.
+    In {
+        /// Where.
+        at: usize,
+        /// What.
+        bytes: Box<[u8]>,
+    },
+    /// So many are taken out.
+    Out {
+        /// From where.
+        at: usize,
+        /// How many.
+        len: usize,
+    },
+}
+
+impl fmt::Display for Splice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Splice::In { at, bytes } => {
+                write!(f, "puts in at byte {at}:")?;
+                bytes.iter().try_for_each(|byte| write!(f, " {byte:02x}"))
+            }
+            Splice::Out { at, len } => write!(f, "takes out bytes {at}..{}", at + len),
+        }
+    }
+}
+
+impl Splice {
+    /// Where the bytes are that must be there, how many of them go, and how many come.
+    pub(super) fn change(&self) -> (usize, usize, usize) {
+        match self {
+            Splice::In { at, bytes } => (*at, 0, bytes.len()),
+            Splice::Out { at, len } => (*at, *len, 0),
+        }
+    }
 }
 
 /// A copy that a function sends, with what had been done to the packet by then.
@@ -135,6 +179,28 @@ impl Aside {
         if self.vlans != Retag::default() {
             packet.retag(&self.vlans);
         }
+        for splice in &self.splices {
+            // It is known that they are there, and that there is room.
+            let _done = match splice {
+                Splice::In { at, bytes } => packet.insert(*at, bytes),
+                Splice::Out { at, len } => packet.remove(*at, *len),
+            };
+        }
+    }
+
+    /// By how many bytes packets become longer by what native functions put in and take out.
+    pub(super) fn longer(&self) -> i64 {
+        let of = |splice: &Splice| {
+            let (_, less, more) = splice.change();
+            more as i64 - less as i64
+        };
+        self.splices.iter().map(of).sum()
+    }
+
+    /// Whether there is anything but what native functions put in and take out.
+    pub(super) fn is_of_programs(&self) -> bool {
+        let Self { vlans, tags, says, copies, splices: _ } = self;
+        *vlans != Retag::default() || !(tags.is_empty() && says.is_empty() && copies.is_empty())
     }
 }
 

@@ -90,6 +90,8 @@ pub(super) struct Native {
     pub(super) writes: Vec<Field>,
     /// The reason for which it drops them.
     pub(super) drops: Option<u32>,
+    /// By how many bytes they become longer.
+    pub(super) longer: i64,
 }
 
 /// Patterns of which a packet's payload must have none.
@@ -277,6 +279,7 @@ impl More {
         let mut aside = way.aside.clone();
         if goal.reached == Reached::Gone && goal.copies.is_empty() {
             aside.tags.clear();
+            aside.splices.clear();
         }
         let asks = !searches.is_empty() || !live.is_empty() || !aside.says.is_empty();
         // Where packets may meet native functions, it is asked what those have to do.

@@ -111,8 +111,12 @@ impl<'a> Probe<'a> {
         world: &World<'a>,
         memory: &mut [Word],
     ) -> Result<Option<At>, Stop> {
-        if self.notes.way.has_aside() {
+        let aside = &self.notes.way.aside;
+        if aside.is_of_programs() {
             return Err(self.stop(Why::Beside, 0, None));
+        }
+        if !aside.splices.is_empty() {
+            return Err(self.stop(Why::Headers, 0, None));
         }
         self.renew().ok_or_else(|| self.stop(Why::Headers, 0, None))?;
         let node = usize::from(point.node);
@@ -186,7 +190,7 @@ impl<'a> Probe<'a> {
 
     /// What a record is made of, once the packet's walk is over.
     fn found(&mut self) -> Result<(), Why> {
-        if self.notes.way.has_aside() && self.notes.way.natives().next().is_some() {
+        if self.notes.way.aside.is_of_programs() && self.notes.way.natives().next().is_some() {
             return Err(Why::Beside);
         }
         self.count_live().ok_or(Why::Step)?;

@@ -2,10 +2,12 @@
 //! flow's record, as if the function had run. Header actions go into what is written; state functions and conditions of
 //! guards run for each packet that takes the record. When what was recorded changes, the record ends.
 
+use super::aside::Splice;
 use super::class::{Leg, Native, Way};
-use super::fly::Flow;
+use super::find::Flow;
+use super::guard::Guard;
 use super::legs::Start;
-use super::plan::{OPEN, Plan, bits, kind};
+use super::plan::{LENGTH, OPEN, Plan, bits, kind};
 use super::probe::Probe;
 use super::{Fused, NONE};
 use crate::Compiled;
@@ -20,7 +22,7 @@ use braid_ir::native;
 use braid_ir::residual::{HeaderMask, Point};
 use braid_native::{HeaderAction, Payload, Recorded, StateFunction, Verdict};
 use braid_packet::blend::{Blend, Outline, WIDE, Window};
-use braid_packet::{Field, Header, Layout, Packet};
+use braid_packet::{Field, Header, Layout, MOST, Packet};
 use braid_state::{RecordBug, Store, kept_elsewhere};
 use std::collections::BTreeMap;
 
@@ -205,6 +207,7 @@ impl Probe<'_> {
             guards: record.guards.len(),
             writes: writes.collect(),
             drops: if let Verdict::Drop(reason) = verdict { Some(reason) } else { None },
+            longer: self.notes.way.aside.longer(),
         }));
         self.notes.tied.push(Tied {
             node,
@@ -249,21 +252,47 @@ impl Probe<'_> {
             match action {
                 HeaderAction::Forward => {}
                 HeaderAction::Drop(_) if !may.drops => return Err(NEVER),
+                HeaderAction::Drop(_) if !self.notes.way.aside.splices.is_empty() => {
+                    return Err("drops packets whose length it has changed");
+                }
                 HeaderAction::Drop(reason) => return Ok(Verdict::Drop(*reason)),
                 HeaderAction::Output(_) if !may.redirects => return Err(NEVER),
                 HeaderAction::Output(port) => verdict = Verdict::Port(*port),
                 HeaderAction::Modify(field, _) if !may.may_write(*field) => return Err(NEVER),
+                HeaderAction::Modify(..) if !self.notes.way.aside.splices.is_empty() => {
+                    return Err("changes headers that it has moved");
+                }
                 HeaderAction::Modify(field, value) => {
                     let bits = bits(all, self.outline, *field);
                     let assigned = bits.and_then(|bits| self.assign_bits(*field, bits, *value));
                     assigned.ok_or("has recorded a change that hangs on more than the key")?;
                 }
-                HeaderAction::Encap { .. } | HeaderAction::Decap { .. } => {
-                    return Err("adds or removes headers");
+                HeaderAction::Encap { at, bytes } if may.adds => {
+                    self.splice(Splice::In { at: *at, bytes: bytes.as_slice().into() })?;
                 }
+                HeaderAction::Decap { at, len } if may.removes => {
+                    self.splice(Splice::Out { at: *at, len: *len })?;
+                }
+                HeaderAction::Encap { .. } | HeaderAction::Decap { .. } => return Err(NEVER),
             }
         }
         Ok(verdict)
+    }
+
+    /// Bytes are put in or taken out. All packets of the flow have those in front, and the same room.
+    fn splice(&mut self, splice: Splice) -> Result<(), &'static str> {
+        let splices = &self.notes.way.aside.splices;
+        let sum = |put_in: usize, one: &Splice| put_in + one.change().2;
+        let (at, less, more) = splice.change();
+        let put_in = splices.iter().fold(more, sum);
+        let there = self.outline.l4().saturating_add_signed(self.notes.way.aside.longer() as isize);
+        if at.checked_add(less).is_none_or(|end| end > there) {
+            return Err("puts in or takes out bytes behind the headers");
+        }
+        let most = MOST.saturating_sub(u32::try_from(put_in).unwrap_or(u32::MAX));
+        self.notes.guards.add(Guard { number: LENGTH, least: 0, most });
+        self.notes.way.aside.splices.push(splice);
+        Ok(())
     }
 
     /// Where a packet is of which a native function has decided this.
@@ -282,8 +311,9 @@ impl Probe<'_> {
 /// What ways count that is in no program's counters.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
-    /// By function, direction, and the reason for which it drops them: packets and bytes that a native function got.
-    natives: BTreeMap<(u16, bool, Option<u32>), (u64, u64)>,
+    /// By function, direction, and the reason for which it drops them: packets and bytes that a native function got, and
+    /// the bytes of those packets behind it.
+    natives: BTreeMap<(u16, bool, Option<u32>), [u64; 3]>,
 }
 
 impl Counted {
@@ -291,18 +321,21 @@ impl Counted {
     pub(super) fn add(&mut self, way: &Way, packets: u64, bytes: u64) {
         for one in way.natives() {
             let key = (one.node, one.backward, one.drops);
+            let behind = bytes.wrapping_add_signed(one.longer.wrapping_mul(packets.cast_signed()));
             let count = self.natives.entry(key).or_default();
-            *count = (count.0 + packets, count.1.wrapping_add(bytes));
+            for (count, more) in count.iter_mut().zip([packets, bytes, behind]) {
+                *count = count.wrapping_add(more);
+            }
         }
     }
 
     /// Adds what was counted to the counters of functions and chain.
     pub(crate) fn add_to(&self, chain: &Chain, nodes: &mut [NodeCounters], tally: &mut Tally) {
-        for ((node, backward, drops), (packets, bytes)) in &self.natives {
+        for ((node, backward, drops), [packets, bytes, behind]) in &self.natives {
             let NodeCounters { forward, backward: back, rows, .. } = &mut nodes[usize::from(*node)];
+            let came = if *backward { back } else { forward };
             let body = rows.get_mut(native::BODY.index());
-            for traffic in
-                [Some(if *backward { back } else { forward }), body].into_iter().flatten()
+            for (traffic, bytes) in [(came, bytes)].into_iter().chain(body.map(|row| (row, behind)))
             {
                 traffic.packets += packets;
                 traffic.bytes = traffic.bytes.wrapping_add(*bytes);

@@ -2,7 +2,7 @@
 
 use super::NONE;
 use super::change::Basis;
-use super::fly::Flow;
+use super::find::Flow;
 use super::legs::{Stop, Why, World};
 use super::plan::{VARIANTS, is_key};
 use super::probe::{Hang, Notes, Probe};

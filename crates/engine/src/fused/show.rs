@@ -2,6 +2,7 @@
 //! functions.
 
 use super::Flows;
+use super::aside::Splice;
 use super::batches::{Payload, groups};
 use super::change::Basis;
 use super::class::{Class, Leg, Native, Way};
@@ -67,6 +68,8 @@ pub struct FlowClass {
     pub pushes: Vec<FlowTag>,
     /// Tags that they carry from then on.
     pub tags: Vec<(String, Word)>,
+    /// What they get and lose in the end.
+    pub splices: Vec<Splice>,
     /// What the TTL goes down by.
     pub ttl: u8,
     /// Whether the checksums of the IPv4 header and of what is behind it are updated.
@@ -297,6 +300,7 @@ impl Compiled {
             pops: way.aside.vlans.lost,
             pushes: tags(&way.aside.vlans.got),
             tags: way.aside.tags.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
+            splices: way.aside.splices.clone(),
             ttl: way.blends().map(|blend| blend.ttl).sum(),
             sums: [0, 1].map(|at| way.blends().any(|blend| blend.sums[at])),
             records: 0,

@@ -115,6 +115,9 @@ impl Names<'_> {
         if !writes.is_empty() {
             let _ = writeln!(text, "  writes {}", writes.join(", "));
         }
+        for splice in &class.splices {
+            let _ = writeln!(text, "  {splice}");
+        }
         for copy in &class.copies {
             let _ = writeln!(text, "  a copy leaves by {}", self.interface(*copy));
         }

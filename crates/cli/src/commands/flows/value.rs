@@ -2,7 +2,7 @@
 
 use braid_engine::{
     Basis, Change, FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable,
-    FlowTag, Missing, Part, Resting, Update,
+    FlowTag, Missing, Part, Resting, Splice, Update,
 };
 use braid_ir::chain::Chain;
 use braid_ir::model::{Kind, Word};
@@ -85,6 +85,10 @@ impl Names<'_> {
         };
         let tag =
             |(name, value): &(String, u128)| json!({ "tag": name, "value": value.to_string() });
+        let splice = |splice: &Splice| match splice {
+            Splice::In { at, bytes } => json!({ "at": at, "in": bytes }),
+            Splice::Out { at, len } => json!({ "at": at, "out": len }),
+        };
         let push = |tag: &FlowTag| json!({ "tpid": tag.tpid, "id": tag.id, "pcp": tag.pcp, "dei": tag.dei });
         json!({
             "class": class.number,
@@ -103,6 +107,7 @@ impl Names<'_> {
             "pops": class.pops,
             "pushes": class.pushes.iter().map(push).collect::<Value>(),
             "tags": class.tags.iter().map(tag).collect::<Value>(),
+            "splices": class.splices.iter().map(splice).collect::<Value>(),
             "ttl": class.ttl,
             "checksums": { "ip": class.sums[0], "transport": class.sums[1] },
             "copies": class.copies.iter().map(|copy| self.interface(*copy)).collect::<Value>(),
