@@ -2,9 +2,9 @@
 
 use super::aside::{Aside, Goal};
 use super::change::{Basis, Part};
-use super::guard::{Guard, Link};
+use super::guard::{ByteGuard, Guard, Link};
 use super::live::{Live, Words};
-use super::plan::OPEN;
+use super::plan::{LENGTH, OPEN};
 use crate::report::Tally;
 use crate::walk::Reached;
 use braid_ir::chain::Chain;
@@ -216,10 +216,12 @@ pub(super) struct Class {
     /// What else is asked and done for each packet.
     pub(super) more: Option<Box<More>>,
     pub(super) link: Link,
-    /// Guards, but for that of the TTL where that is where it mostly is.
+    /// Guards but for those below.
     pub(super) guards: Box<[Guard]>,
-    /// The least TTL where it mostly is.
+    /// The least TTL where it mostly is, most bytes on the wire, and bits of some byte (TCP's flags, mostly).
     least_ttl: u8,
+    byte: ByteGuard,
+    most_bytes: u32,
     /// Where the packets go.
     pub(super) reached: Reached,
     pub(super) blend: Blend,
@@ -241,9 +243,13 @@ pub(super) struct More {
 impl Class {
     /// Whether the bits of a packet are what its records take for granted.
     pub(super) fn fits(&self, packet: &Packet) -> bool {
-        let data = packet.data();
+        let (data, wire_len) = (packet.data(), packet.wire_len);
         let ttl = data.get(Outline::PLAIN.ttl()).copied().unwrap_or(u8::MAX);
-        ttl >= self.least_ttl && self.link.holds(data) && self.guards_hold(data, packet.wire_len)
+        ttl >= self.least_ttl
+            && wire_len <= self.most_bytes
+            && self.byte.holds(data)
+            && self.link.holds(data)
+            && self.guards_hold(data, wire_len)
     }
 
     /// Whether there is nothing else to be asked and done, and a packet with these bytes, and so many on the wire, fits,
@@ -253,6 +259,8 @@ impl Class {
         let Some(head) = data.first_chunk::<NARROW_BYTES>() else { return false };
         self.more.is_none()
             && head[Outline::PLAIN.ttl()] >= self.least_ttl
+            && wire_len <= self.most_bytes
+            && self.byte.holds(data)
             && self.link.holds(head)
             && (self.guards.is_empty() || self.guards_hold(data, wire_len))
     }
@@ -265,11 +273,33 @@ impl Class {
     }
 }
 
-/// Guards without that of the TTL of packets with an outline, if that is [`Outline::PLAIN`]; and the least TTL.
-fn split(guards: &[Guard], outline: Outline) -> (Box<[Guard]>, u8) {
-    let is_ttl = |guard: &&Guard| outline == Outline::PLAIN && guard.least_ttl().is_some();
-    let least = guards.iter().filter(is_ttl).filter_map(Guard::least_ttl).max();
-    (guards.iter().filter(|guard| !is_ttl(guard)).copied().collect(), least.unwrap_or(0))
+/// Guards of packets with an outline, apart.
+struct Split {
+    least_ttl: u8,
+    most_bytes: u32,
+    byte: ByteGuard,
+    others: Box<[Guard]>,
+}
+
+impl Split {
+    fn of(guards: &[Guard], outline: Outline) -> Self {
+        let (mut least_ttl, mut most_bytes, mut byte) = (0, u32::MAX, None);
+        let mut others = Vec::new();
+        for guard in guards {
+            let ttl = guard.least_ttl().filter(|_| outline == Outline::PLAIN);
+            if let Some(ttl) = ttl {
+                least_ttl = ttl.max(least_ttl);
+            } else if guard.number == LENGTH && guard.least == 0 {
+                most_bytes = guard.most.min(most_bytes);
+            } else if let Some(one) = ByteGuard::of(guard).filter(|_| byte.is_none()) {
+                byte = Some(one);
+            } else {
+                others.push(*guard);
+            }
+        }
+        let (byte, others) = (byte.unwrap_or_default(), others.into());
+        Self { least_ttl, most_bytes, byte, others }
+    }
 }
 
 impl More {
@@ -352,12 +382,24 @@ impl Classes {
     pub(super) fn add(&mut self, way: Way, goal: Goal, instead: Option<u32>) -> Option<u32> {
         let number = instead.unwrap_or(self.all.len() as u32);
         let (narrow, blend) = (way.blend.narrow(way.first), way.blend);
-        let (guards, least_ttl) = split(&way.guards, way.outline);
+        let Split { least_ttl, most_bytes, byte, others: guards } =
+            Split::of(&way.guards, way.outline);
         let link = way.link;
         let reached = goal.reached;
         let more = More::of(&way, goal);
         let settled = Cell::default();
-        let class = Class { narrow, more, link, guards, least_ttl, reached, blend, settled };
+        let class = Class {
+            narrow,
+            more,
+            link,
+            guards,
+            least_ttl,
+            byte,
+            most_bytes,
+            reached,
+            blend,
+            settled,
+        };
         if instead.is_some() {
             self.leave(number);
             self.all[number as usize] = class;

@@ -65,6 +65,41 @@ impl Guard {
     }
 }
 
+/// The same of bits of one byte; where a packet has no such byte, they are 0.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct ByteGuard {
+    at: u8,
+    mask: u8,
+    least: u8,
+    most: u8,
+}
+
+impl ByteGuard {
+    /// One that asks the same as another guard, if that asks for bits of one byte.
+    pub(super) fn of(guard: &Guard) -> Option<Self> {
+        let Guard { number: Number { at, len, mask }, least, most } = *guard;
+        let behind = u8::try_from(mask.trailing_zeros() / 8).ok()?;
+        if at == WIRE || behind >= len {
+            return None;
+        }
+        let (shift, most) = (8 * u32::from(behind), most.min(mask));
+        let byte = |value: u32| u8::try_from(value >> shift).ok();
+        Some(Self {
+            at: at + len - 1 - behind,
+            mask: byte(mask)?,
+            least: byte(least.checked_next_multiple_of(1 << shift)?)?,
+            most: byte(most)?,
+        })
+    }
+
+    /// Whether it holds for a packet with these bytes.
+    #[inline(always)]
+    pub(super) fn holds(self, data: &[u8]) -> bool {
+        let value = data.get(usize::from(self.at)).copied().unwrap_or(0) & self.mask;
+        self.least <= value && value <= self.most
+    }
+}
+
 /// That bits of a packet's first two words, where the link's addresses are, are these.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Link {
@@ -108,5 +143,32 @@ impl Guards {
             })
         };
         needed.extend(all.iter().filter(|guard| !follows(guard)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guard_of_a_byte_holds_where_the_guard_does() {
+        let values = [0, 1, 5, 0x0f, 0x10, 0x80, 0xff, 0x0100, 0x0f00, 0x1000, 0xff00, 0x1_0000];
+        let bytes: [&[u8]; 5] =
+            [&[0; 6], &[0xff; 6], &[0x10, 0x05, 0x8f, 0x01, 0, 0x10], &[0x10, 0x05], &[]];
+        let mut found = 0;
+        for len in [1, 2, 4] {
+            for mask in [0x01, 0xf0, 0xff, 0x0100, 0x3f00, 0x01ff, 0xff00_0000] {
+                for (least, most) in values.iter().flat_map(|a| values.map(|b| (*a, b))) {
+                    let number = Number { at: 1, len, mask };
+                    let guard = Guard { number, least, most };
+                    let Some(byte) = ByteGuard::of(&guard) else { continue };
+                    found += 1;
+                    for bytes in bytes {
+                        assert_eq!(byte.holds(bytes), guard.holds(bytes, 0), "{guard:?} {bytes:?}");
+                    }
+                }
+            }
+        }
+        assert!(found > 500, "{found}");
     }
 }
