@@ -1,6 +1,6 @@
 //! The flows of packets that are about to enter, and their records.
 
-use super::plan::{Plan, kind};
+use super::plan::{IS_WIDE, Plan, kind, of_kind};
 use super::sample::Sample;
 use super::{Fused, NONE};
 use crate::Compiled;
@@ -17,18 +17,26 @@ pub(super) struct Flow {
     /// Its key, unless that is a wide one.
     pub(super) key: Window<NARROW>,
     pub(super) hash: u64,
-    /// The program that it is for, or [`NONE`]: then it has no record, and the rest means nothing.
-    pub(super) program: u32,
+    /// For what its records are ([`kind`]), or [`NONE`]: then it has none, and the rest means nothing.
     pub(super) kind: u32,
-    pub(super) is_wide: bool,
     /// The number of its record, or [`NONE`].
     pub(super) record: u32,
 }
 
 impl Flow {
-    /// That of a packet that has no records: there are none of its kind.
-    pub(super) const NO: Flow =
-        Flow { key: [0; NARROW], hash: 0, program: NONE, kind: NONE, is_wide: false, record: NONE };
+    /// That of a packet that has no records.
+    pub(super) const NO: Flow = Flow { key: [0; NARROW], hash: 0, kind: NONE, record: NONE };
+
+    /// Whether its key is not a wide one; there may be none at all.
+    #[inline(always)]
+    pub(super) fn is_narrow(&self) -> bool {
+        self.kind & IS_WIDE == 0
+    }
+
+    /// The program that its records are for.
+    pub(super) fn program(&self) -> u32 {
+        of_kind(self.kind).0
+    }
 }
 
 impl Fused {
@@ -58,10 +66,10 @@ impl Fused {
     #[inline(never)]
     pub(super) fn find(&self, store: &Store, at: usize) -> u32 {
         let flow = &self.flows[at];
-        let record = match (flow.program, flow.is_wide) {
-            (NONE, _) => None,
-            (_, true) => store.find_record(flow.hash, &self.wide[at], flow.kind),
-            (_, false) => store.find_record(flow.hash, &flow.key, flow.kind),
+        let record = match flow.kind {
+            NONE => None,
+            kind if flow.is_narrow() => store.find_record(flow.hash, &flow.key, kind),
+            kind => store.find_record(flow.hash, &self.wide[at], kind),
         };
         record.unwrap_or(NONE)
     }
@@ -90,7 +98,7 @@ impl Plan {
             let key = self.narrow_key(packet, layout);
             let Some(key) = key.filter(|_| shape.fits(layout.presence())) else { break };
             let hash = store.record_hash(&key);
-            *flow = Flow { key, hash, program, kind, is_wide: false, record: NONE };
+            *flow = Flow { key, hash, kind, record: NONE };
             found += 1;
         }
         found
@@ -109,7 +117,7 @@ impl Plan {
         let (hash, kind) = (store.record_hash(&key), kind(program, Some(outline)));
         let record = store.find_record(hash, &key, kind).unwrap_or(NONE);
         *wide = key;
-        Flow { hash, program, kind, is_wide: true, record, ..Flow::NO }
+        Flow { hash, kind, record, ..Flow::NO }
     }
 }
 
@@ -167,7 +175,7 @@ impl Compiled {
         if store.has_many_records() {
             store.fetch_records(flows.iter().map(|flow| flow.hash));
         }
-        for flow in flows.iter_mut().filter(|flow| !flow.is_wide) {
+        for flow in flows.iter_mut().filter(|flow| flow.is_narrow()) {
             let record = store.find_record(flow.hash, &flow.key, flow.kind);
             flow.record = record.unwrap_or(NONE);
         }

@@ -48,7 +48,7 @@ impl Fused {
 
     /// The plan by which a flow has its key.
     pub(super) fn plan_of(&mut self, flow: Flow) -> Option<&mut Plan> {
-        let number = flow.program as usize;
+        let number = flow.program() as usize;
         match self.is_open {
             true => self.entries.get_mut(number - OPEN as usize).map(|entry| &mut entry.plan),
             false => self.plans.get_mut(number).and_then(Option::as_mut),
@@ -72,7 +72,7 @@ impl Fused {
 
     /// Whether records of the flow of a packet can say what was found. If not, further ones of its kind are wide.
     fn has_room(&mut self, flow: Flow, packet: &Packet, store: &mut Store) -> bool {
-        if flow.is_wide {
+        if !flow.is_narrow() {
             return true;
         }
         let Some(link) = self.plan_of(flow).map(|plan| plan.link(packet)) else { return true };
@@ -81,7 +81,7 @@ impl Fused {
         let has_room = way.blend.is_narrow() && !self.classes.lacks_link(way);
         if let Some(plan) = self.plan_of(flow).filter(|_| !has_room) {
             plan.make_wide();
-            store.end_narrow_records(|kind| of_kind(kind).0 == flow.program);
+            store.end_narrow_records(|kind| of_kind(kind).0 == flow.program());
         }
         has_room
     }
@@ -90,7 +90,7 @@ impl Fused {
     fn meet(&mut self, packets: Range<usize>) -> usize {
         let mut behind = self.flows[packets.clone()].iter().skip(1);
         let stops = behind.position(|flow| {
-            let has_flow = flow.program != NONE;
+            let has_flow = flow.kind != NONE;
             has_flow && (flow.record != NONE || self.filter.meets(flow.hash, false))
         });
         stops.map_or(packets.len(), |stops| 1 + stops)
@@ -183,7 +183,7 @@ impl Compiled {
         }
         let flow = fused.flows[from];
         fused.missed = true;
-        if flow.program != NONE {
+        if flow.kind != NONE {
             let record = flow.record;
             let due = self.wake.min(store.next_due());
             if record != NONE && packets[0].time_ns.max(*now) >= due {
@@ -261,7 +261,7 @@ impl Compiled {
         }
         let Programs { all, points, words, .. } = programs;
         let (world, at_hand) = (World { programs: all, points, graph }, (packet, layout));
-        let (entry, notes) = (flow.program, &mut fused.notes);
+        let (entry, notes) = (flow.program(), &mut fused.notes);
         let probe = Probe::new(entry, functions, worker, walk.out, at_hand, notes);
         let goal = probe.and_then(|mut probe| probe.run(start, &world, words).ok());
         let Some(goal) = goal else { return false };
@@ -297,9 +297,9 @@ impl Compiled {
             absent: &found.absent,
         };
         let store = &mut functions.store;
-        let is_made = match flow.is_wide {
-            true => store.make_record(&wide),
-            false => store.make_record(&wide.with(flow.key, narrowed(&found.bytes))),
+        let is_made = match flow.is_narrow() {
+            false => store.make_record(&wide),
+            true => store.make_record(&wide.with(flow.key, narrowed(&found.bytes))),
         };
         if is_made && fused.is_open {
             fused.tie(fused.find(store, at), layout);
@@ -417,7 +417,7 @@ fn take<'a>(
     {
         return None;
     }
-    if flow.is_wide {
+    if !flow.is_narrow() {
         let outline = Outline::of(layout)?;
         let record = store.record::<WIDE, WIDE>(flow.record)?;
         record.body.count(time, packet.wire_len);

@@ -71,7 +71,8 @@ pub(super) struct ByteGuard {
     at: u8,
     mask: u8,
     least: u8,
-    most: u8,
+    /// How much more they may be.
+    more: u8,
 }
 
 impl ByteGuard {
@@ -84,19 +85,16 @@ impl ByteGuard {
         }
         let (shift, most) = (8 * u32::from(behind), most.min(mask));
         let byte = |value: u32| u8::try_from(value >> shift).ok();
-        Some(Self {
-            at: at + len - 1 - behind,
-            mask: byte(mask)?,
-            least: byte(least.checked_next_multiple_of(1 << shift)?)?,
-            most: byte(most)?,
-        })
+        let least = byte(least.checked_next_multiple_of(1 << shift)?)?;
+        let more = byte(most)?.checked_sub(least)?;
+        Some(Self { at: at + len - 1 - behind, mask: byte(mask)?, least, more })
     }
 
     /// Whether it holds for a packet with these bytes.
     #[inline(always)]
     pub(super) fn holds(self, data: &[u8]) -> bool {
         let value = data.get(usize::from(self.at)).copied().unwrap_or(0) & self.mask;
-        self.least <= value && value <= self.most
+        value.wrapping_sub(self.least) <= self.more
     }
 }
 

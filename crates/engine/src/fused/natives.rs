@@ -409,7 +409,7 @@ impl Fused {
                 Some(key) => {
                     let (hash, kind) = (store.record_hash(&key), kind(number, None));
                     let record = store.find_record(hash, &key, kind).unwrap_or(NONE);
-                    Flow { key, hash, program: number, kind, is_wide: false, record }
+                    Flow { key, hash, kind, record }
                 }
                 None => plan.wide_flow(store, number, (packet, layout), &mut self.wide[at]),
             };
@@ -420,10 +420,10 @@ impl Fused {
     pub(super) fn start(&self, flow: Flow) -> Option<Start> {
         match self.is_open {
             true => {
-                let entry = self.entries.get(flow.program.wrapping_sub(OPEN) as usize)?;
+                let entry = self.entries.get(flow.program().wrapping_sub(OPEN) as usize)?;
                 Some(Start::Point(entry.point))
             }
-            false => Some(Start::Program(flow.program as usize)),
+            false => Some(Start::Program(flow.program() as usize)),
         }
     }
 

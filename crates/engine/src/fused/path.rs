@@ -128,7 +128,7 @@ impl Compiled {
         self.find_flows(point, std::slice::from_ref(&packet), std::slice::from_ref(&layout));
         let Some(fused) = &self.fused else { return miss("no records are made") };
         let flow = fused.flows[0];
-        if flow.program == NONE {
+        if flow.kind == NONE {
             return miss(self.without_flow(point, &layout));
         }
         let due = self.wake.min(self.functions.store.next_due());
@@ -284,14 +284,14 @@ impl Compiled {
         let Self { programs, functions, graph, .. } = self;
         let Programs { all, points, words, .. } = programs;
         let world = World { programs: all, points, graph };
-        let probe = Probe::new(flow.program, functions, worker, out, at_hand, &mut notes);
+        let probe = Probe::new(flow.program(), functions, worker, out, at_hand, &mut notes);
         let found = probe.ok_or_else(elsewhere)?.run(start, &world, words);
         let eager = self.fused.as_ref().is_some_and(|fused| fused.eager);
         match found {
             Ok(_) if let Some(why) = notes.loss().filter(|_| !eager) => {
                 Err(format!("{why}: a record would save no time"))
             }
-            Ok(_) if !flow.is_wide && !notes.way.blend.is_narrow() => Err(
+            Ok(_) if flow.is_narrow() && !notes.way.blend.is_narrow() => Err(
                 "it needs a longer record than others of its kind: one is tried for later packets"
                     .into(),
             ),

@@ -121,18 +121,22 @@ impl Plan {
 /// Records that a flow may have for packets that differ in what guards look at; a power of two.
 pub(super) const VARIANTS: u32 = 4;
 
+/// Among a kind's bits: that records of it are wide ones.
+pub(super) const IS_WIDE: u32 = 1 << 31;
+
 /// What the first record of a flow is for beside its key: the program, and the outline of packets of wide ones.
 /// The next numbers are those of its other records.
 #[inline(always)]
 pub(super) fn kind(program: u32, outline: Option<u32>) -> u32 {
     let outlines = OUTLINES as u32 + 1;
     let kind = program.wrapping_mul(outlines) + outline.map_or(0, |number| number + 1);
-    kind.wrapping_mul(VARIANTS)
+    let is_wide = if outline.is_some() { IS_WIDE } else { 0 };
+    kind.wrapping_mul(VARIANTS) & !IS_WIDE | is_wide
 }
 
 /// The program, the outline of packets that a record of this kind is for, and whether it is a narrow one.
 pub(super) fn of_kind(kind: u32) -> (u32, Outline, bool) {
-    let (outlines, first) = (OUTLINES as u32 + 1, kind / VARIANTS);
+    let (outlines, first) = (OUTLINES as u32 + 1, (kind & !IS_WIDE) / VARIANTS);
     let (outline, is_narrow) = match first % outlines {
         0 => (Outline::PLAIN, true),
         number => (outline(number as usize - 1), false),
