@@ -249,27 +249,21 @@ impl Class {
             && wire_len <= self.most_bytes
             && self.byte.holds(data)
             && self.link.holds(data)
-            && self.guards_hold(data, wire_len)
+            && self.guards.iter().all(|guard| guard.holds(data, wire_len))
     }
 
     /// Whether there is nothing else to be asked and done, and a packet with these bytes, and so many on the wire, fits,
-    /// which has a narrow record.
+    /// which has a narrow record. (No function is called for that: the loop that takes records needs no memory for what it
+    /// works with.)
     #[inline(always)]
     pub(super) fn simply_fits(&self, data: &[u8], wire_len: u32) -> bool {
         let Some(head) = data.first_chunk::<NARROW_BYTES>() else { return false };
         self.more.is_none()
+            && self.guards.is_empty()
             && head[Outline::PLAIN.ttl()] >= self.least_ttl
             && wire_len <= self.most_bytes
             && self.byte.holds(data)
             && self.link.holds(head)
-            && (self.guards.is_empty() || self.guards_hold(data, wire_len))
-    }
-
-    /// Whether the guards hold. (Not inlined: most classes have none, and without them the loop that takes records
-    /// needs no memory for what it works with.)
-    #[inline(never)]
-    fn guards_hold(&self, data: &[u8], wire_len: u32) -> bool {
-        self.guards.iter().all(|guard| guard.holds(data, wire_len))
     }
 }
 
