@@ -12,7 +12,7 @@ use crate::subject::{Kind, Subject};
 use crate::{Error, machine};
 
 /// Packets that each flow sends, so that whatever is kept of a flow is there.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 6;
 /// Packets on which the engine is compared with `reference`.
 const CHECK: usize = 20_000;
 

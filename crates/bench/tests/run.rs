@@ -176,7 +176,7 @@ fn memory_of_flows_is_measured_with_an_entry_for_each() {
         assert!(
             row.resident_bytes >= row.engine_bytes && row.resident_bytes.is_some_and(|b| b > 0)
         );
-        assert_eq!((row.forwarded, row.packets_per_run), (Some(1.0), Some(500)));
+        assert_eq!((row.forwarded, row.packets_per_run), (Some(1.0), Some(600)));
         assert_eq!(row.records_made.is_some(), kind == Kind::Fused);
     }
     // Three functions have an entry for each flow, and the NAPT two for each source.

@@ -7,8 +7,15 @@
 /// A flow has one place, a row of [`WAYS`] flows of which 12 bits of the hash are kept: half a cache line, which is
 /// compared as a whole. When a row is full, one makes room that has been met once; if there is none, some flow is
 /// taken to have been met less often, so that those fade that are not met any more.
+///
+/// There is little room at first, which stays near the processor. When flows do not fit, there is as much as may be, and it
+/// begins anew: what is kept of a flow does not say where it would be.
 pub(super) struct Filter {
     rows: Vec<Row>,
+    /// Most rows.
+    most: usize,
+    /// Flows that found their rows full.
+    crowded: usize,
     /// The meeting at which a flow is first admitted: a power of two.
     first: u8,
     /// Meetings of flows that have been met often.
@@ -19,6 +26,8 @@ pub(super) struct Filter {
 
 /// Flows in a row.
 const WAYS: usize = 16;
+/// Rows at first.
+const ROWS: usize = 1 << 12;
 
 /// Flows in 16 bits each: tags, below them how often they have been met ([`Met`]).
 #[derive(Clone, Copy)]
@@ -50,6 +59,9 @@ fn way(ways: u16) -> Option<usize> {
 }
 
 impl Row {
+    /// One without flows.
+    const EMPTY: Row = Row([NO_TAG << 4; WAYS]);
+
     /// The ways that are this, under a mask: a bit for each.
     #[inline(always)]
     #[cfg(target_arch = "x86_64")]
@@ -91,24 +103,35 @@ impl Row {
         self.0[way] = tag << 4 | u16::from(times);
     }
 
-    /// A flow comes in, unless all others have been met several times.
+    /// A flow comes in, unless all others have been met several times. Whether there was room.
     #[inline(never)]
-    fn add(&mut self, place: Place, times: Met) {
-        let room = self.met(0, 0).or_else(|| self.met(1, place.from));
-        match room {
+    fn add(&mut self, place: Place, times: Met) -> bool {
+        let free = self.met(0, 0);
+        match free.or_else(|| self.met(1, place.from)) {
             Some(way) => self.set(way, place.tag, times),
             None => self.0[place.from as usize % WAYS] -= 1,
         }
+        free.is_some()
     }
 }
 
 impl Filter {
     /// For so many records: twice as many flows are told apart.
     pub(super) fn new(first: u8, records: usize) -> Self {
-        // Not zero, so that the memory is there before the first packet.
-        let none = Row([NO_TAG << 4; WAYS]);
-        let rows = (2 * records / WAYS).clamp(1 << 8, 1 << 18).next_power_of_two();
-        Self { rows: vec![none; rows], first, often: 0, again: 0 }
+        let most = (2 * records / WAYS).clamp(1 << 8, 1 << 18).next_power_of_two();
+        let rows = vec![Row::EMPTY; most.min(ROWS)];
+        Self { rows, most, crowded: 0, first, often: 0, again: 0 }
+    }
+
+    /// A flow comes in.
+    fn add(&mut self, place: Place, times: Met) {
+        if self.rows[place.row].add(place, times) {
+            return;
+        }
+        self.crowded += 1;
+        if self.crowded > self.rows.len() && self.rows.len() < self.most {
+            self.rows = vec![Row::EMPTY; self.most];
+        }
     }
 
     /// What a meeting makes of how often a flow has been met, and whether it is thereby admitted.
@@ -152,7 +175,7 @@ impl Filter {
         let row = &mut self.rows[place.row];
         match row.find(place.tag) {
             Some(way) => row.set(way, place.tag, self.first - 1),
-            None => row.add(place, self.first - 1),
+            None => self.add(place, self.first - 1),
         }
     }
 
@@ -171,7 +194,7 @@ impl Filter {
     pub(super) fn meets(&mut self, hash: u64, may: bool) -> bool {
         let place = self.place(hash);
         let Some(way) = self.rows[place.row].find(place.tag) else {
-            self.rows[place.row].add(place, 1);
+            self.add(place, 1);
             return false;
         };
         self.again += 1;
@@ -257,6 +280,24 @@ mod tests {
     fn most_flows_are_admitted_by_the_fourth_time_while_there_is_room() {
         let shares = [8, 16, 32].map(admitted);
         assert!(shares[0] >= 99 && shares[1] >= 75 && shares[2] >= 20, "{shares:?}");
+    }
+
+    #[test]
+    fn there_is_more_room_when_flows_do_not_fit() {
+        let mut filter = Filter::new(4, 1 << 20);
+        let mut rows = vec![filter.rows.len()];
+        let meet = |filter: &mut Filter, flows: u64| {
+            (0..flows).filter(|flow| filter.meets(hash(*flow), true)).count() as u64
+        };
+        for flows in [20_000, 40_000, 200_000, 1_000_000] {
+            for _ in 0..3 {
+                meet(&mut filter, flows);
+            }
+            rows.push(filter.rows.len());
+        }
+        assert_eq!(rows, [1 << 12, 1 << 12, 1 << 12, 1 << 17, 1 << 17]);
+        // A fifth was met more often than the others.
+        assert!(meet(&mut filter, 1_000_000) > 790_000);
     }
 
     #[test]
