@@ -61,7 +61,7 @@ impl Plan {
 /// Packets that `reference` is measured with; they are sent over and over.
 const REFERENCE_PACKETS: u64 = 2_000;
 /// Packets that each flow has sent before speed is measured.
-const EACH_FLOW: u64 = 6;
+const EACH_FLOW: u64 = 8;
 /// Packets for which speed is estimated before segments are cut.
 const ESTIMATE: u64 = 2_048;
 
