@@ -205,29 +205,42 @@ impl Store {
         })
     }
 
-    /// How many bytes a record may count: if it shares what is left with others, a part.
+    /// How many bytes a record may count. No bound of another record on the same slot may be left by that either,
+    /// as long as the other record may still count: it would not notice. If the record shares what is left with
+    /// others, it gets a part.
     fn fuel(&self, number: u32, shares: bool) -> u32 {
         let bounded = self.records.bounded(number);
         let all = bounded.flat_map(|(link, one)| one.bounds.iter().map(move |at| (link, one, at)));
         let fuel = all.map(|(link, one, bound)| {
-            let mut left = bound.most.saturating_sub(self.slot_of(one, link, bound.slot));
-            let mut writers = 1;
-            let group = group(&self.tables, one.table, link.place);
-            for other in self.records.on(group).iter().filter(|other| **other != number) {
-                let links = self.records.bounded(*other);
-                let same =
-                    links.filter(|(at, with)| (with.table, at.place) == (one.table, link.place));
-                for by in same.filter_map(|(_, with)| Added::of(with, bound.slot)) {
-                    writers += 1;
-                    if !self.has_bug(RecordBug::FuelSpentTwice) {
-                        let has = u32::MAX - self.records.body(*other).bytes;
-                        left = left.saturating_sub(by.by(has));
-                    }
+            let (mut most, mut granted, mut writers) = (bound.most, 0, 1);
+            for (with, has) in self.others_on(number, link, one) {
+                let Some(by) = Added::of(with, bound.slot) else { continue };
+                writers += 1;
+                if has == 0 || self.has_bug(RecordBug::FuelSpentTwice) {
+                    continue;
                 }
+                granted += by.by(has);
+                let theirs = with.bounds.iter().find(|theirs| theirs.slot == bound.slot);
+                most = theirs.map_or(most, |theirs| most.min(theirs.most));
             }
+            let value = self.slot_of(one, link, bound.slot);
+            let left = most.saturating_sub(value).saturating_sub(granted);
             let own = if shares { left / writers } else { left };
             Added::of(one, bound.slot).map_or(0, |by| by.bytes(own))
         });
         fuel.min().unwrap_or(0)
+    }
+
+    /// What other records with bounds do with an entry on which a record rests, and how many bytes each of them may
+    /// still count.
+    fn others_on(&self, number: u32, link: Link, one: &Use) -> impl Iterator<Item = (&Use, u32)> {
+        let group = group(&self.tables, one.table, link.place);
+        let entry = (one.table, link.place);
+        let others = self.records.on(group).iter().copied().filter(move |other| *other != number);
+        others.flat_map(move |other| {
+            let links = self.records.bounded(other);
+            let same = links.filter(move |(at, with)| (with.table, at.place) == entry);
+            same.map(move |(_, with)| (with, u32::MAX - self.records.body(other).bytes))
+        })
     }
 }
