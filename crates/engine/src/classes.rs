@@ -3,7 +3,7 @@
 use crate::instance::Instance;
 use braid_classify::{ClassTrie, Lpm};
 use braid_ir::model::ParamId;
-use braid_jit::{Classes, Index, Search};
+use braid_jit::{AddressGroups, Index, Search};
 use std::sync::Arc;
 
 /// Most routes of the tables that are put together, most groups of tables, and most bytes for them.
@@ -25,7 +25,7 @@ struct Group {
     tables: Vec<(u16, ParamId)>,
     wide: bool,
     /// `None` where there are too many.
-    classes: Option<Classes>,
+    classes: Option<AddressGroups>,
     /// For searches by number.
     trie: Option<ClassTrie>,
 }
@@ -37,7 +37,7 @@ impl Known {
         instances: &[Instance],
         tables: &[(u16, ParamId)],
         wide: bool,
-    ) -> Option<Classes> {
+    ) -> Option<AddressGroups> {
         let mut groups = self.groups.iter();
         if let Some(group) = groups.find(|group| group.tables == tables && group.wide == wide) {
             return group.classes.clone();
@@ -54,9 +54,9 @@ impl Known {
         self.groups.last()?.classes.clone()
     }
 
-    fn make(&mut self, members: &[&Lpm], wide: bool) -> (Option<Classes>, Option<ClassTrie>) {
+    fn make(&mut self, members: &[&Lpm], wide: bool) -> (Option<AddressGroups>, Option<ClassTrie>) {
         let number = u32::try_from(self.groups.len()).unwrap_or(u32::MAX);
-        let by_host = |count| Classes { count, search: Search::Host(number) };
+        let by_host = |count| AddressGroups { count, search: Search::Host(number) };
         let routes: usize = members.iter().map(|table| table.len()).sum();
         if routes > ROUTES || self.bytes > BYTES {
             // A table by itself has classes already.
@@ -71,7 +71,7 @@ impl Known {
             if let Some(index) = Index::new(&runs, all.count(), ENTRIES) {
                 self.bytes += index.memory();
                 let search = Search::Index(Arc::new(index));
-                return (Some(Classes { count: all.count(), search }), None);
+                return (Some(AddressGroups { count: all.count(), search }), None);
             }
         }
         let trie = all.trie(wide);

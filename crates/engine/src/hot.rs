@@ -133,7 +133,7 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
             return false;
         };
         let Here { number, program, native } = here;
-        if self.runner.turn_to(&native.code, &program.counts).is_err() {
+        if self.runner.switch_to(&native.code, &program.counts).is_err() {
             return false;
         }
         self.runner.host().turn_to(&program.residual, native);

@@ -11,7 +11,7 @@ use braid_ir::model::{ParamId, QueueId, ValueId, Word};
 use braid_ir::residual::{End, Residual};
 use braid_ir::rules::{RulePacket, RuleWords};
 use braid_ir::value::ParamValue;
-use braid_jit::{Call, Classes, Code, Count, Ended, Host, Resource, Resources, compile_with};
+use braid_jit::{AddressGroups, Call, Code, Count, Ended, Host, Resource, Resources, compile_with};
 use braid_packet::{Layout, Packet};
 use braid_state::Handle;
 use std::cell::Cell;
@@ -64,7 +64,7 @@ impl Stage {
 
     /// Machine code that knows of routes holds no longer: the next packet has it made anew.
     pub(crate) fn routes_changed(&mut self) {
-        if matches!(self, Stage::Compiled(native) if native.code.knows_classes()) {
+        if matches!(self, Stage::Compiled(native) if native.code.uses_address_groups()) {
             *self = Stage::Waiting(0);
         }
     }
@@ -106,11 +106,11 @@ impl Resources for Means<'_> {
         number(self.0, node, resource)
     }
 
-    fn classes(&mut self, tables: &[(u16, ParamId)], wide: bool) -> Option<Classes> {
+    fn address_groups(&mut self, tables: &[(u16, ParamId)], wide: bool) -> Option<AddressGroups> {
         self.0.classes.of(&self.0.instances, tables, wide)
     }
 
-    fn asks_ahead(&mut self, node: u16, param: ParamId) -> bool {
+    fn prefetches_rules(&mut self, node: u16, param: ParamId) -> bool {
         let is_large = ahead::is_large(&self.0.instances[usize::from(node)], param);
         self.0.ahead.is_used |= is_large;
         is_large
@@ -378,7 +378,7 @@ impl Host for Machine<'_> {
         self.functions.instances[node].route(ParamId(param), width, addr)
     }
 
-    fn class(&mut self, number: u32, addr: u128) -> u32 {
+    fn address_group(&mut self, number: u32, addr: u128) -> u32 {
         let classes = &self.functions.classes;
         classes.search(&self.functions.instances, number, addr).unwrap_or(u32::MAX)
     }
@@ -394,7 +394,7 @@ impl Host for Machine<'_> {
         self.has_room_in(node as u16, QueueId(queue))
     }
 
-    fn ask(&mut self, number: u32, words: &RuleWords) {
+    fn prefetch_classify(&mut self, number: u32, words: &RuleWords) {
         let (node, param) = resource(number);
         self.functions.ahead.ask(node as u16, ParamId(param), *words);
     }

@@ -1,26 +1,27 @@
-//! What machine code and its host agree on.
+//! The contract between machine code and its host.
 //!
-//! **Running.** [`Code::run`](crate::Code::run) gets the packet with its layout, the time, a [`Count`]
-//! for each tally and the host. It checks that the packet's headers are of the program's shape, runs
-//! the program from block 0, and returns the block whose end was reached: the engine does what that
-//! end says, except that its tally is already counted (as are `What::Tally` and the tallies of
-//! faults). A `Hold` whose queue is full never comes back: the code goes on in `full`.
+//! **Running.** [`Code::run`](crate::Code::run) gets the packet with its layout, the time, a
+//! [`Count`] for each counter, and the host. It checks that the packet's headers have the program's
+//! shape, runs the program from block 0, and returns the block whose end it reached. The engine
+//! then does what that end says; its counter is already counted, as are those of steps and of
+//! faults. A `Hold` whose queue is full does not return: the code goes on in `full`.
 //!
-//! **Host calls.** Arithmetic, loads, writes with their checksums, `Has`, tallies and branches are
-//! machine code. Everything else is the host's. There is one universal call, [`Host::step`]: it names
-//! the step, gives the values that the step uses (in the order of [`What::uses`]) and takes those that
-//! it defines (in the order of [`What::outs`]). Hot steps have calls of their own, which name a resource (a
-//! table, a rule set, …) by a number that the engine chose when it compiled the program; a resource
-//! without a number goes through `step`.
+//! **Host calls.** Arithmetic, loads, writes with their checksums, `Has`, counters and branches are
+//! machine code. The host does everything else. [`Host::step`] is the universal call. It names the
+//! step, passes the values that the step uses (in the order of [`What::uses`]) and takes the values
+//! that the step defines (in the order of [`What::outs`]). Hot steps have their own calls. These
+//! name a resource (a table, a rule set, …) by a number that the engine chose when it compiled the
+//! program. Steps on a resource without a number go through `step`.
 //!
-//! **Runs.** When a run begins, nothing has been found or assigned in any function. So `What::Enter` is no
-//! call, unless the run can have come to the function before.
+//! **Runs.** When a run begins, no function has found or assigned anything yet. So `What::Enter`
+//! needs a call only if the run may have entered the function before.
 //!
-//! **Values** are the low bits of a `u128`; those that a host gives must fit their types.
+//! **Values** are the low bits of a `u128`. Values from a host must fit their types.
 //!
-//! **Headers.** Up to the first `PushVlan`, `PopVlan` or `Parse` on its way, code trusts that the packet
-//! has the headers that it was entered with, where they were. A host that changes that earlier ends the
-//! program with fault `truncated`. From there on, loads and writes are the host's.
+//! **Headers.** Up to the first `PushVlan`, `PopVlan` or `Parse` on its path, code relies on the
+//! packet to have the same headers at the same places as when it entered. If a host changes that
+//! earlier, the program ends with the fault `truncated`. Behind that step, the host does all loads
+//! and writes.
 
 use braid_ir::engine::Fault;
 use braid_ir::model::{Op, ParamId, QueueId, StateId, Word};
@@ -31,7 +32,7 @@ use std::sync::Arc;
 
 use crate::index::Index;
 
-/// Something of a function that host calls work on.
+/// A resource of a function that host calls use.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Resource {
     /// A state table: [`Host::find`], [`Host::read`], [`Host::set`], [`Host::put`],
@@ -47,77 +48,80 @@ pub enum Resource {
     Queue(QueueId),
 }
 
-/// What a program's functions have, as far as it matters when the program is compiled.
+/// The resources of a program's functions, as far as the compiler needs them.
 pub trait Resources {
-    /// A number of the engine's choice for a resource; one without goes through [`Host::step`].
+    /// The number that the engine chooses for a resource. Steps on a resource without a number go
+    /// through [`Host::step`].
     fn number(&mut self, node: u16, resource: Resource) -> Option<u32>;
 
-    /// Classes of addresses (IPv6 if `wide`): all addresses of one have the same hop in each of these
-    /// route tables, given by function and parameter, as long as the code lives. `None` if the engine
-    /// has none; each table is then asked by itself.
-    fn classes(&mut self, tables: &[(u16, ParamId)], wide: bool) -> Option<Classes>;
+    /// Address groups (of IPv6 addresses if `wide`). All addresses of a group have the same next
+    /// hop in each of these route tables, given by function and parameter, as long as the code
+    /// lives. `None` if the engine has no groups; then the code looks up each table by itself.
+    fn address_groups(&mut self, tables: &[(u16, ParamId)], wide: bool) -> Option<AddressGroups>;
 
-    /// The members of a list, each with a value for each column, if they stay as they are as long as
-    /// the code lives.
+    /// The members of a list, each with a value for each column, if they never change while the
+    /// code lives.
     fn list(&self, node: u16, param: ParamId) -> Option<&[Vec<Word>]>;
 
-    /// Whether the host wants to know ahead ([`Host::ask`]) what a rule set will be asked about. By
-    /// default it does not.
-    fn asks_ahead(&mut self, node: u16, param: ParamId) -> bool {
+    /// Whether the host wants to hear in advance ([`Host::prefetch_classify`]) about packets that a
+    /// rule set will classify. By default it does not.
+    fn prefetches_rules(&mut self, node: u16, param: ParamId) -> bool {
         let _ = (node, param);
         false
     }
 }
 
-/// Classes of addresses.
+/// Address groups: addresses with the same next hops.
 #[derive(Clone, Debug)]
-pub struct Classes {
-    /// How many there are, numbered from 0.
+pub struct AddressGroups {
+    /// The number of groups, which are numbered from 0.
     pub count: u32,
-    /// How an address's class is found.
+    /// How to find an address's group.
     pub search: Search,
 }
 
-/// How an address's class is found.
+/// The way to find an address's group.
 #[derive(Clone, Debug)]
 pub enum Search {
-    /// By machine code, for IPv4.
+    /// Machine code searches an index, for IPv4.
     Index(Arc<Index>),
-    /// By [`Host::class`], with this number.
+    /// [`Host::address_group`] searches, with this number.
     Host(u32),
 }
 
-/// The engine, as machine code sees it. `number` always is what `compile`'s caller gave for the
-/// resource. A host must not panic: that cannot pass through machine code and ends the process.
+/// The engine, as machine code sees it. `number` is always the number that the caller of `compile`
+/// gave to the resource. A host must not panic: that cannot pass through machine code and ends the
+/// process.
 pub trait Host {
-    /// Does a step: everything for which there is no call below, and resources without a number.
-    /// The number of a block's end is that of its steps: it is `Hold`, uses the delay, and defines
+    /// Performs a step that has no call below, or whose resource has no number. `Hold`, at the end
+    /// of a block, has the number of the block's steps as its step; it uses the delay and defines
     /// whether the queue has room (bool).
     ///
     /// # Errors
-    /// The fault by which the program ends; its tally is then counted.
+    /// The fault with which the program ends. Machine code then counts it.
     fn step(&mut self, call: Call<'_>) -> Result<(), Fault>;
 
-    /// As `What::Find`: the entry's handle and its slots (see [`Self::read`]). The key's parts lie in
-    /// it in order, from bit 0 of word 0 up, contiguous, each with its width; the bits above are 0.
+    /// As `What::Find`: returns the entry's handle and its slots (see [`Self::read`]). The key
+    /// holds its fields in order, contiguous, from bit 0 of word 0 up, each with its width; the
+    /// bits above are 0.
     fn find(&mut self, number: u32, key: &[u64]) -> Option<(u64, &[u64])>;
 
-    /// As [`Self::find`], for a key of a size known when compiling.
+    /// As [`Self::find`], for a key whose size is known at compile time.
     #[inline]
     fn find_words<const N: usize>(&mut self, number: u32, key: &[u64; N]) -> Option<(u64, &[u64])> {
         self.find(number, key)
     }
 
-    /// As [`Self::find_words`], if that takes no time; `None`, and nothing is done, if it may. More words than
-    /// the slots have may follow them.
+    /// As [`Self::find_words`], if that is fast. `None`, without any effect, if it may be slow. The
+    /// slots may be followed by further words.
     #[inline]
     fn find_again<const N: usize>(&mut self, number: u32, key: &[u64; N]) -> Option<(u64, &[u64])> {
         let _ = (number, key);
         None
     }
 
-    /// As `What::Read`: the slots in order, each in one word; in two, the low one first, if it is
-    /// wider than 64 bits. Too few words are read as zeros.
+    /// As `What::Read`: returns the slots in order. A slot takes one word or, if it is wider than
+    /// 64 bits, two, the low one first. If there are too few words, zeros are read.
     fn read(&mut self, number: u32, entry: u64) -> &[u64];
 
     /// As `Op::StateSet`: key and slots in words, as [`Self::find`] and [`Self::read`] have them.
@@ -135,8 +139,8 @@ pub trait Host {
     /// As `What::CountRule`.
     fn count_rule(&mut self, number: u32, rule: u32);
 
-    /// As [`Self::classify`] for an IPv4 packet, and if `count` as [`Self::count_rule`] for the rule that
-    /// decides.
+    /// As [`Self::classify`] for an IPv4 packet. If `count`, also as [`Self::count_rule`] for the
+    /// rule that decides.
     fn classify4(&mut self, number: u32, words: &RuleWords, count: bool) -> (bool, u32) {
         let (pass, rule) = self.classify(number, &words.packet());
         if count {
@@ -145,11 +149,12 @@ pub trait Host {
         (pass, rule)
     }
 
-    /// As `Op::Route`: the next hop, for an IPv6 address if `wide`.
+    /// As `Op::Route`: the next hop for an address, which is IPv6 if `wide`.
     fn route(&mut self, number: u32, addr: u128, wide: bool) -> Option<u32>;
 
-    /// The class of an address: below [`Classes::count`], or any other number if it has none.
-    fn class(&mut self, number: u32, addr: u128) -> u32 {
+    /// The group of an address: below [`AddressGroups::count`], or any other number if the address
+    /// has no group.
+    fn address_group(&mut self, number: u32, addr: u128) -> u32 {
         let _ = (number, addr);
         u32::MAX
     }
@@ -157,16 +162,16 @@ pub trait Host {
     /// As `Op::ListGet`; `None` past the end.
     fn member(&mut self, number: u32, index: u64, column: u32) -> Option<u128>;
 
-    /// Whether a queue has room for one packet more.
+    /// Whether a queue has room for one more packet.
     fn has_room(&mut self, number: u32) -> bool;
 
-    /// A `classify4` with these words is likely soon, for rules that [`Resources::asks_ahead`] said of.
-    /// By default this does nothing.
-    fn ask(&mut self, number: u32, words: &RuleWords) {
+    /// The program will probably call `classify4` with these words, for a rule set of
+    /// [`Resources::prefetches_rules`]. By default this does nothing.
+    fn prefetch_classify(&mut self, number: u32, words: &RuleWords) {
         let _ = (number, words);
     }
 
-    /// A `find` with this key is likely soon. By default this does nothing.
+    /// The program will probably call `find` with this key. By default this does nothing.
     fn prefetch(&mut self, number: u32, key: &[u64]) {
         let _ = (number, key);
     }
@@ -179,17 +184,17 @@ pub struct Call<'a> {
     pub block: u32,
     /// The step in it.
     pub step: u32,
-    /// What it uses.
+    /// The values that the step uses.
     pub args: &'a [u128],
-    /// What it defines; zeros at first.
+    /// The values that the step defines; zeros at first.
     pub outs: &'a mut [u128],
     /// The packet.
     pub packet: &'a mut Packet,
-    /// Where its headers are.
+    /// The places of its headers.
     pub layout: &'a mut Layout,
 }
 
-/// What a program works on.
+/// The data on which a program works.
 #[derive(Debug)]
 pub struct Work<'a> {
     /// The packet.
@@ -198,33 +203,33 @@ pub struct Work<'a> {
     pub layout: &'a mut Layout,
     /// The time (ns).
     pub now: u64,
-    /// A count for each tally of the program.
+    /// A count for each counter of the program.
     pub counts: &'a mut [Count],
 }
 
-/// What was counted at a tally.
+/// The value of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub struct Count {
     /// Packets.
     pub packets: u64,
-    /// Their bytes on the wire, as the packets were then.
+    /// The bytes of these packets on the wire, when they were counted.
     pub bytes: u64,
 }
 
-/// How a run ended. Everything is counted.
+/// How a run ended. All counters are up to date.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// At the end of this block.
+    /// The program reached the end of this block.
     End(u32),
-    /// At the end of this block, which is `Hold`: the queue has room.
+    /// The program reached the end of this block, which is `Hold`, and the queue has room.
     Hold {
         /// The block.
         block: u32,
         /// How long the packet waits (ns).
         delay: u64,
     },
-    /// By a fault.
+    /// The program ended with a fault.
     Fault {
         /// The block.
         block: u32,
@@ -235,14 +240,14 @@ pub enum Ended {
     },
 }
 
-/// A program cannot run on this: nothing was done.
+/// The reason why a program cannot run on a packet. Nothing was done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Misfit {
-    /// The packet's headers are not of the program's shape.
+pub enum GuardFailure {
+    /// The packet's headers do not have the program's shape.
     Shape,
-    /// The layout is of a longer packet.
+    /// The layout belongs to a longer packet.
     Layout,
-    /// There are fewer counts than tallies.
+    /// There are fewer counts than counters.
     Counts,
 }
 

@@ -1,12 +1,14 @@
-//! Compiled programs: from a residual program to code that runs.
+//! Compiled programs: compiles a residual program, and runs the code.
 
-use crate::abi::{Classes, Count, Ended, Host, Misfit, Resource, Resources, Search, Work};
-use crate::emit::{Emitter, Hint, Hot, Lists};
+use crate::abi::{
+    AddressGroups, Count, Ended, GuardFailure, Host, Resource, Resources, Search, Work,
+};
+use crate::emit::{self, Emitter, Hint, Lists, MainPath};
 use crate::error::Error;
 use crate::facts::Facts;
 use crate::index::Index;
 use crate::regions::Regions;
-use crate::sys::{self, Memory, Records};
+use crate::sys::{self, CodeMemory, OutcomeMemory};
 use braid_ir::model::{ParamId, Word};
 use braid_ir::residual::{HeaderMask, Residual};
 use braid_packet::{Layout, Packet};
@@ -23,17 +25,17 @@ use std::sync::Arc;
 /// The machine code of a residual program. Its memory is freed with it.
 #[derive(Debug)]
 pub struct Code {
-    memory: Memory,
+    memory: CodeMemory,
     shape: HeaderMask,
-    tallies: usize,
-    /// What the code reads and writes beside what it is given: it has their addresses.
-    _records: Records,
+    counters: usize,
+    /// Memory whose addresses are in the code.
+    _outcomes: OutcomeMemory,
     _lists: Lists,
     _indexes: Vec<Arc<Index>>,
-    knows_classes: bool,
+    uses_address_groups: bool,
 }
 
-/// Resources that have nothing but numbers.
+/// Resources that have only numbers.
 struct Numbers<'a>(&'a mut dyn FnMut(u16, Resource) -> Option<u32>);
 
 impl Resources for Numbers<'_> {
@@ -41,7 +43,7 @@ impl Resources for Numbers<'_> {
         (self.0)(node, resource)
     }
 
-    fn classes(&mut self, _: &[(u16, ParamId)], _: bool) -> Option<Classes> {
+    fn address_groups(&mut self, _: &[(u16, ParamId)], _: bool) -> Option<AddressGroups> {
         None
     }
 
@@ -50,11 +52,11 @@ impl Resources for Numbers<'_> {
     }
 }
 
-/// Compiles a program. `number` chooses numbers for the resources of functions (see
-/// [`Host`]); one without goes through [`Host::step`].
+/// Compiles a program. `number` chooses the numbers of resources (see [`Host`]); steps on a
+/// resource without a number go through [`Host::step`].
 ///
 /// # Errors
-/// When the program is not well-formed, or there is no code generator for this machine.
+/// If the program is not well-formed, or if there is no code generator for this machine.
 pub fn compile(
     residual: &Residual,
     number: &mut dyn FnMut(u16, Resource) -> Option<u32>,
@@ -62,7 +64,7 @@ pub fn compile(
     compile_with(residual, &mut Numbers(number))
 }
 
-/// As [`compile`], for an engine that tells more about its resources.
+/// As [`compile`], for an engine that knows more about its resources.
 ///
 /// # Errors
 /// As [`compile`].
@@ -70,20 +72,22 @@ pub fn compile_with(residual: &Residual, resources: &mut dyn Resources) -> Resul
     let facts = Facts::of(residual)?;
     let isa = machine()?;
     let regions = Regions::of(residual, &facts, resources);
-    let records = Records::new(regions.words);
+    let outcomes = OutcomeMemory::new(regions.words);
     let mut lists = Lists::default();
     let mut module = JITModule::new(JITBuilder::with_isa(isa, default_libcall_names()));
-    let known = (&regions, records.start());
+    let known = (&regions, outcomes.start());
     let (whole, ()) = function(&mut module, "whole", 1, |builder, config| {
-        Emitter::new(residual, &facts, &mut *resources, &mut lists, known, builder).program(config)
+        let emitter = Emitter::new(residual, &facts, &mut *resources, &mut lists, known, builder);
+        emit::whole_program(emitter, config)
     })?;
-    let mut main_way = None;
-    if let Some(hot) = Hot::of(residual, &facts, &regions) {
-        let (id, useful) = function(&mut module, "main_way", 1, |builder, config| {
-            Emitter::new(residual, &facts, &mut *resources, &mut lists, known, builder)
-                .main_way(&hot, config)
+    let mut main_path = None;
+    if let Some(hot) = MainPath::of(residual, &facts, &regions) {
+        let (id, useful) = function(&mut module, "main_path", 1, |builder, config| {
+            let emitter =
+                Emitter::new(residual, &facts, &mut *resources, &mut lists, known, builder);
+            emit::main_path(emitter, &hot, config)
         })?;
-        main_way = useful.then_some(id);
+        main_path = useful.then_some(id);
     }
     let mut prefetch = None;
     let hints = Hint::all(residual, &facts, resources);
@@ -91,26 +95,27 @@ pub fn compile_with(residual: &Residual, resources: &mut dyn Resources) -> Resul
         let none = Regions::default();
         let (id, useful) = function(&mut module, "prefetch", 0, |builder, config| {
             let none = (&none, 0);
-            Emitter::new(residual, &facts, &mut *resources, &mut lists, none, builder)
-                .prefetch(&hints, config)
+            let emitter =
+                Emitter::new(residual, &facts, &mut *resources, &mut lists, none, builder);
+            emit::prefetch(emitter, &hints, config)
         })?;
         prefetch = useful.then_some(id);
     }
     module.finalize_definitions().map_err(generator)?;
-    let memory = Memory::new(module, whole, main_way, prefetch);
-    let knows_classes = !regions.groups.is_empty();
-    let searched = regions.groups.into_iter().filter_map(|group| match group.classes.search {
+    let memory = CodeMemory::new(module, whole, main_path, prefetch);
+    let uses_address_groups = !regions.lookups.is_empty();
+    let searched = regions.lookups.into_iter().filter_map(|lookups| match lookups.groups.search {
         Search::Index(index) => Some(index),
         Search::Host(_) => None,
     });
     Ok(Code {
         memory,
         shape: residual.shape,
-        tallies: residual.tallies.len(),
-        _records: records,
+        counters: residual.tallies.len(),
+        _outcomes: outcomes,
         _lists: lists,
         _indexes: searched.collect(),
-        knows_classes,
+        uses_address_groups,
     })
 }
 
@@ -118,37 +123,37 @@ impl Code {
     /// Runs the program on one packet.
     ///
     /// # Errors
-    /// When the packet, its layout or the counts do not fit the program; nothing was done then.
+    /// If the packet, its layout or the counts do not fit the program; then nothing was done.
     #[inline(always)]
-    pub fn run<H: Host>(&self, host: &mut H, work: Work<'_>) -> Result<Ended, Misfit> {
+    pub fn run<H: Host>(&self, host: &mut H, work: Work<'_>) -> Result<Ended, GuardFailure> {
         let Work { packet, layout, now, counts } = work;
         let counts = Cell::from_mut(counts).as_slice_of_cells();
         self.runner(host, counts)?.run(packet, layout, now)
     }
 
-    /// To run the program on packet after packet.
+    /// Prepares to run the program on one packet after the other.
     ///
     /// # Errors
-    /// When there are fewer counts than tallies.
+    /// If there are fewer counts than counters.
     #[inline(always)]
     pub fn runner<'a, H: Host>(
         &'a self,
         host: &'a mut H,
         counts: &'a [Cell<Count>],
-    ) -> Result<Runner<'a, H>, Misfit> {
-        sys::Runner::new(self.entrance(), host, counts).map(Runner)
+    ) -> Result<Runner<'a, H>, GuardFailure> {
+        sys::Runner::new(self.entry_point(), host, counts).map(Runner)
     }
 
-    /// What runs, and on what.
+    /// The code and the packets that it is for.
     #[inline(always)]
-    fn entrance(&self) -> sys::Entrance<'_> {
-        sys::Entrance { memory: &self.memory, shape: self.shape, tallies: self.tallies }
+    fn entry_point(&self) -> sys::EntryPoint<'_> {
+        sys::EntryPoint { memory: &self.memory, shape: self.shape, counters: self.counters }
     }
 
-    /// Whether it relies on [`Resources::classes`].
+    /// Whether the code relies on [`Resources::address_groups`].
     #[must_use]
-    pub fn knows_classes(&self) -> bool {
-        self.knows_classes
+    pub fn uses_address_groups(&self) -> bool {
+        self.uses_address_groups
     }
 
     /// Whether [`Self::prefetch`] does anything.
@@ -157,8 +162,8 @@ impl Code {
         self.memory.prefetches()
     }
 
-    /// Tells the host what the program will likely look up first, as far as that is known before it runs
-    /// ([`Host::prefetch`], [`Host::ask`]).
+    /// Tells the host which lookups the program will probably do first, as far as they are known
+    /// before it runs ([`Host::prefetch`], [`Host::prefetch_classify`]).
     pub fn prefetch<H: Host>(
         &self,
         host: &mut H,
@@ -166,14 +171,14 @@ impl Code {
         layout: &mut Layout,
         now: u64,
     ) {
-        // A packet of another shape has other programs, and nothing to fetch for this one.
-        let entrance = sys::Entrance { tallies: 0, ..self.entrance() };
-        let runner = sys::Runner::new(entrance, host, &[]);
+        // A packet of another shape runs another program; there is nothing to prefetch for it here.
+        let entry_point = sys::EntryPoint { counters: 0, ..self.entry_point() };
+        let runner = sys::Runner::new(entry_point, host, &[]);
         let _ = runner.and_then(|mut runner| runner.prefetch(packet, layout, now));
     }
 }
 
-/// A program and its host, for packet after packet.
+/// A program and its host, for one packet after the other.
 pub struct Runner<'a, H>(sys::Runner<'a, H>);
 
 impl<'a, H: Host> Runner<'a, H> {
@@ -183,31 +188,35 @@ impl<'a, H: Host> Runner<'a, H> {
         self.0.host()
     }
 
-    /// From now on another program runs.
+    /// Switches to another program.
     ///
     /// # Errors
-    /// As [`Code::runner`]; the program stays the one that it was.
+    /// As [`Code::runner`]; then the program does not change.
     #[inline(always)]
-    pub fn turn_to(&mut self, code: &'a Code, counts: &'a [Cell<Count>]) -> Result<(), Misfit> {
-        self.0.turn_to(code.entrance(), counts)
+    pub fn switch_to(
+        &mut self,
+        code: &'a Code,
+        counts: &'a [Cell<Count>],
+    ) -> Result<(), GuardFailure> {
+        self.0.switch_to(code.entry_point(), counts)
     }
 
-    /// Runs the program on one packet; as [`Code::run`].
+    /// Runs the program on one packet, as [`Code::run`].
     ///
     /// # Errors
-    /// When the packet or its layout do not fit the program; nothing was done then.
+    /// If the packet or its layout do not fit the program; then nothing was done.
     #[inline(always)]
     pub fn run(
         &mut self,
         packet: &mut Packet,
         layout: &mut Layout,
         now: u64,
-    ) -> Result<Ended, Misfit> {
+    ) -> Result<Ended, GuardFailure> {
         self.0.run(packet, layout, now)
     }
 }
 
-/// The machine that this runs on.
+/// The machine on which this process runs.
 fn machine() -> Result<OwnedTargetIsa, Error> {
     if cfg!(not(all(target_endian = "little", target_pointer_width = "64"))) {
         return Err(Error::Machine("it is not a 64-bit machine with low bytes first".to_owned()));
@@ -219,7 +228,7 @@ fn machine() -> Result<OwnedTargetIsa, Error> {
         ("is_pic", "false"),
         ("unwind_info", "false"),
         ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
-        // A large frame must not reach past the guard behind the stack.
+        // A large frame must not reach past the guard page behind the stack.
         ("enable_probestack", "true"),
         ("probestack_strategy", "inline"),
     ];
@@ -230,7 +239,7 @@ fn machine() -> Result<OwnedTargetIsa, Error> {
     machine.finish(Flags::new(flags)).map_err(|why| Error::Machine(why.to_string()))
 }
 
-/// Generates a function from a frame to so many words.
+/// Generates a function that takes a frame and returns `results` words.
 fn function<T>(
     module: &mut JITModule,
     name: &str,

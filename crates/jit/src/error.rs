@@ -1,30 +1,31 @@
-//! Why a program has no machine code.
+//! Reasons why a program has no machine code.
 
 use braid_ir::model::{BlockId, ValueId};
 use std::fmt;
 
-/// Why a residual program could not be compiled. Its interpreter can run it all the same.
+/// The reason why a residual program could not be compiled. The interpreter can still run the
+/// program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// There is no code generator for this machine.
+    /// Cranelift has no code generator for this machine.
     Machine(String),
-    /// A value is used that has no definition before it, no type, or two definitions.
+    /// A value is used without a definition before it, has no type, or has two definitions.
     Value(ValueId),
-    /// A jump leads to a block that does not exist or is not behind it, or gives too many or too few
-    /// values.
+    /// A jump leads to a block that does not exist or does not come later, or has too few or too
+    /// many arguments.
     Jump(BlockId),
-    /// A width that is not 1 to 128 bits, or that does not suit the operation, of this value.
+    /// The width of this value is not 1 to 128 bits, or does not suit the operation.
     Width(ValueId),
-    /// A tally that the program does not have.
+    /// The program does not have this counter.
     Tally(u32),
-    /// An operation that residual programs do not have.
+    /// Residual programs do not have this operation.
     Operation {
         /// The block.
         block: u32,
         /// The step.
         step: u32,
     },
-    /// More blocks, steps or values than machine code is made for.
+    /// The program has more blocks, steps or values than the code generator supports.
     Size,
     /// The code generator failed.
     Generator(String),
@@ -37,7 +38,7 @@ impl fmt::Display for Error {
             Error::Value(value) => write!(f, "{value} is used where it is not defined"),
             Error::Jump(block) => write!(f, "a jump to {block} does not fit it"),
             Error::Width(value) => write!(f, "{value} has a width that does not fit"),
-            Error::Tally(tally) => write!(f, "there is no tally {tally}"),
+            Error::Tally(tally) => write!(f, "there is no counter {tally}"),
             Error::Operation { block, step } => {
                 write!(f, "step {step} of b{block} has no place in a residual program")
             }

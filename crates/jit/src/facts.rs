@@ -1,5 +1,5 @@
-//! What is known about a program before it is compiled: that it is well-formed, how wide its values
-//! really are, and where the packet still has the headers that it was entered with.
+//! Facts about a program before it is compiled: it is well-formed, how many bits of its values are
+//! significant, and where the packet still has the headers with which it entered.
 
 use crate::abi::reshapes;
 use crate::error::Error;
@@ -9,32 +9,32 @@ use braid_ir::residual::{Block, End, Residual, TallyId, What};
 use braid_ir::show::max_of;
 use braid_packet::{Field, Spot};
 
-/// Most blocks, steps of a block, values and tallies of a program. What it needs of the stack is at most
-/// 16 bytes a value and as much for its largest host call.
+/// The most blocks, steps of a block, values and counters of a program. The code needs at most 16
+/// bytes of stack for each value, and as much for its largest host call.
 const MOST: usize = 1 << 16;
 
-/// What is known about a program.
+/// Facts about a program.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    /// The headers that packets have when they enter it.
+    /// The headers of packets that enter the program.
     pub(crate) headers: Headers,
-    /// By value: bits above these are 0.
+    /// By value: the number of significant bits; all bits above are 0.
     pub(crate) bits: Vec<u16>,
-    /// By value: its value, if it is constant.
+    /// By value: the constant, if it is one.
     pub(crate) consts: Vec<Option<Word>>,
-    /// By block: how many ways lead into it, from blocks that are reached. The first has one.
-    pub(crate) ways: Vec<u32>,
-    /// By block: whether packets still have, when they come to it, the headers that they were entered with.
+    /// By block: the number of edges from reachable blocks. The first block has one.
+    pub(crate) in_edges: Vec<u32>,
+    /// By block: whether packets still have the headers with which they entered the program.
     pub(crate) entered_at: Vec<bool>,
-    /// By value: most words that a `Read` wants of the entry that it is.
+    /// By value: the most words that a `Read` takes from the entry that it names.
     pub(crate) words: Vec<u32>,
     defined: Vec<bool>,
-    /// As `entered_at`, at the step in work.
+    /// As `entered_at`, at the current step.
     entered: bool,
 }
 
 impl Facts {
-    /// Checks a program and finds out what is known.
+    /// Checks a program and collects facts.
     pub(crate) fn of(residual: &Residual) -> Result<Facts, Error> {
         let (values, blocks) = (residual.values.len(), residual.blocks.len());
         let steps = residual.blocks.iter().map(|block| block.steps.len()).max().unwrap_or(0);
@@ -51,15 +51,15 @@ impl Facts {
             headers: Headers::of(residual.shape),
             bits: vec![0; values],
             consts: vec![None; values],
-            ways: vec![0; blocks],
+            in_edges: vec![0; blocks],
             entered_at: vec![true; blocks],
             entered: true,
             words: vec![0; values],
             defined: vec![false; values],
         };
-        facts.ways[0] = 1;
+        facts.in_edges[0] = 1;
         for (number, block) in residual.blocks.iter().enumerate() {
-            if facts.ways[number] > 0 {
+            if facts.in_edges[number] > 0 {
                 facts.block(residual, number, block)?;
             }
         }
@@ -72,7 +72,7 @@ impl Facts {
         }
         self.entered = self.entered_at[number];
         for param in &block.params {
-            // Its bits are known from the ways that lead here.
+            // The edges that lead here set its bits.
             self.define(residual, *param)?;
         }
         for step in &block.steps {
@@ -134,7 +134,7 @@ impl Facts {
             let known = &mut self.bits[param.index()];
             *known = bits.max(*known);
         }
-        self.ways[to] = self.ways[to].saturating_add(1);
+        self.in_edges[to] = self.in_edges[to].saturating_add(1);
         self.entered_at[to] &= self.entered;
         Ok(())
     }
@@ -160,8 +160,8 @@ impl Facts {
         residual.values.get(value.index()).map(|ty| ty.width).ok_or(Error::Value(value))
     }
 
-    /// Checks the widths of a step's values and finds the bits of those that it defines, where they
-    /// are less than their widths.
+    /// Checks the widths of a step's values. Determines the significant bits of the values that it
+    /// defines, where they are fewer than the width.
     fn step(&mut self, residual: &Residual, what: &What) -> Result<(), Error> {
         let width = |value: ValueId| self.width(residual, value);
         let same =
@@ -217,7 +217,7 @@ impl Facts {
         Ok(())
     }
 
-    /// Slots are in one word each, in two if they are wider than 64 bits.
+    /// A slot takes one word, or two if it is wider than 64 bits.
     fn read(&mut self, residual: &Residual, outs: &[ValueId], entry: ValueId) -> Result<(), Error> {
         let mut words = 0;
         for out in outs {
@@ -228,7 +228,7 @@ impl Facts {
         Ok(())
     }
 
-    /// Bits that a field can have in packets of the shape.
+    /// The significant bits of a field in packets of the shape.
     fn field_bits(&self, field: Field) -> u16 {
         let spot = Spot::of(field, &|header| self.headers.has(header));
         spot.map_or(field.info().width, |spot| u16::from(spot.width))
@@ -240,12 +240,12 @@ fn tally_exists(residual: &Residual, tally: TallyId) -> Result<(), Error> {
     if index < residual.tallies.len() { Ok(()) } else { Err(Error::Tally(tally.0)) }
 }
 
-/// Bits that a value has.
+/// The bits that a constant needs.
 fn bits_of(value: Word) -> u16 {
     u16::try_from(Word::BITS - value.leading_zeros()).unwrap_or(128)
 }
 
-/// Bits that the result can have, which may be more than the width.
+/// The bits that a result can need, which may be more than the width.
 fn binary_bits(op: BinOp, a: u16, b: u16, width: u16, b_is: Option<Word>) -> u16 {
     match op {
         BinOp::AddSat | BinOp::AddWrap => a.max(b) + 1,

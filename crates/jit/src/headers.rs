@@ -1,12 +1,13 @@
-//! What is known about the headers of packets of a shape.
+//! Facts about the headers of packets of a shape.
 
 use braid_ir::residual::HeaderMask;
 use braid_packet::{HEADERS, Header};
 
 /// Headers that are known to be present or absent.
 ///
-/// Memory safety hangs on this: machine code reads fields of headers that are present without looking
-/// at lengths. Everything here follows from what [`braid_packet::Layout`] promises about presence.
+/// Memory safety depends on this: machine code reads fields of headers that are present without
+/// checking lengths. Everything here follows from what [`braid_packet::Layout`] guarantees about
+/// presence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Headers {
     present: u32,
@@ -14,7 +15,7 @@ pub(crate) struct Headers {
 }
 
 impl Headers {
-    /// Of packets of this shape.
+    /// The headers of packets of a shape.
     pub(crate) fn of(shape: HeaderMask) -> Headers {
         let mut known = Headers {
             present: shape.care & shape.present | bit(Header::Pkt),
@@ -46,7 +47,7 @@ impl Headers {
         self.has(header) == Some(true)
     }
 
-    /// A header brings those that it implies; without one of these it is absent.
+    /// A header that is present implies others; if one of these is absent, the header is absent.
     fn close(&mut self, header: Header) {
         for implied in header.implies() {
             if self.is_present(header) {

@@ -1,39 +1,40 @@
-//! From IPv4 addresses to the numbers of classes, in a form that machine code searches by itself.
+//! An index from IPv4 addresses to address groups that machine code searches by itself.
 
 use std::fmt;
 
-/// Entries from here on lead to further entries.
+/// Entries from here on point to further entries.
 const NODE: u32 = 1 << 28;
-/// Entries of the first table, for the upper 16 bits; each of the others is for 8 bits more.
+/// Entries of the first table, which covers the upper 16 bits. Each further table covers the next 8
+/// bits.
 const TOP: usize = 1 << 16;
 const BELOW: usize = 1 << 8;
 
-/// A map from IPv4 addresses to numbers of classes: tables for the first 16 bits, the next 8, and the
-/// last 8, the lower ones only where something is decided there.
+/// A map from IPv4 addresses to the numbers of address groups. It has tables for the first 16 bits,
+/// the next 8, and the last 8. Lower tables exist only where an address group depends on them.
 pub struct Index {
     entries: Vec<u32>,
-    classes: u32,
+    groups: u32,
 }
 
 impl fmt::Debug for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Index").field("classes", &self.classes).finish_non_exhaustive()
+        f.debug_struct("Index").field("groups", &self.groups).finish_non_exhaustive()
     }
 }
 
 impl Index {
-    /// The map of these runs, each the first address of an interval and its class, in order from
-    /// address 0. `None` when it would have more than `most` entries, when a class is not below
-    /// `classes`, or when the runs are not in order.
+    /// Makes an index from runs, each the first address of an interval and its group, in order from
+    /// address 0. `None` if the index would have more than `most` entries, if a group is not below
+    /// `groups`, or if the runs are not in order.
     #[must_use]
-    pub fn new(runs: &[(u32, u32)], classes: u32, most: usize) -> Option<Self> {
+    pub fn new(runs: &[(u32, u32)], groups: u32, most: usize) -> Option<Self> {
         let is_ordered = runs.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let starts = runs.first().is_some_and(|first| first.0 == 0);
-        let is_known = classes < NODE && runs.iter().all(|run| run.1 < classes);
+        let is_known = groups < NODE && runs.iter().all(|run| run.1 < groups);
         if !is_ordered || !starts || !is_known {
             return None;
         }
-        let mut index = Self { entries: vec![0; TOP], classes };
+        let mut index = Self { entries: vec![0; TOP], groups };
         let mut left = runs;
         for entry in 0..TOP {
             index.fill(entry, (entry as u32) << 16, 16, &mut left, most)?;
@@ -41,8 +42,9 @@ impl Index {
         Some(index)
     }
 
-    /// Sets an entry, which is for the addresses from `base` on that differ in the last `rest` bits. The
-    /// first run left is the one that `base` is in, and afterwards the one that the last of them is in.
+    /// Sets the entry for the addresses from `base` on that differ in the last `rest` bits. On
+    /// entry, the first run in `left` contains `base`; on return, it contains the last of these
+    /// addresses.
     fn fill(
         &mut self,
         entry: usize,
@@ -59,7 +61,7 @@ impl Index {
             self.entries[entry] = left.first()?.1;
             return Some(());
         }
-        // Of a single address there is but one class.
+        // A single address has only one group.
         let child = rest.checked_sub(8)?;
         let start = self.entries.len();
         let number = u32::try_from(start).ok().filter(|start| *start < NODE)?;
@@ -74,7 +76,7 @@ impl Index {
         Some(())
     }
 
-    /// The class of an address: below [`Self::classes`].
+    /// The group of an address; it is below [`Self::groups`].
     #[must_use]
     pub fn get(&self, address: u32) -> u32 {
         let mut entry = self.entries[(address >> 16) as usize];
@@ -87,10 +89,10 @@ impl Index {
         entry
     }
 
-    /// How many classes there are.
+    /// The number of groups.
     #[must_use]
-    pub fn classes(&self) -> u32 {
-        self.classes
+    pub fn groups(&self) -> u32 {
+        self.groups
     }
 
     /// Bytes of memory.
@@ -99,13 +101,13 @@ impl Index {
         self.entries.len() * size_of::<u32>()
     }
 
-    /// Where the entries are, for machine code: as long as the index lives.
+    /// The address of the entries, for machine code. It is valid as long as the index lives.
     pub(crate) fn address(&self) -> u64 {
         self.entries.as_ptr() as u64
     }
 }
 
-/// For machine code: entries from here on lead to further entries.
+/// For machine code: entries from here on point to further entries.
 pub(crate) const FIRST_NODE: u32 = NODE;
 
 #[cfg(test)]
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn class_is_that_of_the_run_that_an_address_is_in() {
+    fn group_is_that_of_the_run_that_contains_the_address() {
         let runs = [
             (0, 3),
             (5, 0),
@@ -134,7 +136,8 @@ mod tests {
         for address in near.chain([0x0a00_ffff, 0x0a02_0000, 0x8000_0000]) {
             assert_eq!(index.get(address), naive(&runs, address), "{address:x}");
         }
-        // 0.0/16 and 255.255/16 to the last bit, of 10.0/16 one table, of 10.1/16 none below 24 bits.
+        // 0.0/16 and 255.255/16 have tables to the last bit; 10.0/16 has one table; 10.1/16 has
+        // none below 24 bits.
         assert_eq!(index.memory(), 4 * (TOP + BELOW * (2 + 2 + 2 + 1)));
     }
 

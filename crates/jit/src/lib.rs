@@ -1,9 +1,12 @@
-//! Machine code from residual programs.
+//! Compiles residual programs to machine code (a JIT compiler on Cranelift).
 //!
-//! [`compile`] turns a [`Residual`](braid_ir::residual::Residual) into [`Code`]; [`Code::run`] runs it
-//! on one packet. What the code does itself: arithmetic, fields, checksums, tallies, branches. For
-//! everything else it calls its [`Host`], the engine that owns tables, rules and queues. Cranelift and
-//! the memory of the code stay behind this crate; how values pass is in [`abi`].
+//! [`compile`] turns a [`Residual`](braid_ir::residual::Residual) into [`Code`]; [`Code::run`] runs
+//! the code on one packet. The code does arithmetic, field access, checksums, counters and branches
+//! by itself. For everything else it calls its [`Host`], the engine that owns tables, rules and
+//! queues.
+//!
+//! Cranelift and the memory of the code do not appear outside this crate. [`abi`] defines how
+//! values are passed.
 #![deny(unsafe_code)]
 
 pub mod abi;
@@ -17,7 +20,9 @@ mod regions;
 #[allow(unsafe_code, reason = "generated code is called, and calls back, through pointers")]
 mod sys;
 
-pub use abi::{Call, Classes, Count, Ended, Host, Misfit, Resource, Resources, Search, Work};
+pub use abi::{
+    AddressGroups, Call, Count, Ended, GuardFailure, Host, Resource, Resources, Search, Work,
+};
 pub use code::{Code, Runner, compile, compile_with};
 pub use error::Error;
 pub use index::Index;

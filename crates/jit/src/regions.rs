@@ -1,74 +1,75 @@
-//! Parts of programs that depend on nothing but the class of an address.
+//! Regions: parts of a program that depend only on an address.
 //!
-//! All routes that a program looks up for one address make a *group*: addresses with the same hops in all
-//! of its tables are a class. What follows from a lookup (its hop, members of lists at the hop,
-//! arithmetic on these, branches on that) is the same for all packets of the class, as far as it hangs on nothing
-//! else: a *region*. Where packets of a class leave the region, and with which values, is found out once
-//! and kept in a record.
+//! A program may look up one address in several route tables. Addresses that have the same next hop
+//! in all of these tables form an *address group*. A *region* begins with such a lookup and
+//! contains the steps behind it that depend on nothing but the address group: the hop, members of
+//! lists at the hop, arithmetic on these, and branches on the results. For all packets of a group,
+//! a region ends at the same exit with the same values: its *outcome*. Machine code determines an
+//! outcome once and keeps it.
 
-use crate::abi::{Classes, Resources};
+use crate::abi::{AddressGroups, Resources};
 use crate::facts::Facts;
 use braid_ir::model::{Op, ParamId, SetRef, Target, ValueId};
 use braid_ir::residual::{Block, End, Fate, Residual, What};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Most regions times blocks, which bounds the work.
+/// The largest product of regions and blocks; it bounds the work.
 const WORK: usize = 1 << 22;
-/// Most words of the records of a program.
+/// The most words of all outcomes of a program.
 const WORDS: u64 = 1 << 23;
-/// Most words of a record.
+/// The most words of an outcome.
 const LONGEST: usize = 64;
 
 /// The regions of a program.
 #[derive(Debug, Default)]
 pub(crate) struct Regions {
-    pub(crate) groups: Vec<Group>,
+    pub(crate) lookups: Vec<Lookups>,
     pub(crate) all: Vec<Region>,
-    /// By block and step.
+    /// The regions that begin, by block and step.
     pub(crate) starts: HashMap<(usize, usize), usize>,
-    /// Where ways leave regions: by block and the step before which they do; behind all steps is the
-    /// block's end. Region and exit.
+    /// Exits inside blocks: region and exit, by block and by the step in front of which the region
+    /// ends. The number of steps stands for the block's end.
     pub(crate) cuts: HashMap<(usize, usize), (usize, usize)>,
-    /// Jumps out of regions: by block and number of the target.
+    /// Jumps out of regions: region and exit, by block and number of the target.
     pub(crate) jumps: HashMap<(usize, usize), (usize, usize)>,
     /// Values of regions that are used behind them.
     pub(crate) outs: Vec<ValueId>,
-    /// By block: whether it is of use to the first packet of a class only.
+    /// By block: whether only the first packet of an address group runs it.
     pub(crate) first_only: Vec<bool>,
-    /// Words of all records.
+    /// The words of all outcomes.
     pub(crate) words: usize,
 }
 
-/// Routes for one address.
+/// All lookups of one address.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct Lookups {
     pub(crate) addr: ValueId,
-    pub(crate) classes: Classes,
+    pub(crate) groups: AddressGroups,
 }
 
-/// What follows from a lookup.
+/// A region.
 #[derive(Debug)]
 pub(crate) struct Region {
-    pub(crate) group: usize,
-    /// Whether the class is known from an earlier region on all ways.
-    pub(crate) known: bool,
+    pub(crate) lookups: usize,
+    /// Whether an earlier region has found the address group on every path.
+    pub(crate) is_group_known: bool,
     pub(crate) exits: Vec<Exit>,
     /// The exit to test for first.
     pub(crate) likely: usize,
-    /// Words of a record.
+    /// Words between two outcomes.
     pub(crate) stride: usize,
-    /// Words before its first record.
+    /// Words in front of the region's first outcome.
     pub(crate) first: usize,
 }
 
-/// Where ways leave a region.
+/// An exit of a region.
 #[derive(Debug)]
 pub(crate) struct Exit {
     pub(crate) block: usize,
-    /// The target of a jump, or none where the block goes on outside.
+    /// The number of a jump's target, or none if the block continues outside of the region.
     pub(crate) target: Option<usize>,
-    /// The values that are used from here on, and their words in the record.
-    pub(crate) live: Vec<(ValueId, usize)>,
+    /// The values that are used behind the exit, and their words in the outcome.
+    pub(crate) used: Vec<(ValueId, usize)>,
 }
 
 /// Finds regions.
@@ -76,21 +77,22 @@ struct Finder<'a> {
     residual: &'a Residual,
     facts: &'a Facts,
     resources: &'a mut dyn Resources,
-    /// Groups by address.
-    groups: BTreeMap<ValueId, usize>,
-    /// By block: the steps of earlier regions end here.
+    /// Lookups by address.
+    lookups: BTreeMap<ValueId, usize>,
+    /// By block: the end of the steps that earlier regions contain.
     taken: Vec<usize>,
-    /// By block: where ways lead in from.
+    /// By block: the edges that lead to it.
     before: Vec<Vec<(usize, &'a Target)>>,
-    /// By block: groups whose class is known on all ways there.
-    classes: Vec<Option<HashSet<usize>>>,
+    /// By block: the lookups whose address group is known on every path to its end.
+    known: Vec<Option<HashSet<usize>>>,
     unlikely: Vec<bool>,
     found: Regions,
 }
 
-/// A region in the making.
+/// The steps of a region that is being built.
 struct Body {
-    /// Steps in it by block: from, and up to. Up to one more than there are for those whose end is in it.
+    /// By block: the first step, and the end of the steps. The end is one more than the number of
+    /// steps if the region contains the block's end.
     spans: BTreeMap<usize, (usize, usize)>,
     values: HashSet<ValueId>,
 }
@@ -100,7 +102,8 @@ impl Regions {
     pub(crate) fn of(residual: &Residual, facts: &Facts, resources: &mut dyn Resources) -> Regions {
         let blocks = &residual.blocks;
         let mut before: Vec<Vec<(usize, &Target)>> = vec![Vec::new(); blocks.len()];
-        for (from, block) in blocks.iter().enumerate().filter(|(from, _)| facts.ways[*from] > 0) {
+        for (from, block) in blocks.iter().enumerate().filter(|(from, _)| facts.in_edges[*from] > 0)
+        {
             for target in block.end.targets() {
                 before[target.block.index()].push((from, target));
             }
@@ -109,27 +112,27 @@ impl Regions {
             residual,
             facts,
             resources,
-            groups: BTreeMap::new(),
+            lookups: BTreeMap::new(),
             taken: vec![0; blocks.len()],
             before,
-            classes: vec![None; blocks.len()],
+            known: vec![None; blocks.len()],
             unlikely: unlikely(blocks),
             found: Regions { first_only: vec![false; blocks.len()], ..Regions::default() },
         };
-        finder.group();
-        if !finder.groups.is_empty() {
-            finder.find();
+        finder.find_lookups();
+        if !finder.lookups.is_empty() {
+            finder.find_regions();
         }
         finder.found
     }
 }
 
 impl Finder<'_> {
-    /// Puts lookups of one address together.
-    fn group(&mut self) {
+    /// Collects the lookups of each address.
+    fn find_lookups(&mut self) {
         let mut tables: BTreeMap<ValueId, Vec<(u16, ParamId)>> = BTreeMap::new();
-        for (block, ways) in self.residual.blocks.iter().zip(&self.facts.ways) {
-            for step in block.steps.iter().filter(|_| *ways > 0) {
+        for (block, edges) in self.residual.blocks.iter().zip(&self.facts.in_edges) {
+            for step in block.steps.iter().filter(|_| *edges > 0) {
                 if let What::Op(Op::Route { param, addr, .. }) = &step.what {
                     tables.entry(*addr).or_default().push((step.site.node, *param));
                 }
@@ -139,47 +142,46 @@ impl Finder<'_> {
             tables.sort_unstable();
             tables.dedup();
             let wide = self.residual.values[addr.index()].width > 32;
-            if let Some(classes) = self.resources.classes(&tables, wide) {
-                self.groups.insert(addr, self.found.groups.len());
-                self.found.groups.push(Group { addr, classes });
+            if let Some(groups) = self.resources.address_groups(&tables, wide) {
+                self.lookups.insert(addr, self.found.lookups.len());
+                self.found.lookups.push(Lookups { addr, groups });
             }
         }
     }
 
-    fn find(&mut self) {
+    fn find_regions(&mut self) {
         for (number, block) in self.residual.blocks.iter().enumerate() {
-            if self.facts.ways[number] == 0 {
+            if self.facts.in_edges[number] == 0 {
                 continue;
             }
-            self.known_at(number);
+            self.groups_known_at(number);
             for (at, step) in block.steps.iter().enumerate() {
                 let What::Op(Op::Route { addr, .. }) = &step.what else { continue };
-                let Some(group) = self.groups.get(addr).copied() else { continue };
+                let Some(lookups) = self.lookups.get(addr).copied() else { continue };
                 if at >= self.taken[number]
                     && (self.found.all.len() + 1) * self.residual.blocks.len() <= WORK
                 {
-                    self.region(number, at, group);
+                    self.region(number, at, lookups);
                 }
             }
         }
     }
 
-    /// Which classes are known when packets come to a block.
-    fn known_at(&mut self, block: usize) {
-        let mut ways =
-            self.before[block].iter().filter_map(|(from, _)| self.classes[*from].clone());
-        let first = ways.next().unwrap_or_default();
-        self.classes[block] = Some(ways.fold(first, |all, one| &all & &one));
+    /// Determines the address groups that are known at the start of a block.
+    fn groups_known_at(&mut self, block: usize) {
+        let mut known = self.before[block].iter().filter_map(|(from, _)| self.known[*from].clone());
+        let first = known.next().unwrap_or_default();
+        self.known[block] = Some(known.fold(first, |all, one| &all & &one));
     }
 
-    /// A region that begins with a step.
-    fn region(&mut self, block: usize, step: usize, group: usize) {
-        let body = self.body(block, step, group);
+    /// Adds a region that begins with a step.
+    fn region(&mut self, block: usize, step: usize, lookups: usize) {
+        let body = self.body(block, step, lookups);
         let (exits, longest) = self.exits(&body);
         let stride =
             if longest <= 8 { longest.next_power_of_two() } else { longest.next_multiple_of(8) };
-        let classes = u64::from(self.found.groups[group].classes.count);
-        let words = classes * stride as u64;
+        let groups = u64::from(self.found.lookups[lookups].groups.count);
+        let words = groups * stride as u64;
         if longest > LONGEST || self.found.words as u64 + words > WORDS {
             return;
         }
@@ -189,7 +191,7 @@ impl Finder<'_> {
             self.found.first_only[*at] |= *from == 0;
         }
         for (which, exit) in exits.iter().enumerate() {
-            for (value, _) in &exit.live {
+            for (value, _) in &exit.used {
                 self.found.outs.push(*value);
             }
             match exit.target {
@@ -203,25 +205,25 @@ impl Finder<'_> {
             }
         }
         let likely = exits.iter().rposition(|exit| !self.is_unlikely(exit)).unwrap_or(0);
-        let known = &mut self.classes[block];
-        let known = !known.get_or_insert_default().insert(group);
+        let known = &mut self.known[block];
+        let is_group_known = !known.get_or_insert_default().insert(lookups);
         self.found.starts.insert((block, step), number);
         let first = self.found.words;
         self.found.words += words as usize;
-        self.found.all.push(Region { group, known, exits, likely, stride, first });
+        self.found.all.push(Region { lookups, is_group_known, exits, likely, stride, first });
     }
 
-    /// The steps from one on that depend on the class alone.
-    fn body(&self, block: usize, step: usize, group: usize) -> Body {
+    /// The steps from a lookup on that depend on the address group alone.
+    fn body(&self, block: usize, step: usize, lookups: usize) -> Body {
         let mut body = Body { spans: BTreeMap::new(), values: HashSet::new() };
         let steps = |at: usize| self.residual.blocks[at].steps.len();
         for at in block..self.residual.blocks.len() {
             let from = if at == block { step } else { 0 };
-            if self.facts.ways[at] == 0 || at != block && !self.leads_into(&mut body, at) {
+            if self.facts.in_edges[at] == 0 || at != block && !self.leads_into(&mut body, at) {
                 continue;
             }
             let mut to = from;
-            while to < steps(at) && self.is_of(&body, at, to, group) {
+            while to < steps(at) && self.is_of(&body, at, to, lookups) {
                 body.values.extend(self.residual.blocks[at].steps[to].what.outs());
                 to += 1;
             }
@@ -236,14 +238,15 @@ impl Finder<'_> {
         body
     }
 
-    /// Whether all ways to a block come from the region, with values that hang on the class.
+    /// Whether all edges to a block come from the region, with arguments that depend on the address
+    /// group alone.
     fn leads_into(&self, body: &mut Body, at: usize) -> bool {
-        let ways = &self.before[at];
+        let edges = &self.before[at];
         let inside = |from: &usize| {
             let steps = self.residual.blocks[*from].steps.len();
             body.spans.get(from).is_some_and(|(_, to)| *to > steps)
         };
-        let all = ways.iter().all(|(from, target)| {
+        let all = edges.iter().all(|(from, target)| {
             inside(from) && target.args.iter().all(|arg| self.is_known(body, *arg))
         });
         if all {
@@ -256,12 +259,12 @@ impl Finder<'_> {
         self.facts.consts[value.index()].is_some() || body.values.contains(&value)
     }
 
-    /// Whether a step hangs on the class alone.
-    fn is_of(&self, body: &Body, at: usize, step: usize, group: usize) -> bool {
+    /// Whether a step depends on the address group alone.
+    fn is_of(&self, body: &Body, at: usize, step: usize, lookups: usize) -> bool {
         let step = &self.residual.blocks[at].steps[step];
         let What::Op(op) = &step.what else { return false };
         match op {
-            Op::Route { addr, .. } => return self.groups.get(addr) == Some(&group),
+            Op::Route { addr, .. } => return self.lookups.get(addr) == Some(&lookups),
             Op::ListGet { param, .. } => {
                 if self.resources.list(step.site.node, *param).is_none() {
                     return false;
@@ -280,7 +283,7 @@ impl Finder<'_> {
         step.what.uses().iter().all(|value| self.is_known(body, *value))
     }
 
-    /// Where ways leave a region, and the words of its longest record.
+    /// The exits of a region, and the words of its longest outcome.
     fn exits(&self, body: &Body) -> (Vec<Exit>, usize) {
         let live = self.live(body);
         let mut exits = Vec::new();
@@ -316,9 +319,9 @@ impl Finder<'_> {
                 words += if self.facts.bits[value.index()] > 64 { 2 } else { 1 };
                 (value, at)
             };
-            let live = used.into_iter().map(&mut place).collect();
+            let used = used.into_iter().map(&mut place).collect();
             longest = longest.max(words);
-            Exit { block, target, live }
+            Exit { block, target, used }
         });
         let exits = exits.collect();
         (exits, longest)
@@ -346,7 +349,7 @@ impl Finder<'_> {
         let blocks = &self.residual.blocks;
         let first = body.spans.keys().next().copied().unwrap_or(0);
         let mut live = vec![HashSet::new(); blocks.len()];
-        for at in (first..blocks.len()).rev().filter(|at| self.facts.ways[*at] > 0) {
+        for at in (first..blocks.len()).rev().filter(|at| self.facts.in_edges[*at] > 0) {
             let mut all = self.used(body, at, 0);
             for target in blocks[at].end.targets() {
                 all.extend(&live[target.block.index()]);
@@ -367,7 +370,7 @@ impl Finder<'_> {
     }
 }
 
-/// By block: whether packets only come there to be dropped or answered.
+/// By block: whether a packet that comes there is dropped or answered.
 fn unlikely(blocks: &[Block]) -> Vec<bool> {
     let mut unlikely = vec![false; blocks.len()];
     for (at, block) in blocks.iter().enumerate().rev() {

@@ -1,7 +1,7 @@
-//! Fields of the packet, where their place is known.
+//! Loads of fields whose place in the packet is known.
 
-use super::hot::is_own;
-use super::{Emitter, Place, at};
+use super::emitter::{Emitter, Place, at};
+use super::main_path::is_inline;
 use braid_ir::model::{BinOp, Op, ValueId};
 use braid_ir::residual::What;
 use braid_packet::layout::parts;
@@ -10,7 +10,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use std::mem::offset_of;
 
-/// Bytes of a field that are loaded or stored at once: offset from its first byte, and how many.
+/// The parts in which a field is loaded or stored: the offset from its first byte, and the number
+/// of bytes.
 pub(super) fn pieces(len: u8) -> Vec<(u8, u8)> {
     let mut all = Vec::new();
     let mut at = 0;
@@ -32,202 +33,222 @@ fn integer(bytes: u8) -> Type {
     }
 }
 
-impl Emitter<'_, '_> {
-    /// Whether a header is there, as the packet was last parsed.
-    pub(super) fn has(&mut self, out: ValueId, header: Header) {
-        let known = self.facts.headers.has(header).filter(|_| self.entered);
-        let value = if let Some(known) = known {
-            self.imm(u64::from(known))
-        } else {
-            let present = self.laid_out(parts::PRESENT, 4);
-            let shifted = self.down(present, header as i64);
-            self.masked(shifted, 1)
-        };
-        self.set(out, value);
-    }
+/// Whether a header is present, as of the last parse of the packet.
+pub(super) fn has_header(e: &mut Emitter<'_, '_>, out: ValueId, header: Header) {
+    let known = e.facts.headers.has(header).filter(|_| e.entered);
+    let value = if let Some(known) = known {
+        e.imm(u64::from(known))
+    } else {
+        let present = e.layout_part(parts::PRESENT, 4);
+        let shifted = e.shift_right(present, header as i64);
+        e.masked(shifted, 1)
+    };
+    e.set(out, value);
+}
 
-    /// Where a field is, as long as the packet has the headers that it was entered with.
-    pub(super) fn spot(&self, field: Field) -> Option<Spot> {
-        if !self.entered {
-            return None;
-        }
-        Spot::of(field, &|header| self.facts.headers.has(header))
+/// The place of a field, while the packet has the headers with which it entered.
+pub(super) fn spot_of(e: &Emitter<'_, '_>, field: Field) -> Option<Spot> {
+    if !e.entered {
+        return None;
     }
+    Spot::of(field, &|header| e.facts.headers.has(header))
+}
 
-    /// The address from which a spot's offset counts.
-    pub(super) fn base(&mut self, base: Base) -> Value {
-        let data = self.framed(at::DATA);
-        let Some((offset, bytes)) = base.in_layout() else { return data };
-        let start = self.laid_out(offset, bytes);
-        self.build.ins().iadd(data, start)
+/// The address from which a field's offset counts.
+pub(super) fn base_address(e: &mut Emitter<'_, '_>, base: Base) -> Value {
+    let data = e.frame_word(at::DATA);
+    let Some((offset, bytes)) = base.in_layout() else { return data };
+    let start = e.layout_part(offset, bytes);
+    e.build.ins().iadd(data, start)
+}
+
+/// Loads a field. False if only the host can.
+pub(super) fn load_field(e: &mut Emitter<'_, '_>, out: ValueId, field: Field) -> bool {
+    let value = match spot_of(e, field) {
+        Some(spot) => read_spot(e, spot),
+        None => match load_attribute(e, field) {
+            Some(value) => value,
+            None => return false,
+        },
+    };
+    e.set(out, value);
+    true
+}
+
+fn read_spot(e: &mut Emitter<'_, '_>, spot: Spot) -> Value {
+    let base = base_address(e, spot.base);
+    let mut parts = Vec::new();
+    for (at, bytes) in pieces(spot.len) {
+        let raw = load_raw(e, base, spot, at, bytes);
+        parts.push((swapped(e, raw, bytes), spot.len - at - bytes));
     }
-
-    /// Reads a field, unless that is the host's.
-    pub(super) fn load_field(&mut self, out: ValueId, field: Field) -> bool {
-        let value = match self.spot(field) {
-            Some(spot) => self.read_spot(spot),
-            None => match self.attribute(field) {
-                Some(value) => value,
-                None => return false,
-            },
-        };
-        self.set(out, value);
-        true
+    if let [(high, _), (low, _)] = parts[..]
+        && spot.len == 16
+    {
+        return e.build.ins().iconcat(low, high);
     }
-
-    fn read_spot(&mut self, spot: Spot) -> Value {
-        let base = self.base(spot.base);
-        let mut parts = Vec::new();
-        for (at, bytes) in pieces(spot.len) {
-            let raw = self.raw(base, spot, at, bytes);
-            parts.push((self.swapped(raw, bytes), spot.len - at - bytes));
-        }
-        if let [(high, _), (low, _)] = parts[..]
-            && spot.len == 16
-        {
-            return self.build.ins().iconcat(low, high);
-        }
-        let mut whole = None;
-        for (part, behind) in parts {
-            let part = self.up(part, i64::from(behind) * 8);
-            whole = Some(match whole {
-                None => part,
-                Some(before) => self.build.ins().bor(before, part),
-            });
-        }
-        let whole = whole.unwrap_or_else(|| self.imm(0));
-        let shifted = self.down(whole, i64::from(spot.shift));
-        if u32::from(spot.width) + u32::from(spot.shift) == u32::from(spot.len) * 8 {
-            return shifted;
-        }
-        self.masked(shifted, u16::from(spot.width))
+    let mut whole = None;
+    for (part, behind) in parts {
+        let part = e.shift_left(part, i64::from(behind) * 8);
+        whole = Some(match whole {
+            None => part,
+            Some(before) => e.build.ins().bor(before, part),
+        });
     }
-
-    /// What a constant leaves of a field that was just loaded, if that is in one of its bytes.
-    pub(super) fn part_of_field(&mut self, value: ValueId, mask: ValueId) -> Option<Value> {
-        let (spot, byte) = self.part(*self.loaded.get(&value)?, mask)?;
-        let base = self.base(spot.base);
-        let part = self.raw(base, spot, spot.len - 1 - byte, 1);
-        let mask = self.facts.consts[mask.index()]? >> (byte * 8);
-        let mask = self.imm(mask as u64);
-        let part = self.build.ins().band(part, mask);
-        Some(self.up(part, i64::from(byte) * 8))
+    let whole = whole.unwrap_or_else(|| e.imm(0));
+    let shifted = e.shift_right(whole, i64::from(spot.shift));
+    if u32::from(spot.width) + u32::from(spot.shift) == u32::from(spot.len) * 8 {
+        return shifted;
     }
+    e.masked(shifted, u16::from(spot.width))
+}
 
-    /// The one byte of a field, from its end, that a constant leaves something of.
-    fn part(&self, field: Field, mask: ValueId) -> Option<(Spot, u8)> {
-        let mask = self.facts.consts[mask.index()].filter(|mask| *mask != 0)?;
-        let spot = self.spot(field)?;
-        let is_whole = u32::from(spot.width) == u32::from(spot.len) * 8 && spot.shift == 0;
-        let byte = u8::try_from(mask.trailing_zeros() / 8).ok()?;
-        let last = (u128::BITS - 1 - mask.leading_zeros()) / 8;
-        let is_one = u32::from(byte) == last && byte < spot.len;
-        (is_whole && is_one && (2..=8).contains(&spot.len)).then_some((spot, byte))
-    }
+/// The result of masking a loaded field with a constant, if the mask selects bits of one byte only:
+/// loads that byte.
+pub(super) fn part_of_field(
+    e: &mut Emitter<'_, '_>,
+    value: ValueId,
+    mask: ValueId,
+) -> Option<Value> {
+    let (spot, byte) = byte_part(e, *e.loaded.get(&value)?, mask)?;
+    let base = base_address(e, spot.base);
+    let part = load_raw(e, base, spot, spot.len - 1 - byte, 1);
+    let mask = e.facts.consts[mask.index()]? >> (byte * 8);
+    let mask = e.imm(mask as u64);
+    let part = e.build.ins().band(part, mask);
+    Some(e.shift_left(part, i64::from(byte) * 8))
+}
 
-    /// Whether nothing is asked of a field that is loaded here but what [`Self::part_of_field`] says: it
-    /// need not be loaded as a whole.
-    pub(super) fn is_only_in_part(&self, place: Place, value: ValueId, field: Field) -> bool {
-        let steps = &self.residual.blocks[place.block as usize].steps;
-        let mut parts = 0;
-        for step in steps.iter().skip(place.step as usize + 1) {
-            match &step.what {
-                What::Op(Op::Bin { op: BinOp::And, a, b, .. }) if *a == value || *b == value => {
-                    let mask = if *a == value { *b } else { *a };
-                    if self.part(field, mask).is_none() {
-                        return false;
-                    }
-                    parts += 1;
+/// The one byte of a field, counted from its end, in which a mask has bits.
+fn byte_part(e: &Emitter<'_, '_>, field: Field, mask: ValueId) -> Option<(Spot, u8)> {
+    let mask = e.facts.consts[mask.index()].filter(|mask| *mask != 0)?;
+    let spot = spot_of(e, field)?;
+    let is_whole = u32::from(spot.width) == u32::from(spot.len) * 8 && spot.shift == 0;
+    let byte = u8::try_from(mask.trailing_zeros() / 8).ok()?;
+    let last = (u128::BITS - 1 - mask.leading_zeros()) / 8;
+    let is_one = u32::from(byte) == last && byte < spot.len;
+    (is_whole && is_one && (2..=8).contains(&spot.len)).then_some((spot, byte))
+}
+
+/// Whether the program uses a field that is loaded here only as [`part_of_field`] does. Then the
+/// whole field need not be loaded.
+pub(super) fn is_only_in_part(
+    e: &Emitter<'_, '_>,
+    place: Place,
+    value: ValueId,
+    field: Field,
+) -> bool {
+    let steps = &e.residual.blocks[place.block as usize].steps;
+    let mut parts = 0;
+    for step in steps.iter().skip(place.step as usize + 1) {
+        match &step.what {
+            What::Op(Op::Bin { op: BinOp::And, a, b, .. }) if *a == value || *b == value => {
+                let mask = if *a == value { *b } else { *a };
+                if byte_part(e, field, mask).is_none() {
+                    return false;
                 }
-                What::Write(_) => break,
-                what if is_own(what, &self.residual.values) => {}
-                _ => break,
+                parts += 1;
             }
+            What::Write(_) => break,
+            what if is_inline(what, &e.residual.values) => {}
+            _ => break,
         }
-        parts > 0 && parts == self.uses[value.index()]
     }
+    parts > 0 && parts == e.uses[value.index()]
+}
 
-    /// Some bytes of a field as they lie in memory, as an `i64`.
-    pub(super) fn raw(&mut self, base: Value, spot: Spot, at: u8, bytes: u8) -> Value {
-        let offset = usize::from(spot.offset) + usize::from(at);
-        self.load_bytes(self.regions.packet, usize::from(bytes), base, offset)
-    }
+/// Some bytes of a field as they lie in memory, as an `i64`.
+pub(super) fn load_raw(
+    e: &mut Emitter<'_, '_>,
+    base: Value,
+    spot: Spot,
+    at: u8,
+    bytes: u8,
+) -> Value {
+    let offset = usize::from(spot.offset) + usize::from(at);
+    e.load_bytes(e.regions.packet, usize::from(bytes), base, offset)
+}
 
-    /// Stores the low bytes of an `i64` as they are.
-    pub(super) fn put_raw(&mut self, value: Value, base: Value, offset: usize, bytes: u8) {
-        let value = match integer(bytes) {
-            types::I64 => value,
-            ty => self.build.ins().ireduce(ty, value),
-        };
-        self.store(self.regions.packet, value, base, offset);
-    }
+/// Stores the low bytes of an `i64` as they are.
+pub(super) fn store_raw(
+    e: &mut Emitter<'_, '_>,
+    value: Value,
+    base: Value,
+    offset: usize,
+    bytes: u8,
+) {
+    let value = match integer(bytes) {
+        types::I64 => value,
+        ty => e.build.ins().ireduce(ty, value),
+    };
+    e.store(e.regions.packet, value, base, offset);
+}
 
-    /// The low bytes of an `i64` in reverse order, the others 0.
-    pub(super) fn swapped(&mut self, value: Value, bytes: u8) -> Value {
-        let ty = integer(bytes);
-        let value = match ty {
-            types::I8 => return self.masked(value, 8),
-            types::I64 => value,
-            ty => self.build.ins().ireduce(ty, value),
-        };
-        let swapped = self.build.ins().bswap(value);
-        self.narrowed(swapped)
-    }
+/// The low bytes of an `i64` in reverse order; the other bytes are 0.
+pub(super) fn swapped(e: &mut Emitter<'_, '_>, value: Value, bytes: u8) -> Value {
+    let ty = integer(bytes);
+    let value = match ty {
+        types::I8 => return e.masked(value, 8),
+        types::I64 => value,
+        ty => e.build.ins().ireduce(ty, value),
+    };
+    let swapped = e.build.ins().bswap(value);
+    e.narrowed(swapped)
+}
 
-    /// Fields that have no bytes of their own.
-    fn attribute(&mut self, field: Field) -> Option<Value> {
-        use Field::*;
-        Some(match field {
-            PktLen => self.wire_len(),
-            PktTime => self.framed(at::NOW),
-            PktIngress => self.kept(offset_of!(Packet, ingress), 2),
-            PktBackward => self.kept(offset_of!(Packet, backward), 1),
-            PktHeld => self.kept(offset_of!(Packet, held), 1),
-            PktTruncated => {
-                let (captured, wire) = (self.framed(at::CAPTURED), self.wire_len());
-                self.build.ins().icmp(IntCC::UnsignedLessThan, captured, wire)
-            }
-            _ if !self.entered => return None,
-            PktPayloadLen => {
-                let end = self.laid_out(parts::PAYLOAD_END, 4);
-                let start = self.laid_out(parts::PAYLOAD, 4);
-                self.build.ins().isub(end, start)
-            }
-            PktFragment => self.laid_out(parts::FRAGMENT, 1),
-            PktLaterFragment => self.laid_out(parts::LATER_FRAGMENT, 1),
-            _ => return self.structural(field),
-        })
-    }
-
-    fn structural(&mut self, field: Field) -> Option<Value> {
-        use Field::*;
-        let headers = self.facts.headers;
-        if !headers.is_present(field.info().header) {
-            return None;
+/// Loads a field that has no bytes in the packet.
+fn load_attribute(e: &mut Emitter<'_, '_>, field: Field) -> Option<Value> {
+    use Field::*;
+    Some(match field {
+        PktLen => e.wire_len(),
+        PktTime => e.frame_word(at::NOW),
+        PktIngress => e.packet_part(offset_of!(Packet, ingress), 2),
+        PktBackward => e.packet_part(offset_of!(Packet, backward), 1),
+        PktHeld => e.packet_part(offset_of!(Packet, held), 1),
+        PktTruncated => {
+            let (captured, wire) = (e.frame_word(at::CAPTURED), e.wire_len());
+            e.build.ins().icmp(IntCC::UnsignedLessThan, captured, wire)
         }
-        Some(match field {
-            EthType => self.laid_out(parts::ETHER_TYPE, 2),
-            Ip6Proto | InetProto => self.laid_out(parts::PROTO, 1),
-            InetVersion => self.imm(if headers.has(Header::Ip4)? { 4 } else { 6 }),
-            IpHlen => self.length(Base::Ip, 0, 0),
-            TcpHlen => self.length(Base::L4, 12, 4),
-            InetSport | InetDport => {
-                let ports = [Header::L4, Header::IcmpEcho, Header::Icmp6Echo];
-                if ports.iter().any(|header| headers.has(*header) != Some(false)) {
-                    return None;
-                }
-                self.imm(0)
-            }
-            _ => return None,
-        })
-    }
+        _ if !e.entered => return None,
+        PktPayloadLen => {
+            let end = e.layout_part(parts::PAYLOAD_END, 4);
+            let start = e.layout_part(parts::PAYLOAD, 4);
+            e.build.ins().isub(end, start)
+        }
+        PktFragment => e.layout_part(parts::FRAGMENT, 1),
+        PktLaterFragment => e.layout_part(parts::LATER_FRAGMENT, 1),
+        _ => return load_structural(e, field),
+    })
+}
 
-    /// A header's length in words, in half a byte of it.
-    fn length(&mut self, base: Base, offset: usize, shift: i64) -> Value {
-        let base = self.base(base);
-        let byte = self.load_bytes(self.regions.packet, 1, base, offset);
-        let words = self.down(byte, shift);
-        let words = self.masked(words, 4);
-        self.up(words, 2)
+fn load_structural(e: &mut Emitter<'_, '_>, field: Field) -> Option<Value> {
+    use Field::*;
+    let headers = e.facts.headers;
+    if !headers.is_present(field.info().header) {
+        return None;
     }
+    Some(match field {
+        EthType => e.layout_part(parts::ETHER_TYPE, 2),
+        Ip6Proto | InetProto => e.layout_part(parts::PROTO, 1),
+        InetVersion => e.imm(if headers.has(Header::Ip4)? { 4 } else { 6 }),
+        IpHlen => header_length(e, Base::Ip, 0, 0),
+        TcpHlen => header_length(e, Base::L4, 12, 4),
+        InetSport | InetDport => {
+            let ports = [Header::L4, Header::IcmpEcho, Header::Icmp6Echo];
+            if ports.iter().any(|header| headers.has(*header) != Some(false)) {
+                return None;
+            }
+            e.imm(0)
+        }
+        _ => return None,
+    })
+}
+
+/// The length of a header in bytes. Half a byte of the header holds it in 32-bit words.
+fn header_length(e: &mut Emitter<'_, '_>, base: Base, offset: usize, shift: i64) -> Value {
+    let base = base_address(e, base);
+    let byte = e.load_bytes(e.regions.packet, 1, base, offset);
+    let words = e.shift_right(byte, shift);
+    let words = e.masked(words, 4);
+    e.shift_left(words, 2)
 }

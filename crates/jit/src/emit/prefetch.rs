@@ -1,9 +1,10 @@
-//! A function that tells the host what a program will likely look up first: of a table the key, of a rule
-//! set the packet.
+//! A function that tells the host what a program will probably look up first: a key of a table, or
+//! a packet in a rule set.
 //!
-//! It is a hint: what the program writes before does not matter, nor whether it comes to the lookup.
+//! This is only a hint. The program may change the fields before the lookup, or never reach it.
 
-use super::{Emitter, Place, at};
+use super::emitter::{Emitter, Place, at};
+use super::{key, load, rules, set, step};
 use crate::abi::{Resource, Resources};
 use crate::error::Error;
 use crate::facts::Facts;
@@ -12,28 +13,28 @@ use braid_ir::residual::{Residual, RuleFields, Step, What};
 use cranelift_codegen::ir::{InstBuilder, types};
 use cranelift_codegen::isa::TargetFrontendConfig;
 
-/// Most steps that are worth doing twice.
+/// The most steps that are worth running twice.
 const MOST: usize = 64;
 
-/// A lookup and the steps that make what it wants to know, in order.
+/// A lookup, and in order the steps that compute its operands.
 #[derive(Debug)]
 pub(crate) struct Hint<'a> {
     node: u16,
     resource: Resource,
-    asked: Asked<'a>,
+    operands: Operands<'a>,
     steps: Vec<&'a Step>,
 }
 
-/// What a lookup wants to know.
+/// The operands of a lookup.
 #[derive(Clone, Copy, Debug)]
-enum Asked<'a> {
+enum Operands<'a> {
     Key(&'a [ValueId]),
     Packet(&'a RuleFields),
 }
 
 impl<'a> Hint<'a> {
-    /// For the first lookups of a program of which the host wants to know ahead, as far as they hang on
-    /// nothing but fields and constants.
+    /// The hints for the first lookups of a program for which the host wants them, if their
+    /// operands depend only on fields and constants.
     pub(crate) fn all(
         residual: &'a Residual,
         facts: &Facts,
@@ -41,33 +42,33 @@ impl<'a> Hint<'a> {
     ) -> Vec<Hint<'a>> {
         let packet = Self::first(residual, facts, &mut |step| match &step.what {
             What::Classify { param, packet: Some(packet), .. }
-                if resources.asks_ahead(step.site.node, *param) =>
+                if resources.prefetches_rules(step.site.node, *param) =>
             {
-                Some((Resource::Rules(*param), Asked::Packet(packet)))
+                Some((Resource::Rules(*param), Operands::Packet(packet)))
             }
             _ => None,
         });
         let key = Self::first(residual, facts, &mut |step| match &step.what {
-            What::Find { state, key, .. } => Some((Resource::Table(*state), Asked::Key(key))),
+            What::Find { state, key, .. } => Some((Resource::Table(*state), Operands::Key(key))),
             _ => None,
         });
         packet.into_iter().chain(key).collect()
     }
 
-    /// For the first lookup of a kind.
+    /// The hint for the first lookup of a kind.
     fn first(
         residual: &'a Residual,
         facts: &Facts,
-        kind: &mut dyn FnMut(&'a Step) -> Option<(Resource, Asked<'a>)>,
+        kind: &mut dyn FnMut(&'a Step) -> Option<(Resource, Operands<'a>)>,
     ) -> Option<Hint<'a>> {
-        let reached = residual.blocks.iter().zip(&facts.ways).filter(|(_, ways)| **ways > 0);
+        let reached = residual.blocks.iter().zip(&facts.in_edges).filter(|(_, edges)| **edges > 0);
         let mut steps = reached.flat_map(|(block, _)| &block.steps);
         let mut before = Vec::new();
-        let (node, resource, asked, uses) = loop {
+        let (node, resource, operands, uses) = loop {
             let step = steps.next()?;
             match kind(step) {
-                Some((resource, asked)) => {
-                    break (step.site.node, resource, asked, step.what.uses());
+                Some((resource, operands)) => {
+                    break (step.site.node, resource, operands, step.what.uses());
                 }
                 None => before.push(step),
             }
@@ -82,7 +83,7 @@ impl<'a> Hint<'a> {
             if !outs.iter().any(|out| needed[out.index()]) {
                 continue;
             }
-            if !is_plain(&step.what) || chosen.len() == MOST {
+            if !is_pure(&step.what) || chosen.len() == MOST {
                 return None;
             }
             outs.iter().for_each(|out| needed[out.index()] = false);
@@ -90,14 +91,14 @@ impl<'a> Hint<'a> {
             chosen.push(step);
         }
         chosen.reverse();
-        // What is still needed is given by jumps.
+        // Block arguments define the other values.
         let is_whole = !needed.contains(&true);
-        is_whole.then_some(Hint { node, resource, asked, steps: chosen })
+        is_whole.then_some(Hint { node, resource, operands, steps: chosen })
     }
 }
 
-/// Whether a step does nothing but define a value, and cannot fault.
-fn is_plain(what: &What) -> bool {
+/// Whether a step only defines a value and cannot fault.
+fn is_pure(what: &What) -> bool {
     match what {
         What::Op(Op::Bin { op, .. }) => !matches!(op, BinOp::Div | BinOp::Rem),
         What::Op(Op::InSet { set, .. }) => matches!(set, SetRef::Const(_)),
@@ -115,55 +116,53 @@ fn is_plain(what: &What) -> bool {
     }
 }
 
-impl Emitter<'_, '_> {
-    /// Writes the function. False if it would be of no use: it must not be called then.
-    pub(crate) fn prefetch(
-        mut self,
-        hints: &[Hint<'_>],
-        config: TargetFrontendConfig,
-    ) -> Result<bool, Error> {
-        let mut useful = false;
-        for hint in hints {
-            if let Some(number) = self.numbered(hint.node, hint.resource, 0) {
-                useful |= self.hand_over(hint, number)?;
-            }
+/// Writes the function. False if it does nothing; then it must not be called.
+pub(crate) fn prefetch(
+    mut emitter: Emitter<'_, '_>,
+    hints: &[Hint<'_>],
+    config: TargetFrontendConfig,
+) -> Result<bool, Error> {
+    let mut useful = false;
+    for hint in hints {
+        if let Some(number) = step::numbered(&mut emitter, hint.node, hint.resource, 0) {
+            useful |= hand_over(&mut emitter, hint, number)?;
         }
-        self.build.ins().return_(&[]);
-        self.finish(config);
-        Ok(useful)
     }
+    emitter.build.ins().return_(&[]);
+    emitter.finish(config);
+    Ok(useful)
+}
 
-    fn hand_over(&mut self, hint: &Hint<'_>, number: u32) -> Result<bool, Error> {
-        for step in &hint.steps {
-            let place = Place { block: 0, step: 0, fault: None };
-            match &step.what {
-                // What an earlier hint has made.
-                what if what.outs().iter().all(|out| self.is_known(*out)) => {}
-                What::Op(Op::Load { out, field }) => {
-                    if !self.load_field(*out, *field) {
-                        return Ok(false);
-                    }
-                }
-                What::Op(Op::InSet { set: SetRef::Const(set), .. }) if !self.fits(set) => {
+fn hand_over(e: &mut Emitter<'_, '_>, hint: &Hint<'_>, number: u32) -> Result<bool, Error> {
+    for step in &hint.steps {
+        let place = Place { block: 0, step: 0, fault: None };
+        match &step.what {
+            // An earlier hint has computed these.
+            what if what.outs().iter().all(|out| e.is_known(*out)) => {}
+            What::Op(Op::Load { out, field }) => {
+                if !load::load_field(e, *out, *field) {
                     return Ok(false);
                 }
-                what => {
-                    if let What::Op(op) = what {
-                        self.op(place, step.site.node, op, step)?;
-                    }
+            }
+            What::Op(Op::InSet { set: SetRef::Const(set), .. }) if !set::is_compiled(set) => {
+                return Ok(false);
+            }
+            what => {
+                if let What::Op(op) = what {
+                    step::emit_op(e, place, step.site.node, op, step)?;
                 }
             }
         }
-        match hint.asked {
-            Asked::Key(key) => {
-                let words = self.key_words(key)?;
-                let key = self.key(&words);
-                let number = self.build.ins().iconst(types::I32, i64::from(number));
-                let words = self.imm(words.len() as u64);
-                self.call(at::PREFETCH, &[self.frame, number, key, words], 0);
-                Ok(true)
-            }
-            Asked::Packet(packet) => self.ask(number, packet),
+    }
+    match hint.operands {
+        Operands::Key(key) => {
+            let words = key::key_words(e, key)?;
+            let key = key::store_key(e, &words);
+            let number = e.build.ins().iconst(types::I32, i64::from(number));
+            let words = e.imm(words.len() as u64);
+            e.call(at::PREFETCH, &[e.frame, number, key, words], 0);
+            Ok(true)
         }
+        Operands::Packet(packet) => rules::prefetch_packet(e, number, packet),
     }
 }

@@ -1,298 +1,278 @@
-//! Searches for classes, and records of what follows from them (see [`crate::regions`]).
+//! Code for regions (see [`crate::regions`]): finds a packet's address group and takes or writes
+//! the outcome of the group.
 //!
-//! Where a region begins, the record of the packet's class says by which exit ways leave it, and has the
-//! values that are used behind. Its first word is 0 until the first packet of the class has run through the
-//! region step by step.
+//! At the start of a region, the outcome says by which exit packets of the group leave the region,
+//! and holds the values that are used behind it. Its first word is 0 until the first packet of the
+//! group has run through the region step by step.
 
-use super::{ClBlock, Emitter, Way, at};
+use super::emitter::{ClBlock, Edge, Emitter, at};
 use crate::abi::Search;
 use crate::error::Error;
 use crate::index::FIRST_NODE;
-use crate::regions::Regions;
 use braid_ir::model::{Target, ValueId};
 use braid_ir::residual::End;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, StackSlotData, StackSlotKind, Value, types};
-use cranelift_frontend::{Switch, Variable};
-use std::collections::HashMap;
+use cranelift_frontend::Switch;
 
-/// What is known of regions while code is written.
-pub(super) struct Records<'a> {
-    pub(super) regions: &'a Regions,
-    /// Where the first record lies.
-    pub(super) start: u64,
-    /// Values that have a definition on each way out of their region.
-    pub(super) variables: HashMap<ValueId, Variable>,
-    /// By group: the class of the packet's address.
-    classes: Vec<Variable>,
-    /// By region: the packet's record, while it is found out what it has to say.
-    open: Vec<Option<Value>>,
-    /// Where code goes on behind exits within blocks.
-    behind: HashMap<(usize, usize), ClBlock>,
-}
-
-impl<'a> Records<'a> {
-    pub(super) fn new(regions: &'a Regions, start: u64) -> Self {
-        Records {
-            regions,
-            start,
-            variables: HashMap::new(),
-            classes: Vec::new(),
-            open: vec![None; regions.all.len()],
-            behind: HashMap::new(),
-        }
+/// Declares variables for values with several definitions.
+pub(super) fn declare_variables(e: &mut Emitter<'_, '_>) {
+    let regions = e.outcomes.regions;
+    for _ in &regions.lookups {
+        let group = e.build.declare_var(types::I64);
+        e.outcomes.groups.push(group);
+    }
+    for value in &regions.outs {
+        let ty = if e.is_wide(*value) { types::I128 } else { types::I64 };
+        let build = &mut e.build;
+        e.outcomes.variables.entry(*value).or_insert_with(|| build.declare_var(ty));
     }
 }
 
-impl Emitter<'_, '_> {
-    /// Makes variables for what has several definitions.
-    pub(super) fn declare(&mut self) {
-        let regions = self.records.regions;
-        for _ in &regions.groups {
-            let class = self.build.declare_var(types::I64);
-            self.records.classes.push(class);
-        }
-        for value in &regions.outs {
-            let ty = if self.is_wide(*value) { types::I128 } else { types::I64 };
-            let build = &mut self.build;
-            self.records.variables.entry(*value).or_insert_with(|| build.declare_var(ty));
-        }
-    }
-
-    /// Begins or leaves regions before a step; behind all steps is the block's end.
-    pub(super) fn at_step(&mut self, block: usize, step: usize) -> Result<(), Error> {
-        let regions = self.records.regions;
-        if let Some((region, exit)) = regions.cuts.get(&(block, step)).copied() {
-            let behind = self.behind(region, exit);
-            match self.hot {
-                None => {
-                    self.record(region, exit)?;
-                    self.build.ins().jump(behind, &[]);
-                }
-                Some(hot) => self.skips = !hot.behind.contains(&(block, step)),
-            }
-            if !self.skips {
-                self.build.switch_to_block(behind);
-                self.fresh = None;
-            }
-        }
-        match regions.starts.get(&(block, step)) {
-            Some(region) if !self.skips => self.region(*region),
-            _ => Ok(()),
-        }
-    }
-
-    /// Where code goes on behind an exit within a block.
-    fn behind(&mut self, region: usize, exit: usize) -> ClBlock {
-        let build = &mut self.build;
-        *self.records.behind.entry((region, exit)).or_insert_with(|| build.create_block())
-    }
-
-    /// Goes on by the record of the packet's class, if there is one; the steps that follow are for the
-    /// first packet of a class.
-    fn region(&mut self, number: usize) -> Result<(), Error> {
-        let region = &self.records.regions.all[number];
-        let group = &self.records.regions.groups[region.group];
-        // The host may move what was at hand.
-        self.fresh = None;
-        let class_is = self.records.classes[region.group];
-        let class = if region.known {
-            self.build.use_var(class_is)
-        } else {
-            let class = match &group.classes.search {
-                Search::Index(index) => self.search(index.address(), group.addr)?,
-                Search::Host(search) => {
-                    let (low, high) = self.halves(group.addr)?;
-                    self.host_call(at::CLASS, *search, &[low, high], 1)[0]
-                }
-            };
-            self.build.def_var(class_is, class);
-            class
-        };
-        if self.hot.is_some() {
-            let record = self.record_of(number, class);
-            self.skips = true;
-            return self.dispatch(number, record, None);
-        }
-        let slow = self.build.create_block();
-        self.build.set_cold_block(slow);
-        let open = self.build.append_block_param(slow, types::I64);
-        if let Search::Host(_) = group.classes.search {
-            // What it says of an address without a class is written where nobody reads it.
-            let words = region.stride as u32 * 8;
-            let nowhere = StackSlotData::new(StackSlotKind::ExplicitSlot, words, 3);
-            let nowhere = self.build.create_sized_stack_slot(nowhere);
-            let nowhere = self.build.ins().stack_addr(types::I64, nowhere, 0);
-            let count = self.imm(group.classes.count.into());
-            let is_one = self.build.ins().icmp(IntCC::UnsignedLessThan, class, count);
-            let inside = self.build.create_block();
-            self.build.ins().brif(is_one, inside, &[], slow, &[BlockArg::Value(nowhere)]);
-            self.build.switch_to_block(inside);
-        }
-        let record = self.record_of(number, class);
-        self.dispatch(number, record, Some(slow))?;
-        self.build.switch_to_block(slow);
-        self.records.open[number] = Some(open);
-        Ok(())
-    }
-
-    /// Where the record of a class is.
-    fn record_of(&mut self, number: usize, class: Value) -> Value {
-        let region = &self.records.regions.all[number];
-        let first = self.imm(self.records.start + region.first as u64 * 8);
-        let bytes = region.stride as u64 * 8;
-        let offset = if bytes.is_power_of_two() {
-            self.up(class, bytes.trailing_zeros().into())
-        } else {
-            let bytes = self.imm(bytes);
-            self.build.ins().imul(class, bytes)
-        };
-        self.build.ins().iadd(first, offset)
-    }
-
-    /// Goes on where a record says; where it says nothing, in a block that gets it, or in the whole program.
-    fn dispatch(
-        &mut self,
-        number: usize,
-        record: Value,
-        slow: Option<ClBlock>,
-    ) -> Result<(), Error> {
-        let region = &self.records.regions.all[number];
-        let which = self.take(record, 0);
-        let gives_up = |this: &Self, exit: usize| {
-            this.hot.is_some_and(|hot| hot.given_up.contains(&(number, exit)))
-        };
-        let mut blocks = Vec::new();
-        for exit in 0..region.exits.len() {
-            let up = gives_up(self, exit);
-            blocks.push(if up { self.give_up() } else { self.build.create_block() });
-        }
-        let others = self.build.create_block();
-        self.build.set_cold_block(others);
-        let likely = self.build.ins().icmp_imm_u(IntCC::Equal, which, region.likely as i64 + 1);
-        self.build.ins().brif(likely, blocks[region.likely], &[], others, &[]);
-        self.build.switch_to_block(others);
-        let none = self.build.create_block();
-        self.build.set_cold_block(none);
-        let mut switch = Switch::new();
-        for (exit, block) in blocks.iter().enumerate() {
-            if exit != region.likely && !gives_up(self, exit) {
-                switch.set_entry(exit as u128 + 1, *block);
-            }
-        }
-        switch.emit(&mut self.build, which, none);
-        self.build.switch_to_block(none);
-        match slow {
-            Some(slow) => self.build.ins().jump(slow, &[BlockArg::Value(record)]),
+/// Begins or ends regions in front of a step. The number of steps stands for the block's end.
+pub(super) fn at_step(e: &mut Emitter<'_, '_>, block: usize, step: usize) -> Result<(), Error> {
+    let regions = e.outcomes.regions;
+    if let Some((region, exit)) = regions.cuts.get(&(block, step)).copied() {
+        let behind = block_behind(e, region, exit);
+        match e.hot {
             None => {
-                let over = self.give_up();
-                self.build.ins().jump(over, &[])
+                write_outcome(e, region, exit)?;
+                e.build.ins().jump(behind, &[]);
+            }
+            Some(hot) => e.skips = !hot.behind.contains(&(block, step)),
+        }
+        if !e.skips {
+            e.build.switch_to_block(behind);
+            e.fresh = None;
+        }
+    }
+    match regions.starts.get(&(block, step)) {
+        Some(region) if !e.skips => enter_region(e, *region),
+        _ => Ok(()),
+    }
+}
+
+/// The block behind an exit inside a block.
+fn block_behind(e: &mut Emitter<'_, '_>, region: usize, exit: usize) -> ClBlock {
+    let build = &mut e.build;
+    *e.outcomes.behind.entry((region, exit)).or_insert_with(|| build.create_block())
+}
+
+/// Begins a region: takes the outcome of the packet's group, if there is one. The steps behind are
+/// for the first packet of a group.
+fn enter_region(e: &mut Emitter<'_, '_>, number: usize) -> Result<(), Error> {
+    let region = &e.outcomes.regions.all[number];
+    let lookups = &e.outcomes.regions.lookups[region.lookups];
+    // The host may move entries.
+    e.fresh = None;
+    let group_is = e.outcomes.groups[region.lookups];
+    let group = if region.is_group_known {
+        e.build.use_var(group_is)
+    } else {
+        let group = match &lookups.groups.search {
+            Search::Index(index) => search_index(e, index.address(), lookups.addr)?,
+            Search::Host(search) => {
+                let (low, high) = e.halves(lookups.addr)?;
+                e.host_call(at::ADDRESS_GROUP, *search, &[low, high], 1)[0]
             }
         };
-        for (exit, block) in blocks.into_iter().enumerate() {
-            if !gives_up(self, exit) {
-                self.build.switch_to_block(block);
-                self.by_record(number, exit, record)?;
-            }
-        }
-        Ok(())
+        e.build.def_var(group_is, group);
+        group
+    };
+    if e.hot.is_some() {
+        let outcome = outcome_of(e, number, group);
+        e.skips = true;
+        return dispatch(e, number, outcome, None);
     }
+    let slow = e.build.create_block();
+    e.build.set_cold_block(slow);
+    let open = e.build.append_block_param(slow, types::I64);
+    if let Search::Host(_) = lookups.groups.search {
+        // An address without a group has its outcome in a place that nobody reads.
+        let words = region.stride as u32 * 8;
+        let nowhere = StackSlotData::new(StackSlotKind::ExplicitSlot, words, 3);
+        let nowhere = e.build.create_sized_stack_slot(nowhere);
+        let nowhere = e.build.ins().stack_addr(types::I64, nowhere, 0);
+        let count = e.imm(lookups.groups.count.into());
+        let is_one = e.build.ins().icmp(IntCC::UnsignedLessThan, group, count);
+        let inside = e.build.create_block();
+        e.build.ins().brif(is_one, inside, &[], slow, &[BlockArg::Value(nowhere)]);
+        e.build.switch_to_block(inside);
+    }
+    let outcome = outcome_of(e, number, group);
+    dispatch(e, number, outcome, Some(slow))?;
+    e.build.switch_to_block(slow);
+    e.outcomes.open[number] = Some(open);
+    Ok(())
+}
 
-    /// Takes the values of an exit from a record, and goes on there.
-    fn by_record(&mut self, region: usize, number: usize, record: Value) -> Result<(), Error> {
-        let exit = &self.records.regions.all[region].exits[number];
-        for (value, word) in &exit.live {
-            let mut is = self.take(record, word * 8);
-            if self.is_wide(*value) {
-                let high = self.take(record, word * 8 + 8);
-                is = self.build.ins().iconcat(is, high);
-            }
-            let variable = self.records.variables[value];
-            self.build.def_var(variable, is);
-        }
-        let (to, args) = match exit.target {
-            None => (self.behind(region, number), Vec::new()),
-            Some(which) => {
-                let end = &self.residual.blocks[exit.block].end;
-                let target: &Target = end.targets()[which];
-                self.target(target)?
-            }
-        };
-        self.build.ins().jump(to, &args);
-        Ok(())
-    }
+/// The address of a group's outcome.
+fn outcome_of(e: &mut Emitter<'_, '_>, number: usize, group: Value) -> Value {
+    let region = &e.outcomes.regions.all[number];
+    let first = e.imm(e.outcomes.start + region.first as u64 * 8);
+    let bytes = region.stride as u64 * 8;
+    let offset = if bytes.is_power_of_two() {
+        e.shift_left(group, bytes.trailing_zeros().into())
+    } else {
+        let bytes = e.imm(bytes);
+        e.build.ins().imul(group, bytes)
+    };
+    e.build.ins().iadd(first, offset)
+}
 
-    /// Writes the record of the packet's class.
-    fn record(&mut self, region: usize, number: usize) -> Result<(), Error> {
-        let Some(record) = self.records.open[region] else { return Ok(()) };
-        let exit = &self.records.regions.all[region].exits[number];
-        for (value, word) in &exit.live {
-            let (low, high) = self.halves(*value)?;
-            self.put(low, record, word * 8);
-            if self.is_wide(*value) {
-                self.put(high, record, word * 8 + 8);
-            }
+/// Jumps to the exit that an outcome names. If the outcome is empty, jumps to `slow` or, without
+/// it, to the whole program.
+fn dispatch(
+    e: &mut Emitter<'_, '_>,
+    number: usize,
+    outcome: Value,
+    slow: Option<ClBlock>,
+) -> Result<(), Error> {
+    let region = &e.outcomes.regions.all[number];
+    let which = e.load_word(outcome, 0);
+    let gives_up = |this: &Emitter<'_, '_>, exit: usize| {
+        this.hot.is_some_and(|hot| hot.fallback_exits.contains(&(number, exit)))
+    };
+    let mut blocks = Vec::new();
+    for exit in 0..region.exits.len() {
+        let up = gives_up(e, exit);
+        blocks.push(if up { e.fallback_block() } else { e.build.create_block() });
+    }
+    let others = e.build.create_block();
+    e.build.set_cold_block(others);
+    let likely = e.build.ins().icmp_imm_u(IntCC::Equal, which, region.likely as i64 + 1);
+    e.build.ins().brif(likely, blocks[region.likely], &[], others, &[]);
+    e.build.switch_to_block(others);
+    let none = e.build.create_block();
+    e.build.set_cold_block(none);
+    let mut switch = Switch::new();
+    for (exit, block) in blocks.iter().enumerate() {
+        if exit != region.likely && !gives_up(e, exit) {
+            switch.set_entry(exit as u128 + 1, *block);
         }
-        let which = self.imm(number as u64 + 1);
-        self.put(which, record, 0);
-        Ok(())
     }
-
-    /// Jumps that leave a region lead through a block of their own, which writes the record.
-    pub(super) fn leaving(&mut self, block: usize, which: usize, (to, args): Way) -> Way {
-        if !self.records.regions.jumps.contains_key(&(block, which)) {
-            return (to, args);
+    switch.emit(&mut e.build, which, none);
+    e.build.switch_to_block(none);
+    match slow {
+        Some(slow) => e.build.ins().jump(slow, &[BlockArg::Value(outcome)]),
+        None => {
+            let over = e.fallback_block();
+            e.build.ins().jump(over, &[])
         }
-        let between = self.build.create_block();
-        self.left.push((which, between, to, args));
-        (between, Vec::new())
-    }
-
-    /// Writes those blocks, behind the block's own end.
-    pub(super) fn leave_regions(&mut self, block: usize, end: &End) -> Result<(), Error> {
-        debug_assert!(matches!(end, End::Jump(_) | End::Branch { .. }) || self.left.is_empty());
-        for (which, between, to, args) in std::mem::take(&mut self.left) {
-            self.build.switch_to_block(between);
-            let (region, exit) = self.records.regions.jumps[&(block, which)];
-            self.record(region, exit)?;
-            self.build.ins().jump(to, &args);
+    };
+    for (exit, block) in blocks.into_iter().enumerate() {
+        if !gives_up(e, exit) {
+            e.build.switch_to_block(block);
+            leave_by_outcome(e, number, exit, outcome)?;
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// The class of an IPv4 address, by an index.
-    fn search(&mut self, index: u64, addr: ValueId) -> Result<Value, Error> {
-        let addr = self.low(addr)?;
-        let addr = self.masked(addr, 32);
-        let index = self.imm(index);
-        let done = self.build.create_block();
-        let class = self.build.append_block_param(done, types::I64);
-        let place = self.down(addr, 16);
-        let mut entry = self.entry(index, place, 0);
-        for rest in [8, 0] {
-            let more = self.build.create_block();
-            let leads_on = self.build.ins().icmp_imm_u(
-                IntCC::UnsignedGreaterThanOrEqual,
-                entry,
-                i64::from(FIRST_NODE),
-            );
-            self.build.ins().brif(leads_on, more, &[], done, &[BlockArg::Value(entry)]);
-            self.build.switch_to_block(more);
-            let byte = self.down(addr, rest);
-            let byte = self.masked(byte, 8);
-            let place = self.build.ins().iadd(entry, byte);
-            entry = self.entry(index, place, -(FIRST_NODE as i32) * 4);
+/// Loads the values of an exit from an outcome and jumps to the exit.
+fn leave_by_outcome(
+    e: &mut Emitter<'_, '_>,
+    region: usize,
+    number: usize,
+    outcome: Value,
+) -> Result<(), Error> {
+    let exit = &e.outcomes.regions.all[region].exits[number];
+    for (value, word) in &exit.used {
+        let mut is = e.load_word(outcome, word * 8);
+        if e.is_wide(*value) {
+            let high = e.load_word(outcome, word * 8 + 8);
+            is = e.build.ins().iconcat(is, high);
         }
-        self.build.ins().jump(done, &[BlockArg::Value(entry)]);
-        self.build.switch_to_block(done);
-        Ok(class)
+        let variable = e.outcomes.variables[value];
+        e.build.def_var(variable, is);
     }
+    let (to, args) = match exit.target {
+        None => (block_behind(e, region, number), Vec::new()),
+        Some(which) => {
+            let end = &e.residual.blocks[exit.block].end;
+            let target: &Target = end.targets()[which];
+            e.target(target)?
+        }
+    };
+    e.build.ins().jump(to, &args);
+    Ok(())
+}
 
-    /// An entry of an index, by its number.
-    fn entry(&mut self, index: Value, place: Value, offset: i32) -> Value {
-        let place = self.up(place, 2);
-        let at = self.build.ins().iadd(index, place);
-        let flags = cranelift_codegen::ir::MemFlagsData::trusted().with_readonly();
-        self.build.ins().uload32(flags, at, offset)
+/// Writes the outcome of the packet's group.
+fn write_outcome(e: &mut Emitter<'_, '_>, region: usize, number: usize) -> Result<(), Error> {
+    let Some(outcome) = e.outcomes.open[region] else { return Ok(()) };
+    let exit = &e.outcomes.regions.all[region].exits[number];
+    for (value, word) in &exit.used {
+        let (low, high) = e.halves(*value)?;
+        e.store_word(low, outcome, word * 8);
+        if e.is_wide(*value) {
+            e.store_word(high, outcome, word * 8 + 8);
+        }
     }
+    let which = e.imm(number as u64 + 1);
+    e.store_word(which, outcome, 0);
+    Ok(())
+}
+
+/// Redirects a jump that leaves a region to a block of its own, which writes the outcome.
+pub(super) fn leave_region(
+    e: &mut Emitter<'_, '_>,
+    block: usize,
+    which: usize,
+    (to, args): Edge,
+) -> Edge {
+    if !e.outcomes.regions.jumps.contains_key(&(block, which)) {
+        return (to, args);
+    }
+    let between = e.build.create_block();
+    e.left.push((which, between, to, args));
+    (between, Vec::new())
+}
+
+/// Writes the blocks of [`leave_region`], behind the block's own end.
+pub(super) fn leave_regions(e: &mut Emitter<'_, '_>, block: usize, end: &End) -> Result<(), Error> {
+    debug_assert!(matches!(end, End::Jump(_) | End::Branch { .. }) || e.left.is_empty());
+    for (which, between, to, args) in std::mem::take(&mut e.left) {
+        e.build.switch_to_block(between);
+        let (region, exit) = e.outcomes.regions.jumps[&(block, which)];
+        write_outcome(e, region, exit)?;
+        e.build.ins().jump(to, &args);
+    }
+    Ok(())
+}
+
+/// The group of an IPv4 address, from an index.
+fn search_index(e: &mut Emitter<'_, '_>, index: u64, addr: ValueId) -> Result<Value, Error> {
+    let addr = e.low(addr)?;
+    let addr = e.masked(addr, 32);
+    let index = e.imm(index);
+    let done = e.build.create_block();
+    let group = e.build.append_block_param(done, types::I64);
+    let place = e.shift_right(addr, 16);
+    let mut entry = load_index_entry(e, index, place, 0);
+    for rest in [8, 0] {
+        let more = e.build.create_block();
+        let leads_on = e.build.ins().icmp_imm_u(
+            IntCC::UnsignedGreaterThanOrEqual,
+            entry,
+            i64::from(FIRST_NODE),
+        );
+        e.build.ins().brif(leads_on, more, &[], done, &[BlockArg::Value(entry)]);
+        e.build.switch_to_block(more);
+        let byte = e.shift_right(addr, rest);
+        let byte = e.masked(byte, 8);
+        let place = e.build.ins().iadd(entry, byte);
+        entry = load_index_entry(e, index, place, -(FIRST_NODE as i32) * 4);
+    }
+    e.build.ins().jump(done, &[BlockArg::Value(entry)]);
+    e.build.switch_to_block(done);
+    Ok(group)
+}
+
+/// An entry of an index, by its number.
+fn load_index_entry(e: &mut Emitter<'_, '_>, index: Value, place: Value, offset: i32) -> Value {
+    let place = e.shift_left(place, 2);
+    let at = e.build.ins().iadd(index, place);
+    let flags = cranelift_codegen::ir::MemFlagsData::trusted().with_readonly();
+    e.build.ins().uload32(flags, at, offset)
 }

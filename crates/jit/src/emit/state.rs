@@ -1,117 +1,116 @@
-//! Entries of tables: found, read, assigned.
+//! Finds, reads and assigns entries of tables.
 
-use super::{Emitter, Fresh, Place, at};
+use super::emitter::{Emitter, Fresh, Place, at};
+use super::key;
 use crate::error::Error;
 use crate::sys;
 use braid_ir::model::ValueId;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-impl Emitter<'_, '_> {
-    /// The slots follow each other from a pointer.
-    pub(super) fn slots(&mut self, outs: &[ValueId], from: Value) {
-        let mut offset = 0;
-        for out in outs {
-            let mut value = self.take(from, offset);
+/// Loads slots that lie one after the other.
+pub(super) fn load_slots(e: &mut Emitter<'_, '_>, outs: &[ValueId], from: Value) {
+    let mut offset = 0;
+    for out in outs {
+        let mut value = e.load_word(from, offset);
+        offset += 8;
+        if e.width(*out) > 64 {
+            let high = e.load_word(from, offset);
             offset += 8;
-            if self.width(*out) > 64 {
-                let high = self.take(from, offset);
-                offset += 8;
-                value = self.build.ins().iconcat(value, high);
-            }
-            self.set(*out, value);
+            value = e.build.ins().iconcat(value, high);
         }
+        e.set(*out, value);
     }
+}
 
-    pub(super) fn find(
-        &mut self,
-        number: u32,
-        (found, entry): (ValueId, ValueId),
-        key: &[ValueId],
-    ) -> Result<(), Error> {
-        let words = self.key_words(key)?;
-        let wanted = self.imm(u64::from(self.facts.words[entry.index()]));
-        let results = match *words {
-            [word] => self.host_call(at::FIND_1, number, &[word, wanted], 2),
-            [first, second] => self.host_call(at::FIND_2, number, &[first, second, wanted], 2),
-            _ => {
-                let key = self.key(&words);
-                let size = self.imm(words.len() as u64);
-                match words.len() {
-                    5 => self.host_call(at::FIND_5, number, &[key, wanted], 2),
-                    _ => self.host_call(at::FIND, number, &[key, size, wanted], 2),
-                }
-            }
-        };
-        let missing = self.imm(sys::missing());
-        let is_there = self.build.ins().icmp(IntCC::NotEqual, results[1], missing);
-        self.set(found, is_there);
-        self.set(entry, results[0]);
-        self.fresh = Some(Fresh { entry, slots: results[1] });
-        Ok(())
-    }
-
-    pub(super) fn read(
-        &mut self,
-        number: u32,
-        outs: &[ValueId],
-        entry: ValueId,
-    ) -> Result<(), Error> {
-        let slots = match self.fresh {
-            Some(fresh) if fresh.entry == entry => fresh.slots,
-            _ => {
-                let handle = self.low(entry)?;
-                let wanted = self.imm(u64::from(self.facts.words[entry.index()]));
-                self.host_call(at::READ, number, &[handle, wanted], 1)[0]
-            }
-        };
-        self.slots(outs, slots);
-        Ok(())
-    }
-
-    /// Assigns all slots of the entry with a key.
-    pub(super) fn set_slots(
-        &mut self,
-        number: u32,
-        ok: ValueId,
-        key: &[ValueId],
-        values: &[ValueId],
-    ) -> Result<(), Error> {
-        let mut words = self.key_words(key)?;
-        let size = words.len();
-        for value in values {
-            let (low, high) = self.halves(*value)?;
-            words.push(low);
-            if self.width(*value) > 64 {
-                words.push(high);
+pub(super) fn find_entry(
+    e: &mut Emitter<'_, '_>,
+    number: u32,
+    (found, entry): (ValueId, ValueId),
+    key: &[ValueId],
+) -> Result<(), Error> {
+    let words = key::key_words(e, key)?;
+    let wanted = e.imm(u64::from(e.facts.words[entry.index()]));
+    let results = match *words {
+        [word] => e.host_call(at::FIND_1, number, &[word, wanted], 2),
+        [first, second] => e.host_call(at::FIND_2, number, &[first, second, wanted], 2),
+        _ => {
+            let key = key::store_key(e, &words);
+            let size = e.imm(words.len() as u64);
+            match words.len() {
+                5 => e.host_call(at::FIND_5, number, &[key, wanted], 2),
+                _ => e.host_call(at::FIND, number, &[key, size, wanted], 2),
             }
         }
-        let all = self.key(&words);
-        let sizes = (self.imm(size as u64), self.imm((words.len() - size) as u64));
-        let done = self.host_call(at::SET, number, &[all, sizes.0, sizes.1], 1)[0];
-        self.set(ok, done);
-        Ok(())
-    }
+    };
+    let missing = e.imm(sys::missing());
+    let is_there = e.build.ins().icmp(IntCC::NotEqual, results[1], missing);
+    e.set(found, is_there);
+    e.set(entry, results[0]);
+    e.fresh = Some(Fresh { entry, slots: results[1] });
+    Ok(())
+}
 
-    /// Assigns one slot of the entry with a key.
-    pub(super) fn put_slot(
-        &mut self,
-        place: Place,
-        number: u32,
-        ok: ValueId,
-        key: &[ValueId],
-        (slot, value): (u32, ValueId),
-    ) -> Result<(), Error> {
-        let mut words = self.key_words(key)?;
-        let size = self.imm(words.len() as u64);
-        let (low, high) = self.halves(value)?;
-        words.extend([low, high]);
-        let all = self.key(&words);
-        let slot = self.build.ins().iconst(types::I32, i64::from(slot));
-        let result = self.host_call(at::PUT, number, &[all, size, slot], 1)[0];
-        let code = self.down(result, 1);
-        self.fault_if(place, code);
-        self.set(ok, result);
-        Ok(())
+pub(super) fn read_entry(
+    e: &mut Emitter<'_, '_>,
+    number: u32,
+    outs: &[ValueId],
+    entry: ValueId,
+) -> Result<(), Error> {
+    let slots = match e.fresh {
+        Some(fresh) if fresh.entry == entry => fresh.slots,
+        _ => {
+            let handle = e.low(entry)?;
+            let wanted = e.imm(u64::from(e.facts.words[entry.index()]));
+            e.host_call(at::READ, number, &[handle, wanted], 1)[0]
+        }
+    };
+    load_slots(e, outs, slots);
+    Ok(())
+}
+
+/// Assigns all slots of the entry with a key.
+pub(super) fn set_slots(
+    e: &mut Emitter<'_, '_>,
+    number: u32,
+    ok: ValueId,
+    key: &[ValueId],
+    values: &[ValueId],
+) -> Result<(), Error> {
+    let mut words = key::key_words(e, key)?;
+    let size = words.len();
+    for value in values {
+        let (low, high) = e.halves(*value)?;
+        words.push(low);
+        if e.width(*value) > 64 {
+            words.push(high);
+        }
     }
+    let all = key::store_key(e, &words);
+    let sizes = (e.imm(size as u64), e.imm((words.len() - size) as u64));
+    let done = e.host_call(at::SET, number, &[all, sizes.0, sizes.1], 1)[0];
+    e.set(ok, done);
+    Ok(())
+}
+
+/// Assigns one slot of the entry with a key.
+pub(super) fn put_slot(
+    e: &mut Emitter<'_, '_>,
+    place: Place,
+    number: u32,
+    ok: ValueId,
+    key: &[ValueId],
+    (slot, value): (u32, ValueId),
+) -> Result<(), Error> {
+    let mut words = key::key_words(e, key)?;
+    let size = e.imm(words.len() as u64);
+    let (low, high) = e.halves(value)?;
+    words.extend([low, high]);
+    let all = key::store_key(e, &words);
+    let slot = e.build.ins().iconst(types::I32, i64::from(slot));
+    let result = e.host_call(at::PUT, number, &[all, size, slot], 1)[0];
+    let code = e.shift_right(result, 1);
+    e.fault_if(place, code);
+    e.set(ok, result);
+    Ok(())
 }

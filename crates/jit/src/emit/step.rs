@@ -1,149 +1,162 @@
-//! Which steps are machine code, and which are the host's.
+//! Chooses for each step: machine code, or a call of the host.
 
-use super::{Emitter, Place};
+use super::emitter::{Emitter, Place};
+use super::{arith, load, resource, rules, set, state, write};
 use crate::abi::{Resource, reshapes};
 use crate::error::Error;
 use braid_ir::model::{Key, Op, ParamId, SetRef, ValueId};
 use braid_ir::residual::{Step, What};
 
-impl Emitter<'_, '_> {
-    pub(super) fn step(&mut self, place: Place, step: &Step) -> Result<(), Error> {
-        let node = step.site.node;
-        match &step.what {
-            What::Op(op) => self.op(place, node, op, step),
-            What::Tally(tally) => {
-                self.count(*tally);
+pub(super) fn emit_step(e: &mut Emitter<'_, '_>, place: Place, step: &Step) -> Result<(), Error> {
+    let node = step.site.node;
+    match &step.what {
+        What::Op(op) => emit_op(e, place, node, op, step),
+        What::Tally(tally) => {
+            e.count(*tally);
+            Ok(())
+        }
+        What::Write(fields) => match write::plan_writes(e, fields) {
+            Some(plan) => write::assign_fields(e, &plan),
+            None => ask_host(e, place, &step.what),
+        },
+        What::Find { found, entry, state, key } => {
+            let words = e.facts.words[entry.index()];
+            match numbered(e, node, Resource::Table(*state), words) {
+                Some(number) => state::find_entry(e, number, (*found, *entry), key),
+                None => ask_host(e, place, &step.what),
+            }
+        }
+        What::Read { outs, state, entry } => {
+            let words = e.facts.words[entry.index()];
+            match numbered(e, node, Resource::Table(*state), words) {
+                Some(number) => state::read_entry(e, number, outs, *entry),
+                None => ask_host(e, place, &step.what),
+            }
+        }
+        What::Classify { pass, rule, param, packet: Some(packet) } => {
+            match numbered(e, node, Resource::Rules(*param), 0) {
+                Some(number) => rules::classify(e, place, number, (*pass, *rule), packet),
+                None => ask_host(e, place, &step.what),
+            }
+        }
+        What::CountRule { param, rule } => match numbered(e, node, Resource::Rules(*param), 0) {
+            Some(number) => rules::count_rule(e, place, number, *rule),
+            None => ask_host(e, place, &step.what),
+        },
+        What::Enter => enter_function(e, place, node),
+        What::Parse | What::Classify { .. } => ask_host(e, place, &step.what),
+    }
+}
+
+pub(super) fn emit_op(
+    e: &mut Emitter<'_, '_>,
+    place: Place,
+    node: u16,
+    op: &Op,
+    step: &Step,
+) -> Result<(), Error> {
+    match op {
+        // Constants are emitted where they are used.
+        Op::Const { .. } => Ok(()),
+        Op::Bin { out, op, a, b } => arith::binary(e, place, *out, *op, (*a, *b)),
+        Op::Cmp { out, op, a, b } => arith::compare(e, *out, *op, (*a, *b)),
+        Op::Not { out, a } => arith::not(e, *out, *a),
+        Op::Resize { out, a } => arith::convert(e, *out, *a, false),
+        Op::Clamp { out, a } => arith::convert(e, *out, *a, true),
+        Op::Select { out, cond, a, b } => arith::select(e, *out, *cond, (*a, *b)),
+        Op::InSet { out, a, set: SetRef::Const(set) } if set::is_compiled(set) => {
+            set::member_of(e, *out, *a, set)
+        }
+        Op::Has { out, header } => {
+            load::has_header(e, *out, *header);
+            Ok(())
+        }
+        Op::Load { out, field } => {
+            if load::is_only_in_part(e, place, *out, *field) || load::load_field(e, *out, *field) {
+                e.loaded.insert(*out, *field);
                 Ok(())
+            } else {
+                ask_host(e, place, &step.what)
             }
-            What::Write(fields) => match self.plan(fields) {
-                Some(plan) => self.write(&plan),
-                None => self.host(place, &step.what),
-            },
-            What::Find { found, entry, state, key } => {
-                let words = self.facts.words[entry.index()];
-                match self.numbered(node, Resource::Table(*state), words) {
-                    Some(number) => self.find(number, (*found, *entry), key),
-                    None => self.host(place, &step.what),
-                }
-            }
-            What::Read { outs, state, entry } => {
-                let words = self.facts.words[entry.index()];
-                match self.numbered(node, Resource::Table(*state), words) {
-                    Some(number) => self.read(number, outs, *entry),
-                    None => self.host(place, &step.what),
-                }
-            }
-            What::Classify { pass, rule, param, packet: Some(packet) } => {
-                match self.numbered(node, Resource::Rules(*param), 0) {
-                    Some(number) => self.classify(place, number, (*pass, *rule), packet),
-                    None => self.host(place, &step.what),
-                }
-            }
-            What::CountRule { param, rule } => {
-                match self.numbered(node, Resource::Rules(*param), 0) {
-                    Some(number) => self.count_rule(place, number, *rule),
-                    None => self.host(place, &step.what),
-                }
-            }
-            What::Enter => self.enter(place, node),
-            What::Parse | What::Classify { .. } => self.host(place, &step.what),
         }
+        Op::Route { found, hop, param, addr } => {
+            match numbered(e, node, Resource::Routes(*param), 0) {
+                Some(number) => resource::route(e, number, (*found, *hop), *addr),
+                None => ask_host(e, place, &step.what),
+            }
+        }
+        Op::ListGet { out, param, index, column } if !e.is_wide(*index) => {
+            list_member(e, place, step, *out, (*param, *index, *column))
+        }
+        Op::StateSet { ok, state, key: Key::Explicit(key), values } => {
+            match numbered(e, node, Resource::Table(*state), 0) {
+                Some(number) => state::set_slots(e, number, *ok, key, values),
+                None => ask_host(e, place, &step.what),
+            }
+        }
+        Op::StatePut { ok, state, key: Key::Explicit(key), slot, value } => {
+            match numbered(e, node, Resource::Table(*state), 0) {
+                Some(number) => state::put_slot(e, place, number, *ok, key, (*slot, *value)),
+                None => ask_host(e, place, &step.what),
+            }
+        }
+        Op::LoadEntry { .. }
+        | Op::Store { .. }
+        | Op::Rules { .. }
+        | Op::StateExists { .. }
+        | Op::StateGet { .. }
+        | Op::Expiring { .. }
+        | Op::ExpiringKey { .. }
+        | Op::Count { .. } => Err(Error::Operation { block: place.block, step: place.step }),
+        _ => ask_host(e, place, &step.what),
     }
+}
 
-    pub(super) fn op(
-        &mut self,
-        place: Place,
-        node: u16,
-        op: &Op,
-        step: &Step,
-    ) -> Result<(), Error> {
-        match op {
-            // Made where it is used.
-            Op::Const { .. } => Ok(()),
-            Op::Bin { out, op, a, b } => self.binary(place, *out, *op, (*a, *b)),
-            Op::Cmp { out, op, a, b } => self.compare(*out, *op, (*a, *b)),
-            Op::Not { out, a } => self.complement(*out, *a),
-            Op::Resize { out, a } => self.convert(*out, *a, false),
-            Op::Clamp { out, a } => self.convert(*out, *a, true),
-            Op::Select { out, cond, a, b } => self.choose(*out, *cond, (*a, *b)),
-            Op::InSet { out, a, set: SetRef::Const(set) } if self.fits(set) => {
-                self.member_of(*out, *a, set)
-            }
-            Op::Has { out, header } => {
-                self.has(*out, *header);
-                Ok(())
-            }
-            Op::Load { out, field } => {
-                if self.is_only_in_part(place, *out, *field) || self.load_field(*out, *field) {
-                    self.loaded.insert(*out, *field);
-                    Ok(())
-                } else {
-                    self.host(place, &step.what)
-                }
-            }
-            Op::Route { found, hop, param, addr } => {
-                match self.numbered(node, Resource::Routes(*param), 0) {
-                    Some(number) => self.route(number, (*found, *hop), *addr),
-                    None => self.host(place, &step.what),
-                }
-            }
-            Op::ListGet { out, param, index, column } if !self.is_wide(*index) => {
-                self.list(place, step, *out, (*param, *index, *column))
-            }
-            Op::StateSet { ok, state, key: Key::Explicit(key), values } => {
-                match self.numbered(node, Resource::Table(*state), 0) {
-                    Some(number) => self.set_slots(number, *ok, key, values),
-                    None => self.host(place, &step.what),
-                }
-            }
-            Op::StatePut { ok, state, key: Key::Explicit(key), slot, value } => {
-                match self.numbered(node, Resource::Table(*state), 0) {
-                    Some(number) => self.put_slot(place, number, *ok, key, (*slot, *value)),
-                    None => self.host(place, &step.what),
-                }
-            }
-            Op::LoadEntry { .. }
-            | Op::Store { .. }
-            | Op::Rules { .. }
-            | Op::StateExists { .. }
-            | Op::StateGet { .. }
-            | Op::Expiring { .. }
-            | Op::ExpiringKey { .. }
-            | Op::Count { .. } => Err(Error::Operation { block: place.block, step: place.step }),
-            _ => self.host(place, &step.what),
-        }
+/// A member of a list, by an index of at most 64 bits.
+fn list_member(
+    e: &mut Emitter<'_, '_>,
+    place: Place,
+    step: &Step,
+    out: ValueId,
+    (param, index, column): (ParamId, ValueId, u32),
+) -> Result<(), Error> {
+    let node = step.site.node;
+    if e.resources.list(node, param).is_some() {
+        return resource::list_at(e, place, node, out, (param, index, column));
     }
+    match numbered(e, node, Resource::List(param), 0).filter(|_| !e.is_wide(out)) {
+        Some(number) => resource::list_get(e, place, number, out, (index, column)),
+        None => ask_host(e, place, &step.what),
+    }
+}
 
-    /// A member of a list, by its number in at most 64 bits.
-    fn list(
-        &mut self,
-        place: Place,
-        step: &Step,
-        out: ValueId,
-        (param, index, column): (ParamId, ValueId, u32),
-    ) -> Result<(), Error> {
-        let node = step.site.node;
-        if self.resources.list(node, param).is_some() {
-            return self.list_at(place, node, out, (param, index, column));
-        }
-        match self.numbered(node, Resource::List(param), 0).filter(|_| !self.is_wide(out)) {
-            Some(number) => self.list_get(place, number, out, (index, column)),
-            None => self.host(place, &step.what),
-        }
+/// The number of a resource, if at most [`SLOTS`](crate::sys::SLOTS) words of it are read.
+pub(super) fn numbered(
+    e: &mut Emitter<'_, '_>,
+    node: u16,
+    resource: Resource,
+    words: u32,
+) -> Option<u32> {
+    if words as usize > crate::sys::SLOTS {
+        return None;
     }
+    e.resources.number(node, resource)
+}
 
-    /// The number of a resource of which so many words are read.
-    pub(super) fn numbered(&mut self, node: u16, resource: Resource, words: u32) -> Option<u32> {
-        if words as usize > crate::sys::SLOTS {
-            return None;
-        }
-        self.resources.number(node, resource)
-    }
+/// Enters a function. If the run has not entered it before, no state of the function need be
+/// forgotten.
+pub(super) fn enter_function(
+    e: &mut Emitter<'_, '_>,
+    place: Place,
+    node: u16,
+) -> Result<(), Error> {
+    let known = &mut e.begun[place.block as usize];
+    if known.insert(node) { Ok(()) } else { e.step_call(place, &What::Enter) }
+}
 
-    /// A universal host call.
-    fn host(&mut self, place: Place, what: &What) -> Result<(), Error> {
-        let changes = reshapes(what);
-        self.entered &= !changes;
-        self.step_call(place, what)
-    }
+/// Performs a step by the host's universal call.
+fn ask_host(e: &mut Emitter<'_, '_>, place: Place, what: &What) -> Result<(), Error> {
+    let changes = reshapes(what);
+    e.entered &= !changes;
+    e.step_call(place, what)
 }

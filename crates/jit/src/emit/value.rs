@@ -1,6 +1,6 @@
 //! Values, constants and memory.
 
-use super::{Emitter, at};
+use super::emitter::{Emitter, at};
 use crate::error::Error;
 use braid_ir::model::{ValueId, Word};
 use braid_ir::show::max_of;
@@ -15,12 +15,12 @@ impl Emitter<'_, '_> {
         self.bits(value) > 64
     }
 
-    /// Bits above these are 0.
+    /// The significant bits of a value: all bits above them are 0.
     pub(super) fn bits(&self, value: ValueId) -> u16 {
         self.facts.bits[value.index()]
     }
 
-    /// Bits of its type.
+    /// The width of a value's type.
     pub(super) fn width(&self, value: ValueId) -> u16 {
         self.residual.values[value.index()].width
     }
@@ -29,35 +29,35 @@ impl Emitter<'_, '_> {
         if let Some(is) = self.facts.consts.get(value.index()).copied().flatten() {
             return Ok(self.constant(is, self.is_wide(value)));
         }
-        if let Some(variable) = self.records.variables.get(&value) {
+        if let Some(variable) = self.outcomes.variables.get(&value) {
             return Ok(self.build.use_var(*variable));
         }
         self.values.get(value.index()).copied().flatten().ok_or(Error::Value(value))
     }
 
-    /// Whether it is defined already.
+    /// Whether a value is defined already.
     pub(super) fn is_known(&self, value: ValueId) -> bool {
         self.values[value.index()].is_some()
     }
 
-    /// Its low 64 bits, as an `i64`.
+    /// The low 64 bits of a value, as an `i64`.
     pub(super) fn low(&mut self, value: ValueId) -> Result<Value, Error> {
         let known = self.value(value)?;
         Ok(self.narrowed(known))
     }
 
-    /// As an `i128`.
+    /// A value as an `i128`.
     pub(super) fn wide(&mut self, value: ValueId) -> Result<Value, Error> {
         let known = self.value(value)?;
         Ok(self.widened(known))
     }
 
-    /// As an `i128` if `wide`, else its low 64 bits.
+    /// A value as an `i128` if `wide`, else its low 64 bits.
     pub(super) fn sized(&mut self, value: ValueId, wide: bool) -> Result<Value, Error> {
         if wide { self.wide(value) } else { self.low(value) }
     }
 
-    /// Its low and high 64 bits.
+    /// The low and the high 64 bits of a value.
     pub(super) fn halves(&mut self, value: ValueId) -> Result<(Value, Value), Error> {
         let known = self.value(value)?;
         Ok(self.split(known))
@@ -93,22 +93,22 @@ impl Emitter<'_, '_> {
         self.build.func.dfg.value_type(value)
     }
 
-    /// Defines a value by one that has no bits above those that it can have.
+    /// Defines a value. All bits of `value` above the significant ones must be 0.
     pub(super) fn set(&mut self, out: ValueId, value: Value) {
         let wide = self.is_wide(out);
         let value = if wide { self.widened(value) } else { self.narrowed(value) };
-        if let Some(variable) = self.records.variables.get(&out) {
+        if let Some(variable) = self.outcomes.variables.get(&out) {
             self.build.def_var(*variable, value);
         }
         self.values[out.index()] = Some(value);
     }
 
-    /// A number of 64 bits.
+    /// A constant of 64 bits.
     pub(super) fn imm(&mut self, number: u64) -> Value {
         self.build.ins().iconst(types::I64, number.cast_signed())
     }
 
-    /// A number, as an `i128` if `wide`.
+    /// A constant, as an `i128` if `wide`.
     pub(super) fn constant(&mut self, number: Word, wide: bool) -> Value {
         let low = self.imm((number & Word::from(u64::MAX)) as u64);
         if !wide {
@@ -128,17 +128,17 @@ impl Emitter<'_, '_> {
         self.build.ins().band(value, mask)
     }
 
-    /// The value, or the largest one of the width if that is less.
+    /// The value, or the largest value of the width if that is less.
     pub(super) fn limited(&mut self, value: Value, width: u16) -> Value {
         let wide = self.type_of(value) == types::I128;
         if width >= if wide { 128 } else { 64 } {
             return value;
         }
         let max = self.constant(max_of(width), wide);
-        self.lesser(value, max)
+        self.min(value, max)
     }
 
-    pub(super) fn lesser(&mut self, a: Value, b: Value) -> Value {
+    pub(super) fn min(&mut self, a: Value, b: Value) -> Value {
         if self.type_of(a) == types::I64 {
             return self.build.ins().umin(a, b);
         }
@@ -146,7 +146,7 @@ impl Emitter<'_, '_> {
         self.pick(less, a, b)
     }
 
-    pub(super) fn greater(&mut self, a: Value, b: Value) -> Value {
+    pub(super) fn max(&mut self, a: Value, b: Value) -> Value {
         if self.type_of(a) == types::I64 {
             return self.build.ins().umax(a, b);
         }
@@ -154,8 +154,9 @@ impl Emitter<'_, '_> {
         self.pick(less, b, a)
     }
 
-    /// One of two values of one type. Wide ones half by half: Cranelift takes some comparisons with a
-    /// `select` of 128 bits for `umin` or `umax`, which it cannot generate at that width.
+    /// Selects one of two values of the same type. Wide values are selected half by half: Cranelift
+    /// turns some comparisons with a `select` of 128 bits into `umin` or `umax`, which it cannot
+    /// generate at that width.
     pub(super) fn pick(&mut self, cond: Value, a: Value, b: Value) -> Value {
         if self.type_of(a) != types::I128 {
             return self.build.ins().select(cond, a, b);
@@ -166,17 +167,17 @@ impl Emitter<'_, '_> {
         self.build.ins().iconcat(low, high)
     }
 
-    /// Shifted left by so many bits, fewer than it has.
-    pub(super) fn up(&mut self, value: Value, by: i64) -> Value {
+    /// Shifts a value left by fewer bits than it has.
+    pub(super) fn shift_left(&mut self, value: Value, by: i64) -> Value {
         if by == 0 { value } else { self.build.ins().ishl_imm_u(value, by) }
     }
 
-    /// Shifted right by so many bits, fewer than it has.
-    pub(super) fn down(&mut self, value: Value, by: i64) -> Value {
+    /// Shifts a value right by fewer bits than it has.
+    pub(super) fn shift_right(&mut self, value: Value, by: i64) -> Value {
         if by == 0 { value } else { self.build.ins().ushr_imm_u(value, by) }
     }
 
-    /// Loads from an address that is valid but may not be aligned.
+    /// Loads from an address that is valid but may be unaligned.
     pub(super) fn load(
         &mut self,
         region: AliasRegion,
@@ -212,42 +213,43 @@ impl Emitter<'_, '_> {
         self.build.ins().store(flags, value, to, displacement(offset));
     }
 
-    /// Stores to the stack, or through a pointer that a host gave.
-    pub(super) fn put(&mut self, value: Value, to: Value, offset: usize) {
+    /// Stores a word to the stack, or through a pointer from the host.
+    pub(super) fn store_word(&mut self, value: Value, to: Value, offset: usize) {
         let flags = MemFlagsData::new().with_notrap();
         self.build.ins().store(flags, value, to, displacement(offset));
     }
 
-    /// Loads from the stack, or through a pointer that a host gave.
-    pub(super) fn take(&mut self, from: Value, offset: usize) -> Value {
+    /// Loads a word from the stack, or through a pointer from the host.
+    pub(super) fn load_word(&mut self, from: Value, offset: usize) -> Value {
         let flags = MemFlagsData::new().with_notrap();
         self.build.ins().load(types::I64, flags, from, displacement(offset))
     }
 
-    /// A word of the frame.
-    pub(super) fn framed(&mut self, offset: usize) -> Value {
+    /// Loads a word of the frame.
+    pub(super) fn frame_word(&mut self, offset: usize) -> Value {
         self.load(self.regions.frame, types::I64, self.frame, offset)
     }
 
-    /// A field of the packet itself of so many bytes, as an `i64`.
-    pub(super) fn kept(&mut self, offset: usize, bytes: usize) -> Value {
-        let packet = self.framed(at::PACKET);
+    /// Loads `bytes` bytes of the packet's own data (not of its content), as an `i64`.
+    pub(super) fn packet_part(&mut self, offset: usize, bytes: usize) -> Value {
+        let packet = self.frame_word(at::PACKET);
         self.load_bytes(self.regions.frame, bytes, packet, offset)
     }
 
-    /// The packet's bytes on the wire.
+    /// The packet's length on the wire.
     pub(super) fn wire_len(&mut self) -> Value {
-        self.kept(offset_of!(Packet, wire_len), size_of::<u32>())
+        self.packet_part(offset_of!(Packet, wire_len), size_of::<u32>())
     }
 
-    /// A part of the layout of so many bytes, as an `i64`.
-    pub(super) fn laid_out(&mut self, offset: usize, bytes: usize) -> Value {
-        let layout = self.framed(at::LAYOUT);
+    /// Loads `bytes` bytes of the layout, as an `i64`.
+    pub(super) fn layout_part(&mut self, offset: usize, bytes: usize) -> Value {
+        let layout = self.frame_word(at::LAYOUT);
         self.load_bytes(self.regions.frame, bytes, layout, offset)
     }
 }
 
-/// An offset in an instruction. Those of frames, layouts, headers and tallies that fit in memory fit.
+/// An offset in an instruction. Offsets in frames, layouts, headers and counters fit, since these
+/// fit in memory.
 fn displacement(offset: usize) -> i32 {
     i32::try_from(offset).unwrap_or(i32::MAX)
 }

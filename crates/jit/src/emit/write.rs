@@ -1,11 +1,12 @@
-//! Assigning fields, with the checksums that cover them (RFC 1624, equation 3).
+//! Assigns fields, and updates the checksums that cover them (RFC 1624, equation 3).
 //!
-//! One's complement sums don't care for the order of bytes (RFC 1071 §2 (B)), so that everything is
-//! added up as it lies in memory: a byte at an even offset counts once, one at an odd offset
-//! 256 times. What changes is added up for all fields of a step; each checksum is updated once.
+//! One's complement sums do not depend on the byte order (RFC 1071 §2 (B)). So the code sums bytes
+//! as they lie in memory: a byte at an even offset counts once, a byte at an odd offset 256 times.
+//! It sums the changes of all fields of a step and updates each checksum once.
 
+use super::emitter::{Emitter, at};
+use super::load;
 use super::load::pieces;
-use super::{Emitter, at};
 use crate::error::Error;
 use braid_ir::model::ValueId;
 use braid_ir::show::max_of;
@@ -19,36 +20,37 @@ const IP_SUM: usize = 10;
 /// Offset of the destination address in an IPv4 and an IPv6 header.
 const IP_DST: (u64, u64) = (16, 24);
 
-/// A multiple of 2^16 - 1, which stands for 0 in one's complement sums, above all that is ever
-/// subtracted: bytes count at most 256 times, so that a piece of 4 is below 2^40.
+/// A multiple of 2^16 - 1, which stands for 0 in one's complement sums. It is larger than anything
+/// that is subtracted: bytes count at most 256 times, so a part of 4 bytes is below 2^40.
 const ZERO: u64 = 0xffff << 46;
-/// The same where all pieces are [`short`](Part::is_short).
+/// The same where all fields are [`short`](Part::is_short).
 const ZERO_SHORT: i64 = 0xffff << 9;
-/// Most fields of a step, so that differences stay below [`ZERO`].
+/// The most fields of a step: differences stay below [`ZERO`].
 const MOST: usize = 256;
 
-/// Which checksums cover a field.
+/// The checksums that cover a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cover {
     None,
-    /// The IPv4 header's, and the transport checksum if it has a pseudo header with this.
+    /// The IPv4 header's checksum, and the transport checksum if its pseudo header contains the
+    /// field.
     Ip(Pseudo),
-    /// The transport checksum, if it has a pseudo header with this.
+    /// The transport checksum, if its pseudo header contains the field.
     Ip6(Pseudo),
     /// The transport checksum.
     Transport,
 }
 
-/// Whether an IP header's field is in the pseudo header.
+/// Whether the pseudo header contains a field of the IP header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pseudo {
     No,
     Yes,
-    /// Unless a source route has another destination.
+    /// Yes, unless a source route has another destination.
     Dst,
 }
 
-/// An assignment.
+/// An assignment of a field.
 pub(super) struct Part {
     spot: Spot,
     cover: Cover,
@@ -56,334 +58,345 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Whether the field is all of its bytes.
+    /// Whether the field fills all of its bytes.
     fn is_whole(&self) -> bool {
         u32::from(self.spot.width) == u32::from(self.spot.len) * 8
     }
 
-    /// Whether a change of it is less than 2^16.
+    /// Whether the field changes a sum by less than 2^16.
     fn is_short(&self) -> bool {
         let odd = self.spot.offset % 2 == 1;
         self.cover == Cover::None || self.spot.len == 1 || self.spot.len == 2 && !odd
     }
 }
 
-/// What a transport checksum is, as far as it is known when code is made.
+/// The facts about a transport checksum when code is generated.
 #[derive(Clone, Copy)]
 struct Kind {
-    /// It is there, at this offset from the transport header.
+    /// The checksum exists, at this offset from the transport header.
     known_at: Option<usize>,
     udp: Option<bool>,
     has_pseudo: Option<bool>,
 }
 
-/// What has changed under the checksums, each time as a difference of sums.
+/// The changes of the sums under each checksum.
 #[derive(Clone, Copy, Default)]
 struct Changes {
     ip: Option<Value>,
-    /// Certainly under the transport checksum, if there is one.
+    /// The change under the transport checksum, if there is one.
     transport: Option<Value>,
-    /// Under it if it has a pseudo header.
+    /// The change under the transport checksum if that has a pseudo header.
     pseudo: Option<Value>,
-    /// Under it if it has a pseudo header with the destination address of the IP header.
+    /// The change under the transport checksum if that has a pseudo header with the destination
+    /// address of the IP header.
     dst: Option<Value>,
 }
 
-impl Emitter<'_, '_> {
-    /// How to assign fields, if that is not the host's.
-    pub(super) fn plan(&self, fields: &[(Field, ValueId)]) -> Option<Vec<Part>> {
-        let part = |(field, value): &(Field, ValueId)| {
-            let spot = self.spot(*field).filter(|_| field.info().access == Access::Rw)?;
-            Some(Part { spot, cover: self.cover(*field, spot)?, value: *value })
+/// Plans the assignment of fields. `None` if the host must do it.
+pub(super) fn plan_writes(e: &Emitter<'_, '_>, fields: &[(Field, ValueId)]) -> Option<Vec<Part>> {
+    let part = |(field, value): &(Field, ValueId)| {
+        let spot = load::spot_of(e, *field).filter(|_| field.info().access == Access::Rw)?;
+        Some(Part { spot, cover: cover_of(e, *field, spot)?, value: *value })
+    };
+    if fields.len() > MOST { None } else { fields.iter().map(part).collect() }
+}
+
+/// The checksums that cover a field. `None` if machine code does not update them.
+fn cover_of(e: &Emitter<'_, '_>, field: Field, spot: Spot) -> Option<Cover> {
+    Some(match field.info().header {
+        Header::Eth | Header::Vlan | Header::Vlan2 | Header::Arp | Header::Mpls => Cover::None,
+        Header::Ip4 => Cover::Ip(match field {
+            Field::IpSrc => Pseudo::Yes,
+            Field::IpDst => Pseudo::Dst,
+            _ => Pseudo::No,
+        }),
+        // The TTL is the only writable field of this header.
+        Header::Inet if e.facts.headers.has(Header::Ip4)? => Cover::Ip(Pseudo::No),
+        Header::Inet => Cover::None,
+        Header::Ip6 => match field {
+            Field::Ip6Src => Cover::Ip6(Pseudo::Yes),
+            Field::Ip6Dst => Cover::Ip6(Pseudo::Dst),
+            _ => Cover::None,
+        },
+        Header::GreKey
+        | Header::Quoted
+        | Header::Quoted4
+        | Header::Quoted6
+        | Header::QuotedL4
+        | Header::QuotedEcho => return None,
+        // TCP options may lie at odd offsets.
+        _ if spot.base == Base::L4 => Cover::Transport,
+        _ => return None,
+    })
+}
+
+pub(super) fn assign_fields(e: &mut Emitter<'_, '_>, plan: &[Part]) -> Result<(), Error> {
+    e.loaded.clear();
+    let mut changes = Changes::default();
+    let short = plan.iter().all(Part::is_short);
+    let old: Vec<_> = plan.iter().map(|part| load_old(e, part)).collect();
+    for (part, old) in plan.iter().zip(old) {
+        let value = e.sized(part.value, part.spot.len == 16)?;
+        let base = load::base_address(e, part.spot.base);
+        let change = store_field(e, part, base, value, old);
+        let Some(change) = change else { continue };
+        let under = |sum: &mut Option<Value>, this: &mut Emitter<'_, '_>| {
+            *sum = Some(match *sum {
+                None => change,
+                Some(before) => this.build.ins().iadd(before, change),
+            });
         };
-        if fields.len() > MOST { None } else { fields.iter().map(part).collect() }
-    }
-
-    /// Which checksums cover a field, if they are updated here.
-    fn cover(&self, field: Field, spot: Spot) -> Option<Cover> {
-        Some(match field.info().header {
-            Header::Eth | Header::Vlan | Header::Vlan2 | Header::Arp | Header::Mpls => Cover::None,
-            Header::Ip4 => Cover::Ip(match field {
-                Field::IpSrc => Pseudo::Yes,
-                Field::IpDst => Pseudo::Dst,
-                _ => Pseudo::No,
-            }),
-            // Of these only the TTL is written.
-            Header::Inet if self.facts.headers.has(Header::Ip4)? => Cover::Ip(Pseudo::No),
-            Header::Inet => Cover::None,
-            Header::Ip6 => match field {
-                Field::Ip6Src => Cover::Ip6(Pseudo::Yes),
-                Field::Ip6Dst => Cover::Ip6(Pseudo::Dst),
-                _ => Cover::None,
-            },
-            Header::GreKey
-            | Header::Quoted
-            | Header::Quoted4
-            | Header::Quoted6
-            | Header::QuotedL4
-            | Header::QuotedEcho => return None,
-            // Options of TCP may lie at odd offsets.
-            _ if spot.base == Base::L4 => Cover::Transport,
-            _ => return None,
-        })
-    }
-
-    pub(super) fn write(&mut self, plan: &[Part]) -> Result<(), Error> {
-        self.loaded.clear();
-        let mut changes = Changes::default();
-        let short = plan.iter().all(Part::is_short);
-        let old: Vec<_> = plan.iter().map(|part| self.old(part)).collect();
-        for (part, old) in plan.iter().zip(old) {
-            let value = self.sized(part.value, part.spot.len == 16)?;
-            let base = self.base(part.spot.base);
-            let change = self.assign(part, base, value, old);
-            let Some(change) = change else { continue };
-            let under = |sum: &mut Option<Value>, this: &mut Self| {
-                *sum = Some(match *sum {
-                    None => change,
-                    Some(before) => this.build.ins().iadd(before, change),
-                });
-            };
-            let pseudo = match part.cover {
-                Cover::None => continue,
-                Cover::Transport => {
-                    under(&mut changes.transport, self);
-                    continue;
-                }
-                Cover::Ip(pseudo) => {
-                    under(&mut changes.ip, self);
-                    pseudo
-                }
-                Cover::Ip6(pseudo) => pseudo,
-            };
-            match pseudo {
-                Pseudo::No => {}
-                Pseudo::Yes => under(&mut changes.pseudo, self),
-                Pseudo::Dst => under(&mut changes.dst, self),
+        let pseudo = match part.cover {
+            Cover::None => continue,
+            Cover::Transport => {
+                under(&mut changes.transport, e);
+                continue;
             }
-        }
-        if let Some(change) = changes.ip {
-            let ip = self.base(Base::Ip);
-            let old = self.load_bytes(self.regions.packet, 2, ip, IP_SUM);
-            let new = self.updated(old, change, short);
-            self.put_raw(new, ip, IP_SUM, 2);
-        }
-        self.transport(changes, short);
-        Ok(())
-    }
-
-    /// What lies where a field will be stored, if checksums cover it: loaded before anything is stored, since
-    /// it often is at hand. Others may have part of the bytes of a field that is not all of them.
-    fn old(&mut self, part: &Part) -> Vec<Value> {
-        if part.cover == Cover::None || !part.is_whole() {
-            return Vec::new();
-        }
-        let base = self.base(part.spot.base);
-        let pieces = pieces(part.spot.len).into_iter();
-        pieces.map(|(at, bytes)| self.raw(base, part.spot, at, bytes)).collect()
-    }
-
-    /// Stores a field; how the sum of its bytes has changed, if checksums cover it.
-    fn assign(
-        &mut self,
-        part: &Part,
-        base: Value,
-        value: Value,
-        known: Vec<Value>,
-    ) -> Option<Value> {
-        let (spot, summed, whole) = (part.spot, part.cover != Cover::None, part.is_whole());
-        let (low, high) = self.split(value);
-        let mut change = None;
-        let mut known = known.into_iter();
-        for (at, bytes) in pieces(spot.len) {
-            let offset = usize::from(spot.offset + at);
-            // A field that is not all of its bytes is at most one piece.
-            let old = known.next().or_else(|| (!whole).then(|| self.raw(base, spot, at, bytes)));
-            let new = match old {
-                Some(old) if !whole => self.blended(old, low, spot, bytes),
-                _ => {
-                    let behind = spot.len - at - bytes;
-                    let half = if behind >= 8 { high } else { low };
-                    let part = self.down(half, i64::from(behind % 8) * 8);
-                    self.swapped(part, bytes)
-                }
-            };
-            self.put_raw(new, base, offset, bytes);
-            if summed && let Some(old) = old {
-                let one = self.difference(old, new, bytes, offset % 2 == 1);
-                change = Some(match change {
-                    None => one,
-                    Some(before) => self.build.ins().iadd(before, one),
-                });
+            Cover::Ip(pseudo) => {
+                under(&mut changes.ip, e);
+                pseudo
             }
-        }
-        change
-    }
-
-    /// Bytes as they lie in memory with the bits of a field replaced.
-    fn blended(&mut self, old: Value, value: Value, spot: Spot, bytes: u8) -> Value {
-        let mask = (max_of(u16::from(spot.width)) << spot.shift) as u64;
-        let old = self.swapped(old, bytes);
-        let mask_value = self.imm(!mask);
-        let kept = self.build.ins().band(old, mask_value);
-        let value = self.masked(value, u16::from(spot.width));
-        let placed = self.up(value, i64::from(spot.shift));
-        let new = self.build.ins().bor(kept, placed);
-        self.swapped(new, bytes)
-    }
-
-    /// By how much the sum of some bytes has changed; may wrap below 0.
-    fn difference(&mut self, old: Value, new: Value, bytes: u8, odd: bool) -> Value {
-        let mut sides = [old, new];
-        for side in &mut sides {
-            if bytes == 8 {
-                let high = self.down(*side, 32);
-                let low = self.masked(*side, 32);
-                *side = self.build.ins().iadd(low, high);
-            }
-            if odd {
-                *side = self.up(*side, 8);
-            }
-        }
-        self.build.ins().isub(sides[1], sides[0])
-    }
-
-    /// A checksum (as it lies in memory) after a change: never 0xffff.
-    fn updated(&mut self, old: Value, change: Value, short: bool) -> Value {
-        let all = self.imm(0xffff);
-        let complement = self.build.ins().bxor(old, all);
-        let sum = self.build.ins().iadd(complement, change);
-        // Above 0, so that folding it does not give 0.
-        let folded = if short {
-            let sum = self.build.ins().iadd_imm_u(sum, ZERO_SHORT);
-            let sum = self.build.ins().ireduce(types::I32, sum);
-            self.folded_short(sum)
-        } else {
-            let zero = self.imm(ZERO);
-            let sum = self.build.ins().iadd(sum, zero);
-            self.folded(sum)
+            Cover::Ip6(pseudo) => pseudo,
         };
-        self.build.ins().bxor(folded, all)
+        match pseudo {
+            Pseudo::No => {}
+            Pseudo::Yes => under(&mut changes.pseudo, e),
+            Pseudo::Dst => under(&mut changes.dst, e),
+        }
     }
-
-    /// A sum in 16 bits; 0 only if it was 0. Adding a number to itself with its halves exchanged gives
-    /// the sum of the halves with its carry added (RFC 1071 §2 (A)), in the upper half.
-    fn folded(&mut self, sum: Value) -> Value {
-        let exchanged = self.build.ins().rotl_imm_u(sum, 32);
-        let sum = self.build.ins().iadd(sum, exchanged);
-        let sum = self.down(sum, 32);
-        let sum = self.build.ins().ireduce(types::I32, sum);
-        self.folded_short(sum)
+    if let Some(change) = changes.ip {
+        let ip = load::base_address(e, Base::Ip);
+        let old = e.load_bytes(e.regions.packet, 2, ip, IP_SUM);
+        let new = updated_sum(e, old, change, short);
+        load::store_raw(e, new, ip, IP_SUM, 2);
     }
+    update_transport(e, changes, short);
+    Ok(())
+}
 
-    /// The same for a sum of 32 bits.
-    fn folded_short(&mut self, sum: Value) -> Value {
-        let exchanged = self.build.ins().rotl_imm_u(sum, 16);
-        let sum = self.build.ins().iadd(sum, exchanged);
-        let sum = self.down(sum, 16);
-        self.narrowed(sum)
+/// Loads the old bytes of a field if checksums cover it. This happens before any store, because the
+/// bytes are often in a register. A field that shares its bytes with other fields is loaded later.
+fn load_old(e: &mut Emitter<'_, '_>, part: &Part) -> Vec<Value> {
+    if part.cover == Cover::None || !part.is_whole() {
+        return Vec::new();
     }
+    let base = load::base_address(e, part.spot.base);
+    let pieces = pieces(part.spot.len).into_iter();
+    pieces.map(|(at, bytes)| load::load_raw(e, base, part.spot, at, bytes)).collect()
+}
 
-    fn kind(&self) -> Kind {
-        let headers = self.facts.headers;
-        let known = |at: usize, udp: bool, has_pseudo: bool| Kind {
-            known_at: Some(at),
-            udp: Some(udp),
-            has_pseudo: Some(has_pseudo),
-        };
-        if headers.is_present(Header::Tcp) {
-            return known(16, false, true);
-        }
-        if headers.is_present(Header::Udp) {
-            return known(6, true, true);
-        }
-        if headers.is_present(Header::Icmp) {
-            return known(2, false, false);
-        }
-        if headers.is_present(Header::Icmp6) {
-            return known(2, false, true);
-        }
-        let ports = headers.is_present(Header::L4);
-        let version6 = headers.is_present(Header::Ip6);
-        Kind { known_at: None, udp: None, has_pseudo: (ports || version6).then_some(true) }
-    }
-
-    /// Updates the transport checksum, if there is one.
-    fn transport(&mut self, changes: Changes, short: bool) {
-        let kind = self.kind();
-        let Some((change, touched)) = self.under_transport(kind, changes) else { return };
-        let done = self.build.create_block();
-        let skip_unless = |this: &mut Self, condition: Value| {
-            let go_on = this.build.create_block();
-            this.build.ins().brif(condition, go_on, &[], done, &[]);
-            this.build.switch_to_block(go_on);
-        };
-        if let Some(touched) = touched {
-            skip_unless(self, touched);
-        }
-        let (base, offset) = match kind.known_at {
-            Some(offset) => (self.base(Base::L4), offset),
-            None => {
-                let at = self.laid_out(parts::SUM_AT, 2);
-                skip_unless(self, at);
-                if kind.has_pseudo.is_none() && changes.transport.is_none() {
-                    let rules = self.laid_out(parts::SUM_KIND, 1);
-                    let icmp = i64::from(parts::SUM_ICMP);
-                    let pseudo = self.build.ins().icmp_imm_u(IntCC::NotEqual, rules, icmp);
-                    skip_unless(self, pseudo);
-                }
-                let data = self.framed(at::DATA);
-                (self.build.ins().iadd(data, at), 0)
+/// Stores a field. Returns by how much the sum of its bytes changed, if checksums cover it.
+fn store_field(
+    e: &mut Emitter<'_, '_>,
+    part: &Part,
+    base: Value,
+    value: Value,
+    known: Vec<Value>,
+) -> Option<Value> {
+    let (spot, summed, whole) = (part.spot, part.cover != Cover::None, part.is_whole());
+    let (low, high) = e.split(value);
+    let mut change = None;
+    let mut known = known.into_iter();
+    for (at, bytes) in pieces(spot.len) {
+        let offset = usize::from(spot.offset + at);
+        // A field that shares its bytes is at most one piece.
+        let old =
+            known.next().or_else(|| (!whole).then(|| load::load_raw(e, base, spot, at, bytes)));
+        let new = match old {
+            Some(old) if !whole => rewritten_bits(e, old, low, spot, bytes),
+            _ => {
+                let behind = spot.len - at - bytes;
+                let half = if behind >= 8 { high } else { low };
+                let part = e.shift_right(half, i64::from(behind % 8) * 8);
+                load::swapped(e, part, bytes)
             }
         };
-        let old = self.load_bytes(self.regions.packet, 2, base, offset);
-        let new = self.updated(old, change, short);
-        let new = self.canonical(old, new, kind.udp);
-        self.put_raw(new, base, offset, 2);
-        self.build.ins().jump(done, &[]);
-        self.build.switch_to_block(done);
-    }
-
-    /// What has changed under the transport checksum, and on what it depends whether anything has.
-    fn under_transport(&mut self, kind: Kind, changes: Changes) -> Option<(Value, Option<Value>)> {
-        let sum = |this: &mut Self, a: Option<Value>, b: Option<Value>| match (a, b) {
-            (Some(a), Some(b)) => Some(this.build.ins().iadd(a, b)),
-            (one, other) => one.or(other),
-        };
-        if kind.has_pseudo == Some(false) {
-            return changes.transport.map(|change| (change, None));
+        load::store_raw(e, new, base, offset, bytes);
+        if summed && let Some(old) = old {
+            let one = sum_difference(e, old, new, bytes, offset % 2 == 1);
+            change = Some(match change {
+                None => one,
+                Some(before) => e.build.ins().iadd(before, one),
+            });
         }
-        let certain = sum(self, changes.transport, changes.pseudo);
-        let Some(dst) = changes.dst else { return certain.map(|change| (change, None)) };
-        let ip = self.laid_out(Base::Ip.in_layout()?.0, 2);
-        let offset = if self.facts.headers.is_present(Header::Ip4) { IP_DST.0 } else { IP_DST.1 };
-        let offset = self.imm(offset);
-        let dst_at = self.build.ins().iadd(ip, offset);
-        let pseudo_dst = self.laid_out(parts::PSEUDO_DST, 2);
-        let same = self.build.ins().icmp(IntCC::Equal, dst_at, pseudo_dst);
-        let Some(certain) = certain else { return Some((dst, Some(same))) };
-        let zero = self.imm(0);
-        let dst = self.build.ins().select(same, dst, zero);
-        Some((self.build.ins().iadd(certain, dst), None))
     }
+    change
+}
 
-    /// UDP's "no checksum" stays, and does not come out otherwise.
-    fn canonical(&mut self, old: Value, new: Value, udp: Option<bool>) -> Value {
-        let is_udp = match udp {
-            Some(false) => return new,
-            Some(true) => None,
-            None => {
-                let rules = self.laid_out(parts::SUM_KIND, 1);
-                let udp = i64::from(parts::SUM_UDP);
-                Some(self.build.ins().icmp_imm_u(IntCC::Equal, rules, udp))
+/// Replaces the bits of a field in bytes as they lie in memory.
+fn rewritten_bits(
+    e: &mut Emitter<'_, '_>,
+    old: Value,
+    value: Value,
+    spot: Spot,
+    bytes: u8,
+) -> Value {
+    let mask = (max_of(u16::from(spot.width)) << spot.shift) as u64;
+    let old = load::swapped(e, old, bytes);
+    let mask_value = e.imm(!mask);
+    let kept = e.build.ins().band(old, mask_value);
+    let value = e.masked(value, u16::from(spot.width));
+    let placed = e.shift_left(value, i64::from(spot.shift));
+    let new = e.build.ins().bor(kept, placed);
+    load::swapped(e, new, bytes)
+}
+
+/// The change of the sum of some bytes; it may wrap below 0.
+fn sum_difference(e: &mut Emitter<'_, '_>, old: Value, new: Value, bytes: u8, odd: bool) -> Value {
+    let mut sides = [old, new];
+    for side in &mut sides {
+        if bytes == 8 {
+            let high = e.shift_right(*side, 32);
+            let low = e.masked(*side, 32);
+            *side = e.build.ins().iadd(low, high);
+        }
+        if odd {
+            *side = e.shift_left(*side, 8);
+        }
+    }
+    e.build.ins().isub(sides[1], sides[0])
+}
+
+/// A checksum (as it lies in memory) after a change. It is never 0xffff.
+fn updated_sum(e: &mut Emitter<'_, '_>, old: Value, change: Value, short: bool) -> Value {
+    let all = e.imm(0xffff);
+    let complement = e.build.ins().bxor(old, all);
+    let sum = e.build.ins().iadd(complement, change);
+    // The sum is above 0, so folding it does not give 0.
+    let folded = if short {
+        let sum = e.build.ins().iadd_imm_u(sum, ZERO_SHORT);
+        let sum = e.build.ins().ireduce(types::I32, sum);
+        folded_short(e, sum)
+    } else {
+        let zero = e.imm(ZERO);
+        let sum = e.build.ins().iadd(sum, zero);
+        folded(e, sum)
+    };
+    e.build.ins().bxor(folded, all)
+}
+
+/// Folds a sum to 16 bits; the result is 0 only if the sum was 0. A number plus itself with its
+/// halves exchanged has in its upper half the sum of the halves, with the carry added (RFC 1071 §2
+/// (A)).
+fn folded(e: &mut Emitter<'_, '_>, sum: Value) -> Value {
+    let exchanged = e.build.ins().rotl_imm_u(sum, 32);
+    let sum = e.build.ins().iadd(sum, exchanged);
+    let sum = e.shift_right(sum, 32);
+    let sum = e.build.ins().ireduce(types::I32, sum);
+    folded_short(e, sum)
+}
+
+/// The same for a sum of 32 bits.
+fn folded_short(e: &mut Emitter<'_, '_>, sum: Value) -> Value {
+    let exchanged = e.build.ins().rotl_imm_u(sum, 16);
+    let sum = e.build.ins().iadd(sum, exchanged);
+    let sum = e.shift_right(sum, 16);
+    e.narrowed(sum)
+}
+
+fn checksum_kind(e: &Emitter<'_, '_>) -> Kind {
+    let headers = e.facts.headers;
+    let known = |at: usize, udp: bool, has_pseudo: bool| Kind {
+        known_at: Some(at),
+        udp: Some(udp),
+        has_pseudo: Some(has_pseudo),
+    };
+    if headers.is_present(Header::Tcp) {
+        return known(16, false, true);
+    }
+    if headers.is_present(Header::Udp) {
+        return known(6, true, true);
+    }
+    if headers.is_present(Header::Icmp) {
+        return known(2, false, false);
+    }
+    if headers.is_present(Header::Icmp6) {
+        return known(2, false, true);
+    }
+    let ports = headers.is_present(Header::L4);
+    let version6 = headers.is_present(Header::Ip6);
+    Kind { known_at: None, udp: None, has_pseudo: (ports || version6).then_some(true) }
+}
+
+/// Updates the transport checksum, if there is one.
+fn update_transport(e: &mut Emitter<'_, '_>, changes: Changes, short: bool) {
+    let kind = checksum_kind(e);
+    let Some((change, touched)) = under_transport(e, kind, changes) else { return };
+    let done = e.build.create_block();
+    let skip_unless = |this: &mut Emitter<'_, '_>, condition: Value| {
+        let go_on = this.build.create_block();
+        this.build.ins().brif(condition, go_on, &[], done, &[]);
+        this.build.switch_to_block(go_on);
+    };
+    if let Some(touched) = touched {
+        skip_unless(e, touched);
+    }
+    let (base, offset) = match kind.known_at {
+        Some(offset) => (load::base_address(e, Base::L4), offset),
+        None => {
+            let at = e.layout_part(parts::SUM_AT, 2);
+            skip_unless(e, at);
+            if kind.has_pseudo.is_none() && changes.transport.is_none() {
+                let rules = e.layout_part(parts::SUM_KIND, 1);
+                let icmp = i64::from(parts::SUM_ICMP);
+                let pseudo = e.build.ins().icmp_imm_u(IntCC::NotEqual, rules, icmp);
+                skip_unless(e, pseudo);
             }
-        };
-        let all = self.imm(0xffff);
-        let canonical = self.build.ins().select(new, new, all);
-        let canonical = self.build.ins().select(old, canonical, old);
-        match is_udp {
-            None => canonical,
-            Some(is_udp) => self.build.ins().select(is_udp, canonical, new),
+            let data = e.frame_word(at::DATA);
+            (e.build.ins().iadd(data, at), 0)
         }
+    };
+    let old = e.load_bytes(e.regions.packet, 2, base, offset);
+    let new = updated_sum(e, old, change, short);
+    let new = canonical(e, old, new, kind.udp);
+    load::store_raw(e, new, base, offset, 2);
+    e.build.ins().jump(done, &[]);
+    e.build.switch_to_block(done);
+}
+
+/// The change under the transport checksum, and the condition under which anything changed.
+fn under_transport(
+    e: &mut Emitter<'_, '_>,
+    kind: Kind,
+    changes: Changes,
+) -> Option<(Value, Option<Value>)> {
+    let sum = |this: &mut Emitter<'_, '_>, a: Option<Value>, b: Option<Value>| match (a, b) {
+        (Some(a), Some(b)) => Some(this.build.ins().iadd(a, b)),
+        (one, other) => one.or(other),
+    };
+    if kind.has_pseudo == Some(false) {
+        return changes.transport.map(|change| (change, None));
+    }
+    let certain = sum(e, changes.transport, changes.pseudo);
+    let Some(dst) = changes.dst else { return certain.map(|change| (change, None)) };
+    let ip = e.layout_part(Base::Ip.in_layout()?.0, 2);
+    let offset = if e.facts.headers.is_present(Header::Ip4) { IP_DST.0 } else { IP_DST.1 };
+    let offset = e.imm(offset);
+    let dst_at = e.build.ins().iadd(ip, offset);
+    let pseudo_dst = e.layout_part(parts::PSEUDO_DST, 2);
+    let same = e.build.ins().icmp(IntCC::Equal, dst_at, pseudo_dst);
+    let Some(certain) = certain else { return Some((dst, Some(same))) };
+    let zero = e.imm(0);
+    let dst = e.build.ins().select(same, dst, zero);
+    Some((e.build.ins().iadd(certain, dst), None))
+}
+
+/// For UDP, keeps "no checksum" and never produces it.
+fn canonical(e: &mut Emitter<'_, '_>, old: Value, new: Value, udp: Option<bool>) -> Value {
+    let is_udp = match udp {
+        Some(false) => return new,
+        Some(true) => None,
+        None => {
+            let rules = e.layout_part(parts::SUM_KIND, 1);
+            let udp = i64::from(parts::SUM_UDP);
+            Some(e.build.ins().icmp_imm_u(IntCC::Equal, rules, udp))
+        }
+    };
+    let all = e.imm(0xffff);
+    let canonical = e.build.ins().select(new, new, all);
+    let canonical = e.build.ins().select(old, canonical, old);
+    match is_udp {
+        None => canonical,
+        Some(is_udp) => e.build.ins().select(is_udp, canonical, new),
     }
 }

@@ -1,11 +1,11 @@
-//! The functions that generated code calls: each finds its host in the frame, and asks it.
+//! The functions that generated code calls. Each finds its host in the frame and calls it.
 
-use super::{Calls, Fields, Found, Frame, MISSING, Two, ZEROS, code, low};
+use super::frame::{Calls, Fields, Found, Frame, MISSING, Pair, ZEROS, code, low};
 use crate::abi::{Call, Host};
 use braid_ir::engine::Fault;
 use braid_ir::rules::{RulePacket, RuleWords};
 
-/// The functions for one kind of host.
+/// The table of functions for one kind of host.
 pub(super) struct Table<H>(std::marker::PhantomData<H>);
 
 impl<H: Host> Table<H> {
@@ -23,10 +23,10 @@ impl<H: Host> Table<H> {
         classify4: classify4::<H>,
         count_rule: count_rule::<H>,
         route: route::<H>,
-        class: class::<H>,
+        address_group: address_group::<H>,
         member: member::<H>,
         has_room: has_room::<H>,
-        ask: ask::<H>,
+        prefetch_classify: prefetch_classify::<H>,
         prefetch: prefetch::<H>,
         wide,
     };
@@ -35,15 +35,15 @@ impl<H: Host> Table<H> {
 /// The host of a frame.
 ///
 /// # Safety
-/// The frame must be one that [`Runner`](super::Runner) made for a host of this type, during its run, and nothing else
-/// may hold a reference to the host.
+/// The frame must be one that `Runner` made for a host of this type, during its run, and nothing
+/// else may hold a reference to the host.
 unsafe fn host<'a, H: Host>(frame: *mut Frame) -> &'a mut H {
-    // SAFETY: `frame` stored it from an exclusive reference that lives as long as the run, and the
-    // table of calls, of which this is part, is that of the same type.
+    // SAFETY: `frame` stored it from an exclusive reference that lives as long as the run. This
+    // function belongs to the table of calls for the same type of host.
     unsafe { &mut *(*frame).host.cast::<H>() }
 }
 
-/// Calls `Host::step`, with the packet's new address, and says how it went.
+/// Calls `Host::step` and returns its result. Afterwards the frame has the packet's new address.
 ///
 /// # Safety
 /// As for [`host`]; `args` must point to `used` values, with room for `defined` ones behind them.
@@ -54,9 +54,9 @@ unsafe fn call<H: Host>(
     (used, defined): (u64, u64),
 ) -> u64 {
     let (used, defined) = (used as usize, defined as usize);
-    // SAFETY: Generated code calls this with its frame, and with room on its stack that it has sized for
-    // the step, of which it has written the arguments; the results are written here first.
-    // Packet and layout are borrowed for the run and not in use by anything else.
+    // SAFETY: Generated code calls this with its frame, and with room on its stack that it has
+    // sized for the step. It has written the arguments there; the results are written here before
+    // they are read. Packet and layout are borrowed for the run and not in use by anything else.
     let (result, packet) = unsafe {
         let outs = args.add(used);
         outs.write_bytes(0, defined);
@@ -71,7 +71,7 @@ unsafe fn call<H: Host>(
         };
         (host::<H>(frame).step(call), &mut *(*frame).packet)
     };
-    // SAFETY: The frame is exclusively the run's; `host` and the references in the call are dead.
+    // SAFETY: The frame belongs to the run alone; `host` and the references in the call are dead.
     unsafe {
         (*frame).captured = packet.data().len() as u64;
         (*frame).data = packet.data_mut().as_mut_ptr();
@@ -88,18 +88,18 @@ unsafe extern "C" fn step<H: Host>(
     used: u64,
     defined: u64,
 ) -> u64 {
-    // SAFETY: As `call` asks; afterwards nothing else refers to the layout.
+    // SAFETY: As `call` requires; afterwards nothing else refers to the layout.
     unsafe {
         let result = call::<H>(frame, (block, step), args, (used, defined));
         let layout = &*(*frame).layout;
         let fits = (*frame).shape.fits(layout.presence());
-        // What generated code reads from here on must still be there.
+        // The bytes that generated code reads from here on must still exist.
         let whole = layout.captured() as u64 <= (*frame).captured;
         if fits && whole { result } else { code(Fault::Truncated) }
     }
 }
 
-/// A step after which generated code asks the host for every field.
+/// A step behind which generated code asks the host for every field.
 unsafe extern "C" fn reshape<H: Host>(
     frame: *mut Frame,
     block: u32,
@@ -108,7 +108,7 @@ unsafe extern "C" fn reshape<H: Host>(
     used: u64,
     defined: u64,
 ) -> u64 {
-    // SAFETY: As `call` asks.
+    // SAFETY: As `call` requires.
     unsafe { call::<H>(frame, (block, step), args, (used, defined)) }
 }
 
@@ -119,7 +119,8 @@ unsafe extern "C" fn find<H: Host>(
     words: u64,
     wanted: u64,
 ) -> Found {
-    // SAFETY: Generated code has written so many words of the key to its stack; the host is as `host` asks.
+    // SAFETY: Generated code has written this many words of the key to its stack; the host is as
+    // `host` requires.
     let found = unsafe {
         let key = std::slice::from_raw_parts(key, words as usize);
         host::<H>(frame).find(number, key)
@@ -127,7 +128,8 @@ unsafe extern "C" fn find<H: Host>(
     result(found, wanted)
 }
 
-// What finds entries again is small, and calls nothing but, at its end, what finds them otherwise.
+// The functions that find an entry again are small. They call nothing but, at their end, the
+// function for the general case.
 
 unsafe extern "C" fn find_1<H: Host>(
     frame: *mut Frame,
@@ -135,22 +137,22 @@ unsafe extern "C" fn find_1<H: Host>(
     key: u64,
     wanted: u64,
 ) -> Found {
-    // SAFETY: The host is as `host` asks.
+    // SAFETY: The host is as `host` requires.
     if let Some((entry, slots)) = unsafe { host::<H>(frame) }.find_again(number, &[key]) {
-        return Found { entry, slots: enough(slots, wanted) };
+        return Found { entry, slots: slots_or_zeros(slots, wanted) };
     }
     // SAFETY: As this function; no reference to the host is left.
-    unsafe { find_1_otherwise::<H>(frame, number, key, wanted) }
+    unsafe { find_1_slow::<H>(frame, number, key, wanted) }
 }
 
 #[inline(never)]
-unsafe extern "C" fn find_1_otherwise<H: Host>(
+unsafe extern "C" fn find_1_slow<H: Host>(
     frame: *mut Frame,
     number: u32,
     key: u64,
     wanted: u64,
 ) -> Found {
-    // SAFETY: The host is as `host` asks.
+    // SAFETY: The host is as `host` requires.
     result(unsafe { host::<H>(frame) }.find_words(number, &[key]), wanted)
 }
 
@@ -161,23 +163,23 @@ unsafe extern "C" fn find_2<H: Host>(
     second: u64,
     wanted: u64,
 ) -> Found {
-    // SAFETY: The host is as `host` asks.
+    // SAFETY: The host is as `host` requires.
     if let Some((entry, slots)) = unsafe { host::<H>(frame) }.find_again(number, &[first, second]) {
-        return Found { entry, slots: enough(slots, wanted) };
+        return Found { entry, slots: slots_or_zeros(slots, wanted) };
     }
     // SAFETY: As this function; no reference to the host is left.
-    unsafe { find_2_otherwise::<H>(frame, number, first, second, wanted) }
+    unsafe { find_2_slow::<H>(frame, number, first, second, wanted) }
 }
 
 #[inline(never)]
-unsafe extern "C" fn find_2_otherwise<H: Host>(
+unsafe extern "C" fn find_2_slow<H: Host>(
     frame: *mut Frame,
     number: u32,
     first: u64,
     second: u64,
     wanted: u64,
 ) -> Found {
-    // SAFETY: The host is as `host` asks.
+    // SAFETY: The host is as `host` requires.
     result(unsafe { host::<H>(frame) }.find_words(number, &[first, second]), wanted)
 }
 
@@ -187,7 +189,8 @@ unsafe extern "C" fn find_5<H: Host>(
     key: *const u64,
     wanted: u64,
 ) -> Found {
-    // SAFETY: Generated code has written five words of the key to its stack; the host is as `host` asks.
+    // SAFETY: Generated code has written five words of the key to its stack; the host is as `host`
+    // requires.
     let found = unsafe { host::<H>(frame).find_words(number, &*key.cast::<[u64; 5]>()) };
     result(found, wanted)
 }
@@ -196,7 +199,7 @@ unsafe extern "C" fn find_5<H: Host>(
 fn result(found: Option<(u64, &[u64])>, wanted: u64) -> Found {
     match found {
         None => Found { entry: 0, slots: MISSING.as_ptr() },
-        Some((entry, slots)) => Found { entry, slots: enough(slots, wanted) },
+        Some((entry, slots)) => Found { entry, slots: slots_or_zeros(slots, wanted) },
     }
 }
 
@@ -206,8 +209,8 @@ unsafe extern "C" fn read<H: Host>(
     entry: u64,
     wanted: u64,
 ) -> *const u64 {
-    // SAFETY: The host is as `host` asks.
-    enough(unsafe { host::<H>(frame) }.read(number, entry), wanted)
+    // SAFETY: The host is as `host` requires.
+    slots_or_zeros(unsafe { host::<H>(frame) }.read(number, entry), wanted)
 }
 
 unsafe extern "C" fn set<H: Host>(
@@ -217,7 +220,8 @@ unsafe extern "C" fn set<H: Host>(
     words: u64,
     slots: u64,
 ) -> u64 {
-    // SAFETY: Generated code has written so many words of both to its stack; the host is as `host` asks.
+    // SAFETY: Generated code has written this many words of both to its stack; the host is as
+    // `host` requires.
     let done = unsafe {
         let all = std::slice::from_raw_parts(key, (words + slots) as usize);
         let (key, slots) = all.split_at(words as usize);
@@ -233,7 +237,8 @@ unsafe extern "C" fn put<H: Host>(
     words: u64,
     slot: u32,
 ) -> u64 {
-    // SAFETY: Generated code has written so many words and two more to its stack; the host is as `host` asks.
+    // SAFETY: Generated code has written this many words and two more to its stack; the host is as
+    // `host` requires.
     let done = unsafe {
         let words = words as usize;
         let all = std::slice::from_raw_parts(key, words + 2);
@@ -244,7 +249,7 @@ unsafe extern "C" fn put<H: Host>(
 }
 
 /// The slots, or zeros if they are too few. `wanted` is at most `SLOTS`.
-fn enough(slots: &[u64], wanted: u64) -> *const u64 {
+fn slots_or_zeros(slots: &[u64], wanted: u64) -> *const u64 {
     if slots.len() as u64 >= wanted { slots.as_ptr() } else { ZEROS.as_ptr() }
 }
 
@@ -255,7 +260,7 @@ unsafe extern "C" fn classify<H: Host>(
 ) -> u64 {
     let wide = |[low, high]: [u64; 2]| u128::from(high) << 64 | u128::from(low);
     let byte = |word: u64| (word & 0xff) as u8;
-    // SAFETY: Generated code has written the fields to its stack; the host is as `host` asks.
+    // SAFETY: Generated code has written the fields to its stack; the host is as `host` requires.
     let (pass, rule) = unsafe {
         let fields = &*fields;
         let ports = ((fields.ports & 0xffff) as u16, (fields.ports >> 16 & 0xffff) as u16);
@@ -282,13 +287,13 @@ unsafe extern "C" fn classify4<H: Host>(
     count: u64,
 ) -> u64 {
     let words = RuleWords { addrs, ports, bits };
-    // SAFETY: The host is as `host` asks.
+    // SAFETY: The host is as `host` requires.
     let (pass, rule) = unsafe { host::<H>(frame) }.classify4(number, &words, count != 0);
     u64::from(pass) << 32 | u64::from(rule)
 }
 
 unsafe extern "C" fn count_rule<H: Host>(frame: *mut Frame, number: u32, rule: u64) {
-    // SAFETY: The host is as `host` asks.
+    // SAFETY: The host is as `host` requires.
     unsafe { host::<H>(frame) }.count_rule(number, low(rule));
 }
 
@@ -300,15 +305,20 @@ unsafe extern "C" fn route<H: Host>(
     wide: u64,
 ) -> u64 {
     let addr = u128::from(high) << 64 | u128::from(low);
-    // SAFETY: The host is as `host` asks.
+    // SAFETY: The host is as `host` requires.
     let hop = unsafe { host::<H>(frame) }.route(number, addr, wide != 0);
     hop.map_or(0, |hop| 1 << 32 | u64::from(hop))
 }
 
-unsafe extern "C" fn class<H: Host>(frame: *mut Frame, number: u32, low: u64, high: u64) -> u64 {
+unsafe extern "C" fn address_group<H: Host>(
+    frame: *mut Frame,
+    number: u32,
+    low: u64,
+    high: u64,
+) -> u64 {
     let addr = u128::from(high) << 64 | u128::from(low);
-    // SAFETY: The host is as `host` asks.
-    u64::from(unsafe { host::<H>(frame) }.class(number, addr))
+    // SAFETY: The host is as `host` requires.
+    u64::from(unsafe { host::<H>(frame) }.address_group(number, addr))
 }
 
 unsafe extern "C" fn member<H: Host>(
@@ -316,26 +326,26 @@ unsafe extern "C" fn member<H: Host>(
     number: u32,
     index: u64,
     column: u32,
-) -> Two {
-    // SAFETY: The host is as `host` asks.
+) -> Pair {
+    // SAFETY: The host is as `host` requires.
     let value = unsafe { host::<H>(frame) }.member(number, index, column);
-    value.map_or(Two { low: 0, high: 0 }, |value| Two { low: halves(value).low, high: 1 })
+    value.map_or(Pair { low: 0, high: 0 }, |value| Pair { low: halves(value).low, high: 1 })
 }
 
 unsafe extern "C" fn has_room<H: Host>(frame: *mut Frame, number: u32) -> u64 {
-    // SAFETY: The host is as `host` asks.
+    // SAFETY: The host is as `host` requires.
     u64::from(unsafe { host::<H>(frame) }.has_room(number))
 }
 
-unsafe extern "C" fn ask<H: Host>(
+unsafe extern "C" fn prefetch_classify<H: Host>(
     frame: *mut Frame,
     number: u32,
     addrs: u64,
     ports: u64,
     bits: u64,
 ) {
-    // SAFETY: The host is as `host` asks.
-    unsafe { host::<H>(frame) }.ask(number, &RuleWords { addrs, ports, bits });
+    // SAFETY: The host is as `host` requires.
+    unsafe { host::<H>(frame) }.prefetch_classify(number, &RuleWords { addrs, ports, bits });
 }
 
 unsafe extern "C" fn prefetch<H: Host>(
@@ -344,14 +354,15 @@ unsafe extern "C" fn prefetch<H: Host>(
     key: *const u64,
     words: u64,
 ) {
-    // SAFETY: Generated code has written so many words of the key to its stack; the host is as `host` asks.
+    // SAFETY: Generated code has written this many words of the key to its stack; the host is as
+    // `host` requires.
     unsafe {
         let key = std::slice::from_raw_parts(key, words as usize);
         host::<H>(frame).prefetch(number, key);
     }
 }
 
-unsafe extern "C" fn wide(op: u32, a_low: u64, a_high: u64, b_low: u64, b_high: u64) -> Two {
+unsafe extern "C" fn wide(op: u32, a_low: u64, a_high: u64, b_low: u64, b_high: u64) -> Pair {
     let a = u128::from(a_high) << 64 | u128::from(a_low);
     let b = u128::from(b_high) << 64 | u128::from(b_low);
     halves(match op {
@@ -361,6 +372,6 @@ unsafe extern "C" fn wide(op: u32, a_low: u64, a_high: u64, b_low: u64, b_high: 
     })
 }
 
-fn halves(value: u128) -> Two {
-    Two { low: (value & u128::from(u64::MAX)) as u64, high: (value >> 64) as u64 }
+fn halves(value: u128) -> Pair {
+    Pair { low: (value & u128::from(u64::MAX)) as u64, high: (value >> 64) as u64 }
 }

@@ -1,4 +1,4 @@
-//! Programs of the examples' and cases' chains, against the interpreter.
+//! Programs of the chains of examples and cases, against the interpreter.
 
 use crate::host::{Asked, Recorder};
 use crate::interp::Interp;
@@ -44,7 +44,7 @@ pub fn all() -> Vec<(String, Chain)> {
     found.into_iter().filter_map(chain).collect()
 }
 
-/// Runs a program on a packet; results of host calls follow from the seed.
+/// Runs a program on a packet. The seed determines the results of host calls.
 fn run(residual: &Residual, code: Option<&Code>, packet: &Packet, seed: u64) -> String {
     let mut host = Recorder { seed, ..Recorder::new(residual) };
     let mut random = Random::new(seed);
@@ -72,7 +72,7 @@ fn run(residual: &Residual, code: Option<&Code>, packet: &Packet, seed: u64) -> 
             }
         }
     };
-    // Code reads and writes what it can itself.
+    // Code reads and writes by itself where it can.
     host.asked.retain(|asked| match asked {
         Asked::Step(block, step, _) => {
             let steps = &residual.blocks[*block as usize].steps;
@@ -103,7 +103,7 @@ fn programs_of_chains_do_what_they_do_when_interpreted() {
             let residual = residual(&chain, &graph, point, presence, extent);
             let code = compile(&residual, &mut |_, _| None)
                 .unwrap_or_else(|why| panic!("{name} at {point:?} for {kind}: {why}"));
-            // With numbers it has other code, which the tests of host calls run.
+            // With numbers, programs have other code, which the tests of host calls run.
             let numbered = compile(&residual, &mut |_, _| Some(1));
             assert!(numbered.is_ok(), "{name} at {point:?} for {kind}: {numbered:?}");
             for seed in 0..8 {

@@ -1,4 +1,4 @@
-//! A host that writes down what it is asked, and answers by rule.
+//! A host that records its calls and answers them by fixed rules.
 
 use crate::random::Random;
 use braid_ir::engine::Fault;
@@ -9,7 +9,7 @@ use braid_ir::show::max_of;
 use braid_jit::{Call, Host};
 use std::collections::BTreeMap;
 
-/// What was asked.
+/// A call of the host.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Asked {
     Step(u32, u32, Vec<u128>),
@@ -21,13 +21,13 @@ pub enum Asked {
     CountRule(u32, u32),
     Ahead(u32, RulePacket),
     Route(u32, u128, bool),
-    Class(u32, u128),
+    AddressGroup(u32, u128),
     Member(u32, u64, u32),
     HasRoom(u32),
     Prefetch(u32, Vec<u64>),
 }
 
-/// Answers: tags have `tags`; other results of steps follow from `seed`.
+/// The answers: tags have the values `tags`; `seed` determines other results of steps.
 pub struct Recorder {
     pub residual: Residual,
     pub tags: Vec<u128>,
@@ -38,11 +38,13 @@ pub struct Recorder {
     pub entries: BTreeMap<(u32, Vec<u64>), (u64, Vec<u64>)>,
     pub asked: Vec<Asked>,
     pub room: bool,
-    /// Tables that have no route for addresses with these lowest two bits, beside even ones.
+    /// Tables without a route for addresses with these lowest two bits, in addition to even
+    /// addresses.
     pub no_route: Vec<(u32, u128)>,
-    /// Whether no address has a class.
+    /// Whether no address has an address group.
     pub classless: bool,
-    /// Whether routes and members are answered step by step as they are otherwise; the latter from here.
+    /// Whether steps get the same answers for routes and members as the calls of their own; members
+    /// from this list.
     pub routes_by_step: bool,
     pub lists: Vec<Vec<u128>>,
 }
@@ -76,7 +78,7 @@ impl Recorder {
         has.then_some(u32::MAX - 1)
     }
 
-    /// The step that is asked for; `None` for the end of a block.
+    /// The step of the call; `None` for the end of a block.
     fn what(&self, block: u32, step: u32) -> Option<What> {
         let steps = &self.residual.blocks[block as usize].steps;
         steps.get(step as usize).map(|step| step.what.clone())
@@ -162,8 +164,8 @@ impl Host for Recorder {
         self.hop(number, addr)
     }
 
-    fn class(&mut self, number: u32, addr: u128) -> u32 {
-        self.asked.push(Asked::Class(number, addr));
+    fn address_group(&mut self, number: u32, addr: u128) -> u32 {
+        self.asked.push(Asked::AddressGroup(number, addr));
         if self.classless { 4 } else { (addr & 3) as u32 }
     }
 
@@ -177,7 +179,7 @@ impl Host for Recorder {
         self.room
     }
 
-    fn ask(&mut self, number: u32, words: &RuleWords) {
+    fn prefetch_classify(&mut self, number: u32, words: &RuleWords) {
         self.asked.push(Asked::Ahead(number, words.packet()));
     }
 

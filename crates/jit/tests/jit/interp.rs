@@ -1,5 +1,5 @@
-//! An interpreter of residual programs, as plain as can be: arithmetic and fields are its own, all
-//! else is asked of the host step by step.
+//! A minimal interpreter of residual programs. It does arithmetic and fields by itself, and asks
+//! the host for everything else step by step.
 
 use braid_ir::engine::Fault;
 use braid_ir::model::{BinOp, CmpOp, Op, SetRef, Target, ValueId};
@@ -150,7 +150,7 @@ impl<H: Host> Interp<'_, H> {
     }
 }
 
-/// As in the page on the model IR.
+/// As the page on the model IR defines it.
 fn binary(op: BinOp, width: u16, a: u128, b: u128) -> Result<u128, Fault> {
     let max = max_of(width);
     let in_width = |value: u128| value & max;

@@ -1,15 +1,15 @@
 //! Machine code against a small interpreter of residual programs.
 
-mod ahead;
+mod calls;
 mod chains;
 mod host;
 mod interp;
 mod memory;
 mod packets;
+mod prefetch;
 mod pure;
 mod random;
 mod regions;
 mod speed;
-mod ways;
 mod writes;
 mod wrong;

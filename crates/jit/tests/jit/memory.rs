@@ -1,7 +1,7 @@
 //! Where code lies and runs.
 
+use crate::calls::{lookup, named, numbered, run};
 use crate::host::Recorder;
-use crate::ways::{lookup, named, numbered, run};
 use braid_jit::{Code, Ended, compile};
 
 #[test]

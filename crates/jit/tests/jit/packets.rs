@@ -1,4 +1,4 @@
-//! Packets of many shapes: right, wrong, cut.
+//! Packets of many shapes: correct, malformed, cut.
 
 use crate::random::Random;
 use braid_packet::{Field, Link, Packet, Shape, build_fresh, checksum};
@@ -36,7 +36,7 @@ fn ip6(next: u8, body: &[u8]) -> Vec<u8> {
     data
 }
 
-/// With MSS at an even offset, timestamps and window scale at odd ones.
+/// TCP options with the MSS at an even offset, and timestamps and window scale at odd offsets.
 const OPTIONS: [u8; 24] =
     [2, 4, 5, 0xb4, 4, 2, 1, 8, 10, 0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 7, 3, 3, 6, 0, 0, 0, 0];
 
@@ -90,7 +90,7 @@ fn filled(link: Link, data: Vec<u8>) -> Packet {
     packet
 }
 
-/// Packets with right checksums, by name.
+/// Packets with correct checksums, by name.
 pub fn all() -> Vec<(&'static str, Packet)> {
     let payload = b"payload of odd length";
     let tcp_packet = ip4(&[], 0x4000, 6, &tcp(&OPTIONS, payload));
@@ -142,7 +142,7 @@ pub fn all() -> Vec<(&'static str, Packet)> {
     ]
 }
 
-/// One of them, often with other bytes, other checksums, or cut.
+/// A random packet of these, often with other bytes, with other checksums, or cut.
 pub fn some(random: &mut Random) -> (&'static str, Packet) {
     let all = all();
     let (name, packet) = &all[random.below(all.len())];
@@ -156,7 +156,7 @@ pub fn some(random: &mut Random) -> (&'static str, Packet) {
     };
     let ip = packet.data().windows(2).position(|two| two == [0x12, 0x34]).map(|at| at - 4);
     if random.chance(60) {
-        // Where the transport header of most samples is.
+        // The place of the transport header in most samples.
         let l4 = layout.payload_offset().saturating_sub(match sum {
             Some(16) => 20,
             _ => 8,

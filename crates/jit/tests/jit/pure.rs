@@ -1,4 +1,4 @@
-//! Arithmetic of every width, and programs at random.
+//! Arithmetic of every width, and random programs.
 
 use crate::host::Recorder;
 use crate::interp::Interp;
@@ -31,7 +31,7 @@ const BINARY: [BinOp; 17] = [
 ];
 const COMPARE: [CmpOp; 6] = [CmpOp::Eq, CmpOp::Ne, CmpOp::Lt, CmpOp::Le, CmpOp::Gt, CmpOp::Ge];
 
-/// Runs machine code and interpreter on the same: both end, ask and count alike.
+/// Runs machine code and the interpreter on the same input. Both must end, call and count alike.
 pub fn same(residual: &Residual, inputs: &[Vec<u128>], context: &str) {
     let code = compile(residual, &mut |_, _| None).unwrap_or_else(|why| panic!("{context}: {why}"));
     for tags in inputs {
@@ -129,7 +129,8 @@ fn operators_on_constants_are_as_interpreted() {
                 if value != 0 || !matches!(op, BinOp::Div | BinOp::Rem) {
                     results.push(bin(&mut builder, op, width, a, constant));
                 }
-                // What is constant has few bits, and so has what it is the first operand of.
+                // A constant has few significant bits, and so has a result with a constant as its
+                // first operand.
                 if !matches!(op, BinOp::Div | BinOp::Rem) {
                     results.push(bin(&mut builder, op, width, constant, a));
                 }
@@ -175,7 +176,7 @@ fn members_of_sets_are_those_of_their_intervals() {
         vec![(0, u128::MAX)],
         (0..40).map(|n| (n * 10, n * 10 + n % 4)).collect(),
         (0..128).map(|n| (n << 120, (n << 120) + 9)).collect(),
-        // Too many for code: the host's.
+        // Too many intervals for machine code: the host tests them.
         (0..200).map(|n| (n * 3, n * 3)).collect(),
     ];
     for width in [8, 16, 64, 128] {
@@ -228,7 +229,7 @@ fn sets_too_large_for_code_are_asked_of_the_host() {
 
 const WIDTHS: [u16; 14] = [1, 1, 1, 4, 8, 12, 16, 32, 48, 63, 64, 65, 127, 128];
 
-/// A program at random: some blocks that jump forward, with parameters.
+/// A random program: some blocks that jump forward, with parameters.
 pub fn program(random: &mut Random) -> (Residual, Vec<u16>) {
     let blocks = 1 + random.below(5);
     let mut builder = Builder::new(ANY, blocks);
@@ -252,7 +253,7 @@ pub fn program(random: &mut Random) -> (Residual, Vec<u16>) {
     let entry = defined.len();
     for block in 0..blocks {
         builder.block = block;
-        // What block 0 defines holds everywhere; of the others, only what they define themselves.
+        // Values of block 0 may be used everywhere; other blocks use only their own values besides.
         let mut here = defined.clone();
         here.extend(&params[block]);
         for _ in 0..random.below(25) {
@@ -285,7 +286,7 @@ pub fn program(random: &mut Random) -> (Residual, Vec<u16>) {
     (builder.residual, tags)
 }
 
-/// A value of a width: one that is there, or a new one.
+/// A value of a width: an existing one or a new one.
 fn value_of(
     builder: &mut Builder,
     random: &mut Random,

@@ -1,4 +1,4 @@
-//! Numbers at random, and a builder of programs.
+//! Random numbers, and a builder of programs.
 
 use braid_ir::model::{BlockId, Kind, Op, ReasonId, RowId, Target, Ty, ValueId};
 use braid_ir::residual::{
@@ -35,7 +35,7 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// A value of so many bits, often one at an edge.
+    /// A value of `width` bits, often one at an edge.
     pub fn value(&mut self, width: u16) -> u128 {
         let max = max_of(width);
         let any = u128::from(self.word()) << 64 | u128::from(self.word());
@@ -57,15 +57,15 @@ impl Random {
 /// Puts a program together.
 pub struct Builder {
     pub residual: Residual,
-    /// The block that grows.
+    /// The current block.
     pub block: usize,
 }
 
 pub const FAULTS: TallyId = TallyId(1);
 
 impl Builder {
-    /// For packets of a shape; with so many blocks, all of which end the program for now. Tally 0
-    /// counts ends, tally 1 faults, tally 2 is for steps.
+    /// A builder for packets of a shape, with a number of blocks that all end the program at first.
+    /// Counter 0 counts ends, counter 1 faults, counter 2 is for steps.
     pub fn new(shape: HeaderMask, blocks: usize) -> Self {
         let fate = Fate::Drop { node: 0, row: RowId(0), reason: ReasonId(0) };
         let end = End::Exit(Exit { tally: TallyId(0), fate });

@@ -1,23 +1,25 @@
-//! Lookups over the same address: what follows from a class is found out once, and the same each time.
+//! Lookups of the same address: the outcome of an address group is determined once, and is the same
+//! each time.
 
+use crate::calls::{named, numbered, run, show, tag};
 use crate::host::{Asked, Recorder};
 use crate::interp::Interp;
 use crate::random::{Builder, Random, to};
-use crate::ways::{named, numbered, run, show, tag};
 use braid_ir::engine::Fault;
 use braid_ir::model::{BinOp, CmpOp, Op, ParamId, SetRef, ValueId, Word};
 use braid_ir::residual::{End, HeaderMask, What};
 use braid_ir::show::max_of;
 use braid_ir::value::IntervalSet;
-use braid_jit::{Classes, Code, Count, Ended, Index, Resource, Resources, Search, compile_with};
+use braid_jit::{
+    AddressGroups, Code, Count, Ended, Index, Resource, Resources, Search, compile_with,
+};
 use braid_packet::{Field, Header, Packet};
 use std::sync::Arc;
 
 const ANY: HeaderMask = HeaderMask { care: 0, present: 0 };
 const MEMBERS: usize = 3;
 
-/// Route tables of which the lowest two bits of an address decide; lists of three members, which the
-/// others differ in.
+/// Route tables in which the lowest two bits of an address decide; lists of three members.
 struct Means {
     by_index: bool,
     list: Vec<Vec<Word>>,
@@ -36,14 +38,14 @@ impl Resources for Means {
         numbered(node, resource)
     }
 
-    fn classes(&mut self, tables: &[(u16, ParamId)], wide: bool) -> Option<Classes> {
+    fn address_groups(&mut self, tables: &[(u16, ParamId)], wide: bool) -> Option<AddressGroups> {
         self.asked.push(tables.to_vec());
         if !self.by_index || wide {
-            return Some(Classes { count: 4, search: Search::Host(9) });
+            return Some(AddressGroups { count: 4, search: Search::Host(9) });
         }
         let runs: Vec<(u32, u32)> = (0..64).map(|n| (n, n & 3)).collect();
         let index = Index::new(&runs, 4, usize::MAX).unwrap();
-        Some(Classes { count: 4, search: Search::Index(Arc::new(index)) })
+        Some(AddressGroups { count: 4, search: Search::Index(Arc::new(index)) })
     }
 
     fn list(&self, _: u16, param: ParamId) -> Option<&[Vec<Word>]> {
@@ -69,8 +71,8 @@ fn bin(builder: &mut Builder, op: BinOp, a: ValueId, b: ValueId, width: u16) -> 
     out
 }
 
-/// Two tables in a row for an address in a tag, with a member of a list at the hop less a number; what
-/// came out is shown together with another tag.
+/// Two tables in a row for an address in a tag, with a member of a list at the hop less a number;
+/// what came out is shown together with another tag.
 ///
 /// ```text
 /// b0: route -> b1 / b3     b1: member, route -> b2 / b4(member)
@@ -111,7 +113,7 @@ impl Ready {
         Ready { code, host: Recorder::new(&builder.residual) }
     }
 
-    /// How a packet with these tags ended, and what was asked.
+    /// How a packet with these tags ended, and the calls of the host.
     fn run(&mut self, tags: &[u128]) -> (Ended, Vec<Asked>) {
         self.host.tags = tags.to_vec();
         self.host.asked.clear();
@@ -120,12 +122,12 @@ impl Ready {
     }
 }
 
-/// What was asked of route tables.
+/// The calls for route tables.
 fn routes(asked: &[Asked]) -> usize {
     asked.iter().filter(|one| matches!(one, Asked::Route(..))).count()
 }
 
-/// What the last event showed.
+/// The values of the last event.
 fn shown(asked: &[Asked]) -> Vec<u128> {
     match asked.last() {
         Some(Asked::Step(_, _, args)) => args.clone(),
@@ -137,17 +139,18 @@ fn shown(asked: &[Asked]) -> Vec<u128> {
 const HOP: u128 = 0xffff_fffe;
 
 #[test]
-fn second_packet_of_a_class_looks_nothing_up() {
+fn second_packet_of_an_address_group_looks_nothing_up() {
     for (width, by_index) in [(32, true), (32, false), (128, false)] {
         let mut ready = Ready::new(&two_tables(width, HOP - 2), by_index);
         for (addr, other) in [(1, 5), (1, 6), (5, 7), (3, 8), (3, 9)] {
             let (ended, asked) = ready.run(&[addr, other]);
             assert_eq!(ended, Ended::End(2));
             assert_eq!(shown(&asked), [21, 2 << 100 | 7, other, 77, HOP], "{addr} {other}");
-            // Classes 1 and 3 are new to packets one and four.
+            // Address groups 1 and 3 are new to packets one and four.
             let expected = if [5, 8].contains(&other) { 2 } else { 0 };
             assert_eq!(routes(&asked), expected, "{addr} {other}");
-            let searches = asked.iter().filter(|one| matches!(one, Asked::Class(..))).count();
+            let searches =
+                asked.iter().filter(|one| matches!(one, Asked::AddressGroup(..))).count();
             assert_eq!(searches, usize::from(!by_index), "{addr} {other}");
         }
     }
@@ -186,7 +189,7 @@ fn faults_are_never_on_record() {
 }
 
 #[test]
-fn addresses_without_a_class_are_looked_up_each_time() {
+fn addresses_without_a_group_are_looked_up_each_time() {
     let mut ready = Ready::new(&two_tables(32, HOP), false);
     ready.host.classless = true;
     for other in 0..3 {
@@ -200,7 +203,7 @@ fn addresses_without_a_class_are_looked_up_each_time() {
 
 #[test]
 fn tables_of_one_address_are_searched_once_a_packet() {
-    // Between the lookups something is shown, which ends what follows from the class alone.
+    // An event between the lookups ends the region.
     let mut builder = Builder::new(ANY, 1);
     let addr = tag(&mut builder, 0, 32);
     for param in [4, 1, 4] {
@@ -214,7 +217,8 @@ fn tables_of_one_address_are_searched_once_a_packet() {
     for lookups in [3, 0, 0] {
         host.asked.clear();
         run(&code, &mut host, &mut named("udp"));
-        let searches = host.asked.iter().filter(|one| matches!(one, Asked::Class(9, 6))).count();
+        let searches =
+            host.asked.iter().filter(|one| matches!(one, Asked::AddressGroup(9, 6))).count();
         assert_eq!((searches, routes(&host.asked)), (1, lookups));
     }
 }
@@ -253,11 +257,11 @@ fn members_of_a_list_that_stays_are_read_without_the_host() {
     }
 }
 
-/// Fields from which the programs of [`in_fields`] take their values, in the order of tags.
+/// Fields from which the programs of [`in_fields`] take their values, in the order of the tags.
 const FIELDS: [Field; 4] = [Field::IpDst, Field::IpSrc, Field::IpId, Field::IpLen];
 
-/// Where random programs take values from, and what they do with them: tags and events, which are the
-/// host's, or fields, which are not.
+/// The sources and sinks of random programs: tags and events, which belong to the host, or fields,
+/// which do not.
 fn taken(builder: &mut Builder, number: usize, width: u16, in_fields: bool) -> ValueId {
     if !in_fields {
         return tag(builder, number as u32, width);
@@ -277,7 +281,7 @@ fn random_program(random: &mut Random, in_fields: bool) -> Builder {
     let mut builder = Builder::new(if in_fields { shape } else { ANY }, blocks);
     let wide = if !in_fields && random.chance(20) { 128 } else { 32 };
     let addrs = [(0, 32), (1, wide)].map(|(n, width)| taken(&mut builder, n, width, in_fields));
-    // What blocks may use: their parameter.
+    // Blocks may use their parameter.
     let mut known: Vec<Vec<ValueId>> = vec![Vec::new(); blocks];
     known[0] = [2, 3].map(|n| taken(&mut builder, n, 32, in_fields)).to_vec();
     let mut ways = vec![0; blocks];
@@ -306,7 +310,7 @@ fn random_program(random: &mut Random, in_fields: bool) -> Builder {
         };
         let (yes, no) = (target(&mut builder, next[0]), target(&mut builder, next[1]));
         if random.chance(20) {
-            // The other block has its parameter all the same.
+            // The other block has its parameter, too.
             builder.end(End::Jump(yes));
             continue;
         }
@@ -320,7 +324,7 @@ fn random_value(random: &mut Random, values: &[ValueId]) -> ValueId {
     values[random.below(values.len())]
 }
 
-/// A condition of so many layers.
+/// A condition with `layers` layers.
 fn random_test(
     random: &mut Random,
     builder: &mut Builder,
@@ -386,7 +390,7 @@ fn random_step(
 }
 
 #[test]
-fn random_programs_do_the_same_for_each_packet_of_a_class() {
+fn random_programs_do_the_same_for_each_packet_of_an_address_group() {
     for seed in 0..600 {
         let mut random = Random::new(seed);
         let in_fields = seed % 2 == 0;
@@ -416,7 +420,7 @@ fn random_programs_do_the_same_for_each_packet_of_a_class() {
     }
 }
 
-/// What can be seen of a run.
+/// The observable result of a run.
 type Seen = ((Ended, [Count; 3]), Vec<Asked>, Packet);
 
 fn seen(
@@ -460,7 +464,7 @@ fn by_steps(builder: &Builder, packet: &mut Packet, host: &mut Recorder) -> (End
 /// b0: load, (ttl in a set) and (tos in a set) -> b1 / b2     b1: route -> b3 / b4
 /// b2: show     b3: member, write     b4: show
 /// ```
-fn main_way() -> Builder {
+fn main_path() -> Builder {
     let shape = HeaderMask { care: 1 << Header::Ip4 as u32, present: 1 << Header::Ip4 as u32 };
     let mut builder = Builder::new(shape, 5);
     let load = |builder: &mut Builder, field: Field| {
@@ -498,10 +502,11 @@ fn main_way() -> Builder {
 }
 
 #[test]
-fn main_way_that_is_left_early_is_run_again_as_a_whole() {
-    let builder = main_way();
+fn packet_that_leaves_the_main_path_early_runs_the_whole_program() {
+    let builder = main_path();
     let mut ready = Ready::new(&builder, true);
-    // Of each class two packets; before and between them some that are not on the main way.
+    // Two packets of each address group; before and between them, some packets that leave the main
+    // path.
     let packets = [(1, 9, 3), (2, 9, 3), (1, 95, 3), (1, 9, 8), (1, 2, 3), (1, 100, 0), (2, 3, 7)];
     let ends = [3, 4, 2, 2, 2, 3, 4];
     let lookups = [1, 1, 0, 0, 0, 0, 0];

@@ -15,7 +15,7 @@ use braid_packet::{Field, Header, Packet};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Runs between two looks at the clock: few, so that some samples are not interrupted.
+/// Runs between two readings of the clock: few, so that some samples are not interrupted.
 const ROUNDS: usize = 1_000;
 const SAMPLES: usize = 500;
 
@@ -89,14 +89,14 @@ fn exit() -> braid_ir::residual::Exit {
     braid_ir::residual::Exit { tally: TallyId(0), fate }
 }
 
-/// Goes on in a new block if the condition holds, else ends.
+/// Continues in a new block if the condition holds, and ends otherwise.
 fn go_on_if(builder: &mut Builder, cond: ValueId) {
     let (yes, no) = (block(builder), block(builder));
     builder.end(End::Branch { cond, yes: to(yes, &[]), no: to(no, &[]) });
     builder.block = yes;
 }
 
-/// So many routers put together: one look at the TTL, one route each, one write.
+/// A row of routers as one program: one test of the TTL, one route each, one write.
 fn routers(count: u32) -> Builder {
     let mut builder = tcp4();
     let (ttl, dst) = (load(&mut builder, Field::IpTtl), load(&mut builder, Field::IpDst));
@@ -108,14 +108,15 @@ fn routers(count: u32) -> Builder {
         builder.op(Op::Route { found, hop, param: ParamId(number), addr: dst });
         go_on_if(&mut builder, found);
     }
-    // Not less, so that the same packet can be taken again and again.
+    // Not decremented, so that the same packet can run again and again.
     let (one, other) = (builder.constant(8, 1), builder.value(8));
     builder.op(Op::Bin { out: other, op: BinOp::Xor, a: ttl, b: one });
     builder.push(What::Write(vec![(Field::IpTtl, other)]));
     builder
 }
 
-/// A firewall, then so many address translators, each of which looks at what the one before wrote.
+/// A firewall and a row of address translators, each of which reads the fields that the one before
+/// wrote.
 fn translators(count: u32) -> Builder {
     let mut builder = tcp4();
     let (mut src, mut sport) =

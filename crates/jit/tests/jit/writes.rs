@@ -1,4 +1,4 @@
-//! Fields read and written in packets of many shapes, with what is known about them and without.
+//! Fields read and written in packets of many shapes, with and without facts about their headers.
 
 use crate::host::{Asked, Recorder};
 use crate::interp::Interp;
@@ -21,7 +21,8 @@ fn bits(headers: &[Header]) -> u32 {
     headers.iter().fold(0, |all, header| all | 1 << *header as u32)
 }
 
-/// What a program knows of a packet's headers: everything, those that its fields need, or those and some.
+/// The headers that a program knows: all, only those that its fields need, or these and some
+/// others.
 fn knowledge(random: &mut Random, packet: &Packet, needed: u32) -> HeaderMask {
     let have = bits(&present(packet));
     let care = match random.below(3) {
@@ -32,7 +33,8 @@ fn knowledge(random: &mut Random, packet: &Packet, needed: u32) -> HeaderMask {
     HeaderMask { care, present: have & care }
 }
 
-/// Runs a program on a packet by machine and by interpreter; what they asked must be `alike`.
+/// Runs a program on a packet as machine code and in the interpreter; `alike` compares their host
+/// calls.
 fn same(builder: &Builder, packet: &Packet, context: &str) -> Vec<Asked> {
     let code = compile(&builder.residual, &mut |_, _| None).unwrap_or_else(|why| panic!("{why}"));
     let run = |machine: bool| {
@@ -59,7 +61,7 @@ fn same(builder: &Builder, packet: &Packet, context: &str) -> Vec<Asked> {
     let bytes =
         |packet: &Packet| packet.data().iter().map(|b| format!("{b:02x}")).collect::<String>();
     assert_eq!(bytes(&machine.1), bytes(&plain.1), "{context}: {}", bytes(packet));
-    // What the code does not do itself, it asks for; results are shown by events.
+    // The code asks the host for everything that it does not do itself; events show the results.
     let events = |asked: &[Asked]| {
         let is_event = |asked: &&Asked| match asked {
             Asked::Step(block, step, _) => {
@@ -175,7 +177,7 @@ fn writes_leave_fields_and_checksums_as_assignments_do() {
     assert!(inline > 200, "{inline} of 400 were machine code");
 }
 
-/// Whether two fields share bits. Those of one header that have the same container do at most.
+/// Whether two fields share bits. Fields of one header in the same container may.
 fn overlap(a: Field, b: Field) -> bool {
     use Field::*;
     let group = |field: Field| match field {
@@ -228,13 +230,13 @@ fn no_checksum_of_udp_stays_none() {
 
 #[test]
 fn udp_checksum_of_zero_is_written_as_ffff() {
-    // A packet of which the checksum covers nothing but zeros' complement: port and length sum to it.
+    // The new port makes the sum of all covered words 0xffff, so the checksum computes to 0.
     let mut packet = packets::all().into_iter().find(|one| one.0 == "udp").unwrap().1;
     let before = u16::from_be_bytes([packet.data()[40], packet.data()[41]]);
     let headers = [Header::Ip4, Header::Udp];
     let shape = HeaderMask { care: bits(&headers), present: bits(&headers) };
     let mut builder = Builder::new(shape, 1);
-    // What the checksum says is missing goes into the source port.
+    // The new port is the sum of the old one and the checksum.
     let old = u16::from_be_bytes([packet.data()[34], packet.data()[35]]);
     let sum = u32::from(old) + u32::from(before);
     let port = (sum & 0xffff) + (sum >> 16);

@@ -1,8 +1,8 @@
-//! Programs that make no sense: errors, never more than that.
+//! Malformed programs give errors and do nothing worse.
 
+use crate::calls::{named, numbered, run, show, tag};
 use crate::host::Recorder;
 use crate::random::{Builder, FAULTS, Random, to};
-use crate::ways::{named, numbered, run, show, tag};
 use braid_ir::model::{BinOp, BlockId, Key, Op, StateId, ValueId};
 use braid_ir::residual::{End, HeaderMask, Residual, TallyId, What};
 use braid_jit::{Error, compile};
@@ -80,7 +80,7 @@ fn programs_that_are_not_well_formed_are_errors() {
 }
 
 #[test]
-fn value_that_is_not_defined_on_all_ways_is_an_error() {
+fn value_that_is_not_defined_on_all_paths_is_an_error() {
     let mut builder = Builder::new(ANY, 3);
     let cond = tag(&mut builder, 0, 1);
     builder.end(End::Branch { cond, yes: to(1, &[]), no: to(2, &[]) });
@@ -94,7 +94,7 @@ fn value_that_is_not_defined_on_all_ways_is_an_error() {
     assert!(matches!(error, Error::Generator(_)), "{error}");
 }
 
-/// Changes one thing of a program, so that it likely makes no sense any more.
+/// Changes one detail of a program, so that it is probably malformed.
 fn spoil(random: &mut Random, residual: &mut Residual) {
     let values = residual.values.len() as u32;
     let value = ValueId(random.below(values as usize + 2) as u32);

@@ -1,12 +1,12 @@
-//! What a host is told ahead of a run.
+//! Hints to the host before a run.
 
+use crate::calls::{lookup, named, numbered, packed, ready, show};
 use crate::host::{Asked, Recorder};
 use crate::random::{Builder, to};
-use crate::ways::{lookup, named, numbered, packed, ready, show};
 use braid_ir::model::{Op, ParamId, StateId};
 use braid_ir::residual::{End, HeaderMask, RuleFields, What};
 use braid_ir::rules::RulePacket;
-use braid_jit::{Classes, Code, Resource, Resources, compile_with};
+use braid_jit::{AddressGroups, Code, Resource, Resources, compile_with};
 use braid_packet::{Field, Header};
 
 #[test]
@@ -36,7 +36,7 @@ fn prefetch_tells_the_key_of_the_first_lookup() {
     assert_eq!(host.asked, []);
 }
 
-/// Wants to know ahead what rules are asked about, and has no classes.
+/// Resources that want hints about classification and have no address groups.
 struct Curious;
 
 impl Resources for Curious {
@@ -44,7 +44,7 @@ impl Resources for Curious {
         numbered(node, resource)
     }
 
-    fn classes(&mut self, _: &[(u16, ParamId)], _: bool) -> Option<Classes> {
+    fn address_groups(&mut self, _: &[(u16, ParamId)], _: bool) -> Option<AddressGroups> {
         None
     }
 
@@ -52,7 +52,7 @@ impl Resources for Curious {
         None
     }
 
-    fn asks_ahead(&mut self, _: u16, param: ParamId) -> bool {
+    fn prefetches_rules(&mut self, _: u16, param: ParamId) -> bool {
         param == ParamId(4)
     }
 }

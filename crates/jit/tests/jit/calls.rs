@@ -1,4 +1,4 @@
-//! How programs meet their host: lookups, faults, queues, changes of headers, and what does not fit.
+//! Host calls of programs: lookups, faults, queues, changes of headers, and guard failures.
 
 use crate::host::{Asked, Recorder};
 use crate::packets;
@@ -9,7 +9,7 @@ use braid_ir::model::{
 };
 use braid_ir::residual::{End, HeaderMask, RuleFields, TallyId, What};
 use braid_ir::rules::RulePacket;
-use braid_jit::{Code, Count, Ended, Misfit, Resource, Work, compile};
+use braid_jit::{Code, Count, Ended, GuardFailure, Resource, Work, compile};
 use braid_packet::{Field, Header, Packet};
 
 const ANY: HeaderMask = HeaderMask { care: 0, present: 0 };
@@ -52,7 +52,7 @@ pub fn show(builder: &mut Builder, values: &[ValueId]) {
     builder.op(Op::Emit { event: EventId(0), args });
 }
 
-/// What was shown, event by event.
+/// The values of each event.
 fn shown(host: &Recorder) -> Vec<Vec<u128>> {
     let mut all = Vec::new();
     for asked in &host.asked {
@@ -65,7 +65,7 @@ fn shown(host: &Recorder) -> Vec<Vec<u128>> {
     all
 }
 
-/// A key as the contract has it, bit by bit.
+/// A key as the contract defines it, bit by bit.
 pub fn packed(parts: &[(u128, u16)]) -> Vec<u64> {
     let width: usize = parts.iter().map(|(_, width)| usize::from(*width)).sum();
     let mut words = vec![0u64; width.div_ceil(64)];
@@ -134,7 +134,8 @@ fn only_functions_that_may_have_been_entered_before_are_entered_by_the_host() {
     }
 }
 
-/// A lookup by a tag of 16 bits; if found the slots are shown, with a host call before if asked for.
+/// A lookup by a tag of 16 bits. If it finds an entry, an event shows the slots; if asked for, a
+/// host call comes before.
 pub fn lookup(call_before_read: bool) -> Builder {
     let mut builder = Builder::new(ANY, 3);
     let key = tag(&mut builder, 0, 16);
@@ -303,7 +304,7 @@ fn ipv4_rules_are_asked_in_words_and_counted_with_the_packet() {
         let packet = Some(Box::new(fields(ports, flags, icmp)));
         builder.push(What::Classify { pass, rule, param: ParamId(4), packet });
         rules.push(rule);
-        // The second one is counted for another set, and so by a step of its own.
+        // The second one is counted for another set, so by a step of its own.
         let param = ParamId(if rules.len() == 2 { 5 } else { 4 });
         builder.push(What::CountRule { param, rule });
         show(&mut builder, &[pass, rule]);
@@ -471,7 +472,7 @@ fn fields_behind_a_change_of_headers_are_where_they_are_now() {
     assert_eq!(packet, expected);
 }
 
-/// A host that takes the packet away in a step that must not.
+/// A host that removes the packet in a step that must not.
 struct Thief;
 
 impl braid_jit::Host for Thief {
@@ -543,8 +544,8 @@ fn packets_that_do_not_fit_are_left_alone() {
         let work = Work { packet: &mut packet, layout: &mut layout, now: 0, counts: &mut counts };
         (code.run(host, work), packet == named(name))
     };
-    assert_eq!(run(&mut host, "tcp6", "tcp6", 3), (Err(Misfit::Shape), true));
-    assert_eq!(run(&mut host, "other", "tcp", 3), (Err(Misfit::Layout), true));
-    assert_eq!(run(&mut host, "tcp", "tcp", 2), (Err(Misfit::Counts), true));
+    assert_eq!(run(&mut host, "tcp6", "tcp6", 3), (Err(GuardFailure::Shape), true));
+    assert_eq!(run(&mut host, "other", "tcp", 3), (Err(GuardFailure::Layout), true));
+    assert_eq!(run(&mut host, "tcp", "tcp", 2), (Err(GuardFailure::Counts), true));
     assert_eq!(run(&mut host, "tcp", "tcp", 3), (Ok(Ended::End(0)), false));
 }

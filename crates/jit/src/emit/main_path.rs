@@ -1,8 +1,9 @@
-//! The main way as a function of its own.
+//! The main path of a program as a function of its own.
 //!
-//! What asks nothing of the host needs no registers that survive calls, and no room on the stack. So the
-//! part of a program that most packets run through becomes a function without calls, if it can: where a
-//! packet leaves that part before anything was done to it, it runs by the whole program from the start.
+//! Code that calls no host function needs no registers that survive calls, and no stack. So the
+//! part of a program that most packets take becomes a function without calls, where that is
+//! possible. If a packet leaves this part before the code changed anything, the whole program runs
+//! from the start.
 
 use crate::facts::Facts;
 use crate::regions::Regions;
@@ -10,47 +11,46 @@ use braid_ir::model::{BinOp, Op, SetRef, ValueId};
 use braid_ir::residual::{End, Residual, What};
 use std::collections::BTreeSet;
 
-/// Which part that is.
+/// The main path of a program.
 #[derive(Debug)]
-pub(crate) struct Hot {
-    /// By block: whether it is in it from its first step on.
+pub(crate) struct MainPath {
+    /// By block: whether the path contains it from its first step on.
     pub(super) entered: Vec<bool>,
-    /// Ways out of regions, within blocks, behind which it goes on.
+    /// Exits of regions inside blocks behind which the path continues.
     pub(super) behind: BTreeSet<(usize, usize)>,
-    /// Exits of regions where the whole program takes over: region and exit.
-    pub(super) given_up: BTreeSet<(usize, usize)>,
-    /// Jumps with which it does: block and number of the target.
-    pub(super) over: BTreeSet<(usize, usize)>,
+    /// Exits of regions that fall back to the whole program: region and exit.
+    pub(super) fallback_exits: BTreeSet<(usize, usize)>,
+    /// Jumps that fall back to the whole program: block and number of the target.
+    pub(super) fallback_jumps: BTreeSet<(usize, usize)>,
 }
 
-/// Finds it.
+/// Finds the main path.
 struct Finder<'a> {
     residual: &'a Residual,
     regions: &'a Regions,
-    /// By block: whether nothing was done on any way before it begins.
+    /// By block: whether no path to it changes anything.
     clean: Vec<bool>,
-    hot: Hot,
+    hot: MainPath,
 }
 
-impl Hot {
-    /// The part of a program that most packets run through, if it begins with the program and asks
-    /// nothing of the host.
-    pub(crate) fn of(residual: &Residual, facts: &Facts, regions: &Regions) -> Option<Hot> {
+impl MainPath {
+    /// Finds the main path of a program. `None` if it would call the host.
+    pub(crate) fn of(residual: &Residual, facts: &Facts, regions: &Regions) -> Option<MainPath> {
         let blocks = residual.blocks.len();
         let mut clean = vec![true; blocks];
         for (number, block) in residual.blocks.iter().enumerate() {
             let after = clean[number] && block.steps.iter().all(|step| is_pure(&step.what));
             block.end.visit_targets(&mut |target| clean[target.block.index()] &= after);
         }
-        let hot = Hot {
+        let hot = MainPath {
             entered: vec![false; blocks],
             behind: BTreeSet::new(),
-            given_up: BTreeSet::new(),
-            over: BTreeSet::new(),
+            fallback_exits: BTreeSet::new(),
+            fallback_jumps: BTreeSet::new(),
         };
         let mut finder = Finder { residual, regions, clean, hot };
         finder.hot.entered[0] = true;
-        for number in (0..blocks).filter(|number| facts.ways[*number] > 0) {
+        for number in (0..blocks).filter(|number| facts.in_edges[*number] > 0) {
             if finder.hot.entered[number] {
                 finder.walk(number, 0)?;
             }
@@ -60,14 +60,15 @@ impl Hot {
                 from = at + 1;
             }
         }
-        // A program that never gives up is that function already.
-        let gives_up = !finder.hot.given_up.is_empty() || !finder.hot.over.is_empty();
-        (gives_up || !regions.all.is_empty()).then_some(finder.hot)
+        // If nothing falls back, the whole program is this function already.
+        let falls_back =
+            !finder.hot.fallback_exits.is_empty() || !finder.hot.fallback_jumps.is_empty();
+        (falls_back || !regions.all.is_empty()).then_some(finder.hot)
     }
 
-    /// Whether the program may leave a block by one of its jumps to the whole program.
-    pub(super) fn gives_up(&self, block: usize, which: usize) -> bool {
-        self.over.contains(&(block, which))
+    /// Whether a jump of a block falls back to the whole program.
+    pub(super) fn falls_back(&self, block: usize, which: usize) -> bool {
+        self.fallback_jumps.contains(&(block, which))
     }
 }
 
@@ -76,16 +77,16 @@ impl Finder<'_> {
         self.hot.behind.range((block, from)..(block + 1, 0)).next().map(|(_, at)| *at)
     }
 
-    /// Follows a block from a step on; `None` if the host is asked.
+    /// Follows a block from a step on. `None` if it calls the host.
     fn walk(&mut self, number: usize, from: usize) -> Option<()> {
         let block = &self.residual.blocks[number];
         for at in from..=block.steps.len() {
             if let Some(region) = self.regions.starts.get(&(number, at)) {
-                // The first packet of a class needs the whole program.
+                // The first packet of an address group needs the whole program.
                 return self.is_clean(number, at).then(|| self.exits(*region));
             }
             if let Some(step) = block.steps.get(at)
-                && !is_own(&step.what, &self.residual.values)
+                && !is_inline(&step.what, &self.residual.values)
             {
                 return None;
             }
@@ -98,7 +99,7 @@ impl Finder<'_> {
         for (which, target) in block.end.targets().into_iter().enumerate() {
             let to = target.block.index();
             if clean && (guard && which == 1 || self.asks(to, 0)) {
-                self.hot.over.insert((number, which));
+                self.hot.fallback_jumps.insert((number, which));
             } else {
                 self.hot.entered[to] = true;
             }
@@ -119,7 +120,7 @@ impl Finder<'_> {
                 }
             };
             if self.asks(block, at) {
-                self.hot.given_up.insert((region, number));
+                self.hot.fallback_exits.insert((region, number));
             } else if exit.target.is_none() {
                 self.hot.behind.insert((block, at));
             } else {
@@ -128,22 +129,22 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether nothing is done before a step on any way to it.
+    /// Whether no path to a step changes anything.
     fn is_clean(&self, block: usize, step: usize) -> bool {
         let steps = &self.residual.blocks[block].steps[..step];
         self.clean[block] && steps.iter().all(|step| is_pure(&step.what))
     }
 
-    /// Whether a block asks the host from a step on, before a region begins.
+    /// Whether a block calls the host between a step and the next region.
     fn asks(&self, block: usize, from: usize) -> bool {
         let steps = self.residual.blocks[block].steps.iter().enumerate().skip(from);
         let mut before =
             steps.take_while(|(at, _)| !self.regions.starts.contains_key(&(block, *at)));
-        before.any(|(_, step)| !is_own(&step.what, &self.residual.values))
+        before.any(|(_, step)| !is_inline(&step.what, &self.residual.values))
             || matches!(self.residual.blocks[block].end, End::Hold { .. })
     }
 
-    /// Whether the program begins with one test of all that most packets have in common.
+    /// Whether the program begins with one test of everything that most packets have in common.
     fn is_guarded(&self) -> bool {
         let first = &self.residual.blocks[0];
         let End::Branch { cond, .. } = &first.end else { return false };
@@ -152,7 +153,7 @@ impl Finder<'_> {
     }
 }
 
-/// Whether a step does nothing but define values.
+/// Whether a step only defines values.
 fn is_pure(what: &What) -> bool {
     matches!(
         what,
@@ -173,9 +174,9 @@ fn is_pure(what: &What) -> bool {
     )
 }
 
-/// Whether machine code likely does a step by itself. (That it was wrong is found out when the code is
-/// written.)
-pub(super) fn is_own(what: &What, values: &[braid_ir::model::Ty]) -> bool {
+/// Whether machine code probably performs a step without a call. If this is wrong, the code
+/// generator notices when it writes the step.
+pub(super) fn is_inline(what: &What, values: &[braid_ir::model::Ty]) -> bool {
     let narrow = |value: &ValueId| values[value.index()].width <= 64;
     match what {
         What::Op(Op::Bin { op: BinOp::Div | BinOp::Rem | BinOp::MulSat, a, .. }) => narrow(a),

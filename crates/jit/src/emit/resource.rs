@@ -1,0 +1,88 @@
+//! Routes, lists and queues.
+
+use super::call::SLOT;
+use super::emitter::{Emitter, Place, at};
+use super::state;
+use crate::abi::Resource;
+use crate::error::Error;
+use crate::sys;
+use braid_ir::engine::Fault;
+use braid_ir::model::{ParamId, QueueId, ValueId, Word};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+
+pub(super) fn route(
+    e: &mut Emitter<'_, '_>,
+    number: u32,
+    (found, hop): (ValueId, ValueId),
+    addr: ValueId,
+) -> Result<(), Error> {
+    let (low, high) = e.halves(addr)?;
+    let wide = e.imm(u64::from(e.width(addr) > 32));
+    let result = e.host_call(at::ROUTE, number, &[low, high, wide], 1)[0];
+    e.flag_and_number(result, found, hop);
+    Ok(())
+}
+
+pub(super) fn list_get(
+    e: &mut Emitter<'_, '_>,
+    place: Place,
+    number: u32,
+    out: ValueId,
+    (index, column): (ValueId, u32),
+) -> Result<(), Error> {
+    let index = e.low(index)?;
+    let column = e.build.ins().iconst(types::I32, i64::from(column));
+    let results = e.host_call(at::MEMBER, number, &[index, column], 2);
+    let (code, zero) = (e.imm(sys::code(Fault::Index)), e.imm(0));
+    let code = e.build.ins().select(results[1], zero, code);
+    e.fault_if(place, code);
+    e.set(out, results[0]);
+    Ok(())
+}
+
+/// As `list_get`, for a list that never changes: without a call of the host.
+pub(super) fn list_at(
+    e: &mut Emitter<'_, '_>,
+    place: Place,
+    node: u16,
+    out: ValueId,
+    (param, index, column): (ParamId, ValueId, u32),
+) -> Result<(), Error> {
+    let wide = e.width(out) > 64;
+    let rows = e.resources.list(node, param).unwrap_or(&[]);
+    let count = rows.len() as u64;
+    let known = e.lists.0.entry((node, param.0, column)).or_insert_with(|| {
+        let values = rows.iter().map(|row| row.get(column as usize).copied().unwrap_or(0));
+        let halves = |value: Word| [value as u64, (value >> 64) as u64];
+        values.flat_map(|value| halves(value).into_iter().take(1 + usize::from(wide))).collect()
+    });
+    let start = known.as_ptr() as u64;
+    let index = e.low(index)?;
+    let count = e.imm(count);
+    let past = e.build.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, count);
+    e.fault_when(place, past, Fault::Index);
+    let start = e.imm(start);
+    let offset = e.shift_left(index, if wide { 4 } else { 3 });
+    let from = e.build.ins().iadd(start, offset);
+    state::load_slots(e, &[out], from);
+    Ok(())
+}
+
+/// Whether a queue has room, at the end of a block.
+pub(super) fn has_room(
+    e: &mut Emitter<'_, '_>,
+    block: u32,
+    (node, queue): (u16, QueueId),
+    delay: ValueId,
+) -> Result<Value, Error> {
+    if let Some(number) = e.resources.number(node, Resource::Queue(queue)) {
+        return Ok(e.host_call(at::HAS_ROOM, number, &[], 1)[0]);
+    }
+    let steps = e.residual.blocks[block as usize].steps.len();
+    let place = Place { block, step: steps as u32, fault: None };
+    let code = e.universal(place, &[delay], 1)?;
+    e.fault_if(place, code);
+    let args = e.scratch(0);
+    Ok(e.load_word(args, SLOT))
+}

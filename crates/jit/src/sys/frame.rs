@@ -1,0 +1,168 @@
+//! The data that generated code and the functions that it calls exchange: the frame, arguments,
+//! results.
+
+use crate::abi::Count;
+use braid_ir::engine::Fault;
+use braid_ir::residual::HeaderMask;
+use braid_packet::{Layout, Packet};
+use std::ffi::c_void;
+
+/// The data on which generated code works.
+#[repr(C)]
+pub(crate) struct Frame {
+    /// The packet's bytes.
+    pub(crate) data: *mut u8,
+    /// The number of these bytes.
+    pub(crate) captured: u64,
+    /// The places of its headers.
+    pub(crate) layout: *mut Layout,
+    /// A count for each counter.
+    pub(crate) counts: *mut Count,
+    /// The host's functions.
+    pub(crate) calls: *const Calls,
+    /// The packet itself.
+    pub(crate) packet: *mut Packet,
+    /// The time.
+    pub(crate) now: u64,
+    /// How long the packet will wait in a queue.
+    pub(crate) delay: u64,
+    pub(super) host: *mut c_void,
+    pub(super) shape: HeaderMask,
+}
+
+/// Two words, which a function returns in registers.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Pair {
+    pub(crate) low: u64,
+    pub(crate) high: u64,
+}
+
+/// An entry that was looked up.
+#[repr(C)]
+pub(crate) struct Found {
+    pub(super) entry: u64,
+    pub(super) slots: *const u64,
+}
+
+pub(super) type Step = unsafe extern "C" fn(*mut Frame, u32, u32, *mut u128, u64, u64) -> u64;
+
+/// The functions that generated code calls, for one kind of host.
+#[repr(C)]
+pub(crate) struct Calls {
+    /// `Host::step`: frame, block, step, arguments (the results follow them), the numbers of both;
+    /// returns 0 or the [`code`] of a fault.
+    pub(crate) step: Step,
+    /// The same, for steps behind which the packet may have other headers.
+    pub(crate) reshape: Step,
+    /// `Host::find`: frame, number, key, its words, words of slots that will be read.
+    pub(crate) find: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64, u64) -> Found,
+    /// `Host::find_words`: frame, number, a key of one word, words of slots that will be read.
+    pub(crate) find_1: unsafe extern "C" fn(*mut Frame, u32, u64, u64) -> Found,
+    /// The same for a key of two words.
+    pub(crate) find_2: unsafe extern "C" fn(*mut Frame, u32, u64, u64, u64) -> Found,
+    /// The same for a key of five words, which lie on the stack.
+    pub(crate) find_5: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64) -> Found,
+    /// `Host::read`: frame, number, entry, words that will be read.
+    pub(crate) read: unsafe extern "C" fn(*mut Frame, u32, u64, u64) -> *const u64,
+    /// `Host::set`: frame, number, key with the slots behind it, words of both; 0 or 1.
+    pub(crate) set: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64, u64) -> u64,
+    /// `Host::put`: frame, number, key with the two halves of the value behind it, words of the
+    /// key, slot; 0 or 1, or twice the [`code`] of a fault.
+    pub(crate) put: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64, u32) -> u64,
+    /// `Host::classify`: frame, number, fields; the rule, and 2^32 more if the packet passes.
+    pub(crate) classify: unsafe extern "C" fn(*mut Frame, u32, *const Fields) -> u64,
+    /// `Host::classify4`: frame, number, the three words, whether to count; as `classify`.
+    pub(crate) classify4: unsafe extern "C" fn(*mut Frame, u32, u64, u64, u64, u64) -> u64,
+    /// `Host::count_rule`: frame, number, rule.
+    pub(crate) count_rule: unsafe extern "C" fn(*mut Frame, u32, u64),
+    /// `Host::route`: frame, number, low and high half of the address, whether it is wide; the hop,
+    /// and 2^32 more if there is one.
+    pub(crate) route: unsafe extern "C" fn(*mut Frame, u32, u64, u64, u64) -> u64,
+    /// `Host::address_group`: frame, number, low and high half of the address.
+    pub(crate) address_group: unsafe extern "C" fn(*mut Frame, u32, u64, u64) -> u64,
+    /// `Host::member`: frame, number, index, column; the low half of the value, and 1 if there is
+    /// one.
+    pub(crate) member: unsafe extern "C" fn(*mut Frame, u32, u64, u32) -> Pair,
+    /// `Host::has_room`: frame, number; 0 or 1.
+    pub(crate) has_room: unsafe extern "C" fn(*mut Frame, u32) -> u64,
+    /// `Host::prefetch_classify`: frame, number, the three words.
+    pub(crate) prefetch_classify: unsafe extern "C" fn(*mut Frame, u32, u64, u64, u64),
+    /// `Host::prefetch`: frame, number, key, its words.
+    pub(crate) prefetch: unsafe extern "C" fn(*mut Frame, u32, *const u64, u64),
+    /// An operation on 128 bits for which the machine has no instruction (see [`Wide`]).
+    pub(crate) wide: unsafe extern "C" fn(u32, u64, u64, u64, u64) -> Pair,
+}
+
+/// The packet's fields for a rule set, as generated code passes them.
+#[repr(C)]
+pub(crate) struct Fields {
+    pub(crate) src: [u64; 2],
+    pub(crate) dst: [u64; 2],
+    /// 4 or 6.
+    pub(crate) version: u64,
+    pub(crate) proto: u64,
+    /// The two ports and a set bit above them, or 0.
+    pub(crate) ports: u64,
+    /// The TCP flags and a set bit above them, or 0.
+    pub(crate) tcp_flags: u64,
+    /// The ICMP type and code and a set bit above them, or 0.
+    pub(crate) icmp: u64,
+}
+
+/// Operations on 128 bits that are function calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wide {
+    MulSat,
+    /// By anything but 0.
+    Div,
+    /// By anything but 0.
+    Rem,
+}
+
+/// The most words of slots that can be read without a `step`.
+pub(crate) const SLOTS: usize = 64;
+
+/// The words that are read where a host has too few slots.
+pub(super) static ZEROS: [u64; SLOTS] = [0; SLOTS];
+/// The slots of an entry that was not found.
+pub(super) static MISSING: [u64; SLOTS] = [0; SLOTS];
+
+/// The address of the slots of an entry that was not found.
+pub(crate) fn missing() -> u64 {
+    MISSING.as_ptr() as u64
+}
+
+/// The result of generated code holds the block in the low 32 bits, the step in the next 24, and
+/// above them 0 at the end of a block, this value if the packet waits, or the [`code`] of a fault.
+pub(crate) const HOLD: u64 = 1;
+
+/// The result of a main path that has changed nothing and leaves the packet to the whole program.
+pub(crate) const WHOLE: u64 = u64::MAX;
+
+/// The code of a fault in the result of generated code, and of `step`.
+pub(crate) fn code(fault: Fault) -> u64 {
+    match fault {
+        Fault::Index => 2,
+        Fault::Division => 3,
+        Fault::NoEntry => 4,
+        Fault::Resubmit => 5,
+        Fault::Truncated => 6,
+        Fault::Native => 7,
+    }
+}
+
+pub(super) fn fault(code: u64) -> Fault {
+    match code {
+        2 => Fault::Index,
+        3 => Fault::Division,
+        4 => Fault::NoEntry,
+        5 => Fault::Resubmit,
+        7 => Fault::Native,
+        _ => Fault::Truncated,
+    }
+}
+
+pub(super) fn low(word: u64) -> u32 {
+    (word & 0xffff_ffff) as u32
+}
