@@ -81,11 +81,11 @@ pub fn compile_with(residual: &Residual, resources: &mut dyn Resources) -> Resul
         emit::whole_program(emitter, config)
     })?;
     let mut main_path = None;
-    if let Some(hot) = MainPath::of(residual, &facts, &regions) {
+    if let Some(path) = MainPath::of(residual, &facts, &regions) {
         let (id, useful) = function(&mut module, "main_path", 1, |builder, config| {
             let emitter =
                 Emitter::new(residual, &facts, &mut *resources, &mut lists, known, builder);
-            emit::main_path(emitter, &hot, config)
+            emit::main_path(emitter, &path, config)
         })?;
         main_path = useful.then_some(id);
     }

@@ -17,7 +17,7 @@ pub enum Error {
     /// The width of this value is not 1 to 128 bits, or does not suit the operation.
     Width(ValueId),
     /// The program does not have this counter.
-    Tally(u32),
+    Counter(u32),
     /// Residual programs do not have this operation.
     Operation {
         /// The block.
@@ -38,7 +38,7 @@ impl fmt::Display for Error {
             Error::Value(value) => write!(f, "{value} is used where it is not defined"),
             Error::Jump(block) => write!(f, "a jump to {block} does not fit it"),
             Error::Width(value) => write!(f, "{value} has a width that does not fit"),
-            Error::Tally(tally) => write!(f, "there is no counter {tally}"),
+            Error::Counter(counter) => write!(f, "there is no counter {counter}"),
             Error::Operation { block, step } => {
                 write!(f, "step {step} of b{block} has no place in a residual program")
             }

@@ -88,9 +88,9 @@ impl Facts {
                 self.define(residual, out)?;
             }
             if let What::Tally(tally) = step.what {
-                tally_exists(residual, tally)?;
+                counter_exists(residual, tally)?;
             }
-            step.fault.map_or(Ok(()), |tally| tally_exists(residual, tally))?;
+            step.fault.map_or(Ok(()), |tally| counter_exists(residual, tally))?;
             if reshapes(&step.what) {
                 self.entered = false;
             }
@@ -106,13 +106,13 @@ impl Facts {
                 self.target(residual, number, yes)?;
                 self.target(residual, number, no)
             }
-            End::Exit(exit) => tally_exists(residual, exit.tally),
+            End::Exit(exit) => counter_exists(residual, exit.tally),
             End::Hold { delay, tally, full, .. } => {
                 self.is_defined(*delay)?;
                 if self.width(residual, *delay)? > 64 {
                     return Err(Error::Width(*delay));
                 }
-                tally_exists(residual, *tally)?;
+                counter_exists(residual, *tally)?;
                 self.target(residual, number, full)
             }
         }
@@ -235,9 +235,9 @@ impl Facts {
     }
 }
 
-fn tally_exists(residual: &Residual, tally: TallyId) -> Result<(), Error> {
+fn counter_exists(residual: &Residual, tally: TallyId) -> Result<(), Error> {
     let index = usize::try_from(tally.0).unwrap_or(usize::MAX);
-    if index < residual.tallies.len() { Ok(()) } else { Err(Error::Tally(tally.0)) }
+    if index < residual.tallies.len() { Ok(()) } else { Err(Error::Counter(tally.0)) }
 }
 
 /// The bits that a constant needs.

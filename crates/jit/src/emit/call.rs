@@ -15,7 +15,7 @@ impl Emitter<'_, '_> {
         self.calls = true;
         self.loaded.clear();
         let calls = self.frame_word(at::CALLS);
-        let callee = self.load(self.regions.frame, types::I64, calls, function);
+        let callee = self.load(self.memories.frame, types::I64, calls, function);
         let mut signature = Signature::new(self.build.func.signature.call_conv);
         for arg in args {
             let ty = self.build.func.dfg.value_type(*arg);

@@ -104,7 +104,7 @@ pub(crate) struct Emitter<'a, 'f> {
     /// the target and its arguments.
     pub(super) left: Vec<(usize, ClBlock, ClBlock, Vec<BlockArg>)>,
     /// The main path, if only that is written.
-    pub(super) hot: Option<&'a MainPath>,
+    pub(super) main_path: Option<&'a MainPath>,
     /// Whether the current steps are left out.
     pub(super) skips: bool,
     /// The block that leaves the packet to the whole program.
@@ -125,7 +125,7 @@ pub(crate) struct Emitter<'a, 'f> {
     /// The stack slot for arguments and results of host calls, and its size in bytes.
     pub(super) scratch: Option<StackSlot>,
     pub(super) scratch_bytes: u32,
-    pub(super) regions: Memories,
+    pub(super) memories: Memories,
 }
 
 impl<'a, 'f> Emitter<'a, 'f> {
@@ -160,7 +160,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             lists,
             outcomes: Outcomes::new(regions, start),
             left: Vec::new(),
-            hot: None,
+            main_path: None,
             skips: false,
             fallback: None,
             calls: false,
@@ -176,7 +176,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             begun: begun(residual),
             scratch: None,
             scratch_bytes: 0,
-            regions: aliases,
+            memories: aliases,
             build,
         }
     }
@@ -221,14 +221,14 @@ impl<'a, 'f> Emitter<'a, 'f> {
 
     /// Adds the packet to a counter.
     pub(super) fn count(&mut self, tally: TallyId) {
-        let counts = self.load(self.regions.frame, types::I64, self.frame, at::COUNTS);
+        let counts = self.load(self.memories.frame, types::I64, self.frame, at::COUNTS);
         let bytes = self.wire_len();
         let one = self.imm(1);
         let start = tally.0 as usize * size_of::<Count>();
         for (part, more) in [(offset_of!(Count, packets), one), (offset_of!(Count, bytes), bytes)] {
-            let old = self.load(self.regions.counts, types::I64, counts, start + part);
+            let old = self.load(self.memories.counts, types::I64, counts, start + part);
             let new = self.build.ins().iadd(old, more);
-            self.store(self.regions.counts, new, counts, start + part);
+            self.store(self.memories.counts, new, counts, start + part);
         }
     }
 

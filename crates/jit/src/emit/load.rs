@@ -166,7 +166,7 @@ pub(super) fn load_raw(
     bytes: u8,
 ) -> Value {
     let offset = usize::from(spot.offset) + usize::from(at);
-    e.load_bytes(e.regions.packet, usize::from(bytes), base, offset)
+    e.load_bytes(e.memories.packet, usize::from(bytes), base, offset)
 }
 
 /// Stores the low bytes of an `i64` as they are.
@@ -181,7 +181,7 @@ pub(super) fn store_raw(
         types::I64 => value,
         ty => e.build.ins().ireduce(ty, value),
     };
-    e.store(e.regions.packet, value, base, offset);
+    e.store(e.memories.packet, value, base, offset);
 }
 
 /// The low bytes of an `i64` in reverse order; the other bytes are 0.
@@ -247,7 +247,7 @@ fn load_structural(e: &mut Emitter<'_, '_>, field: Field) -> Option<Value> {
 /// The length of a header in bytes. Half a byte of the header holds it in 32-bit words.
 fn header_length(e: &mut Emitter<'_, '_>, base: Base, offset: usize, shift: i64) -> Value {
     let base = base_address(e, base);
-    let byte = e.load_bytes(e.regions.packet, 1, base, offset);
+    let byte = e.load_bytes(e.memories.packet, 1, base, offset);
     let words = e.shift_right(byte, shift);
     let words = e.masked(words, 4);
     e.shift_left(words, 2)

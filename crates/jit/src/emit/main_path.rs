@@ -30,7 +30,7 @@ struct Finder<'a> {
     regions: &'a Regions,
     /// By block: whether no path to it changes anything.
     clean: Vec<bool>,
-    hot: MainPath,
+    path: MainPath,
 }
 
 impl MainPath {
@@ -42,16 +42,16 @@ impl MainPath {
             let after = clean[number] && block.steps.iter().all(|step| is_pure(&step.what));
             block.end.visit_targets(&mut |target| clean[target.block.index()] &= after);
         }
-        let hot = MainPath {
+        let path = MainPath {
             entered: vec![false; blocks],
             behind: BTreeSet::new(),
             fallback_exits: BTreeSet::new(),
             fallback_jumps: BTreeSet::new(),
         };
-        let mut finder = Finder { residual, regions, clean, hot };
-        finder.hot.entered[0] = true;
+        let mut finder = Finder { residual, regions, clean, path };
+        finder.path.entered[0] = true;
         for number in (0..blocks).filter(|number| facts.in_edges[*number] > 0) {
-            if finder.hot.entered[number] {
+            if finder.path.entered[number] {
                 finder.walk(number, 0)?;
             }
             let mut from = 0;
@@ -62,8 +62,8 @@ impl MainPath {
         }
         // If nothing falls back, the whole program is this function already.
         let falls_back =
-            !finder.hot.fallback_exits.is_empty() || !finder.hot.fallback_jumps.is_empty();
-        (falls_back || !regions.all.is_empty()).then_some(finder.hot)
+            !finder.path.fallback_exits.is_empty() || !finder.path.fallback_jumps.is_empty();
+        (falls_back || !regions.all.is_empty()).then_some(finder.path)
     }
 
     /// Whether a jump of a block falls back to the whole program.
@@ -74,7 +74,7 @@ impl MainPath {
 
 impl Finder<'_> {
     fn next_behind(&self, block: usize, from: usize) -> Option<usize> {
-        self.hot.behind.range((block, from)..(block + 1, 0)).next().map(|(_, at)| *at)
+        self.path.behind.range((block, from)..(block + 1, 0)).next().map(|(_, at)| *at)
     }
 
     /// Follows a block from a step on. `None` if it calls the host.
@@ -99,9 +99,9 @@ impl Finder<'_> {
         for (which, target) in block.end.targets().into_iter().enumerate() {
             let to = target.block.index();
             if clean && (guard && which == 1 || self.asks(to, 0)) {
-                self.hot.fallback_jumps.insert((number, which));
+                self.path.fallback_jumps.insert((number, which));
             } else {
-                self.hot.entered[to] = true;
+                self.path.entered[to] = true;
             }
         }
         Some(())
@@ -120,11 +120,11 @@ impl Finder<'_> {
                 }
             };
             if self.asks(block, at) {
-                self.hot.fallback_exits.insert((region, number));
+                self.path.fallback_exits.insert((region, number));
             } else if exit.target.is_none() {
-                self.hot.behind.insert((block, at));
+                self.path.behind.insert((block, at));
             } else {
-                self.hot.entered[block] = true;
+                self.path.entered[block] = true;
             }
         }
     }

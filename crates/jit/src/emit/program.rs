@@ -23,10 +23,10 @@ pub(crate) fn whole_program(
 /// Writes the main path of a program. False if it calls a function, so that it is of no use.
 pub(crate) fn main_path<'a>(
     mut emitter: Emitter<'a, '_>,
-    hot: &'a MainPath,
+    path: &'a MainPath,
     config: TargetFrontendConfig,
 ) -> Result<bool, Error> {
-    emitter.hot = Some(hot);
+    emitter.main_path = Some(path);
     write_blocks(&mut emitter)?;
     if let Some(over) = emitter.fallback {
         emitter.build.switch_to_block(over);
@@ -47,7 +47,7 @@ fn write_blocks(e: &mut Emitter<'_, '_>) -> Result<(), Error> {
             emit_unreached(e, index);
             continue;
         }
-        e.skips = e.hot.is_some_and(|hot| !hot.entered[index]);
+        e.skips = e.main_path.is_some_and(|path| !path.entered[index]);
         if !e.skips {
             begin_block(e, index);
         }
@@ -78,7 +78,7 @@ fn begin_block(e: &mut Emitter<'_, '_>, index: usize) {
     }
     let start = e.blocks[index];
     e.build.switch_to_block(start);
-    if e.hot.is_none() && e.outcomes.regions.first_only[index] {
+    if e.main_path.is_none() && e.outcomes.regions.first_only[index] {
         e.build.set_cold_block(start);
     }
     let params = e.residual.blocks[index].params.iter().map(|param| {
@@ -92,7 +92,7 @@ fn begin_block(e: &mut Emitter<'_, '_>, index: usize) {
 
 /// Writes a block that nothing reaches. Cranelift removes it.
 fn emit_unreached(e: &mut Emitter<'_, '_>, index: usize) {
-    if e.hot.is_some() {
+    if e.main_path.is_some() {
         return;
     }
     e.build.switch_to_block(e.blocks[index]);
@@ -122,7 +122,7 @@ fn emit_end(e: &mut Emitter<'_, '_>, block: u32, end: &End) -> Result<(), Error>
             e.build.ins().brif(room, waits, &[], full, &full_args);
             e.build.switch_to_block(waits);
             let delay = e.low(*delay)?;
-            e.store(e.regions.frame, delay, e.frame, at::DELAY);
+            e.store(e.memories.frame, delay, e.frame, at::DELAY);
             e.count(*tally);
             e.return_result(sys::HOLD << 56 | u64::from(block));
         }
@@ -137,7 +137,7 @@ fn edge(
     which: usize,
     target: &Target,
 ) -> Result<Edge, Error> {
-    if e.hot.is_some_and(|hot| hot.falls_back(block, which)) {
+    if e.main_path.is_some_and(|path| path.falls_back(block, which)) {
         return Ok((e.fallback_block(), Vec::new()));
     }
     let target = e.target(target)?;

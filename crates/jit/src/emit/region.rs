@@ -34,12 +34,12 @@ pub(super) fn at_step(e: &mut Emitter<'_, '_>, block: usize, step: usize) -> Res
     let regions = e.outcomes.regions;
     if let Some((region, exit)) = regions.cuts.get(&(block, step)).copied() {
         let behind = block_behind(e, region, exit);
-        match e.hot {
+        match e.main_path {
             None => {
                 write_outcome(e, region, exit)?;
                 e.build.ins().jump(behind, &[]);
             }
-            Some(hot) => e.skips = !hot.behind.contains(&(block, step)),
+            Some(path) => e.skips = !path.behind.contains(&(block, step)),
         }
         if !e.skips {
             e.build.switch_to_block(behind);
@@ -79,7 +79,7 @@ fn enter_region(e: &mut Emitter<'_, '_>, number: usize) -> Result<(), Error> {
         e.build.def_var(group_is, group);
         group
     };
-    if e.hot.is_some() {
+    if e.main_path.is_some() {
         let outcome = outcome_of(e, number, group);
         e.skips = true;
         return dispatch(e, number, outcome, None);
@@ -131,7 +131,7 @@ fn dispatch(
     let region = &e.outcomes.regions.all[number];
     let which = e.load_word(outcome, 0);
     let gives_up = |this: &Emitter<'_, '_>, exit: usize| {
-        this.hot.is_some_and(|hot| hot.fallback_exits.contains(&(number, exit)))
+        this.main_path.is_some_and(|path| path.fallback_exits.contains(&(number, exit)))
     };
     let mut blocks = Vec::new();
     for exit in 0..region.exits.len() {

@@ -227,13 +227,13 @@ impl Emitter<'_, '_> {
 
     /// Loads a word of the frame.
     pub(super) fn frame_word(&mut self, offset: usize) -> Value {
-        self.load(self.regions.frame, types::I64, self.frame, offset)
+        self.load(self.memories.frame, types::I64, self.frame, offset)
     }
 
     /// Loads `bytes` bytes of the packet's own data (not of its content), as an `i64`.
     pub(super) fn packet_part(&mut self, offset: usize, bytes: usize) -> Value {
         let packet = self.frame_word(at::PACKET);
-        self.load_bytes(self.regions.frame, bytes, packet, offset)
+        self.load_bytes(self.memories.frame, bytes, packet, offset)
     }
 
     /// The packet's length on the wire.
@@ -244,7 +244,7 @@ impl Emitter<'_, '_> {
     /// Loads `bytes` bytes of the layout, as an `i64`.
     pub(super) fn layout_part(&mut self, offset: usize, bytes: usize) -> Value {
         let layout = self.frame_word(at::LAYOUT);
-        self.load_bytes(self.regions.frame, bytes, layout, offset)
+        self.load_bytes(self.memories.frame, bytes, layout, offset)
     }
 }
 

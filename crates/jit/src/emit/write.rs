@@ -166,7 +166,7 @@ pub(super) fn assign_fields(e: &mut Emitter<'_, '_>, plan: &[Part]) -> Result<()
     }
     if let Some(change) = changes.ip {
         let ip = load::base_address(e, Base::Ip);
-        let old = e.load_bytes(e.regions.packet, 2, ip, IP_SUM);
+        let old = e.load_bytes(e.memories.packet, 2, ip, IP_SUM);
         let new = updated_sum(e, old, change, short);
         load::store_raw(e, new, ip, IP_SUM, 2);
     }
@@ -346,7 +346,7 @@ fn update_transport(e: &mut Emitter<'_, '_>, changes: Changes, short: bool) {
             (e.build.ins().iadd(data, at), 0)
         }
     };
-    let old = e.load_bytes(e.regions.packet, 2, base, offset);
+    let old = e.load_bytes(e.memories.packet, 2, base, offset);
     let new = updated_sum(e, old, change, short);
     let new = canonical(e, old, new, kind.udp);
     load::store_raw(e, new, base, offset, 2);

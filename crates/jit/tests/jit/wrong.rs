@@ -58,12 +58,12 @@ fn programs_that_are_not_well_formed_are_errors() {
 
     let mut builder = new();
     builder.push(What::Tally(TallyId(3)));
-    assert_eq!(error(&builder), Error::Tally(3));
+    assert_eq!(error(&builder), Error::Counter(3));
 
     let mut builder = new();
     builder.residual.tallies.truncate(FAULTS.0 as usize);
     builder.constant(1, 1);
-    assert_eq!(error(&builder), Error::Tally(FAULTS.0));
+    assert_eq!(error(&builder), Error::Counter(FAULTS.0));
 
     let mut builder = new();
     builder.op(Op::StateDelete { state: StateId(0), key: Key::Explicit(vec![ValueId(0)]) });
