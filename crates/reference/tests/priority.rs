@@ -308,14 +308,14 @@ fn three_in_a_row_yield_in_order() {
 fn priorities_in_a_circle_and_holding_functions_are_refused() {
     let mut chain = pair(wire(), wire(), 0);
     chain.priorities.push(Priority { winner: 1, loser: 0 });
-    assert!(braid_ir::interp::Reference::new(chain).is_err());
+    assert!(braid_reference::Reference::new(chain).is_err());
     let holds = nf(
         "queue q capacity 1",
         "b0: v0:duration = const 1
              hold q for v0 at row0 else b1
          b1: output onward at row0",
     );
-    assert!(braid_ir::interp::Reference::new(pair(holds, wire(), 0)).is_err());
+    assert!(braid_reference::Reference::new(pair(holds, wire(), 0)).is_err());
 }
 
 #[test]

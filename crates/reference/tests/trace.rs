@@ -3,10 +3,10 @@
 mod common;
 
 use braid_ir::chain::Priority;
-use braid_ir::interp::Reference;
 use braid_ir::model::{Dest, RowId, Word};
-use braid_ir::trace::{Observer, StateAccess, StateWhat, Verdict};
 use braid_packet::{Field, Header, Packet};
+use braid_reference::Reference;
+use braid_reference::trace::{Observer, StateAccess, StateWhat, Verdict};
 use common::{Got, LAN, alone, from_port, line, nf, wire};
 
 /// Writes down what it is told, a line each.

@@ -1,6 +1,6 @@
 //! The packet that a program works on: as it is now, and as it entered the function.
 
-use crate::rules::RulePacket;
+use braid_ir::rules::RulePacket;
 use braid_packet::{Field, Header, Layout, Packet};
 
 /// A packet in a function.

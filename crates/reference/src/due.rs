@@ -7,9 +7,9 @@ use super::run::{Env, Role, in_background};
 use super::state::{Cause, end_group};
 use super::table::EntryRef;
 use super::walk::Walk;
-use crate::engine::{CATCH_UP, Outputs};
-use crate::model::{QueueId, StateId};
 use crate::trace::Observer;
+use braid_ir::engine::{CATCH_UP, Outputs};
+use braid_ir::model::{QueueId, StateId};
 use braid_packet::Packet;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -244,10 +244,10 @@ impl Instance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::{Chain, Interface, Malformed, Node, Sink, Source};
-    use crate::engine::{Engine, Event};
-    use crate::model::LEFT;
-    use crate::value::IntervalSet;
+    use braid_ir::chain::{Chain, Interface, Malformed, Node, Sink, Source};
+    use braid_ir::engine::{Engine, Event};
+    use braid_ir::model::LEFT;
+    use braid_ir::value::IntervalSet;
     use braid_packet::{Field, Link, Shape, build_fresh};
 
     struct Nothing;
@@ -271,7 +271,7 @@ mod tests {
                  jump b2
              b2: consume at row0 }} }}"
         );
-        let model = std::sync::Arc::new(crate::text::parse(&text).unwrap());
+        let model = std::sync::Arc::new(braid_ir::text::parse(&text).unwrap());
         let behind = IntervalSet::default;
         Reference::new(Chain {
             name: "test".into(),

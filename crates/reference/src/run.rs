@@ -3,9 +3,9 @@
 use super::due::Expiries;
 use super::instance::Instance;
 use super::packet::PacketState;
-use crate::engine::{Fault, Outputs, RESUBMIT_LIMIT};
-use crate::model::{Dest, Model, Program, Target, Term, ValueId, Word};
 use crate::trace::{Observer, Verdict};
+use braid_ir::engine::{Fault, Outputs, RESUBMIT_LIMIT};
+use braid_ir::model::{Dest, Model, Program, Target, Term, ValueId, Word};
 use braid_packet::Packet;
 
 /// What a program may touch beside its own values and packet.

@@ -1,6 +1,6 @@
 //! Action profiles of native functions (NFP §4.2, §5.4): declared by the function, or observed in a run.
 
-use crate::fields::{FieldSet, names_of};
+use super::fields::{FieldSet, names_of};
 use braid_packet::Field;
 
 /// What a function may do to packets, or was seen to do.

@@ -3,10 +3,10 @@
 use super::arith::{binary, compare};
 use super::packet::PacketState;
 use super::run::{Role, Run, Write};
-use crate::engine::Fault;
-use crate::model::{Model, Op, ParamId, Program, SetRef, ValueId, Word};
-use crate::show::max_of;
-use crate::value::ParamValue;
+use braid_ir::engine::Fault;
+use braid_ir::model::{Model, Op, ParamId, Program, SetRef, ValueId, Word};
+use braid_ir::show::max_of;
+use braid_ir::value::ParamValue;
 use braid_packet::{Field, Header};
 
 impl Run<'_> {

@@ -3,9 +3,9 @@
 use super::run::Env;
 use super::run::{Role, Run, in_background};
 use super::table::{Entry, EntryRef};
-use crate::engine::{Fault, flow_words};
-use crate::model::{Granularity, Key, StateId, WhenFull, Word};
 use crate::trace::{StateAccess, StateWhat};
+use braid_ir::engine::{Fault, flow_words};
+use braid_ir::model::{Granularity, Key, StateId, WhenFull, Word};
 use braid_packet::FlowKey;
 
 /// Why a group of entries ends.

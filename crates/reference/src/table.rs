@@ -1,6 +1,6 @@
 //! One table of state: entries by key, in the order of their creation.
 
-use crate::model::{StateId, Word};
+use braid_ir::model::{StateId, Word};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 

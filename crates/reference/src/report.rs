@@ -3,9 +3,9 @@
 use super::Reference;
 use super::instance::Instance;
 use super::table::{Entry, EntryRef};
-use crate::engine::{Counters, StateEntry};
-use crate::model::{Granularity, Kind, StateDecl, StateId, Word};
-use crate::show::field_kind;
+use braid_ir::engine::{Counters, StateEntry};
+use braid_ir::model::{Granularity, Kind, StateDecl, StateId, Word};
+use braid_ir::show::field_kind;
 
 impl Reference {
     pub(super) fn report_counters(&self) -> Counters {
@@ -36,7 +36,7 @@ impl Reference {
             }
             for (shard, part) in (0..).zip(&instance.shards) {
                 let function = part.native.iter();
-                all.extend(function.flat_map(|f| crate::native::report(node, shard, f)));
+                all.extend(function.flat_map(|f| braid_native::bridge::report(node, shard, f)));
             }
         }
         all

@@ -5,11 +5,11 @@ use super::Reference;
 use super::due::Held;
 use super::instance::count;
 use super::run::{Emission, Env, Outcome, Write, on_packet};
-use crate::chain::Sink;
-use crate::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs};
-use crate::graph::{may_drop, port};
-use crate::model::{Dest, RIGHT, RowId};
 use crate::trace::{Observer, Verdict};
+use braid_ir::chain::Sink;
+use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs};
+use braid_ir::graph::{may_drop, port};
+use braid_ir::model::{Dest, RIGHT, RowId};
 use braid_packet::{Field, Packet};
 
 /// What a packet that entered, its copies and its answers have in common.

@@ -1,11 +1,11 @@
 //! Operations that look something up, call an operator, use a pool, publish or send.
 
 use super::run::{Emission, Role, Run};
-use crate::engine::{Event, EventValue, Fault};
-use crate::model::{Dest, EventArg, EventId, Model, NewPacket, Op, ParamId, Program, Word};
-use crate::show::max_of;
-use crate::value::ParamValue;
 use braid_externs::{CallCtx, MAX_RESULTS, Pool, Rng};
+use braid_ir::engine::{Event, EventValue, Fault};
+use braid_ir::model::{Dest, EventArg, EventId, Model, NewPacket, Op, ParamId, Program, Word};
+use braid_ir::show::max_of;
+use braid_ir::value::ParamValue;
 use braid_packet::{Packet, build_new};
 
 impl Run<'_> {

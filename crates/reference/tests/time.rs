@@ -288,7 +288,7 @@ fn timer_with_period_zero_is_refused() {
         "every period { b0: return }",
     );
     let chain = |period| line(vec![(model.clone(), vec![ParamValue::Scalar(period)])]);
-    assert!(braid_ir::interp::Reference::new(chain(0)).is_err());
+    assert!(braid_reference::Reference::new(chain(0)).is_err());
     let mut bench = Bench::new(chain(5));
     assert!(bench.control(1, 0, Change::Set(ParamValue::Scalar(0))).is_err());
 }

@@ -1,14 +1,14 @@
 //! An instance of a model in a chain: its parameters, tables, pools, generator and counters.
 
 use super::table::{Entry, EntryRef, Table};
-use crate::chain::Node;
-use crate::engine::{NodeCounters, TableCounters, Traffic, share};
-use crate::model::{
-    Granularity, Model, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, StateId, Word,
-};
-use crate::value::ParamValue;
 use braid_externs::pool::{Order, Pool, split};
 use braid_externs::{Cache, Rng};
+use braid_ir::chain::Node;
+use braid_ir::engine::{NodeCounters, TableCounters, Traffic, share};
+use braid_ir::model::{
+    Granularity, Model, ParamId, ParamTy, PoolOrder, QueueId, RowId, Setting, StateId, Word,
+};
+use braid_ir::value::ParamValue;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 

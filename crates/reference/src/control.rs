@@ -3,10 +3,10 @@
 use super::Reference;
 use super::instance::Instance;
 use super::table::EntryRef;
-use crate::chain::{Change, Control};
-use crate::model::{ParamId, ParamTy, Setting, StateId, Word};
-use crate::value::{Backend, Health, ParamValue, Rule};
 use braid_externs::Backend as _;
+use braid_ir::chain::{Change, Control};
+use braid_ir::model::{ParamId, ParamTy, Setting, StateId, Word};
+use braid_ir::value::{Backend, Health, ParamValue, Rule};
 
 impl Reference {
     /// Applies a change now.

@@ -2,11 +2,11 @@
 
 use super::Reference;
 use super::run::{Role, Run};
-use crate::chain::{Chain, Control};
-use crate::engine::{Fault, Outputs};
-use crate::model::{Model, Word};
-use crate::native;
 use crate::trace::Observer;
+use braid_ir::chain::{Chain, Control};
+use braid_ir::engine::{Fault, Outputs};
+use braid_ir::model::{Model, Word};
+use braid_native::bridge;
 use braid_native::{Noted, Profile};
 use braid_packet::{Access, Difference, Field, Packet, diff_fields};
 
@@ -14,7 +14,7 @@ impl Reference {
     /// Makes the instances.
     pub(super) fn load(&mut self, chain: &Chain) -> Result<(), String> {
         for (node, config) in self.nodes.iter_mut().zip(&chain.nodes) {
-            let made = native::instances(config, node.shard_count())?;
+            let made = bridge::instances(config, node.shard_count())?;
             for (shard, instance) in node.shards.iter_mut().zip(made) {
                 shard.native = Some(instance);
             }
@@ -28,7 +28,7 @@ impl Reference {
             for function in instance.shards.iter_mut().filter_map(|shard| shard.native.as_mut()) {
                 function.advance(self.now);
                 let logs = function.take_logs();
-                logs.into_iter().for_each(|log| out.event(native::event(node, log)));
+                logs.into_iter().for_each(|log| out.event(bridge::event(node, log)));
             }
         }
     }
@@ -37,9 +37,9 @@ impl Reference {
     pub(super) fn tell_natives(&mut self, control: &Control) -> Result<(), String> {
         let Some(instance) = self.nodes.get_mut(usize::from(control.node)) else { return Ok(()) };
         let name = &instance.model.params[control.param.index()].name;
-        let value = native::value(&instance.params[control.param.index()]);
+        let value = bridge::value(&instance.params[control.param.index()]);
         let functions = instance.shards.iter_mut().filter_map(|shard| shard.native.as_mut());
-        native::change(functions, name, &value)
+        bridge::change(functions, name, &value)
     }
 
     pub(super) fn native_problems(&self) -> Vec<(u16, Noted)> {
@@ -78,13 +78,13 @@ impl Run<'_> {
         let (Some(function), Role::Packet(state)) = (function, &mut self.role) else {
             return Err(Fault::Native);
         };
-        let answer = native::run(function, model, &mut state.now, self.env.now);
+        let answer = bridge::run(function, model, &mut state.now, self.env.now);
         state.layout = state.now.parse();
         if self.env.observer.compares() {
             tell_writes(self.env.node, &state.entry, &state.now, self.env.observer);
         }
         for log in function.take_logs() {
-            self.env.out.event(native::event(self.env.node, log));
+            self.env.out.event(bridge::event(self.env.node, log));
         }
         answer
     }

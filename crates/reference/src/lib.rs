@@ -1,5 +1,6 @@
 //! The reference engine: runs a chain function by function, each on packets parsed anew, like a
 //! row of separate boxes. It defines what a chain means, so it is plain rather than fast.
+#![forbid(unsafe_code)]
 
 mod arith;
 mod calls;
@@ -13,15 +14,16 @@ mod report;
 mod run;
 mod state;
 mod table;
+pub mod trace;
 mod walk;
 
-use crate::chain::{Chain, Control, Malformed};
-use crate::engine::{Counters, Engine, Outputs, StateEntry, malformed_loss, worker};
-use crate::graph::Graph;
-use crate::model::Setting;
 use crate::trace::{Observer, Silent};
-use crate::value::ParamValue;
-use crate::verify::verify;
+use braid_ir::chain::{Chain, Control, Malformed};
+use braid_ir::engine::{Counters, Engine, Outputs, StateEntry, malformed_loss, worker};
+use braid_ir::graph::Graph;
+use braid_ir::model::Setting;
+use braid_ir::value::ParamValue;
+use braid_ir::verify::verify;
 use braid_native::{Noted, Profile};
 use braid_packet::Packet;
 use due::{Expiries, Waiting};
@@ -134,12 +136,12 @@ impl Engine for Reference {
     }
 }
 
-fn describe(name: &str, errors: &[crate::verify::VerifyError]) -> String {
+fn describe(name: &str, errors: &[braid_ir::verify::VerifyError]) -> String {
     let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
     format!("{name}: its model does not verify: {}", all.join("; "))
 }
 
-fn check_params(node: &crate::chain::Node) -> Result<(), String> {
+fn check_params(node: &braid_ir::chain::Node) -> Result<(), String> {
     let model = &node.model;
     if node.params.len() != model.params.len() {
         let (given, wanted) = (node.params.len(), model.params.len());

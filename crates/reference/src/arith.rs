@@ -1,8 +1,8 @@
 //! Arithmetic on values: unsigned integers of 1 to 128 bits.
 
-use crate::engine::Fault;
-use crate::model::{BinOp, CmpOp, Word};
-use crate::show::max_of;
+use braid_ir::engine::Fault;
+use braid_ir::model::{BinOp, CmpOp, Word};
+use braid_ir::show::max_of;
 
 /// The result of a binary operator on operands of this width.
 pub(super) fn binary(op: BinOp, width: u16, a: Word, b: Word) -> Result<Word, Fault> {
@@ -45,8 +45,8 @@ pub(super) fn compare(op: CmpOp, a: Word, b: Word) -> bool {
 #[cfg(test)]
 mod tests {
     use super::binary;
-    use crate::engine::Fault;
-    use crate::model::BinOp::*;
+    use braid_ir::engine::Fault;
+    use braid_ir::model::BinOp::*;
 
     #[test]
     fn saturating_operators_stop_at_the_ends_of_the_width() {

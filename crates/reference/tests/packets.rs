@@ -481,7 +481,7 @@ fn packet_to_an_unlinked_port_is_lost() {
     bench.send(LAN, from_port(1, 1));
     assert_eq!(bench.counters().lost["unlinked"], 1);
     chain.links.push((Source::Port(0, PortId(2)), Sink::Port(0, RIGHT)));
-    assert!(braid_ir::interp::Reference::new(chain).is_err(), "two links from a port");
+    assert!(braid_reference::Reference::new(chain).is_err(), "two links from a port");
 }
 
 #[test]

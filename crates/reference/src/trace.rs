@@ -1,7 +1,7 @@
 //! Watching a run: what `braid trace` is told of a packet's walk.
 
-use crate::engine::Fault;
-use crate::model::{Dest, QueueId, RowId, StateId, Word};
+use braid_ir::engine::Fault;
+use braid_ir::model::{Dest, QueueId, RowId, StateId, Word};
 use braid_packet::{Field, Header, Packet};
 
 /// Is told what functions do with a packet, in order. All methods do nothing by default.

@@ -3,11 +3,11 @@
 
 use braid_ir::chain::{Chain, Control, Interface, Malformed, Node, Sink, Source};
 use braid_ir::engine::{Counters, Engine, Event, EventValue, Outputs, StateEntry};
-use braid_ir::interp::Reference;
 use braid_ir::model::{LEFT, Model, ParamId, RIGHT};
 use braid_ir::text;
 use braid_ir::value::{IntervalSet, ParamValue};
 use braid_packet::{Field, Link, Packet, Shape, build_fresh};
+use braid_reference::Reference;
 use std::sync::Arc;
 
 /// One second in nanoseconds.
