@@ -41,8 +41,11 @@ impl Table {
         let mut slots = Vec::new();
         for name in ["x", "y", "z"].into_iter().take(1 + rng.below(5) / 2) {
             let bytes = rng.one_in(2);
-            let types =
-                if bytes { &["u16", "u32", "u64", "size"][..] } else { &["u8", "u32", "u64"] };
+            let types = if bytes {
+                &["u16", "u32", "u64", "size"][..]
+            } else {
+                &["u8", "u8", "u32", "u64"]
+            };
             slots.push(Slot { name, ty: *rng.pick(types), bytes });
         }
         let types: Vec<_> =
@@ -93,8 +96,11 @@ impl Slot {
     /// A condition on it.
     fn condition(&self, rng: &mut Rng, place: &str, limit: &str) -> String {
         let op = *rng.pick(&["<", "<", "<=", ">", ">", ">=", "==", "!="]);
+        let small = self.ty == "u8";
         match rng.below(8) {
-            0 if !self.bytes => format!("wrapping({place} + {}) {op} {limit}", self.step(rng)),
+            0 | 1 if !self.bytes && (small || rng.one_in(2)) => {
+                format!("wrapping({place} + {}) {op} {limit}", self.step(rng))
+            }
             _ => format!("{place} {op} {limit}"),
         }
     }
@@ -107,8 +113,8 @@ impl Slot {
             (false, _) => self.step(rng).to_string(),
         };
         match rng.below(24) {
-            0 => format!("{place} = 0;"),
-            1..4 => format!("{place} = wrapping({place} + {by});"),
+            0 | 1 => format!("{place} = 0;"),
+            2..5 => format!("{place} = wrapping({place} + {by});"),
             _ => format!("{place} += {by};"),
         }
     }
@@ -116,7 +122,7 @@ impl Slot {
     /// By how much a counter of packets goes up. Small ones soon come to their largest value.
     fn step(&self, rng: &mut Rng) -> usize {
         match (rng.below(6), self.ty) {
-            (0, "u8") => 30 + rng.below(60),
+            (0 | 1, "u8") => 30 + rng.below(60),
             (0 | 1, _) => 2 + rng.below(4),
             _ => 1,
         }
