@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub mod budget;
 mod engines;
 
-pub use engines::{ENGINES, Engine};
+pub use engines::{ENGINES, Engine, HOSTILE, USERS};
 
 /// In which form functions are compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
