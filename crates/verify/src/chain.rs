@@ -23,7 +23,7 @@ pub struct Case {
     /// Their headers.
     pub shape: HeaderMask,
     /// The headers of a packet that it was made for.
-    pub presence: u32,
+    pub presence: u128,
     /// What was found.
     pub found: Found,
 }
@@ -141,7 +141,7 @@ fn point(sink: Sink) -> Option<Point> {
 fn check_shape(
     chain: &Chain,
     point: Point,
-    presence: u32,
+    presence: u128,
     residual: &Residual,
     sets: &[u32],
     shapes: &mut Vec<HeaderMask>,

@@ -196,7 +196,7 @@ mod tests {
     use crate::headers;
     use braid_packet::{Field, Header};
 
-    fn built(presence: u32, fields: &[(Field, u128)]) -> Option<braid_packet::Packet> {
+    fn built(presence: u128, fields: &[(Field, u128)]) -> Option<braid_packet::Packet> {
         let difference =
             Difference { way: String::new(), parts: Vec::new(), presence, fields: fields.to_vec() };
         packet(&difference)

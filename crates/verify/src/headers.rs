@@ -12,17 +12,17 @@ use crate::term::{Term, Terms};
 
 /// The bit of a header in a mask of headers.
 #[must_use]
-pub fn bit(header: Header) -> u32 {
+pub fn bit(header: Header) -> u128 {
     1 << header as u32
 }
 
-fn mask(headers: &[Header]) -> u32 {
+fn mask(headers: &[Header]) -> u128 {
     headers.iter().fold(0, |mask, header| mask | bit(*header))
 }
 
 /// Every set of headers that a packet can have.
 #[must_use]
-pub fn all() -> Vec<u32> {
+pub fn all() -> Vec<u128> {
     let links = [&[][..], &[Eth], &[Eth, Vlan], &[Eth, Vlan, Vlan2]];
     let mut found = Vec::new();
     for link in links {
@@ -40,7 +40,7 @@ pub fn all() -> Vec<u32> {
 }
 
 /// IP headers and what is behind them.
-fn network() -> Vec<u32> {
+fn network() -> Vec<u128> {
     let mut found = Vec::new();
     for (version, behind) in [(Ip4, messages(4)), (Ip6, messages(6))] {
         for auth in [0, bit(Ah)] {
@@ -53,7 +53,7 @@ fn network() -> Vec<u32> {
 }
 
 /// What is behind an IP header of either version, nothing included.
-fn transports() -> Vec<u32> {
+fn transports() -> Vec<u128> {
     let mut found = vec![0, bit(Esp), bit(Gre), mask(&[Gre, GreKey])];
     found.extend([mask(&[L4, Udp]), mask(&[L4, Udp, Vxlan])]);
     let options = [TcpMss, TcpWscale, TcpSackOk, TcpTs];
@@ -65,7 +65,7 @@ fn transports() -> Vec<u32> {
 }
 
 /// ICMP messages of a version.
-fn messages(version: u8) -> Vec<u32> {
+fn messages(version: u8) -> Vec<u128> {
     let (icmp, echo, quoted) =
         if version == 4 { (Icmp, IcmpEcho, Quoted4) } else { (Icmp6, Icmp6Echo, Quoted6) };
     let error = mask(&[icmp, Quoted, quoted]);

@@ -10,7 +10,7 @@
 use super::Synth;
 use super::build::{Edge, Way};
 use super::exec::Flow;
-use super::headers::bit;
+use super::headers::{EVERY, bit};
 use super::state::{Cell, State};
 use super::values::field_ty;
 use super::visit::Visit;
@@ -273,8 +273,8 @@ impl<'a> Synth<'a> {
             let named = behind.map(|header| headers.has(header));
             if !named.contains(&Ok(true)) {
                 let (present, ..) = headers.known();
-                headers.asked = u32::MAX >> 2;
-                open |= (u32::MAX >> 2) & !present;
+                headers.asked = EVERY;
+                open |= (EVERY) & !present;
             }
             headers.forget(open);
             forget_behind(way);
