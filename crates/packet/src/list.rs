@@ -45,6 +45,7 @@ macro_rules! headers {
             Quoted6 quoted::IP6 [QuotedIp6Src QuotedIp6Dst];
             QuotedL4 quoted::L4 [QuotedSport QuotedDport];
             QuotedEcho quoted::ECHO [QuotedId];
+            Geneve geneve::GENEVE [GeneveVni GeneveProto GeneveOptions GeneveControl GeneveCritical];
         }
     };
 }

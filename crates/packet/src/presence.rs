@@ -131,7 +131,9 @@ mod tests {
             break;
         }
         while bytes.len() < 140 {
-            let small = [0, 1, 2, 3, 4, 8, 11, 17, 0x12, 0xb5, 0x45, 0x60, 0x20, 0x50, 0x70, 128];
+            let small: [u8; 18] = [
+                0, 1, 2, 3, 4, 8, 11, 17, 0x12, 0xb5, 0x17, 0xc1, 0x45, 0x60, 0x20, 0x50, 0x70, 128,
+            ];
             bytes.push(small[next() as usize % small.len()]);
         }
         let cut = if next() % 4 == 0 { next() as usize % bytes.len() } else { bytes.len() };

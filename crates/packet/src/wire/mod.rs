@@ -4,6 +4,7 @@ pub(crate) mod arp;
 pub(crate) mod attributes;
 pub(crate) mod cooked;
 pub(crate) mod ethernet;
+pub(crate) mod geneve;
 pub(crate) mod gre;
 pub(crate) mod icmp;
 pub(crate) mod inet;
