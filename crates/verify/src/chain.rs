@@ -13,7 +13,7 @@ use crate::headers;
 use crate::solver::Solver;
 
 /// What a chain's residual programs are asked for: a point, and the headers of a packet there.
-pub type Programs<'a> = dyn FnMut(Point, u32) -> Residual + 'a;
+pub type Programs<'a> = dyn FnMut(Point, u128) -> Residual + 'a;
 
 /// One program and what was found about it.
 #[derive(Clone, Debug)]
@@ -143,7 +143,7 @@ fn check_shape(
     point: Point,
     presence: u128,
     residual: &Residual,
-    sets: &[u32],
+    sets: &[u128],
     shapes: &mut Vec<HeaderMask>,
     wrong: &mut Vec<String>,
 ) {

@@ -268,6 +268,11 @@ impl<'a> Synth<'a> {
                 let by = header.info().follows.iter().filter(|(field, _)| field.owner() == cell);
                 let values: Vec<_> =
                     by.flat_map(|(_, values)| *values).map(|value| (*value).into()).collect();
+                if was != Ok(false) {
+                    // Another header may have its bytes now, and what is written there.
+                    let fields = header.info().fields.iter().map(|info| info.field);
+                    way.state.cells.extend(fields.map(|field| (field, Cell::Reload)));
+                }
                 if !values.is_empty() && intersect(&range, &set(&values)).is_empty() {
                     headers.set(header, false);
                     may_change |= was != Ok(false);
