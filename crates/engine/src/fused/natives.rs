@@ -246,7 +246,7 @@ impl Probe<'_> {
         const NEVER: &str = "has recorded what it does not declare";
         let native = self.functions.instances[usize::from(node)].model.native.as_ref();
         let may = native.ok_or("is not there")?.may();
-        let all = HeaderMask { care: u32::MAX, present: self.layout.presence() };
+        let all = HeaderMask { care: u128::MAX, present: self.layout.presence() };
         let mut verdict = Verdict::Forward;
         for action in &record.headers {
             match action {

@@ -39,8 +39,9 @@ impl Emitter<'_, '_> {
         let value = if let Some(known) = known {
             self.imm(u64::from(known))
         } else {
-            let present = self.laid_out(parts::PRESENT, 4);
-            let shifted = self.down(present, header as i64);
+            let (word, bit) = (header as usize / 64, header as i64 % 64);
+            let present = self.laid_out(parts::PRESENT + 8 * word, 8);
+            let shifted = self.down(present, bit);
             self.masked(shifted, 1)
         };
         self.set(out, value);

@@ -3,8 +3,11 @@
 //!
 //! The general parse is the definition; this is the same for these packets and leaves all others to it.
 
-use super::{Fragment, Header, Layout, SumKind, long};
-use crate::wire::{be16, ether_type, ethernet, ipv4, ipv6, proto, tcp, udp, vlan, vxlan};
+use crate::field::is_announced_port;
+use crate::layout::{Fragment, Layout, Quote, SumKind, bit, long, words};
+use crate::names::Header;
+use crate::window::be16;
+use crate::wire::{ether_type, ethernet, ipv4, ipv6, proto, tcp, udp, vlan};
 
 /// The least that is behind a link header: IPv4 and UDP.
 const LEAST: usize = ipv4::LEN + udp::LEN;
@@ -17,27 +20,27 @@ const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 /// Length of a TCP header with nothing but these.
 const STAMPED_LEN: usize = tcp::LEN + 12;
 
-const fn bits(headers: &[Header]) -> u32 {
+const fn bits(headers: &[Header]) -> u128 {
     let mut all = 0;
     let mut at = 0;
     while at < headers.len() {
-        all |= 1 << headers[at] as u32;
+        all |= bit(headers[at]);
         at += 1;
     }
     all
 }
 
-const INET: u32 = bits(&[Header::Pkt, Header::Eth, Header::Inet, Header::L4]);
-const VLAN: u32 = bits(&[Header::Vlan]);
-const IP4: u32 = INET | bits(&[Header::Ip4]);
-const IP6: u32 = INET | bits(&[Header::Ip6]);
-const TCP: u32 = bits(&[Header::Tcp]);
-const STAMPED: u32 = bits(&[Header::Tcp, Header::TcpTs]);
-const UDP: u32 = bits(&[Header::Udp]);
+const INET: u128 = bits(&[Header::Pkt, Header::Eth, Header::Inet, Header::L4]);
+const VLAN: u128 = bits(&[Header::Vlan]);
+const IP4: u128 = INET | bits(&[Header::Ip4]);
+const IP6: u128 = INET | bits(&[Header::Ip6]);
+const TCP: u128 = bits(&[Header::Tcp]);
+const STAMPED: u128 = bits(&[Header::Tcp, Header::TcpTs]);
+const UDP: u128 = bits(&[Header::Udp]);
 
 /// What is behind the IP header.
 struct Transport {
-    present: u32,
+    present: u128,
     payload: usize,
     payload_end: usize,
     sum: SumKind,
@@ -84,7 +87,7 @@ fn plainest(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
         proto::UDP => {
             let payload_end = L4 + usize::from(word(L4 + udp::LENGTH));
             let is_whole = captured >= L4 + udp::LEN && payload_end >= L4 + udp::LEN;
-            if !is_whole || payload_end > end || word(L4 + 2) == vxlan::PORT {
+            if !is_whole || payload_end > end || is_announced_port(word(L4 + 2)) {
                 return None;
             }
             *layout = UDP4;
@@ -109,7 +112,7 @@ const PLAINEST: Layout = Layout {
     ..PLAIN
 };
 const TCP4: Layout = Layout {
-    present: IP4 | TCP,
+    present: words(IP4 | TCP),
     payload: (L4 + tcp::LEN) as u32,
     sum_at: (L4 + tcp::CHECKSUM) as u16,
     sum: Some(SumKind::Tcp),
@@ -117,29 +120,13 @@ const TCP4: Layout = Layout {
     ..PLAINEST
 };
 const UDP4: Layout = Layout {
-    present: IP4 | UDP,
+    present: words(IP4 | UDP),
     payload: (L4 + udp::LEN) as u32,
     sum_at: (L4 + udp::CHECKSUM) as u16,
     sum: Some(SumKind::Udp),
     proto: proto::UDP,
     ..PLAINEST
 };
-
-impl Layout {
-    /// Whether it is that of a whole, well-formed IPv4 packet without tags and options.
-    #[must_use]
-    #[inline(always)]
-    pub fn is_plain(&self) -> bool {
-        self.plain
-    }
-
-    /// The same, found out.
-    pub(super) fn has_plain_headers(&self) -> bool {
-        let is_there = (usize::from(self.ip), usize::from(self.l4)) == (IP, L4);
-        let is_whole = self.malformed.is_none() && !self.fragment.any;
-        self.has(Header::Ip4) && is_there && is_whole
-    }
-}
 
 /// The others.
 #[inline(never)]
@@ -183,7 +170,7 @@ fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
         _ => return None,
     };
     *layout = Layout {
-        present: present | tagged | behind.present,
+        present: words(present | tagged | behind.present),
         captured: long(data.len()),
         payload: behind.payload as u32,
         payload_end: behind.payload_end as u32,
@@ -232,7 +219,7 @@ fn tcp(message: &[u8], l4: usize, end: usize) -> Option<Transport> {
 fn udp(message: &[u8], l4: usize, end: usize) -> Option<Transport> {
     let header = message.first_chunk::<{ udp::LEN }>()?;
     let len = usize::from(be16(header[udp::LENGTH], header[udp::LENGTH + 1]));
-    let is_plain = be16(header[2], header[3]) != vxlan::PORT;
+    let is_plain = !is_announced_port(be16(header[2], header[3]));
     (is_plain && len >= udp::LEN && len <= end - l4).then_some(Transport {
         present: UDP,
         payload: l4 + udp::LEN,
@@ -245,15 +232,14 @@ fn udp(message: &[u8], l4: usize, end: usize) -> Option<Transport> {
 
 /// What all these packets have in common.
 const PLAIN: Layout = Layout {
-    present: 0,
+    present: [0; 2],
     captured: 0,
     payload: 0,
     payload_end: 0,
     ip_end: 0,
     ether_type: 0,
     ether_type_at: 0,
-    arp: 0,
-    mpls: 0,
+    network: 0,
     ip: 0,
     pseudo_dst: 0,
     ah: 0,
@@ -266,17 +252,19 @@ const PLAIN: Layout = Layout {
     gre_sum: 0,
     sum: None,
     plain: false,
+    jumbo: false,
     proto: 0,
     fragment: Fragment { any: false, later: false },
     malformed: None,
-    quote: super::Quote { ip: 0, l4: 0, pseudo_dst: 0, sum_at: 0, sum: None, proto: 0 },
+    quote: Quote { ip: 0, l4: 0, pseudo_dst: 0, sum_at: 0, sum: None, proto: 0 },
 };
 
 #[cfg(test)]
 mod tests {
+    use super::super::parse_any;
     use super::*;
     use crate::build::{Shape, build_fresh};
-    use crate::packet::Link;
+    use crate::link::Link;
 
     fn frames() -> Vec<Vec<u8>> {
         let build = |shape, payload: &[u8]| {
@@ -304,7 +292,7 @@ mod tests {
     fn agrees(data: &[u8], wire: usize) -> bool {
         let mut fast = Layout::default();
         let taken = parse(&mut fast, data, wire.max(data.len()));
-        let general = Layout::parse_any(Link::Ethernet, data, wire as u32);
+        let general = parse_any(Link::Ethernet, data, wire as u32);
         let expected = if taken.is_some() { general } else { Layout::default() };
         assert_eq!(fast, expected, "{data:x?} of {wire}");
         taken.is_some()
@@ -373,6 +361,6 @@ mod tests {
 
     #[test]
     fn layout_is_small() {
-        assert!(size_of::<Layout>() <= 80, "{}", size_of::<Layout>());
+        assert!(size_of::<Layout>() <= 88, "{}", size_of::<Layout>());
     }
 }
