@@ -5,9 +5,9 @@ use std::hint::black_box;
 use braid_engine::{Compiled, Flows, Jit, Options, Reached};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
-use braid_ir::interp::Reference;
 use braid_ir::residual::Extent;
 use braid_packet::{Link, Packet};
+use braid_reference::Reference;
 
 use crate::check::Seen;
 use crate::floor;

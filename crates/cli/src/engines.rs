@@ -3,9 +3,9 @@
 use braid_engine::{Compiled, Hashing, Options};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
-use braid_ir::interp::Reference;
 use braid_ir::residual::Extent;
 use braid_lang::diag::did_you_mean_help;
+use braid_reference::Reference;
 
 use crate::answer::Failure;
 

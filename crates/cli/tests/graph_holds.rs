@@ -8,10 +8,10 @@ use braid_compiler::parallel::part::Part;
 use braid_compiler::parallel::versions::{Extent, Fork, Node, Operation, Verdict};
 use braid_ir::chain::{Chain, Sink, Source};
 use braid_ir::engine::{Engine, Event, Outputs};
-use braid_ir::interp::Reference;
 use braid_ir::model::{LEFT, PortId, RIGHT};
 use braid_lang::{Loader, compile};
 use braid_packet::{Field, Header, Link, Packet, Shape, build_fresh};
+use braid_reference::Reference;
 use std::collections::BTreeMap;
 
 /// Small functions that read, write, tag, drop, count and change headers, on some ways only.

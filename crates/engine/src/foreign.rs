@@ -6,7 +6,7 @@ use crate::fused::end_changed;
 use braid_ir::chain::Control;
 use braid_ir::engine::{Fault, Outputs, StateEntry};
 use braid_ir::model::Word;
-use braid_ir::native;
+use braid_native::bridge as native;
 use braid_native::{Instance, Noted, Profile};
 
 impl Functions {

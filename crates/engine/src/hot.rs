@@ -104,7 +104,7 @@ impl<'a> Here<'a> {
         all: &'a [Program],
         points: &Points,
         point: Point,
-        presence: u32,
+        presence: u128,
         hops: u32,
     ) -> Option<Self> {
         let number = points.known(point, presence)?;
@@ -128,7 +128,7 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
     /// The program for packets with these headers at a point that have visited so many functions is the
     /// next to run; false, and nothing has changed, if there is none.
     #[inline(always)]
-    fn turn(&mut self, point: Point, presence: u32, hops: u32) -> bool {
+    fn turn(&mut self, point: Point, presence: u128, hops: u32) -> bool {
         let Some(here) = Here::find(self.all, self.points, point, presence, hops) else {
             return false;
         };

@@ -44,7 +44,7 @@ struct Known {
 impl Known {
     /// Another program than the last.
     #[inline(never)]
-    fn other(&self, presence: u32) -> Option<usize> {
+    fn other(&self, presence: u128) -> Option<usize> {
         let found = self.shapes.iter().find(|(shape, _)| shape.fits(presence)).copied()?;
         self.last.set(Some(found));
         Some(found.1)
@@ -64,7 +64,7 @@ impl Points {
 
     /// The program for packets with these headers at a point, if there is one.
     #[inline(always)]
-    pub(crate) fn known(&self, point: Point, presence: u32) -> Option<usize> {
+    pub(crate) fn known(&self, point: Point, presence: u128) -> Option<usize> {
         let known = &self.0[place(point)];
         match known.last.get() {
             Some((shape, program)) if shape.fits(presence) => Some(program),
@@ -92,7 +92,7 @@ impl Programs {
     }
 
     /// Makes a program.
-    fn residual(&self, point: Point, presence: u32, chain: &Chain, graph: &Graph) -> Residual {
+    fn residual(&self, point: Point, presence: u128, chain: &Chain, graph: &Graph) -> Residual {
         #[cfg(feature = "planted-bugs")]
         if let Some(bug) = self.bug {
             return synth::residual_with_bug(chain, graph, point, presence, self.extent, bug);
@@ -104,7 +104,7 @@ impl Programs {
     pub(crate) fn find(
         &mut self,
         point: Point,
-        presence: u32,
+        presence: u128,
         chain: &Chain,
         graph: &Graph,
     ) -> Option<usize> {

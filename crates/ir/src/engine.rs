@@ -2,7 +2,7 @@
 
 use crate::chain::{Control, Malformed};
 use crate::model::{Kind, Word};
-use braid_native::{Noted, Profile};
+use crate::native::{Noted, Profile};
 use braid_packet::{FlowKey, Packet};
 use std::collections::BTreeMap;
 

@@ -1,11 +1,12 @@
-//! The model IR: types, operations, state, events; its text form, verifier and the reference engine.
+//! The model IR: models, chains, values and residual programs as data, their text form and their checks.
+//!
+//! Nothing here runs a packet. The `reference` crate interprets models; the compiled engines are in `engine`.
 #![forbid(unsafe_code)]
 
 pub mod arith;
 pub mod chain;
 pub mod engine;
 pub mod graph;
-pub mod interp;
 pub mod model;
 pub mod native;
 pub mod residual;
@@ -13,7 +14,6 @@ pub mod routes;
 pub mod rules;
 pub mod show;
 pub mod text;
-pub mod trace;
 pub mod value;
 pub mod verify;
 pub mod visit;

@@ -35,9 +35,9 @@ pub struct Point {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct HeaderMask {
     /// Headers whose presence matters.
-    pub care: u32,
+    pub care: u128,
     /// Of those, the ones that are present.
-    pub present: u32,
+    pub present: u128,
 }
 
 /// How far a residual program reaches.
@@ -301,7 +301,7 @@ pub enum Fate {
 impl HeaderMask {
     /// Whether a packet with these headers is of this shape.
     #[must_use]
-    pub fn fits(self, presence: u32) -> bool {
+    pub fn fits(self, presence: u128) -> bool {
         (presence ^ self.present) & self.care == 0
     }
 

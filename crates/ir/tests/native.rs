@@ -1,11 +1,8 @@
-//! Models of native functions: text form, what the verifier asks, what becomes of what a function says.
+//! Models of native functions: their text form, and what the verifier demands of them.
 
-use braid_ir::chain::{Chain, Malformed, Node};
-use braid_ir::interp::Reference;
 use braid_ir::model::Model;
 use braid_ir::text::{parse, print};
 use braid_ir::verify::verify;
-use std::sync::Arc;
 
 /// A model of a native function with these declarations and this program.
 fn model(declared: &str, program: &str) -> Model {
@@ -57,22 +54,4 @@ fn verifier_lets_a_native_function_do_nothing_but_decide() {
     assert!(problems(&model("", PROGRAM))[0].contains("native function"));
     let narrow = "b0: v0:u8 = native output onward at row0";
     assert_eq!(problems(&model(declared, narrow)).len(), 1);
-}
-
-#[test]
-fn engine_for_a_function_that_cannot_be_had_says_why() {
-    let model = Arc::new(model("native \"./no_such.so\" \"f\"", PROGRAM));
-    let chain = Chain {
-        name: "c".to_owned(),
-        interfaces: Vec::new(),
-        nodes: vec![Node { name: "it".to_owned(), model, params: Vec::new() }],
-        links: Vec::new(),
-        priorities: Vec::new(),
-        policy: Vec::new(),
-        malformed: Malformed::Drop,
-        seed: 0,
-        workers: 1,
-    };
-    let why = Reference::new(chain).err().unwrap_or_default();
-    assert!(why.starts_with("it: the library ./no_such.so cannot be loaded"), "{why}");
 }

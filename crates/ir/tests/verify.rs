@@ -1,7 +1,5 @@
 //! The verifier: each rule has a model that breaks it.
 
-mod common;
-
 use braid_ir::model::{
     BlockId, Dest, Model, Op, ParamId, PortId, Program, QueueId, ReasonId, RowId, Setting, StateId,
     TagId, Term, Ty, ValueId,

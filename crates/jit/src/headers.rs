@@ -10,8 +10,8 @@ use braid_packet::{HEADERS, Header};
 /// presence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Headers {
-    present: u32,
-    absent: u32,
+    present: u128,
+    absent: u128,
 }
 
 impl Headers {
@@ -26,8 +26,11 @@ impl Headers {
             for (header, _) in HEADERS {
                 known.close(*header);
             }
-            known.either(Header::Inet, Header::Ip4, Header::Ip6);
-            known.either(Header::L4, Header::Tcp, Header::Udp);
+            for (header, _) in HEADERS {
+                if let [a, b] = header.info().one_of {
+                    known.either(*header, *a, *b);
+                }
+            }
             if known == before {
                 return known;
             }
@@ -75,7 +78,7 @@ impl Headers {
     }
 }
 
-fn bit(header: Header) -> u32 {
+fn bit(header: Header) -> u128 {
     1 << header as u32
 }
 

@@ -2,10 +2,9 @@
 //! comes from native code is checked here; where it goes through pointers is in `sys`.
 
 use crate::flows::{Flow, Flows, Found};
-use crate::problem::{Problem, Problems};
-use crate::profile::Profile;
 use crate::record::{Guard, Handler, HeaderAction, MOST, MOST_BYTES, Recorded, StateFunction};
 use crate::value::Config;
+use braid_ir::native::{Checks, Problem, Problems, Profile};
 use braid_packet::{FlowKey, HEADERS, Header};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -82,15 +81,6 @@ pub(crate) enum Due {
     Flow(u64, Flow),
     /// This timer fires.
     Timer(Handler),
-}
-
-/// What is checked while a function runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Checks {
-    /// What later packets of a flow get is compared with what was recorded of it.
-    pub records: bool,
-    /// What the function does is written down, for its action profile.
-    pub observe: bool,
 }
 
 /// What Braid keeps for an instance.

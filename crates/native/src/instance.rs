@@ -2,14 +2,13 @@
 
 use crate::dump::{self, Entry};
 use crate::flows::{Flows, Limits};
-use crate::host::{Checks, Due, Log, State};
-use crate::library::{Reference, find};
-use crate::problem::{Noted, Problem};
-use crate::profile::Profile;
+use crate::host::{Due, Log, State};
+use crate::library::find;
 use crate::record::{Payload, Recorded, StateFunction};
 use crate::sys::{Bound, Definition};
 use crate::value::{Config, Value, number};
 use crate::verdict::{FAILED, Verdict};
+use braid_ir::native::{Checks, Noted, Problem, Profile, Reference};
 use braid_packet::{Difference, FlowKey, Link, Packet, diff_fields};
 use std::sync::Arc;
 

@@ -8,14 +8,12 @@
 //! checked is checked for all. [`Instance`] is what engines use.
 #![deny(unsafe_code)]
 
+pub mod bridge;
 mod dump;
-mod fields;
 mod flows;
 mod host;
 mod instance;
 mod library;
-mod problem;
-mod profile;
 mod record;
 mod subject;
 #[allow(unsafe_code, reason = "native code is called, and calls back, through pointers")]
@@ -23,13 +21,11 @@ mod sys;
 mod value;
 mod verdict;
 
+pub use braid_ir::native::{Checks, FieldSet, Noted, Problem, Profile, Reference, UnknownName};
 pub use dump::{Entry, Kind};
-pub use fields::FieldSet;
-pub use host::{Checks, Log};
+pub use host::Log;
 pub use instance::{FLOWS, Failed, IDLE, Instance};
-pub use library::{LoadError, Reference, find, is_path, register};
-pub use problem::{Noted, Problem};
-pub use profile::{Profile, UnknownName};
+pub use library::{LoadError, find, is_path, register};
 pub use record::{Guard, Handler, HeaderAction, Payload, Recorded, StateFunction};
 pub use sys::guest::{
     Action, Dump, Flow, FlowMemory, Full, Function, Host, Info, Item, PacketRef, ProfileInfo, Scope,

@@ -1,20 +1,8 @@
 //! Which function a chain file means, and where it is found.
 
-use crate::host::Checks;
 use crate::sys::{self, Definition, RawNf};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// A native function as a model names it: plain data, that can be written down and compared.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Reference {
-    /// The path of a shared library, or the name of a set that the program brings ([`register`]).
-    pub library: String,
-    /// The function's name there.
-    pub function: String,
-    /// What is checked while it runs.
-    pub checks: Checks,
-}
 
 /// Why a function cannot be had.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

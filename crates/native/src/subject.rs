@@ -1,9 +1,9 @@
 //! The packet that an instance is called for, and what its calls do with it.
 
-use crate::fields::FLOW;
 use crate::host::{Refused, State};
-use crate::profile::Profile;
 use crate::record::Payload;
+use braid_ir::native::FLOW;
+use braid_ir::native::Profile;
 use braid_packet::{Access, Field, FlowKey, Header, Layout, Packet};
 
 /// The packet of a call.

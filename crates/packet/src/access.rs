@@ -1,11 +1,11 @@
 //! Reading and assigning fields. Every assignment keeps each checksum as right as it was.
 
 use crate::checksum::{self, Delta};
-use crate::field::{Access, Field, Header};
+use crate::field::{Access, Address, Cover, Field, Header};
 use crate::layout::Layout;
 use crate::packet::Packet;
-use crate::place::{Place, number, place};
-use crate::wire::{ipv4, tcp};
+use crate::place::{Place, number, place, words};
+use crate::wire::ipv4;
 
 impl Packet {
     /// A field's value; `None` when its header is absent. The layout must be this packet's.
@@ -23,6 +23,9 @@ impl Packet {
     /// Fields that have no bytes of their own in the packet.
     fn computed(&self, layout: &Layout, field: Field) -> Option<u128> {
         use Field::*;
+        if let Some(place) = words(layout, field) {
+            return Some(4 * (number(self.data(), place)? >> place.shift & place.mask()));
+        }
         let byte = |offset: usize| self.data().get(offset).copied();
         let wire = |len: usize| u128::try_from(len).ok();
         Some(match field {
@@ -36,11 +39,9 @@ impl Packet {
             PktHeld => u128::from(self.held),
             PktTruncated => u128::from(wire(self.data().len())? < u128::from(self.wire_len)),
             EthType => u128::from(layout.ether_type()),
-            IpHlen => u128::from(byte(layout.ip())? & 15) * 4,
             Ip6Proto | InetProto => u128::from(layout.proto()),
             InetVersion => u128::from(byte(layout.ip())? >> 4),
             InetSport | InetDport => 0,
-            TcpHlen => u128::from(byte(layout.l4() + tcp::DATA_OFFSET)? >> 4) * 4,
             QuotedInetVersion => u128::from(layout.quoted()?.version),
             QuotedProto => u128::from(layout.quoted()?.proto),
             QuotedInetSport | QuotedInetDport => 0,
@@ -82,28 +83,29 @@ impl Packet {
 
     /// Updates the checksums that cover a field.
     fn follow(&mut self, layout: &Layout, field: Field, place: Place, delta: Delta) {
-        match field.info().header {
-            Header::Ip4 => {
+        match field.info().header.info().sum {
+            Cover::None => {}
+            Cover::Ip4 => {
                 self.follow_ip(layout.ip(), place, delta);
                 self.follow_address(layout, field, place, delta);
             }
             // Of these only the TTL is written.
-            Header::Inet if layout.has(Header::Ip4) => {
-                self.follow_ip(layout.ip(), place, delta);
+            Cover::Inet => {
+                if layout.has(Header::Ip4) {
+                    self.follow_ip(layout.ip(), place, delta);
+                }
             }
-            Header::Inet => {}
-            Header::Ip6 => self.follow_address(layout, field, place, delta),
-            Header::GreKey => {
+            Cover::Ip6 => self.follow_address(layout, field, place, delta),
+            Cover::Gre => {
                 if let Some(at) = layout.gre_sum() {
                     let delta = delta.at(place.offset.abs_diff(layout.l4()));
                     checksum::update(self.data_mut(), at, delta, false);
                 }
             }
-            Header::Quoted4 | Header::Quoted6 | Header::QuotedL4 | Header::QuotedEcho => {
-                self.follow_quoted(layout, field, place, delta);
+            Cover::Quoted => self.follow_quoted(layout, field, place, delta),
+            Cover::Transport => {
+                self.follow_transport(layout, delta.at(place.offset.abs_diff(layout.l4())));
             }
-            Header::Eth | Header::Vlan | Header::Vlan2 | Header::Arp | Header::Mpls => {}
-            _ => self.follow_transport(layout, delta.at(place.offset.abs_diff(layout.l4()))),
         }
     }
 
@@ -120,11 +122,7 @@ impl Packet {
 
     /// The pseudo header, if the field is an address that stands in it.
     fn follow_address(&mut self, layout: &Layout, field: Field, place: Place, delta: Delta) {
-        let covered = match field {
-            Field::IpSrc | Field::Ip6Src => true,
-            Field::IpDst | Field::Ip6Dst => place.offset == layout.pseudo_dst(),
-            _ => false,
-        };
+        let covered = is_covered(field, place, layout.pseudo_dst());
         if covered && layout.sum().is_some_and(|sum| sum.has_pseudo()) {
             self.follow_transport(layout, delta);
         }
@@ -137,18 +135,23 @@ impl Packet {
         if field.info().header == Header::Quoted4 {
             total = total.and(Delta::around(self.follow_ip(quoted.ip, place, delta)));
         }
-        let covered = match field {
-            Field::QuotedIpSrc | Field::QuotedIp6Src => true,
-            Field::QuotedIpDst | Field::QuotedIp6Dst => place.offset == quoted.pseudo_dst,
-            _ => false,
-        };
+        let covered = is_covered(field, place, quoted.pseudo_dst);
         if let Some(sum) = quoted.sum {
-            let is_address = matches!(field.info().header, Header::Quoted4 | Header::Quoted6);
+            let is_address = field.info().address.is_some();
             if !is_address || covered && sum.has_pseudo() {
                 let change = checksum::update(self.data_mut(), sum.at, delta, sum.is_udp());
                 total = total.and(Delta::around(change));
             }
         }
         self.follow_transport(layout, total);
+    }
+}
+
+/// Whether a field is an address that stands in a pseudo header, whose destination is at this offset.
+fn is_covered(field: Field, place: Place, pseudo_dst: usize) -> bool {
+    match field.info().address {
+        Some(Address::Src) => true,
+        Some(Address::Dst) => place.offset == pseudo_dst,
+        None => false,
     }
 }

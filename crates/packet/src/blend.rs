@@ -177,6 +177,7 @@ impl Outline {
         let is_it = layout.has(Header::Eth)
             && (is_ip6 || layout.has(Header::Ip4))
             && outline.ip <= ethernet::LEN + 2 * vlan::LEN
+            && !layout.is_encapsulated()
             && layout.l4() == outline.l4()
             && layout.malformed_reason().is_none();
         is_it.then_some(outline)

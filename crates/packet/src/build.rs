@@ -3,7 +3,8 @@
 use crate::checksum;
 use crate::field::{Field, Header};
 use crate::layout::Layout;
-use crate::packet::{Link, Packet};
+use crate::link::Link;
+use crate::packet::Packet;
 use crate::wire::{arp, cooked, ether_type, ethernet, icmp, ipv4, proto, tcp, udp};
 
 /// The headers of a new packet behind the link layer.

@@ -74,6 +74,20 @@ impl FlowKey {
     }
 }
 
+impl Packet {
+    /// The packet's 5-tuple; `None` without an IP header.
+    #[must_use]
+    pub fn flow_key(&self, layout: &Layout) -> Option<FlowKey> {
+        FlowKey::of(self, layout)
+    }
+
+    /// The 5-tuple of the packet that this ICMP error quotes; `None` when it quotes none.
+    #[must_use]
+    pub fn quoted_flow_key(&self, layout: &Layout) -> Option<FlowKey> {
+        FlowKey::of_quoted(self, layout)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::FlowKey;

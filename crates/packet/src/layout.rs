@@ -1,17 +1,8 @@
-//! Where the headers of a packet are: one total, allocation-free parse.
+//! Where the headers of a packet are.
 
-mod fast;
-
-use crate::field::Header;
 use crate::malformed::Malformed;
-use crate::packet::Link;
-use crate::place::Base;
-use crate::wire::ipv4::Fragment;
-use crate::wire::quoted::Quoted;
-use crate::wire::{
-    Stop, Window, arp, cooked, ether_type, ethernet, gre, icmp, ipsec, ipv4, ipv6, mpls, proto,
-    quoted, tcp, udp, vlan, vxlan,
-};
+use crate::names::{Base, Header};
+use crate::window::Window;
 
 /// Whose rules a transport checksum follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,46 +42,86 @@ impl Sum {
 /// `vxlan` present or absent: parse again to see that. Adding or removing a VLAN tag invalidates it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Layout {
-    present: u32,
-    captured: u32,
-    payload: u32,
-    payload_end: u32,
-    ip_end: u32,
-    ether_type: u16,
+    /// The headers that are present, as bits by number.
+    pub(crate) present: [u64; 2],
+    pub(crate) captured: u32,
+    pub(crate) payload: u32,
+    pub(crate) payload_end: u32,
+    pub(crate) ip_end: u32,
+    pub(crate) ether_type: u16,
     /// Offset of the field that holds the EtherType behind all VLAN tags (not behind SNAP).
-    ether_type_at: u16,
-    arp: u16,
-    mpls: u16,
-    ip: u16,
-    pseudo_dst: u16,
-    ah: u16,
+    pub(crate) ether_type_at: u16,
+    /// The header behind the link header, unless that is an IP header.
+    pub(crate) network: u16,
+    pub(crate) ip: u16,
+    pub(crate) pseudo_dst: u16,
+    pub(crate) ah: u16,
     /// Behind the IP header, its extensions and AH.
-    l4: u16,
+    pub(crate) l4: u16,
     /// Of these, 0 means that there is none.
-    sum_at: u16,
-    mss: u16,
-    wscale: u16,
-    ts: u16,
-    gre_key: u16,
-    gre_sum: u16,
-    sum: Option<SumKind>,
-    proto: u8,
-    fragment: Fragment,
-    malformed: Option<Malformed>,
-    plain: bool,
-    quote: Quote,
+    pub(crate) sum_at: u16,
+    pub(crate) mss: u16,
+    pub(crate) wscale: u16,
+    pub(crate) ts: u16,
+    pub(crate) gre_key: u16,
+    pub(crate) gre_sum: u16,
+    pub(crate) sum: Option<SumKind>,
+    pub(crate) proto: u8,
+    pub(crate) fragment: Fragment,
+    pub(crate) malformed: Option<Malformed>,
+    pub(crate) plain: bool,
+    /// Whether the IPv6 packet's length is in a jumbo payload option.
+    pub(crate) jumbo: bool,
+    pub(crate) quote: Quote,
+}
+
+/// Whether a packet is a fragment, and one behind the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Fragment {
+    pub(crate) any: bool,
+    pub(crate) later: bool,
+}
+
+/// What an IP header says of what is behind it.
+pub(crate) struct Network {
+    pub(crate) proto: u8,
+    pub(crate) fragment: Fragment,
+    /// Absolute offset of the destination address that the pseudo header has.
+    pub(crate) pseudo_dst: usize,
+    pub(crate) jumbo: bool,
+}
+
+/// What is in a quote. The IP header, IPv6 extension headers included, is whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Quoted {
+    /// 4 or 6.
+    pub(crate) version: u8,
+    /// Absolute offset of the IP header.
+    pub(crate) ip: usize,
+    /// Upper-layer protocol.
+    pub(crate) proto: u8,
+    /// Absolute offset of the address in the pseudo header.
+    pub(crate) pseudo_dst: usize,
+    /// Absolute offset behind the IP headers.
+    pub(crate) l4: usize,
+    /// Both ports of TCP or UDP are in the quote.
+    pub(crate) ports: bool,
+    /// It is an ICMP echo, and its identifier is in the quote.
+    pub(crate) echo: bool,
+    /// The transport checksum, where it is in the quote.
+    pub(crate) sum: Option<Sum>,
 }
 
 /// What an ICMP error quotes; everything is 0 if it quotes nothing. (Behind 33 KB of extension
 /// headers, the quoted packet's transport header may be out of reach of 16 bits.)
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Quote {
-    ip: u32,
-    l4: u32,
-    pseudo_dst: u32,
-    sum_at: u32,
-    sum: Option<SumKind>,
-    proto: u8,
+pub(crate) struct Quote {
+    pub(crate) ip: u32,
+    pub(crate) l4: u32,
+    pub(crate) pseudo_dst: u32,
+    pub(crate) sum_at: u32,
+    pub(crate) sum: Option<SumKind>,
+    pub(crate) proto: u8,
 }
 
 /// Where the parts of a [`Layout`] are in its memory, in bytes, for code that is generated.
@@ -98,7 +129,7 @@ pub mod parts {
     use super::{Layout, Quote};
     use std::mem::offset_of;
 
-    /// `Layout::presence` (u32).
+    /// `Layout::presence`, the lower half first (two u64).
     pub const PRESENT: usize = offset_of!(Layout, present);
     /// `Layout::payload_offset` (u32).
     pub const PAYLOAD: usize = offset_of!(Layout, payload);
@@ -123,8 +154,7 @@ pub mod parts {
     /// The one of [`SUM_KIND`] without a pseudo header.
     pub const SUM_ICMP: u8 = 3;
 
-    pub(crate) const ARP: usize = offset_of!(Layout, arp);
-    pub(crate) const MPLS: usize = offset_of!(Layout, mpls);
+    pub(crate) const NETWORK: usize = offset_of!(Layout, network);
     pub(crate) const IP: usize = offset_of!(Layout, ip);
     pub(crate) const AH: usize = offset_of!(Layout, ah);
     pub(crate) const L4: usize = offset_of!(Layout, l4);
@@ -136,6 +166,16 @@ pub mod parts {
     pub(crate) const QUOTED_L4: usize = offset_of!(Layout, quote) + offset_of!(Quote, l4);
 }
 
+/// A header's bit in a set of headers.
+pub(crate) const fn bit(header: Header) -> u128 {
+    1 << header as u32
+}
+
+/// A set of headers in two words.
+pub(crate) const fn words(headers: u128) -> [u64; 2] {
+    [headers as u64, (headers >> 64) as u64]
+}
+
 /// An offset of a header in 16 bits. Headers begin within 33 KB, as far as that many bytes of
 /// extension headers can push them.
 fn short(offset: usize) -> u16 {
@@ -143,7 +183,7 @@ fn short(offset: usize) -> u16 {
 }
 
 /// An offset in a packet, which has less than 2^32 bytes.
-fn long(offset: usize) -> u32 {
+pub(crate) fn long(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
@@ -153,53 +193,19 @@ fn found(offset: u16) -> Option<usize> {
 }
 
 impl Layout {
-    /// Parses a packet of `wire_len` bytes of which `data` was captured. Never fails: what cannot
-    /// be recognised is payload, what contradicts itself makes the packet [malformed](Self::malformed).
-    #[inline]
-    #[must_use]
-    pub fn parse(link: Link, data: &[u8], wire_len: u32) -> Layout {
-        let mut layout = Layout::default();
-        layout.parse_here(link, data, wire_len);
-        layout
-    }
-
-    /// As [`Self::parse`], into this layout: one that is copied so soon after it was written takes longer to
-    /// copy than to make.
-    #[inline(always)]
-    pub fn parse_here(&mut self, link: Link, data: &[u8], wire_len: u32) {
-        let wire = usize::try_from(wire_len).unwrap_or(usize::MAX).max(data.len());
-        if link != Link::Ethernet || fast::parse(self, data, wire).is_none() {
-            *self = Self::parse_any(link, data, wire_len);
-        }
-    }
-
-    /// Parses any packet.
-    #[inline(never)]
-    fn parse_any(link: Link, data: &[u8], wire_len: u32) -> Layout {
-        let window = Window::new(data, usize::try_from(wire_len).unwrap_or(usize::MAX));
-        let mut layout = Layout {
-            present: 1 << Header::Pkt as u32,
-            captured: long(data.len()),
-            payload_end: long(window.end()),
-            ..Layout::default()
-        };
-        if let Err(Stop::Bad(reason)) = layout.link(link, window) {
-            layout.malformed = Some(reason);
-        }
-        Layout { plain: layout.has_plain_headers(), ..layout }
-    }
-
     /// Whether a header is present: well-formed and captured as a whole (IPv6 with all of its
     /// extension headers). All of its fields can then be read.
     #[must_use]
     pub fn has(&self, header: Header) -> bool {
-        self.present & (1 << header as u32) != 0
+        let number = header as usize;
+        self.present[number / 64] >> (number % 64) & 1 == 1
     }
 
     /// The headers that are present, as bits by [`Header`] number.
     #[must_use]
-    pub fn presence(&self) -> u32 {
-        self.present
+    pub fn presence(&self) -> u128 {
+        let [low, high] = self.present;
+        low as u128 | (high as u128) << 64
     }
 
     /// Why the packet is malformed, if it is. Being cut by the capture is no reason.
@@ -310,8 +316,7 @@ impl Layout {
     pub(crate) fn base(&self, base: Base) -> usize {
         let short = match base {
             Base::Packet => 0,
-            Base::Arp => self.arp,
-            Base::Mpls => self.mpls,
+            Base::Network => self.network,
             Base::Ip => self.ip,
             Base::L4 => self.l4,
             Base::Ah => self.ah,
@@ -325,251 +330,118 @@ impl Layout {
         usize::from(short)
     }
 
+    /// Whether the IPv6 packet's length is in a jumbo payload option.
+    pub(crate) fn is_jumbo(&self) -> bool {
+        self.jumbo
+    }
+
+    /// Whether it is that of a whole, well-formed IPv4 packet without tags and options.
+    #[must_use]
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// Whether a header lies between the link header and the IP header.
+    #[must_use]
+    #[inline(always)]
+    pub fn is_encapsulated(&self) -> bool {
+        self.network != 0
+    }
+}
+
+/// What parsing records.
+impl Layout {
+    /// The layout of a packet of which nothing is recognised yet.
+    pub(crate) fn of_nothing(window: Window<'_>, captured: usize) -> Layout {
+        Layout {
+            present: words(bit(Header::Pkt)),
+            captured: long(captured),
+            payload_end: long(window.end()),
+            ..Layout::default()
+        }
+    }
+
     pub(crate) fn add(&mut self, header: Header) {
-        self.present |= 1 << header as u32;
+        let number = header as usize;
+        self.present[number / 64] |= 1 << (number % 64);
     }
 
     /// What is behind a header that was recognised is payload until shown otherwise.
-    fn behind(&mut self, rest: Window<'_>) {
+    pub(crate) fn behind(&mut self, rest: Window<'_>) {
         self.payload = long(rest.at());
         self.payload_end = long(rest.end());
     }
 
-    fn link(&mut self, link: Link, window: Window<'_>) -> Result<(), Stop> {
-        let (kind, rest) = match link {
-            Link::Ethernet => return self.ethernet(window),
-            Link::RawIp => return self.raw_ip(window),
-            Link::Cooked => cooked::check(window)?,
-            Link::Cooked2 => cooked::check2(window)?,
+    /// Fields of this base count from the start of the window.
+    pub(crate) fn begin(&mut self, base: Base, window: Window<'_>) {
+        self.begin_at(base, window.at());
+    }
+
+    /// Fields of this base count from this offset.
+    pub(crate) fn begin_at(&mut self, base: Base, at: usize) {
+        let place = match base {
+            Base::Network => &mut self.network,
+            Base::Ah => &mut self.ah,
+            Base::Mss => &mut self.mss,
+            Base::Wscale => &mut self.wscale,
+            Base::Ts => &mut self.ts,
+            Base::GreKey => &mut self.gre_key,
+            // An IP header sets these with all that it says; quotes have their own.
+            Base::Packet | Base::Ip | Base::L4 | Base::QuotedIp | Base::QuotedL4 => return,
         };
-        self.behind(rest);
-        let (kind, rest) = self.tags(kind, rest, false)?;
-        self.network(kind, rest)
+        *place = short(at);
     }
 
-    fn ethernet(&mut self, window: Window<'_>) -> Result<(), Stop> {
-        let (kind, rest) = ethernet::check(window)?;
-        self.add(Header::Eth);
-        self.behind(rest);
-        (self.ether_type, self.ether_type_at) = (kind, short(ethernet::TYPE));
-        let (kind, rest) = self.tags(kind, rest, true)?;
-        let (kind, rest) = ethernet::length_or_type(kind, rest)?;
+    /// The EtherType, and where it is if it is in the link header or a tag.
+    pub(crate) fn set_ether_type(&mut self, kind: u16, at: Option<usize>) {
         self.ether_type = kind;
-        self.behind(rest);
-        match kind {
-            ether_type::ARP => self.arp(rest),
-            _ => self.network(kind, rest),
+        if let Some(at) = at {
+            self.ether_type_at = short(at);
         }
     }
 
-    /// Walks VLAN tags; behind Ethernet the first two are headers that models can name.
-    fn tags<'a>(
-        &mut self,
-        mut kind: u16,
-        mut rest: Window<'a>,
-        named: bool,
-    ) -> Result<(u16, Window<'a>), Stop> {
-        let mut tags = 0;
-        while vlan::is_tag(kind) {
-            if tags == vlan::MAX {
-                return Err(Stop::Bad(Malformed::VlanDepth));
-            }
-            (kind, rest) = vlan::check(rest)?;
-            tags += 1;
-            self.behind(rest);
-            if named {
-                self.ether_type = kind;
-                self.ether_type_at = short(ethernet::TYPE + tags * vlan::LEN);
-                match tags {
-                    1 => self.add(Header::Vlan),
-                    2 => self.add(Header::Vlan2),
-                    _ => {}
-                }
-            }
-        }
-        Ok((kind, rest))
-    }
-
-    fn raw_ip(&mut self, window: Window<'_>) -> Result<(), Stop> {
-        let first = window.fixed::<1>(Malformed::IpShort)?;
-        match first[0] >> 4 {
-            4 => self.ip4(window),
-            6 => self.ip6(window),
-            _ => Err(Stop::Bad(Malformed::IpVersion)),
-        }
-    }
-
-    fn network(&mut self, kind: u16, rest: Window<'_>) -> Result<(), Stop> {
-        match kind {
-            ether_type::IPV4 => self.ip4(rest),
-            ether_type::IPV6 => self.ip6(rest),
-            ether_type::MPLS | ether_type::MPLS_UPSTREAM => self.mpls(rest),
-            _ => Ok(()),
-        }
-    }
-
-    fn arp(&mut self, window: Window<'_>) -> Result<(), Stop> {
-        let rest = arp::check(window)?;
-        self.add(Header::Arp);
-        self.arp = short(window.at());
-        // What is behind an ARP message can only be padding.
-        self.behind(rest.limit(0));
-        Ok(())
-    }
-
-    fn mpls(&mut self, window: Window<'_>) -> Result<(), Stop> {
-        let rest = mpls::check(window)?;
-        self.add(Header::Mpls);
-        self.mpls = short(window.at());
-        self.behind(rest);
-        self.behind(mpls::bottom(window)?);
-        Ok(())
-    }
-
-    fn ip4(&mut self, window: Window<'_>) -> Result<(), Stop> {
-        let ip = ipv4::check(window)?;
-        self.add(Header::Ip4);
-        self.inet(window, ip.proto, ip.fragment, ip.pseudo_dst, ip.rest);
-        if ip.fragment.later {
-            return Ok(());
-        }
-        let mut rest = ip.rest;
-        if ip.proto == proto::AH {
-            (self.proto, rest) = ipsec::check_ah(rest)?;
-            self.auth(ip.rest.at(), rest);
-        }
-        self.transport(rest, false)
-    }
-
-    fn ip6(&mut self, window: Window<'_>) -> Result<(), Stop> {
-        let ip = ipv6::check(window)?;
-        self.add(Header::Ip6);
-        self.inet(window, ip.proto, ip.fragment, ip.pseudo_dst, ip.rest);
-        if let Some(at) = ip.ah {
-            self.auth(at, ip.rest);
-        }
-        if ip.fragment.later {
-            return Ok(());
-        }
-        self.transport(ip.rest, ip.jumbo)
-    }
-
-    fn inet(
-        &mut self,
-        window: Window<'_>,
-        proto: u8,
-        fragment: Fragment,
-        pseudo_dst: usize,
-        rest: Window<'_>,
-    ) {
+    /// An IP header, and what is behind it and its extensions.
+    pub(crate) fn network(&mut self, window: Window<'_>, ip: Network, rest: Window<'_>) {
         self.add(Header::Inet);
         self.ip = short(window.at());
         self.ip_end = long(rest.end());
-        (self.proto, self.fragment, self.pseudo_dst) = (proto, fragment, short(pseudo_dst));
+        (self.proto, self.fragment) = (ip.proto, ip.fragment);
+        (self.pseudo_dst, self.jumbo) = (short(ip.pseudo_dst), ip.jumbo);
         self.l4 = short(rest.at());
         self.behind(rest);
     }
 
-    fn auth(&mut self, at: usize, rest: Window<'_>) {
+    /// An authentication header, and what is behind it.
+    pub(crate) fn authenticated(&mut self, at: usize, rest: Window<'_>) {
         self.add(Header::Ah);
         self.ah = short(at);
         self.l4 = short(rest.at());
         self.behind(rest);
     }
 
-    fn transport(&mut self, window: Window<'_>, jumbo: bool) -> Result<(), Stop> {
-        let version6 = self.has(Header::Ip6);
-        match (self.proto, version6) {
-            (proto::TCP, _) => self.tcp(window),
-            (proto::UDP, _) => self.udp(window, jumbo),
-            (proto::ICMP, false) => self.icmp(window),
-            (proto::ICMP6, true) => self.icmp6(window),
-            (proto::GRE, _) => self.gre(window),
-            (proto::ESP, _) => {
-                let rest = ipsec::check_esp(window)?;
-                self.add(Header::Esp);
-                self.behind(rest);
-                Ok(())
-            }
-            _ => Ok(()),
-        }
+    /// The upper-layer protocol, where the IP header names another one.
+    pub(crate) fn set_proto(&mut self, proto: u8) {
+        self.proto = proto;
     }
 
     /// Notes a transport checksum, also when the header around it turns out to be cut or wrong:
     /// address rewrites keep it as right or wrong as it was.
-    fn checksum(&mut self, window: Window<'_>, kind: SumKind, offset: usize) {
+    pub(crate) fn checksum(&mut self, window: Window<'_>, kind: SumKind, offset: usize) {
         if let Some(at) = window.captured16(offset) {
             (self.sum, self.sum_at) = (Some(kind), short(at));
         }
     }
 
-    fn tcp(&mut self, window: Window<'_>) -> Result<(), Stop> {
-        self.checksum(window, SumKind::Tcp, tcp::CHECKSUM);
-        let (options, rest) = tcp::check(window)?;
-        self.add(Header::L4);
-        self.add(Header::Tcp);
-        for (found, header) in [
-            (options.mss.is_some(), Header::TcpMss),
-            (options.wscale.is_some(), Header::TcpWscale),
-            (options.sack_ok, Header::TcpSackOk),
-            (options.ts.is_some(), Header::TcpTs),
-        ] {
-            if found {
-                self.add(header);
-            }
-        }
-        let offset = |option: Option<usize>| option.map_or(0, short);
-        self.mss = offset(options.mss);
-        self.wscale = offset(options.wscale);
-        self.ts = offset(options.ts);
-        self.behind(rest);
-        Ok(())
+    /// Where GRE's checksum is, if it has one.
+    pub(crate) fn gre_checksum(&mut self, at: Option<usize>) {
+        self.gre_sum = at.map_or(0, short);
     }
 
-    fn udp(&mut self, window: Window<'_>, jumbo: bool) -> Result<(), Stop> {
-        self.checksum(window, SumKind::Udp, udp::CHECKSUM);
-        let (port, rest) = udp::check(window, self.fragment.any, jumbo)?;
-        self.add(Header::L4);
-        self.add(Header::Udp);
-        self.behind(rest);
-        if port == vxlan::PORT {
-            let rest = vxlan::check(rest)?;
-            self.add(Header::Vxlan);
-            self.behind(rest);
-        }
-        Ok(())
-    }
-
-    fn icmp(&mut self, window: Window<'_>) -> Result<(), Stop> {
-        self.checksum(window, SumKind::Icmp, icmp::CHECKSUM);
-        let (kind, rest) = icmp::check(window, Malformed::IcmpShort)?;
-        self.add(Header::Icmp);
-        self.behind(rest);
-        if icmp::is_echo(kind) {
-            self.add(Header::IcmpEcho);
-        } else if icmp::is_error(kind) {
-            self.quote(rest, 4);
-        }
-        Ok(())
-    }
-
-    fn icmp6(&mut self, window: Window<'_>) -> Result<(), Stop> {
-        self.checksum(window, SumKind::Icmp6, icmp::CHECKSUM);
-        let (kind, rest) = icmp::check(window, Malformed::Icmp6Short)?;
-        self.add(Header::Icmp6);
-        self.behind(rest);
-        if icmp::is_echo6(kind) {
-            self.add(Header::Icmp6Echo);
-        } else if icmp::is_error6(kind) {
-            self.quote(rest, 6);
-        }
-        Ok(())
-    }
-
-    fn quote(&mut self, window: Window<'_>, version: u8) {
-        let Some(quote) = quoted::check(window, version) else { return };
+    /// The packet that an ICMP error quotes.
+    pub(crate) fn quote(&mut self, quote: &Quoted) {
         self.add(Header::Quoted);
-        self.add(if version == 4 { Header::Quoted4 } else { Header::Quoted6 });
+        self.add(if quote.version == 4 { Header::Quoted4 } else { Header::Quoted6 });
         if quote.ports {
             self.add(Header::QuotedL4);
         }
@@ -586,15 +458,19 @@ impl Layout {
         };
     }
 
-    fn gre(&mut self, window: Window<'_>) -> Result<(), Stop> {
-        let gre = gre::check(window)?;
-        self.add(Header::Gre);
-        if let Some(key) = gre.key {
-            self.add(Header::GreKey);
-            self.gre_key = short(key);
-        }
-        self.gre_sum = gre.checksum.map_or(0, short);
-        self.behind(gre.rest);
-        Ok(())
+    /// The packet contradicts itself.
+    pub(crate) fn set_malformed(&mut self, reason: Malformed) {
+        self.malformed = Some(reason);
+    }
+
+    /// All headers are found: whether this is a plain packet.
+    pub(crate) fn finish(&mut self) {
+        let is_there = (self.ip(), self.l4()) == (PLAIN_IP, PLAIN_L4);
+        let is_whole = self.malformed.is_none() && !self.fragment.any;
+        self.plain = self.has(Header::Ip4) && is_there && is_whole;
     }
 }
+
+/// Where IPv4 and what is behind it begin without tags and options.
+const PLAIN_IP: usize = 14;
+const PLAIN_L4: usize = 34;

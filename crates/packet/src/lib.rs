@@ -6,28 +6,37 @@
 //! field of a present header can be read.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod list;
+
 mod access;
 pub mod blend;
 pub mod build;
 pub mod checksum;
+mod declare;
 pub mod diff;
 pub mod field;
 pub mod flow;
 pub mod layout;
+mod link;
 pub mod malformed;
+mod names;
 pub mod packet;
+mod parse;
 mod place;
 mod presence;
 pub mod show;
+mod window;
 mod wire;
 
 pub use build::{NewPayload, Shape, build_fresh, build_new};
 pub use diff::{Difference, diff_fields};
-pub use field::{Access, FIELDS, Field, FieldInfo, HEADERS, Header};
+pub use field::{Access, Base, DECLARATIONS, FIELDS, Field, FieldInfo, HEADERS, Header};
 pub use flow::FlowKey;
 pub use layout::Layout;
+pub use link::Link;
 pub use malformed::Malformed;
-pub use packet::{Link, MOST, Packet};
-pub use place::{Base, Spot};
+pub use packet::{MOST, Packet};
+pub use place::Spot;
 pub use presence::presences;
 pub use show::format_field;

@@ -54,6 +54,7 @@ reasons! {
     IcmpShort "icmp_short" "Fewer than 8 bytes of ICMP.";
     Icmp6Short "icmp6_short" "Fewer than 8 bytes of ICMPv6.";
     GreShort "gre_short" "A GRE header that ends beyond the end of the packet.";
+    HeaderLength "header_length" "Another header that ends beyond the bytes on the wire, or whose length does.";
 }
 
 #[cfg(test)]

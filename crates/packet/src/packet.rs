@@ -1,8 +1,8 @@
 //! A packet: its captured bytes and what is known about it besides them.
 
 use crate::blend::Retag;
-use crate::flow::FlowKey;
 use crate::layout::Layout;
+pub use crate::link::Link;
 use crate::wire::{ethernet, vlan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,19 +10,6 @@ use std::sync::Arc;
 /// Most bytes of a packet, on the wire too, when it arrives: so there is room for tags that functions
 /// add. Nor do bytes that are put in make it longer.
 pub const MOST: u32 = u32::MAX / 2;
-
-/// What a packet's bytes start with.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Link {
-    /// An Ethernet header.
-    Ethernet,
-    /// An IPv4 or IPv6 header.
-    RawIp,
-    /// A Linux cooked header, version 1 (SLL).
-    Cooked,
-    /// A Linux cooked header, version 2 (SLL2).
-    Cooked2,
-}
 
 /// A packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -177,17 +164,5 @@ impl Packet {
         self.data.drain(at..end);
         self.wire_len = self.wire_len.saturating_sub(less);
         true
-    }
-
-    /// The packet's 5-tuple; `None` without an IP header.
-    #[must_use]
-    pub fn flow_key(&self, layout: &Layout) -> Option<FlowKey> {
-        FlowKey::of(self, layout)
-    }
-
-    /// The 5-tuple of the packet that this ICMP error quotes; `None` when it quotes none.
-    #[must_use]
-    pub fn quoted_flow_key(&self, layout: &Layout) -> Option<FlowKey> {
-        FlowKey::of_quoted(self, layout)
     }
 }

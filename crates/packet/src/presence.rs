@@ -2,55 +2,95 @@
 //!
 //! [`Layout::presence`]: crate::Layout::presence
 
-use crate::field::Header::{self, *};
+use crate::declare::Parse;
+use crate::field::{Field, Header, Parts};
 
 /// Every set of headers that a parse can give, as bits by [`Header`] number, in ascending order
-/// (about a thousand).
+/// (about two thousand).
 #[must_use]
-pub fn presences() -> Vec<u32> {
+pub fn presences() -> Vec<u128> {
+    use Header::{Eth, Pkt, Vlan, Vlan2};
     let mut all = Vec::new();
     for link in [&[] as &[Header], &[Eth], &[Eth, Vlan], &[Eth, Vlan, Vlan2]] {
         let start = bits(link) | bits(&[Pkt]);
-        all.extend([start, start | bits(&[Mpls])]);
-        if link.contains(&Eth) {
-            all.push(start | bits(&[Arp]));
-        }
-        for version in [Ip4, Ip6] {
-            for auth in [&[] as &[Header], &[Ah]] {
-                let network = start | bits(&[Inet, version]) | bits(auth);
-                all.extend(transports(version).into_iter().map(|headers| network | headers));
+        all.push(start);
+        for header in Header::LIST.iter().filter(|header| announced(**header, Field::EthType)) {
+            // Behind other link headers nothing is looked for that needs Ethernet.
+            if link.contains(&Eth) || !header.implies().contains(&Eth) {
+                all.extend(from(*header).into_iter().map(|headers| start | headers));
             }
         }
     }
     all.sort_unstable();
+    all.dedup();
     all
 }
 
-/// What can be behind an IP header and AH, nothing included.
-fn transports(version: Header) -> Vec<u32> {
-    let mut all = vec![
-        0,
-        bits(&[L4, Udp]),
-        bits(&[L4, Udp, Vxlan]),
-        bits(&[Gre]),
-        bits(&[Gre, GreKey]),
-        bits(&[Esp]),
-    ];
-    let options = [TcpMss, TcpWscale, TcpSackOk, TcpTs];
-    for chosen in 0..1_u32 << options.len() {
-        let some = options.iter().enumerate().filter(|(place, _)| chosen & (1 << place) != 0);
-        all.push(some.fold(bits(&[L4, Tcp]), |headers, (_, option)| headers | bits(&[*option])));
+/// Sets of headers that a header begins.
+fn from(header: Header) -> Vec<u128> {
+    let own = bits(&[header]) | bits(header.implies());
+    let mut all = Vec::new();
+    for parts in parts(header) {
+        for behind in behind(header) {
+            all.push(own | parts | behind);
+        }
     }
-    let (icmp, echo, quoted) =
-        if version == Ip4 { (Icmp, IcmpEcho, Quoted4) } else { (Icmp6, Icmp6Echo, Quoted6) };
-    all.extend([bits(&[icmp]), bits(&[icmp, echo])]);
-    for behind in [&[] as &[Header], &[QuotedL4], &[QuotedEcho]] {
-        all.push(bits(&[icmp, Quoted, quoted]) | bits(behind));
+    if matches!(header, Header::Ip4 | Header::Ip6) {
+        // An authentication header changes nothing of what may be behind.
+        let with = all.iter().map(|headers| headers | bits(&[Header::Ah])).collect::<Vec<_>>();
+        all.extend(with);
     }
     all
 }
 
-fn bits(headers: &[Header]) -> u32 {
+/// Sets of headers behind a header, the empty one included.
+fn behind(header: Header) -> Vec<u128> {
+    let mut all = vec![0];
+    for next in Header::LIST.iter().filter(|next| **next != Header::Ah) {
+        let by = next.info().follows.iter().any(|(field, _)| field.info().header == header);
+        let by = by || header.info().fields.iter().any(|info| leads(header, info.field, *next));
+        if by {
+            all.extend(from(*next));
+        }
+    }
+    if let Header::Icmp | Header::Icmp6 = header {
+        let version = if header == Header::Icmp { Header::Quoted4 } else { Header::Quoted6 };
+        let quoted = |headers: &u128| *headers & bits(&[Header::Quoted]) != 0;
+        all.iter_mut().filter(|headers| quoted(headers)).for_each(|set| *set |= bits(&[version]));
+    }
+    all
+}
+
+/// Whether a field's value announces a header in the way of another field's.
+fn leads(header: Header, field: Field, next: Header) -> bool {
+    let Parse::Rules(rules) = header.info().parse else { return false };
+    let follows = next.info().follows;
+    let same = |(_, by, value): &(u16, Field, u16)| {
+        follows.iter().any(|(field, values)| field == by && values.contains(value))
+    };
+    rules.next.is_some_and(|(by, ..)| by == field) && rules.same.iter().any(same)
+}
+
+/// Sets of parts that a header may have.
+fn parts(header: Header) -> Vec<u128> {
+    match header.info().parts {
+        Parts::Any(parts) => (0..1_usize << parts.len())
+            .map(|chosen| {
+                let some = parts.iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1);
+                some.fold(0, |headers, (_, part)| headers | bits(&[*part]))
+            })
+            .collect(),
+        Parts::One(parts) => {
+            [0].into_iter().chain(parts.iter().map(|part| bits(&[*part]))).collect()
+        }
+    }
+}
+
+fn announced(header: Header, field: Field) -> bool {
+    !header.announced_by(field).is_empty()
+}
+
+fn bits(headers: &[Header]) -> u128 {
     headers.iter().fold(0, |bits, header| bits | 1 << *header as u32)
 }
 
@@ -91,7 +131,9 @@ mod tests {
             break;
         }
         while bytes.len() < 140 {
-            let small = [0, 1, 2, 3, 4, 8, 11, 17, 0x12, 0xb5, 0x45, 0x60, 0x20, 0x50, 0x70, 128];
+            let small: [u8; 18] = [
+                0, 1, 2, 3, 4, 8, 11, 17, 0x12, 0xb5, 0x17, 0xc1, 0x45, 0x60, 0x20, 0x50, 0x70, 128,
+            ];
             bytes.push(small[next() as usize % small.len()]);
         }
         let cut = if next() % 4 == 0 { next() as usize % bytes.len() } else { bytes.len() };
@@ -101,7 +143,7 @@ mod tests {
 
     #[test]
     fn presences_hold_whatever_a_parse_gives() {
-        let all: BTreeSet<u32> = presences().into_iter().collect();
+        let all: BTreeSet<u128> = presences().into_iter().collect();
         let mut state = 1;
         let mut seen = BTreeSet::new();
         for _ in 0..200_000 {

@@ -1,6 +1,6 @@
 //! Fields and packets as text, for traces and comparisons.
 
-use crate::field::{Field, Header};
+use crate::field::{DECLARATIONS, Field, Header, Show};
 use crate::layout::Layout;
 use crate::packet::Packet;
 use std::fmt::Write as _;
@@ -10,18 +10,15 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// hexadecimal, the rest in decimal.
 #[must_use]
 pub fn format_field(field: Field, value: u128) -> String {
-    use Field::*;
-    match field {
-        EthDst | EthSrc | ArpSha | ArpTha => mac(value),
-        IpSrc | IpDst | ArpSpa | ArpTpa | QuotedIpSrc | QuotedIpDst => ip4(value),
-        Ip6Src | Ip6Dst | QuotedIp6Src | QuotedIp6Dst => Ipv6Addr::from(value).to_string(),
-        InetSrc | InetDst | QuotedInetSrc | QuotedInetDst if value >> 32 == 0 => ip4(value),
-        InetSrc | InetDst | QuotedInetSrc | QuotedInetDst => Ipv6Addr::from(value).to_string(),
-        EthType | VlanTpid | GreProto | IpChecksum | L4Checksum => format!("{value:#06x}"),
-        IpTos | Ip6Tc => format!("{value:#04x}"),
-        IcmpRest | Icmp6Rest | AhSpi | EspSpi => format!("{value:#010x}"),
-        TcpFlags => flags(value),
-        _ => value.to_string(),
+    match field.info().show {
+        Show::Decimal => value.to_string(),
+        // The prefix counts.
+        Show::Hex(digits) => format!("{value:#0width$x}", width = digits + 2),
+        Show::Mac => mac(value),
+        Show::Ip4 => ip4(value),
+        Show::Inet if value >> 32 == 0 => ip4(value),
+        Show::Ip6 | Show::Inet => Ipv6Addr::from(value).to_string(),
+        Show::Flags => flags(value),
     }
 }
 
@@ -82,8 +79,8 @@ impl Packet {
         } else if layout.has(Header::Arp) {
             let (spa, tpa) = (text(Field::ArpSpa), text(Field::ArpTpa));
             format!("{spa} > {tpa} ARP op {}", text(Field::ArpOp))
-        } else if layout.has(Header::Mpls) {
-            format!("MPLS label {} ttl {}", text(Field::MplsLabel), text(Field::MplsTtl))
+        } else if let Some(words) = self.words(layout) {
+            words
         } else if layout.has(Header::Eth) {
             let (src, dst) = (text(Field::EthSrc), text(Field::EthDst));
             format!("{src} > {dst} type {}", text(Field::EthType))
@@ -109,24 +106,24 @@ impl Packet {
                 true => format!("{address}:{port}"),
                 false => format!("[{address}]:{port}"),
             };
-            let proto = match layout.has(Header::Tcp) {
-                true => format!("TCP {}", text(Field::TcpFlags)),
-                false if layout.has(Header::Vxlan) => format!("VXLAN {}", text(Field::VxlanVni)),
-                false => "UDP".to_owned(),
-            };
+            let proto = self.words(layout).unwrap_or_default();
             return format!("{} > {} {proto}", end(src, sport), end(dst, dport));
         }
-        let proto = if layout.has(Header::Icmp) {
-            format!("ICMP type {} code {}", text(Field::IcmpType), text(Field::IcmpCode))
-        } else if layout.has(Header::Icmp6) {
-            format!("ICMPv6 type {} code {}", text(Field::Icmp6Type), text(Field::Icmp6Code))
-        } else if layout.has(Header::Gre) {
-            format!("GRE {}", text(Field::GreProto))
-        } else if layout.has(Header::Esp) {
-            format!("ESP spi {}", text(Field::EspSpi))
-        } else {
-            format!("proto {}", text(Field::InetProto))
-        };
+        let other = || format!("proto {}", text(Field::InetProto));
+        let proto = self.words(layout).unwrap_or_else(other);
         format!("{src} > {dst} {proto}")
+    }
+
+    /// The last header that has a summary of its own, in words.
+    fn words(&self, layout: &Layout) -> Option<String> {
+        let mut present = DECLARATIONS.iter().rev().filter(|header| layout.has(header.header));
+        let (name, fields) = present.find_map(|header| header.summary)?;
+        let mut words = name.to_owned();
+        for (label, field) in fields {
+            let value = self.get(layout, *field);
+            let text = value.map_or_else(|| "?".to_owned(), |value| format_field(*field, value));
+            let _ = write!(words, " {label}{text}");
+        }
+        Some(words)
     }
 }

@@ -80,6 +80,10 @@ pub enum RecordBug {
     FuelKept,
     /// Records count what others may count.
     FuelSpentTwice,
+    /// Records count past what other records may still count against.
+    OtherBoundsIgnored,
+    /// A sum that goes round is compared as if it stopped at its largest value.
+    RoundForgotten,
     /// What a slot holds at least is not asked for.
     LeastForgotten,
     /// Records stay when what they rest on changes that is not kept in state: what native functions have recorded.
@@ -92,7 +96,7 @@ pub enum RecordBug {
 
 /// All of them.
 #[cfg(feature = "planted-bugs")]
-pub const RECORD_BUGS: [RecordBug; 40] = [
+pub const RECORD_BUGS: [RecordBug; 42] = [
     RecordBug::GuardForgotten,
     RecordBug::GuardTooWide,
     RecordBug::AbsenceForgotten,
@@ -129,6 +133,8 @@ pub const RECORD_BUGS: [RecordBug; 40] = [
     RecordBug::FuelEndless,
     RecordBug::FuelKept,
     RecordBug::FuelSpentTwice,
+    RecordBug::OtherBoundsIgnored,
+    RecordBug::RoundForgotten,
     RecordBug::LeastForgotten,
     RecordBug::StaleElsewhere,
     RecordBug::NativeDueIgnored,

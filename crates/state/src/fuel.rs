@@ -221,6 +221,7 @@ impl Store {
                 }
                 granted += by.by(has);
                 let theirs = with.bounds.iter().find(|theirs| theirs.slot == bound.slot);
+                let theirs = theirs.filter(|_| !self.has_bug(RecordBug::OtherBoundsIgnored));
                 most = theirs.map_or(most, |theirs| most.min(theirs.most));
             }
             let value = self.slot_of(one, link, bound.slot);

@@ -2,13 +2,13 @@
 
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine;
-use braid_ir::interp::Reference;
 use braid_lang::diag::{Diagnostics, Style, render};
 use braid_lang::sema::Env;
 use braid_lang::source::SourceMap;
 use braid_lang::{Loader, Unit};
 use braid_native::{Definition, LoadError};
 use braid_packet::Packet;
+use braid_reference::Reference;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub mod budget;
 mod engines;
 
-pub use engines::{ENGINES, Engine};
+pub use engines::{ENGINES, Engine, HOSTILE, USERS};
 
 /// In which form functions are compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,15 +5,15 @@ use braid_packet::Packet;
 use braid_runtime::split::Splitter;
 use braid_testkit::case::{list, replay};
 use braid_testkit::generate::Rng;
-use braid_testkit::generate::program::{any, is_library};
+use braid_testkit::generate::program::Kind;
 use braid_testkit::generate::traffic::recorded;
 use braid_testkit::harness::budget::{self, Progress};
-use braid_testkit::harness::{self, ENGINES, Engine, Form};
+use braid_testkit::harness::{self, ENGINES, Engine, Form, USERS};
+use braid_testkit::pairs::Pair;
 use braid_testkit::record::{Detail, Stimulus, Trace, record};
 use std::path::{Path, PathBuf};
 
-/// Stimuli for each generated chain, and for each chain of library functions.
-const STIMULI: usize = 150;
+/// Stimuli for each chain of library functions.
 const LIBRARY_STIMULI: usize = 500;
 
 /// Compares engines with what the reference did; how they differ.
@@ -40,30 +40,20 @@ fn expected(chain: &Chain, stimuli: Vec<Stimulus>) -> (Vec<Stimulus>, Trace) {
 
 /// All engines; without machine code unless asked for.
 fn all(native: bool) -> impl Iterator<Item = Engine> {
-    ENGINES.iter().copied().filter(move |engine| native || !engine.is_native())
+    ENGINES.iter().chain(USERS).copied().filter(move |engine| native || !engine.is_native())
 }
 
 fn folder(below: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(below)
 }
 
-/// Compares both engines with the reference on the chain and the traffic of a seed; how they differ.
-fn pair(seed: u64, native: bool) -> Option<String> {
-    let program = any(seed);
-    let chain = harness::compile(&program.source, &program.files, Form::AsWritten);
-    let chain = chain.unwrap_or_else(|errors| panic!("seed {seed}\n{program}\n{errors}"));
-    let traffic = recorded(&chain, seed, STIMULI);
-    let wrong = differences(&format!("seed {seed}"), &chain, &traffic, Engine::drawn(seed, native));
-    (!wrong.is_empty()).then(|| format!("{}\n{program}", wrong.join("\n")))
-}
-
 /// Whether the pair of a seed runs as machine code: few by default, where builds are not optimised; in long runs more,
 /// and more where machine code knows of several functions' tables together.
 fn is_native(seed: u64) -> bool {
-    let every = match (budget::is_asked(), is_library(seed)) {
+    let every = match (budget::is_asked(), Kind::of(seed)) {
         (false, _) => 12,
-        (true, true) => 4,
-        (true, false) => 6,
+        (true, Kind::Library) => 4,
+        (true, Kind::Limits | Kind::Random) => 6,
     };
     // Without regard to the kind of chain.
     Rng::new(seed).below(1 << 16).is_multiple_of(every)
@@ -71,11 +61,14 @@ fn is_native(seed: u64) -> bool {
 
 #[test]
 fn engines_are_equal_on_generated_chains() {
-    let seeds = budget::seeds(240);
+    let seeds = budget::seeds(budget::PAIRS);
     let mut progress = Progress::new(seeds.clone());
-    for seed in seeds {
+    let wanted = std::env::var("BRAID_KIND").unwrap_or_default();
+    for seed in seeds.filter(|seed| format!("{:?}", Kind::of(*seed)).contains(&wanted)) {
         let native = is_native(seed);
-        progress.done(seed, native, pair(seed, native));
+        let pair = Pair::draw(seed).unwrap_or_else(|error| panic!("{error}"));
+        let found = pair.check(pair.engines(native));
+        progress.done(seed, native, found.map(|found| found.to_string()));
     }
     progress.end();
 }

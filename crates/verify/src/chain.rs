@@ -13,7 +13,7 @@ use crate::headers;
 use crate::solver::Solver;
 
 /// What a chain's residual programs are asked for: a point, and the headers of a packet there.
-pub type Programs<'a> = dyn FnMut(Point, u32) -> Residual + 'a;
+pub type Programs<'a> = dyn FnMut(Point, u128) -> Residual + 'a;
 
 /// One program and what was found about it.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Case {
     /// Their headers.
     pub shape: HeaderMask,
     /// The headers of a packet that it was made for.
-    pub presence: u32,
+    pub presence: u128,
     /// What was found.
     pub found: Found,
 }
@@ -141,9 +141,9 @@ fn point(sink: Sink) -> Option<Point> {
 fn check_shape(
     chain: &Chain,
     point: Point,
-    presence: u32,
+    presence: u128,
     residual: &Residual,
-    sets: &[u32],
+    sets: &[u128],
     shapes: &mut Vec<HeaderMask>,
     wrong: &mut Vec<String>,
 ) {

@@ -49,7 +49,7 @@ pub struct Difference {
     /// What differs.
     pub parts: Vec<String>,
     /// Its headers, as a mask by header number.
-    pub presence: u32,
+    pub presence: u128,
     /// Values of its fields, for those that have one at all.
     pub fields: Vec<(Field, u128)>,
 }
@@ -366,12 +366,12 @@ fn difference(question: &Question, shown: &[(Option<Field>, Term)], values: &[u1
         .collect();
     names.sort();
     names.dedup();
-    let (mut presence, mut header) = (0_u32, 0);
+    let (mut presence, mut header) = (0_u128, 0);
     let mut fields = Vec::new();
     for ((field, _), value) in shown.iter().zip(rest) {
         match field {
             None => {
-                presence |= u32::from(*value != 0) << header;
+                presence |= u128::from(*value != 0) << header;
                 header += 1;
             }
             Some(field) if presence >> field.info().header as u32 & 1 == 1 => {

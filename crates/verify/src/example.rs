@@ -106,7 +106,11 @@ fn bare(
 /// The IP packet that an ICMP error quotes.
 fn quote(has: &dyn Fn(Header) -> bool, value: &dyn Fn(Field) -> Option<u128>) -> Vec<u8> {
     if !has(Header::Quoted) {
-        return if has(Header::Vxlan) { vec![8, 0, 0, 0, 0, 0, 0, 0] } else { Vec::new() };
+        return match (has(Header::Vxlan), has(Header::Geneve)) {
+            (true, _) => vec![8, 0, 0, 0, 0, 0, 0, 0],
+            (_, true) => vec![0; 8],
+            _ => Vec::new(),
+        };
     }
     let proto = value(Field::QuotedProto).unwrap_or(0);
     let shape = match (has(Header::Quoted4), has(Header::QuotedL4), has(Header::QuotedEcho), proto)
@@ -196,10 +200,18 @@ mod tests {
     use crate::headers;
     use braid_packet::{Field, Header};
 
-    fn built(presence: u32, fields: &[(Field, u128)]) -> Option<braid_packet::Packet> {
+    fn built(presence: u128, fields: &[(Field, u128)]) -> Option<braid_packet::Packet> {
         let difference =
             Difference { way: String::new(), parts: Vec::new(), presence, fields: fields.to_vec() };
         packet(&difference)
+    }
+
+    fn port(set: u128) -> u128 {
+        match (set & headers::bit(Header::Vxlan) != 0, set & headers::bit(Header::Geneve) != 0) {
+            (true, _) => 4789,
+            (_, true) => 6081,
+            _ => 53,
+        }
     }
 
     #[test]
@@ -211,7 +223,7 @@ mod tests {
                 (Field::IpSrc, 0x0a00_0001),
                 (Field::IpDst, 0xc000_0201),
                 (Field::TcpDport, 80),
-                (Field::UdpDport, if set & headers::bit(Header::Vxlan) == 0 { 53 } else { 4789 }),
+                (Field::UdpDport, port(*set)),
                 (Field::IcmpType, if set & headers::bit(Header::Quoted) == 0 { 8 } else { 3 }),
                 (Field::Icmp6Type, if set & headers::bit(Header::Quoted) == 0 { 128 } else { 3 }),
                 (Field::PktLen, 100),

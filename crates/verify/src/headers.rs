@@ -3,26 +3,26 @@
 
 use braid_packet::Header;
 use braid_packet::Header::{
-    Ah, Arp, Esp, Eth, Gre, GreKey, Icmp, Icmp6, Icmp6Echo, IcmpEcho, Inet, Ip4, Ip6, L4, Mpls,
-    Pkt, Quoted, Quoted4, Quoted6, QuotedEcho, QuotedL4, Tcp, TcpMss, TcpSackOk, TcpTs, TcpWscale,
-    Udp, Vlan, Vlan2, Vxlan,
+    Ah, Arp, Esp, Eth, Geneve, Gre, GreKey, Icmp, Icmp6, Icmp6Echo, IcmpEcho, Inet, Ip4, Ip6, L4,
+    Mpls, Pkt, Quoted, Quoted4, Quoted6, QuotedEcho, QuotedL4, Tcp, TcpMss, TcpSackOk, TcpTs,
+    TcpWscale, Udp, Vlan, Vlan2, Vxlan,
 };
 
 use crate::term::{Term, Terms};
 
 /// The bit of a header in a mask of headers.
 #[must_use]
-pub fn bit(header: Header) -> u32 {
+pub fn bit(header: Header) -> u128 {
     1 << header as u32
 }
 
-fn mask(headers: &[Header]) -> u32 {
+fn mask(headers: &[Header]) -> u128 {
     headers.iter().fold(0, |mask, header| mask | bit(*header))
 }
 
 /// Every set of headers that a packet can have.
 #[must_use]
-pub fn all() -> Vec<u32> {
+pub fn all() -> Vec<u128> {
     let links = [&[][..], &[Eth], &[Eth, Vlan], &[Eth, Vlan, Vlan2]];
     let mut found = Vec::new();
     for link in links {
@@ -40,7 +40,7 @@ pub fn all() -> Vec<u32> {
 }
 
 /// IP headers and what is behind them.
-fn network() -> Vec<u32> {
+fn network() -> Vec<u128> {
     let mut found = Vec::new();
     for (version, behind) in [(Ip4, messages(4)), (Ip6, messages(6))] {
         for auth in [0, bit(Ah)] {
@@ -53,9 +53,9 @@ fn network() -> Vec<u32> {
 }
 
 /// What is behind an IP header of either version, nothing included.
-fn transports() -> Vec<u32> {
+fn transports() -> Vec<u128> {
     let mut found = vec![0, bit(Esp), bit(Gre), mask(&[Gre, GreKey])];
-    found.extend([mask(&[L4, Udp]), mask(&[L4, Udp, Vxlan])]);
+    found.extend([mask(&[L4, Udp]), mask(&[L4, Udp, Vxlan]), mask(&[L4, Udp, Geneve])]);
     let options = [TcpMss, TcpWscale, TcpSackOk, TcpTs];
     for chosen in 0..1_u32 << options.len() {
         let picked = options.iter().enumerate().filter(|(place, _)| chosen >> place & 1 == 1);
@@ -65,7 +65,7 @@ fn transports() -> Vec<u32> {
 }
 
 /// ICMP messages of a version.
-fn messages(version: u8) -> Vec<u32> {
+fn messages(version: u8) -> Vec<u128> {
     let (icmp, echo, quoted) =
         if version == 4 { (Icmp, IcmpEcho, Quoted4) } else { (Icmp6, Icmp6Echo, Quoted6) };
     let error = mask(&[icmp, Quoted, quoted]);
@@ -86,6 +86,7 @@ pub fn rules(terms: &mut Terms, has: &dyn Fn(&mut Terms, Header) -> Term) -> Vec
         (TcpSackOk, &[Tcp]),
         (TcpTs, &[Tcp]),
         (Vxlan, &[Udp]),
+        (Geneve, &[Udp]),
         (IcmpEcho, &[Icmp]),
         (Icmp6Echo, &[Icmp6]),
         (Icmp, &[Ip4]),
@@ -119,6 +120,7 @@ pub fn rules(terms: &mut Terms, has: &dyn Fn(&mut Terms, Header) -> Term) -> Vec
     let exclusive: &[&[Header]] = &[
         &[Ip4, Ip6, Arp, Mpls],
         &[Tcp, Udp, Icmp, Icmp6, Gre, Esp],
+        &[Vxlan, Geneve],
         &[IcmpEcho, Quoted],
         &[Icmp6Echo, Quoted],
         &[QuotedL4, QuotedEcho],
@@ -187,7 +189,8 @@ mod tests {
             data[46] = 0x50 | data[46] & 0x30;
             data[38..40].copy_from_slice(&[0, 40]);
             if round % 5 == 0 {
-                data[36..38].copy_from_slice(&4789_u16.to_be_bytes());
+                let port = [4789_u16, 6081][usize::from(round % 10 == 0)];
+                data[36..38].copy_from_slice(&port.to_be_bytes());
             }
             if round % 3 == 0 {
                 data[34] = [0, 8, 3, 11][round as usize / 3 % 4];

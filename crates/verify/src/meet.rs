@@ -139,6 +139,7 @@ impl Packet {
         let mut parts: Vec<_> = fields.iter().map(|field| self.cell(terms, *field)).collect();
         parts.extend([self.sums[Sum::QuotedIp as usize], self.sums[Sum::QuotedTransport as usize]]);
         parts.push(kind.has(terms, parsed, Header::Vxlan));
+        parts.push(kind.has(terms, parsed, Header::Geneve));
         terms.apply("payload", &parts, Sort::Token)
     }
 }

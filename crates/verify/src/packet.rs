@@ -21,6 +21,10 @@ const TAGS: usize = MAX_TAGS + 4;
 const VXLAN_IS_WHOLE: &str = "vxlan is whole";
 /// UDP's port of VXLAN.
 const VXLAN_PORT: u128 = 4789;
+/// As for VXLAN.
+const GENEVE_IS_WHOLE: &str = "geneve is whole";
+/// UDP's port of Geneve.
+const GENEVE_PORT: u128 = 6081;
 /// Types of ICMP and ICMPv6 messages that are echoes.
 const ECHOES: [&[u128]; 2] = [&[0, 8], &[128, 129]];
 /// Types of ICMP and ICMPv6 messages that quote a packet.
@@ -113,6 +117,7 @@ impl Kind {
             Header::QuotedL4,
             Header::QuotedEcho,
             Header::Vxlan,
+            Header::Geneve,
         ] {
             let packet = Packet::arriving(terms, shape);
             let there = arriving(terms, shape, header);
@@ -130,6 +135,10 @@ impl Kind {
         self.facts.push(terms.at_most(payload, length));
         let whole = terms.var(VXLAN_IS_WHOLE, Sort::Bool);
         let (not_whole, header) = (terms.not(whole), terms.bits(32, 8));
+        let long = terms.at_most(header, payload);
+        self.facts.push(terms.or(&[not_whole, long]));
+        let whole = terms.var(GENEVE_IS_WHOLE, Sort::Bool);
+        let (not_whole, header) = (terms.not(whole), packet.geneve_length(terms));
         let long = terms.at_most(header, payload);
         self.facts.push(terms.or(&[not_whole, long]));
     }
@@ -187,7 +196,8 @@ impl Kind {
             | Header::Quoted6
             | Header::QuotedL4
             | Header::QuotedEcho
-            | Header::Vxlan => self.changeable(terms, packet, header),
+            | Header::Vxlan
+            | Header::Geneve => self.changeable(terms, packet, header),
             _ => arriving(terms, self.shape, header),
         };
         let too_deep = terms.not(packet.vlans[MAX_TAGS].present);
@@ -248,6 +258,13 @@ impl Kind {
                 let whole = terms.var(VXLAN_IS_WHOLE, Sort::Bool);
                 terms.and(&[udp, is, whole])
             }
+            Header::Geneve => {
+                let (udp, port) = (base(terms, Header::Udp), packet.cell(terms, Field::L4Dport));
+                let number = terms.bits(16, GENEVE_PORT);
+                let is = terms.eq(port, number);
+                let whole = terms.var(GENEVE_IS_WHOLE, Sort::Bool);
+                terms.and(&[udp, is, whole])
+            }
             other => base(terms, other),
         }
     }
@@ -296,6 +313,14 @@ impl Packet {
     }
 
     /// The bits of a field that has some of its own.
+    /// The length of what is a Geneve header if there is one, options included.
+    fn geneve_length(&self, terms: &mut Terms) -> Term {
+        let options = self.cell(terms, Field::GeneveOptions);
+        let (high, fixed) = (terms.bits(24, 0), terms.bits(32, 8));
+        let options = terms.join(high, options);
+        terms.op(BitOp::Add, options, fixed)
+    }
+
     pub(crate) fn cell(&self, terms: &mut Terms, field: Field) -> Term {
         match self.cells.get(&field) {
             Some(term) => *term,
@@ -334,7 +359,11 @@ impl Packet {
                 let vxlan = has(terms, Header::Vxlan);
                 let header = terms.bits(32, 8);
                 let behind = terms.op(BitOp::Sub, length, header);
-                terms.ite(vxlan, behind, length)
+                let length = terms.ite(vxlan, behind, length);
+                let geneve = has(terms, Header::Geneve);
+                let header = self.geneve_length(terms);
+                let behind = terms.op(BitOp::Sub, length, header);
+                terms.ite(geneve, behind, length)
             }
             PktBackward => self.backward,
             PktHeld => self.held,

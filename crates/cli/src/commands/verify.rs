@@ -46,7 +46,7 @@ impl Args {
         not(feature = "planted-bugs"),
         allow(clippy::unused_self, reason = "it says which bug, with the feature")
     )]
-    fn residual(&self, chain: &Chain, graph: &Graph, point: Point, presence: u32) -> Residual {
+    fn residual(&self, chain: &Chain, graph: &Graph, point: Point, presence: u128) -> Residual {
         #[cfg(feature = "planted-bugs")]
         if let Some(bug) = self.bug {
             let extent = Extent::Chain;

@@ -155,18 +155,18 @@ fn from_blocks(program: &Residual, behind: &dyn Fn(usize) -> Elements) -> Vec<El
 
 /// What functions do on the longest way from a point on when each works for itself: the same
 /// programs, but over one function each. Of changes of headers those of the first two tags count.
-pub(super) fn apart(chain: &Chain, graph: &Graph, point: Point, presence: u32) -> Elements {
+pub(super) fn apart(chain: &Chain, graph: &Graph, point: Point, presence: u128) -> Elements {
     Apart { chain, graph, known: HashMap::new() }.from(point, presence, 0)
 }
 
 struct Apart<'a> {
     chain: &'a Chain,
     graph: &'a Graph,
-    known: HashMap<(Point, u32), Elements>,
+    known: HashMap<(Point, u128), Elements>,
 }
 
 impl Apart<'_> {
-    fn from(&mut self, point: Point, presence: u32, depth: u32) -> Elements {
+    fn from(&mut self, point: Point, presence: u128, depth: u32) -> Elements {
         if let Some(known) = self.known.get(&(point, presence)) {
             return *known;
         }
@@ -206,13 +206,13 @@ impl Apart<'_> {
 }
 
 /// The headers that packets may have at the end of each block.
-fn headers(program: &Residual, presence: u32) -> Vec<BTreeSet<u32>> {
+fn headers(program: &Residual, presence: u128) -> Vec<BTreeSet<u128>> {
     let (one, two) = (1 << Header::Vlan as u32, 1 << Header::Vlan2 as u32);
     let mut found = vec![BTreeSet::new(); program.blocks.len()];
     found[0].insert(presence);
     for (number, block) in program.blocks.iter().enumerate() {
         for step in &block.steps {
-            let change = |headers: u32| match step.what {
+            let change = |headers: u128| match step.what {
                 What::Op(Op::PushVlan { .. }) if headers & one == 0 => headers | one,
                 What::Op(Op::PushVlan { .. }) => headers | two,
                 What::Op(Op::PopVlan) if headers & two == 0 => headers & !one,

@@ -116,7 +116,7 @@ pub fn classes(chain: &Chain, detail: Detail) -> Result<Classes, String> {
 
 /// A program for every set of headers that packets may have.
 fn programs(chain: &Chain, graph: &Graph, point: Point, detail: Detail) -> Vec<Program> {
-    let mut made: Vec<((Residual, Stats), u32, usize)> = Vec::new();
+    let mut made: Vec<((Residual, Stats), u128, usize)> = Vec::new();
     for presence in presences() {
         match made.iter_mut().find(|((program, _), ..)| program.shape.fits(presence)) {
             Some((.., shapes)) => *shapes += 1,

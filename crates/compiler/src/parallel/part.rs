@@ -2,6 +2,7 @@
 //! is `tcp.sport` or `udp.sport`, `ip.tos` holds `ip.dscp`, writing `icmp.type` decides whether
 //! there is an identifier, and every write drags a checksum along.
 
+use braid_packet::field::Cover;
 use braid_packet::{Field, Header};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -67,7 +68,7 @@ impl Part {
                     || *read == Field::PktPayloadLen && decides(*written)
             }
             (Part::Field(written), Part::Presence(header)) => {
-                deciders(*header).iter().any(|field| places(*written).contains(field))
+                deciders(*header).any(|field| places(*written).contains(field))
             }
             // Where the payload begins.
             (Part::Field(written), Part::Payload) => decides(*written),
@@ -209,24 +210,18 @@ const SINGLE: &[Field] = &{
 };
 
 /// Fields that can be assigned and decide whether a header is recognised.
-fn deciders(header: Header) -> &'static [Field] {
-    match header {
-        Header::IcmpEcho => &[Field::IcmpType],
-        Header::Icmp6Echo => &[Field::Icmp6Type],
-        Header::Quoted
-        | Header::Quoted4
-        | Header::Quoted6
-        | Header::QuotedL4
-        | Header::QuotedEcho => &[Field::IcmpType, Field::Icmp6Type],
-        Header::Vxlan => &[Field::UdpDport],
-        _ => &[],
-    }
+fn deciders(header: Header) -> impl Iterator<Item = &'static Field> {
+    let all = braid_packet::FIELDS.iter().map(|info| &info.field);
+    all.filter(move |field| {
+        // Fields that stand for several are made of these.
+        let is_plain = !matches!(field.info().header, Header::L4 | Header::Inet);
+        is_plain && field.decides().any(|decided| decided == header)
+    })
 }
 
 /// Whether a write of the field decides where headers end.
 fn decides(field: Field) -> bool {
-    let all = [Field::IcmpType, Field::Icmp6Type, Field::UdpDport];
-    all.iter().any(|decider| places(field).contains(decider))
+    places(field).iter().any(|place| place.decided_bits() != 0)
 }
 
 /// What follows a write of the field.
@@ -241,23 +236,17 @@ fn sums(field: Field) -> &'static [Sum] {
         Ip6Tc | Ip6Flow => &[Sum::Ip6Word],
         // Either version.
         InetTtl => &[Sum::Ip4],
-        _ => match field.info().header {
-            Header::Ip4 => &[Sum::Ip4],
-            Header::Tcp
-            | Header::TcpMss
-            | Header::TcpWscale
-            | Header::TcpTs
-            | Header::Udp
-            | Header::L4
-            | Header::Vxlan => &[Sum::L4],
-            Header::Icmp | Header::IcmpEcho => &[Sum::Icmp],
-            Header::Icmp6 | Header::Icmp6Echo => &[Sum::Icmp6],
-            Header::Quoted4
-            | Header::Quoted6
-            | Header::Quoted
-            | Header::QuotedL4
-            | Header::QuotedEcho => &[Sum::Icmp, Sum::Icmp6],
-            _ => &[],
-        },
+        _ => {
+            let header = field.info().header;
+            let is_of = |other: Header| header == other || header.implies().contains(&other);
+            match header.info().sum {
+                Cover::Ip4 => &[Sum::Ip4],
+                Cover::Transport if is_of(Header::Icmp) => &[Sum::Icmp],
+                Cover::Transport if is_of(Header::Icmp6) => &[Sum::Icmp6],
+                Cover::Transport => &[Sum::L4],
+                Cover::Quoted => &[Sum::Icmp, Sum::Icmp6],
+                Cover::None | Cover::Ip6 | Cover::Inet | Cover::Gre => &[],
+            }
+        }
     }
 }

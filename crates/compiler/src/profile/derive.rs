@@ -8,7 +8,7 @@ use braid_ir::model::{
     BinOp, Dest, Granularity, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, Shape,
     StateId, TagId, Term,
 };
-use braid_ir::native::Native;
+use braid_ir::native::{Native, Profile as Declared};
 use braid_packet::{Access, FIELDS, Field, HEADERS, Header};
 
 /// What an implicit `flow` or `biflow` key reads.
@@ -90,7 +90,7 @@ fn profile(model: &Model, backward: Option<bool>) -> Profile {
 
 /// What a native function does to packets, as it declares or as it was seen.
 #[must_use]
-pub fn of_native(name: &str, origin: &'static str, seen: &braid_native::Profile) -> Profile {
+pub fn of_native(name: &str, origin: &'static str, seen: &Declared) -> Profile {
     let function = name.to_owned();
     let mut profile = Profile { function, origin: Some(origin), ..Profile::default() };
     does(&mut profile, seen);
@@ -98,7 +98,7 @@ pub fn of_native(name: &str, origin: &'static str, seen: &braid_native::Profile)
 }
 
 /// Adds what a native function does to packets.
-fn does(profile: &mut Profile, seen: &braid_native::Profile) {
+fn does(profile: &mut Profile, seen: &Declared) {
     profile.reads.extend(seen.reads.iter());
     let writable = seen.writes.iter().filter(|field| field.info().access == Access::Rw);
     profile.writes.extend(writable);
@@ -236,7 +236,7 @@ impl Walk<'_> {
 
     /// What a native function says of itself; all that there is, if it says nothing.
     fn native(&mut self) {
-        let may = self.model.native.as_ref().map_or(braid_native::Profile::ANYTHING, Native::may);
+        let may = self.model.native.as_ref().map_or(Declared::ANYTHING, Native::may);
         does(&mut self.profile, &may);
         let declares = self.model.native.as_ref().is_some_and(|native| native.profile.is_some());
         self.profile.origin = Some(if declares { "declared" } else { "assumed" });

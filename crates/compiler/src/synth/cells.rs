@@ -1,8 +1,9 @@
 //! Cells: the fields of a packet of known shape, without aliases. Every field is a constant, a
 //! cell, some bits of one, or two together.
 
-use super::headers::Headers;
+use super::headers::{Headers, behind_ports, listed};
 use braid_ir::model::Word;
+use braid_packet::field::{Address, Cover, Where};
 use braid_packet::{Field, Header};
 
 /// What a field is in packets of a shape.
@@ -32,35 +33,38 @@ impl Place {
 /// is present.
 pub(super) fn place(field: Field, headers: &mut Headers) -> Result<Place, Header> {
     use Field::*;
-    let cell = |field| Ok(Place::Cell(field, 0));
     match field {
-        IpDscp => Ok(Place::Cell(IpTos, 2)),
-        IpEcn => cell(IpTos),
-        TcpSport | UdpSport => cell(L4Sport),
-        TcpDport | UdpDport => cell(L4Dport),
         // The identifier is the same in all packets of a flow, the sequence number is not.
-        IcmpRest if headers.has(Header::IcmpEcho)? => Ok(Place::Halves([IcmpId, IcmpSeq])),
-        Icmp6Rest if headers.has(Header::Icmp6Echo)? => Ok(Place::Halves([Icmp6Id, Icmp6Seq])),
-        IpProto => proto(headers, IpProto),
-        Ip6Proto | InetProto => proto(headers, InetProto),
-        InetVersion => Ok(Place::Const(if headers.has(Header::Ip4)? { 4 } else { 6 })),
-        InetSrc => cell(if headers.has(Header::Ip4)? { IpSrc } else { Ip6Src }),
-        InetDst => cell(if headers.has(Header::Ip4)? { IpDst } else { Ip6Dst }),
-        InetTtl => cell(if headers.has(Header::Ip4)? { IpTtl } else { Ip6Ttl }),
-        InetSport => inet_port(headers, L4Sport),
-        InetDport => inet_port(headers, L4Dport),
-        PktFragment if !headers.has(Header::Inet)? => Ok(Place::Const(0)),
-        PktLaterFragment if is_whole(headers)? => Ok(Place::Const(0)),
-        QuotedInetVersion => Ok(Place::Const(if headers.has(Header::Quoted4)? { 4 } else { 6 })),
-        QuotedInetSrc => {
-            cell(if headers.has(Header::Quoted4)? { QuotedIpSrc } else { QuotedIp6Src })
+        IcmpRest if headers.has(Header::IcmpEcho)? => return Ok(Place::Halves([IcmpId, IcmpSeq])),
+        Icmp6Rest if headers.has(Header::Icmp6Echo)? => {
+            return Ok(Place::Halves([Icmp6Id, Icmp6Seq]));
         }
-        QuotedInetDst => {
-            cell(if headers.has(Header::Quoted4)? { QuotedIpDst } else { QuotedIp6Dst })
+        IpProto => return proto(headers, IpProto),
+        Ip6Proto | InetProto => return proto(headers, InetProto),
+        InetVersion => return Ok(Place::Const(if headers.has(Header::Ip4)? { 4 } else { 6 })),
+        QuotedInetVersion => {
+            return Ok(Place::Const(if headers.has(Header::Quoted4)? { 4 } else { 6 }));
         }
-        QuotedInetSport => quoted_port(headers, QuotedSport),
-        QuotedInetDport => quoted_port(headers, QuotedDport),
-        _ => cell(field),
+        PktFragment if !headers.has(Header::Inet)? => return Ok(Place::Const(0)),
+        PktLaterFragment if is_whole(headers)? => return Ok(Place::Const(0)),
+        _ => {}
+    }
+    match field.info().place {
+        Where::Part(owner, from) => Ok(Place::Cell(owner, from.into())),
+        Where::Same(header, yes, no) => {
+            Ok(Place::Cell(if headers.has(header)? { yes } else { no }, 0))
+        }
+        Where::First(fields) => {
+            for (header, same) in fields {
+                if headers.has(*header)? {
+                    return Ok(Place::Cell(*same, 0));
+                }
+            }
+            Ok(Place::Const(0))
+        }
+        Where::Bits(_) | Where::Either(..) | Where::Words(_) | Where::Computed => {
+            Ok(Place::Cell(field, 0))
+        }
     }
 }
 
@@ -81,28 +85,6 @@ fn proto(headers: &mut Headers, field: Field) -> Result<Place, Header> {
     Ok(Place::Cell(if same { Field::IpProto } else { Field::InetProto }, 0))
 }
 
-fn inet_port(headers: &mut Headers, port: Field) -> Result<Place, Header> {
-    Ok(if headers.has(Header::L4)? {
-        Place::Cell(port, 0)
-    } else if headers.has(Header::IcmpEcho)? {
-        Place::Cell(Field::IcmpId, 0)
-    } else if headers.has(Header::Icmp6Echo)? {
-        Place::Cell(Field::Icmp6Id, 0)
-    } else {
-        Place::Const(0)
-    })
-}
-
-fn quoted_port(headers: &mut Headers, port: Field) -> Result<Place, Header> {
-    Ok(if headers.has(Header::QuotedL4)? {
-        Place::Cell(port, 0)
-    } else if headers.has(Header::QuotedEcho)? {
-        Place::Cell(Field::QuotedId, 0)
-    } else {
-        Place::Const(0)
-    })
-}
-
 /// Whether the packet is certainly no later fragment.
 fn is_whole(headers: &mut Headers) -> Result<bool, Header> {
     Ok(!headers.has(Header::Inet)?
@@ -118,51 +100,50 @@ pub(super) const ICMP: u32 = 512;
 
 /// Checksums that come out in canonical form when a cell is written, as bits.
 pub(super) fn checksums(field: Field) -> u32 {
-    use Field::*;
     const IP: u32 = 1;
     const TRANSPORT: u32 = 2;
-    match field.info().header {
-        Header::Ip4 => match field {
-            IpSrc => IP | TRANSPORT,
-            // Only if it stands in the pseudo header: not where a source route is under way.
-            IpDst => IP | 4,
-            _ => IP,
-        },
-        Header::Ip6 => match field {
-            Ip6Src => TRANSPORT,
-            Ip6Dst => 4,
-            _ => 0,
-        },
-        Header::Eth | Header::Vlan | Header::Vlan2 | Header::Arp | Header::Mpls => 0,
-        Header::GreKey => 8,
-        Header::Icmp | Header::IcmpEcho => ICMP,
-        Header::Quoted4 | Header::Quoted6 | Header::QuotedL4 | Header::QuotedEcho => match field {
-            QuotedIpSrc | QuotedIp6Src => TRANSPORT | 16,
-            QuotedIpDst | QuotedIp6Dst => TRANSPORT | 32,
-            QuotedSport => TRANSPORT | 64,
-            QuotedDport => TRANSPORT | 128,
+    let info = field.info();
+    match (info.header.info().sum, info.address) {
+        (Cover::None, _) | (Cover::Ip6, None) => 0,
+        (Cover::Ip4, Some(Address::Src)) => IP | TRANSPORT,
+        // Only if it stands in the pseudo header: not where a source route is under way.
+        (Cover::Ip4, Some(Address::Dst)) => IP | 4,
+        (Cover::Ip4, None) => IP,
+        (Cover::Ip6, Some(Address::Src)) => TRANSPORT,
+        (Cover::Ip6, Some(Address::Dst)) => 4,
+        (Cover::Gre, _) => 8,
+        (Cover::Quoted, Some(Address::Src)) => TRANSPORT | 16,
+        (Cover::Quoted, Some(Address::Dst)) => TRANSPORT | 32,
+        (Cover::Quoted, None) => match field {
+            Field::QuotedSport => TRANSPORT | 64,
+            Field::QuotedDport => TRANSPORT | 128,
             _ => TRANSPORT | 256,
         },
-        _ => TRANSPORT,
+        (Cover::Transport, _) if matches!(info.header, Header::Icmp | Header::IcmpEcho) => ICMP,
+        (Cover::Transport | Cover::Inet, _) => TRANSPORT,
     }
 }
 
 /// Headers whose presence has to be known to say what a field is.
-pub(super) fn needs(field: Field) -> &'static [Header] {
+pub(super) fn needs(field: Field) -> Vec<Header> {
     use Field::*;
-    match field {
+    let own: &[Header] = match field {
         IpProto | Ip6Proto | InetProto => {
             &[Header::Ah, Header::Tcp, Header::Udp, Header::Icmp, Header::Icmp6]
         }
         PktLaterFragment => &[Header::L4, Header::Icmp, Header::Icmp6],
         PktFragment => &[Header::Inet],
-        InetSport | InetDport => &[Header::L4, Header::IcmpEcho, Header::Icmp6Echo],
         IcmpRest => &[Header::IcmpEcho],
         Icmp6Rest => &[Header::Icmp6Echo],
-        InetVersion | InetSrc | InetDst | InetTtl => &[Header::Ip4],
-        QuotedInetVersion | QuotedInetSrc | QuotedInetDst => &[Header::Quoted4],
-        QuotedInetSport | QuotedInetDport => &[Header::QuotedL4, Header::QuotedEcho],
-        PktPayloadLen => &[Header::Vxlan],
+        InetVersion => &[Header::Ip4],
+        QuotedInetVersion => &[Header::Quoted4],
+        PktPayloadLen => return listed(behind_ports()).collect(),
         _ => &[],
-    }
+    };
+    let place: Vec<Header> = match field.info().place {
+        Where::Same(header, ..) => vec![header],
+        Where::First(fields) => fields.iter().map(|(header, _)| *header).collect(),
+        _ => Vec::new(),
+    };
+    own.iter().copied().chain(place).collect()
 }

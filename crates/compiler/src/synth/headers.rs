@@ -1,46 +1,54 @@
 //! What is known about a packet's headers at a place: present, absent, or open.
 
-use braid_packet::Header;
+use braid_packet::{Field, Header};
 
 /// Headers, as bits by number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Headers {
-    present: u32,
-    open: u32,
+    present: u128,
+    open: u128,
     /// Headers that are all present or all absent, which of the two is open.
-    together: u32,
+    together: u128,
     /// Headers whose presence was asked for.
-    pub(super) asked: u32,
+    pub(super) asked: u128,
 }
 
-pub(super) fn bit(header: Header) -> u32 {
+pub(super) fn bit(header: Header) -> u128 {
     1 << header as u32
 }
 
 /// A header and those that it implies.
-fn closure(header: Header) -> u32 {
+fn closure(header: Header) -> u128 {
     header.implies().iter().fold(bit(header), |bits, header| bits | bit(*header))
 }
+
+/// The bits of all headers.
+pub(super) const EVERY: u128 = (1 << braid_packet::HEADERS.len()) - 1;
 
 /// Headers in the order of their numbers.
 pub(super) fn all() -> impl Iterator<Item = Header> {
     braid_packet::HEADERS.iter().map(|(header, _)| *header)
 }
 
-/// What may be quoted, and the identifier of an echo.
-pub(super) const BEHIND_ICMP: [Header; 7] = [
-    Header::IcmpEcho,
-    Header::Icmp6Echo,
-    Header::Quoted,
-    Header::Quoted4,
-    Header::Quoted6,
-    Header::QuotedL4,
-    Header::QuotedEcho,
-];
+/// Headers that the type of an ICMP message decides about: what is quoted, and the identifier of an
+/// echo.
+pub(super) fn behind_icmp() -> u128 {
+    Field::IcmpType.decided_bits() | Field::Icmp6Type.decided_bits()
+}
+
+/// Headers that a UDP port announces.
+pub(super) fn behind_ports() -> u128 {
+    Field::UdpDport.decided_bits()
+}
+
+/// The headers with these bits.
+pub(super) fn listed(bits: u128) -> impl Iterator<Item = Header> {
+    all().filter(move |header| bits & bit(*header) != 0)
+}
 
 impl Headers {
     /// Exactly these.
-    pub(super) fn exactly(present: u32) -> Self {
+    pub(super) fn exactly(present: u128) -> Self {
         Self { present: present | bit(Header::Pkt), open: 0, together: 0, asked: 0 }
     }
 
@@ -54,12 +62,12 @@ impl Headers {
     }
 
     /// What is known, without what was asked for.
-    pub(super) fn known(&self) -> (u32, u32, u32) {
+    pub(super) fn known(&self) -> (u128, u128, u128) {
         (self.present, self.open, self.together)
     }
 
     /// Headers whose presence is not known.
-    pub(super) fn open(&self) -> u32 {
+    pub(super) fn open(&self) -> u128 {
         self.open
     }
 
@@ -81,14 +89,14 @@ impl Headers {
     }
 
     /// Whether a header is present is no longer known.
-    pub(super) fn forget(&mut self, bits: u32) {
+    pub(super) fn forget(&mut self, bits: u128) {
         self.present &= !bits;
         self.open |= bits;
         self.together &= !bits;
     }
 
     /// All of these that are present may have gone, but only together.
-    pub(super) fn doubt(&mut self, bits: u32) {
+    pub(super) fn doubt(&mut self, bits: u128) {
         self.together |= self.present & bits;
         self.present &= !bits;
         self.open |= self.together;

@@ -24,7 +24,7 @@ const MOST_GROUPS: usize = 8;
 
 /// What keeps ways apart where they meet: headers, checksums to be made canonical, changes of tags
 /// that wait, and whether something was sent.
-type Kind = ((u32, u32, u32), u32, Outline, bool);
+type Kind = ((u128, u128, u128), u32, Outline, bool);
 
 impl Synth<'_> {
     /// Puts edges to one place together as far as they may be.

@@ -60,7 +60,7 @@ pub fn residual(
     chain: &Chain,
     graph: &Graph,
     point: Point,
-    presence: u32,
+    presence: u128,
     extent: Extent,
 ) -> Residual {
     pipeline::run(Synth::new(chain, graph, point, presence, extent), true).0
@@ -73,7 +73,7 @@ pub fn general(
     chain: &Chain,
     graph: &Graph,
     point: Point,
-    presence: u32,
+    presence: u128,
     extent: Extent,
 ) -> (Residual, Stats) {
     pipeline::run(Synth::new(chain, graph, point, presence, extent), false)
@@ -101,7 +101,7 @@ pub fn residual_with_bug(
     chain: &Chain,
     graph: &Graph,
     point: Point,
-    presence: u32,
+    presence: u128,
     extent: Extent,
     bug: PlantedBug,
 ) -> Residual {
@@ -116,7 +116,7 @@ pub(crate) struct Synth<'a> {
     graph: &'a Graph,
     start: Point,
     /// Headers of the packet as it enters the program.
-    initial: u32,
+    initial: u128,
     values: Values,
     blocks: Blocks,
     /// Points in topological order.
@@ -125,7 +125,7 @@ pub(crate) struct Synth<'a> {
     /// Edges to each point.
     inbox: Vec<Vec<Edge>>,
     /// Headers whose presence matters.
-    asked: u32,
+    asked: u128,
     visits: u32,
     /// Whether the first block tests for the main way.
     guarded: bool,
@@ -139,7 +139,7 @@ impl<'a> Synth<'a> {
         chain: &'a Chain,
         graph: &'a Graph,
         start: Point,
-        presence: u32,
+        presence: u128,
         extent: Extent,
     ) -> Self {
         let order = match extent {

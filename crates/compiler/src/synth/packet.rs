@@ -5,8 +5,8 @@ use super::bugs::Bug;
 use super::build::Way;
 use super::cells::{self, Place};
 use super::exec::Flow;
-use super::headers::{BEHIND_ICMP, bit};
-use super::range::{intersect, one};
+use super::headers::{behind_icmp, behind_ports, bit, listed};
+use super::range::intersect;
 use super::state::{Cell, State, Tag};
 use super::values::{Def, Pure, field_ty};
 use super::visit::Visit;
@@ -16,9 +16,6 @@ use braid_ir::model::{Op, TagId, ValueId, Word};
 use braid_ir::residual::{Counter, RuleFields, What};
 use braid_ir::value::IntervalSet;
 use braid_packet::{Field, Header};
-
-/// The UDP port of VXLAN.
-const VXLAN: Word = 4789;
 
 impl<'a> Synth<'a> {
     pub(super) fn packet_op(
@@ -115,7 +112,9 @@ impl<'a> Synth<'a> {
             return Ok(None);
         }
         if field == Field::PktPayloadLen {
-            way.state.headers.has(Header::Vxlan)?;
+            for header in listed(behind_ports()) {
+                way.state.headers.has(header)?;
+            }
         }
         Ok(Some(match cells::place(field, &mut way.state.headers)? {
             Place::Const(word) => self.values.constant(ty, word),
@@ -214,13 +213,13 @@ impl<'a> Synth<'a> {
 
     /// Assigns bits of a cell, from a bit on.
     fn assign(&mut self, way: &mut Way, cell: Field, (value, shift): (ValueId, u16)) {
-        let decides = matches!(cell, Field::IcmpType | Field::Icmp6Type | Field::L4Dport);
+        let decides = cell.decided_bits() != 0;
         if decides {
             // What is behind the header is written while it is still there.
             let behind = |field: &Field| {
                 let header = field.info().header;
                 let is_rest = matches!(field, Field::IcmpRest | Field::Icmp6Rest);
-                BEHIND_ICMP.contains(&header) || header == Header::Vxlan || is_rest
+                (behind_icmp() | behind_ports()) & bit(header) != 0 || is_rest
             };
             let dirty = way
                 .state
@@ -258,34 +257,48 @@ impl<'a> Synth<'a> {
         let range = way.state.facts.range(&self.values, value);
         let set = |kinds: &[Word]| IntervalSet::new(kinds.iter().map(|kind| (*kind, *kind)));
         let headers = &mut way.state.headers;
-        if cell == Field::L4Dport {
-            let vxlan = headers.has(Header::Vxlan);
-            if headers.has(Header::Tcp) == Ok(true) {
+        if !matches!(cell, Field::IcmpType | Field::Icmp6Type) {
+            let decided = cell.decided_bits();
+            let was: Vec<_> = listed(decided).map(|header| headers.has(header)).collect();
+            if cell == Field::L4Dport && headers.has(Header::Tcp) == Ok(true) {
                 return;
             }
-            if intersect(&range, &one(VXLAN)).is_empty() {
-                headers.set(Header::Vxlan, false);
-                if vxlan == Ok(false) {
-                    return;
+            let mut may_change = false;
+            for (header, was) in listed(decided).zip(was) {
+                let by = header.info().follows.iter().filter(|(field, _)| field.owner() == cell);
+                let values: Vec<_> =
+                    by.flat_map(|(_, values)| *values).map(|value| (*value).into()).collect();
+                if was != Ok(false) {
+                    // Another header may have its bytes now, and what is written there.
+                    let fields = header.info().fields.iter().map(|info| info.field);
+                    way.state.cells.extend(fields.map(|field| (field, Cell::Reload)));
                 }
-            } else {
-                headers.forget(bit(Header::Vxlan));
+                if !values.is_empty() && intersect(&range, &set(&values)).is_empty() {
+                    headers.set(header, false);
+                    may_change |= was != Ok(false);
+                } else {
+                    headers.forget(bit(header));
+                    may_change = true;
+                }
             }
-            way.state.cells.insert(Field::PktPayloadLen, Cell::Reload);
-            way.state.stale = true;
+            if may_change {
+                way.state.cells.insert(Field::PktPayloadLen, Cell::Reload);
+                way.state.stale = true;
+            }
             return;
         }
         use Field::{Icmp6Id, Icmp6Rest, Icmp6Seq, IcmpId, IcmpRest, IcmpSeq};
-        let (echo, echoes, errors, rest) = match cell {
+        let (echo, rest) = match cell {
             Field::IcmpType => {
                 let rest = [IcmpRest, IcmpId, IcmpSeq];
-                (Header::IcmpEcho, set(&[0, 8]), set(&[3, 4, 5, 11, 12]), rest)
+                (Header::IcmpEcho, rest)
             }
-            _ => {
-                let rest = [Icmp6Rest, Icmp6Id, Icmp6Seq];
-                (Header::Icmp6Echo, set(&[128, 129]), set(&[1, 2, 3, 4]), rest)
-            }
+            _ => (Header::Icmp6Echo, [Icmp6Rest, Icmp6Id, Icmp6Seq]),
         };
+        let types = |header: Header| -> Vec<Word> {
+            header.announced_by(cell).iter().map(|kind| (*kind).into()).collect()
+        };
+        let (echoes, errors) = (set(&types(echo)), set(&types(Header::Quoted)));
         let outcome = |kinds: &IntervalSet| {
             let hit = intersect(&range, kinds);
             if hit.is_empty() { Some(false) } else { (hit == range).then_some(true) }
@@ -304,8 +317,8 @@ impl<'a> Synth<'a> {
             Some(false) => headers.set(Header::Quoted, false),
             // What was quoted still is.
             Some(true) if quoted == Ok(true) => {
-                for header in &BEHIND_ICMP[3..] {
-                    let _ = headers.has(*header);
+                for header in quoted_parts() {
+                    let _ = headers.has(header);
                 }
             }
             _ => {
@@ -430,6 +443,11 @@ impl<'a> Synth<'a> {
 fn quoted_cells() -> impl Iterator<Item = (Field, Header)> {
     let all = braid_packet::FIELDS.iter().map(|info| (info.field, info.header));
     all.filter(|(_, header)| {
-        BEHIND_ICMP.contains(header) && !matches!(header, Header::IcmpEcho | Header::Icmp6Echo)
+        behind_icmp() & bit(*header) != 0 && !matches!(header, Header::IcmpEcho | Header::Icmp6Echo)
     })
+}
+
+/// Headers of a quoted packet.
+fn quoted_parts() -> impl Iterator<Item = Header> {
+    listed(behind_icmp()).filter(|header| header.implies().contains(&Header::Quoted))
 }

@@ -4,7 +4,7 @@ use super::Synth;
 use super::build::{Edge, Way, nowhere};
 use super::cells::{needs, place};
 use super::exec::Flow;
-use super::headers::{self, BEHIND_ICMP, Headers, bit};
+use super::headers::{self, Headers, behind_icmp, behind_ports, bit, listed};
 use super::state::{Memo, Shared};
 use super::terms::pass;
 use braid_ir::model::{
@@ -90,7 +90,7 @@ impl<'a> Synth<'a> {
             wanted |= consulted(&self.chain.nodes[usize::from(later.node)].model);
         }
         forget_unwanted(&mut ways, wanted);
-        let mut alike: BTreeMap<(u32, u32, u32), Vec<Edge>> = BTreeMap::new();
+        let mut alike: BTreeMap<(u128, u128, u128), Vec<Edge>> = BTreeMap::new();
         for edge in ways {
             alike.entry(edge.state.headers.known()).or_default().push(edge);
         }
@@ -101,7 +101,7 @@ impl<'a> Synth<'a> {
     }
 
     /// Finds out whether these headers are present, and what else tells what these fields are.
-    fn resolve_all(&mut self, way: Way, wanted: u32, fields: &BTreeSet<Field>) -> Vec<Way> {
+    fn resolve_all(&mut self, way: Way, wanted: u128, fields: &BTreeSet<Field>) -> Vec<Way> {
         let mut known = Vec::new();
         let mut open = vec![way];
         while let Some(way) = open.pop() {
@@ -307,7 +307,7 @@ fn site(node: u16, block: BlockId, op: usize) -> Site {
 }
 
 /// A header whose presence is to be found out.
-fn missing(mut headers: Headers, wanted: u32, fields: &BTreeSet<Field>) -> Option<Header> {
+fn missing(mut headers: Headers, wanted: u128, fields: &BTreeSet<Field>) -> Option<Header> {
     let unknown = headers.open() & wanted;
     headers::all().find(|header| unknown & bit(*header) != 0).or_else(|| {
         fields.iter().find_map(|field| match headers.has(field.info().header) {
@@ -319,7 +319,7 @@ fn missing(mut headers: Headers, wanted: u32, fields: &BTreeSet<Field>) -> Optio
 }
 
 /// Where ways differ in what they know about headers that nobody asks for any more, they need not.
-fn forget_unwanted(edges: &mut [Edge], wanted: u32) {
+fn forget_unwanted(edges: &mut [Edge], wanted: u128) {
     let Some(first) = edges.first() else { return };
     let (present, open, together) = first.state.headers.known();
     let differ = edges.iter().fold(0, |bits, edge| {
@@ -332,7 +332,7 @@ fn forget_unwanted(edges: &mut [Edge], wanted: u32) {
 }
 
 /// Headers whose presence a function's packet program may depend on, as bits.
-fn consulted(model: &Model) -> u32 {
+fn consulted(model: &Model) -> u128 {
     let mut bits = 0;
     let mut add = |header: Header| {
         bits |= bit(header);
@@ -343,7 +343,7 @@ fn consulted(model: &Model) -> u32 {
             Op::Has { header, .. } => add(*header),
             Op::Load { field, .. } | Op::LoadEntry { field, .. } | Op::Store { field, .. } => {
                 add(field.info().header);
-                needs(*field).iter().for_each(|header| add(*header));
+                needs(*field).into_iter().for_each(&mut add);
             }
             Op::PushVlan { .. } | Op::PopVlan => add(Header::Vlan2),
             Op::Rules { .. } => {
@@ -351,16 +351,16 @@ fn consulted(model: &Model) -> u32 {
                     .into_iter()
                     .for_each(&mut add);
             }
-            Op::Patterns { .. } | Op::Extern { .. } => add(Header::Vxlan),
+            Op::Patterns { .. } | Op::Extern { .. } => listed(behind_ports()).for_each(&mut add),
             _ => {}
         }
     }
     for field in entry_fields(model) {
         add(field.info().header);
-        needs(field).iter().for_each(|header| add(*header));
+        needs(field).into_iter().for_each(&mut add);
     }
     let quoted = bit(Header::Quoted);
-    if bits & BEHIND_ICMP.iter().fold(0, |bits, header| bits | bit(*header)) & !quoted != 0 {
+    if bits & behind_icmp() & !quoted != 0 {
         bits |= quoted;
     }
     bits

@@ -10,7 +10,7 @@
 use super::Synth;
 use super::build::{Edge, Way};
 use super::exec::Flow;
-use super::headers::bit;
+use super::headers::{EVERY, bit};
 use super::state::{Cell, State};
 use super::values::field_ty;
 use super::visit::Visit;
@@ -269,12 +269,15 @@ impl<'a> Synth<'a> {
         if let Some(values) = moved {
             // A third tag becomes the second; and what too many tags had hidden may come out.
             let mut open = bit(Header::Vlan2);
-            let behind = [Header::Inet, Header::Arp, Header::Mpls];
-            let named = behind.map(|header| headers.has(header));
+            let announced = |header: &Header| !header.announced_by(Field::EthType).is_empty();
+            let is_ip = |header: Header| header.implies().contains(&Header::Inet);
+            let either = |header| if is_ip(header) { Header::Inet } else { header };
+            let behind = super::headers::all().filter(announced).map(either);
+            let named: Vec<_> = behind.map(|header| headers.has(header)).collect();
             if !named.contains(&Ok(true)) {
                 let (present, ..) = headers.known();
-                headers.asked = u32::MAX >> 2;
-                open |= (u32::MAX >> 2) & !present;
+                headers.asked = EVERY;
+                open |= (EVERY) & !present;
             }
             headers.forget(open);
             forget_behind(way);

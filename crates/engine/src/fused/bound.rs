@@ -5,7 +5,7 @@ use super::follow::turned;
 use super::probe::{Hang, Probe};
 use crate::act::Values;
 use braid_ir::model::{CmpOp, ValueId, Word};
-use braid_state::{Bound, Change, Handle, TableRef, Update};
+use braid_state::{Bound, Change, Handle, RecordBug, TableRef, Update};
 use std::cmp::Ordering;
 
 /// A slot that was compared, of an entry by its number.
@@ -15,6 +15,8 @@ struct Compared {
     /// What was added to it before: for the packet, and for each of its bytes.
     packets: i64,
     bytes: u32,
+    /// Whether the sum that was compared goes round behind the largest value.
+    wraps: bool,
     /// What it must hold in front of the packet at least, and with what was added at most.
     least: Word,
     most: Word,
@@ -82,7 +84,8 @@ impl Probe<'_> {
         if store.slot_shape(table).get(words, slot as usize) < least {
             return Some(None);
         }
-        let compared = Compared { entry, slot, packets, bytes, least, most };
+        let wraps = wraps == Some(true) && !store.has_bug(RecordBug::RoundForgotten);
+        let compared = Compared { entry, slot, packets, bytes, wraps, least, most };
         self.notes.counters.compared.push(compared);
         Some(Some(Hang::Fixed))
     }
@@ -91,7 +94,8 @@ impl Probe<'_> {
     /// cannot be asked.
     pub(super) fn settle_bounds(&mut self) -> Option<()> {
         let store = &self.functions.store;
-        for Compared { entry, slot, packets, bytes, least, most } in &self.notes.counters.compared {
+        for compared in &self.notes.counters.compared {
+            let Compared { entry, slot, packets, bytes, least, most, .. } = compared;
             let (handle, how) = &mut self.notes.rests_on[*entry];
             let Some(update) = how.updates.iter().find(|update| update.slot == *slot).copied()
             else {
@@ -110,12 +114,15 @@ impl Probe<'_> {
             let behind = Word::try_from(all.checked_sub(*packets)?).ok()?;
             let shape = store.slot_shape(how.table);
             let highest = shape.most(*slot as usize);
-            let most = match wraps {
-                true => most.saturating_add(behind).min(highest),
+            let most = match compared.wraps {
+                // The sum must not go round, even if the slot stops at its largest value.
+                true => (*most).min(highest),
                 // There it stops.
                 false if *most >= highest => Word::MAX,
-                false => most.saturating_add(behind),
+                false => *most,
             };
+            let most = most.saturating_add(behind);
+            let most = if wraps { most.min(highest) } else { most };
             let bound = Bound { slot: *slot, least: *least, most };
             let value = shape.get(store.slots(how.table, *handle)?, *slot as usize);
             if !how.stays_within(bound, value, self.origin.wire_len) {

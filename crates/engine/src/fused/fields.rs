@@ -8,9 +8,10 @@ use super::show::{FlowField, FlowGuard};
 use crate::Compiled;
 use braid_ir::model::Op;
 use braid_ir::residual::{HeaderMask, What};
-use braid_packet::Field;
 use braid_packet::blend::{Outline, WIDE, WIDE_BYTES, Window, widened};
+use braid_packet::field::{FieldInfo, Where};
 use braid_packet::show::format_field;
+use braid_packet::{Field, Header};
 use braid_state::Listed;
 
 impl Compiled {
@@ -124,7 +125,6 @@ pub(super) fn key(
         58 => &[(Field::Icmp6Type, 0, 1), (Field::Icmp6Code, 1, 1), (Field::Icmp6Id, 4, 2)],
         47 => &[(Field::GreProto, 2, 2)],
         50 => &[(Field::EspSpi, 0, 4)],
-        17 => &[(Field::L4Sport, 0, 2), (Field::L4Dport, 2, 2), (Field::VxlanVni, 12, 3)],
         _ => &[(Field::L4Sport, 0, 2), (Field::L4Dport, 2, 2)],
     };
     let network = if is_ip6 {
@@ -133,13 +133,30 @@ pub(super) fn key(
         [(Field::IpProto, 9, 1), (Field::IpSrc, 12, 4), (Field::IpDst, 16, 4)]
     };
     let network = network.into_iter().map(|(field, at, len)| (field, ip + at, len));
-    let behind = behind.iter().map(|(field, at, len)| (*field, outline.l4() + at, *len));
+    let above = match key[outline.proto()] {
+        17 => above_udp(u16::from_be_bytes([key[outline.l4() + 2], key[outline.l4() + 3]])),
+        _ => Vec::new(),
+    };
+    let behind = behind.iter().copied().chain(above);
+    let behind = behind.map(|(field, at, len)| (field, outline.l4() + at, len));
     let mut left = *mask;
     left[ip - 2..=ip].fill(0);
     if !is_ip6 && key[ip + 6..ip + 8] == [0, 0] {
         left[ip + 6..ip + 8].fill(0);
     }
     values(LINK.into_iter().chain(network).chain(behind), left, key)
+}
+
+/// Fields that a flow's packets have in common in the header that a UDP port announces: offsets from UDP's
+/// first byte, and bytes.
+fn above_udp(port: u16) -> Vec<(Field, usize, usize)> {
+    let Some(header) = Header::announced(Field::UdpDport, port) else { return Vec::new() };
+    let fields = header.info().fields.iter().filter(|info| info.is_flow);
+    let place = |info: &FieldInfo| match info.place {
+        Where::Bits(bits) => Some((info.field, header.info().at.1 + bits.offset, bits.len.into())),
+        _ => None,
+    };
+    fields.filter_map(place).collect()
 }
 
 /// Addresses of the link: fields, offsets, bytes.

@@ -18,8 +18,8 @@ use braid_ir::chain::Chain;
 use braid_ir::engine::{NodeCounters, Outputs};
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Dest, PortId};
-use braid_ir::native;
 use braid_ir::residual::{HeaderMask, Point};
+use braid_native::bridge as native;
 use braid_native::{HeaderAction, Payload, Recorded, StateFunction, Verdict};
 use braid_packet::blend::{Blend, Outline, WIDE, Window};
 use braid_packet::{Field, Header, Layout, MOST, Packet};
@@ -246,7 +246,7 @@ impl Probe<'_> {
         const NEVER: &str = "has recorded what it does not declare";
         let native = self.functions.instances[usize::from(node)].model.native.as_ref();
         let may = native.ok_or("is not there")?.may();
-        let all = HeaderMask { care: u32::MAX, present: self.layout.presence() };
+        let all = HeaderMask { care: u128::MAX, present: self.layout.presence() };
         let mut verdict = Verdict::Forward;
         for action in &record.headers {
             match action {

@@ -272,43 +272,7 @@ pub(super) fn is_address(field: Field) -> bool {
 
 /// Fields that are the same in all packets of a flow.
 pub(super) fn is_key(field: Field) -> bool {
-    use Field::*;
-    matches!(
-        field,
-        EthDst
-            | EthSrc
-            | EthType
-            | VlanId
-            | VlanTpid
-            | Vlan2Id
-            | IpSrc
-            | IpDst
-            | IpProto
-            | Ip6Src
-            | Ip6Dst
-            | Ip6Next
-            | Ip6Proto
-            | InetSrc
-            | InetDst
-            | InetProto
-            | L4Sport
-            | L4Dport
-            | TcpSport
-            | TcpDport
-            | UdpSport
-            | UdpDport
-            | InetSport
-            | InetDport
-            | IcmpType
-            | IcmpCode
-            | IcmpId
-            | Icmp6Type
-            | Icmp6Code
-            | Icmp6Id
-            | VxlanVni
-            | EspSpi
-            | GreProto
-    )
+    field.info().is_flow
 }
 
 /// Where a field is in packets with an outline, if it is in their first bytes.

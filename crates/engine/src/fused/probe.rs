@@ -53,7 +53,7 @@ pub(super) struct Notes {
     /// What native functions do.
     pub(super) tied: Vec<Tied>,
     /// Headers whose presence matters to programs.
-    pub(super) care: u32,
+    pub(super) care: u128,
     /// Arguments of a jump.
     args: Vec<(Word, Hang)>,
     /// Memory of what earlier records did with entries.

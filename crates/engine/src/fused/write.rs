@@ -7,7 +7,8 @@ use super::tags::{Place, is_link};
 use crate::act::Values;
 use braid_ir::model::{ValueId, Word};
 use braid_packet::blend::{Blend, Outline, WIDE, WIDE_BYTES, sums, words};
-use braid_packet::{Field, Header, Packet};
+use braid_packet::field::Cover;
+use braid_packet::{Base, Field, Header, Packet};
 use braid_state::RecordBug;
 
 /// What has become of a packet's headers.
@@ -148,14 +149,10 @@ impl Probe<'_> {
                     sums[1] |= follows && (has || lacks);
                 }
             }
-            Header::L4
-            | Header::Tcp
-            | Header::Udp
-            | Header::Icmp
-            | Header::IcmpEcho
-            | Header::Icmp6
-            | Header::Icmp6Echo
-            | Header::Vxlan => sums[1] = true,
+            // Options of TCP may lie at odd offsets.
+            header if header.info().sum == Cover::Transport && header.info().at.0 == Base::L4 => {
+                sums[1] = true;
+            }
             _ => return None,
         }
         Some(())

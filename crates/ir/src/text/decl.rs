@@ -2,8 +2,7 @@
 
 use super::value::{columns, event_ty, list, name, param_ty, param_value, setting};
 use crate::model::{EventDecl, Granularity, Kind, Model, StateDecl, WhenFull};
-use crate::native::Native;
-use braid_native::{FieldSet, Profile, Reference};
+use crate::native::{FieldSet, Native, Profile, Reference};
 use std::fmt::Write;
 
 pub(super) fn print(model: &Model, out: &mut String) {

@@ -9,8 +9,7 @@ use crate::model::{
     EventDecl, Granularity, Model, ParamDecl, Program, QueueDecl, RowDecl, Setting, StateDecl,
     StateId, TagDecl, Timer, WhenFull,
 };
-use crate::native::Native;
-use braid_native::{Checks, FieldSet, Profile, Reference};
+use crate::native::{Checks, FieldSet, Native, Profile, Reference};
 use braid_packet::Field;
 
 /// Parses the text form of a model. Names are declared before they are used. The result may not

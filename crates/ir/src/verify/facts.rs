@@ -11,12 +11,12 @@
 
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::model::{BinOp, BlockId, Granularity, Key, Model, Op, Program, StateId, ValueId};
-use braid_packet::{Field, Header};
+use braid_packet::Header;
 use std::collections::BTreeSet;
 
 /// A set of headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Headers(u32);
+struct Headers(u128);
 
 impl Headers {
     const NONE: Self = Self(0);
@@ -185,7 +185,7 @@ impl<'a> Facts<'a> {
                 self.forget(known, vlans());
             }
             Op::Store { field, .. } => {
-                let decided = decided_by(*field);
+                let decided = Headers::of(field.decides());
                 known.now = known.now.minus(decided);
                 known.changed = known.changed.union(decided);
                 self.forget(known, decided);
@@ -238,16 +238,4 @@ fn on_entry(known: &Known, header: Header) -> Option<Problem> {
 
 fn vlans() -> Headers {
     Headers::of([Header::Vlan, Header::Vlan2])
-}
-
-/// Headers whose presence follows from a field's value.
-fn decided_by(field: Field) -> Headers {
-    use Header::{Icmp6Echo, IcmpEcho, Quoted, Quoted4, Quoted6, QuotedEcho, QuotedL4, Vxlan};
-    let quoted = [Quoted, Quoted4, Quoted6, QuotedEcho, QuotedL4];
-    match field {
-        Field::IcmpType => Headers::of(quoted.into_iter().chain([IcmpEcho])),
-        Field::Icmp6Type => Headers::of(quoted.into_iter().chain([Icmp6Echo])),
-        Field::UdpDport | Field::L4Dport => Headers::of([Vxlan]),
-        _ => Headers::NONE,
-    }
 }

@@ -4,10 +4,9 @@
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::engine::FLOW_WIDTHS;
 use crate::model::{
-    BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, Model, NewPacket, Op, ParamId,
-    ParamTy, Program, RowId, SetRef, Shape, StateId, TagId, Term, Ty, ValueId,
+    BinOp, BlockId, Dest, EventArg, EventId, EventTy, Granularity, Key, Model, NewPacket, Op,
+    ParamId, ParamTy, Program, RowId, SetRef, Shape, StateId, TagId, Term, Ty, ValueId,
 };
-use crate::native::may_stand;
 use braid_externs::signature::{ParamKind, Width};
 use braid_packet::{Access, Field, Header};
 
@@ -503,4 +502,17 @@ fn shape_headers(shape: Shape) -> &'static [Header] {
         Shape::Udp6 => &[Eth, Vlan, Vlan2, Inet, Ip6, L4, Udp],
         Shape::Arp => &[Eth, Vlan, Vlan2, Arp],
     }
+}
+
+/// Whether an operation may be part of a native function's packet program. The function may have changed the
+/// packet, so the program must not use what it knew of the packet before.
+fn may_stand(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Native { .. }
+            | Op::Count { .. }
+            | Op::Const { .. }
+            | Op::Cmp { .. }
+            | Op::Bin { op: BinOp::And | BinOp::Or, .. }
+    )
 }

@@ -39,8 +39,9 @@ pub(super) fn has_header(e: &mut Emitter<'_, '_>, out: ValueId, header: Header) 
     let value = if let Some(known) = known {
         e.imm(u64::from(known))
     } else {
-        let present = e.layout_part(parts::PRESENT, 4);
-        let shifted = e.shift_right(present, header as i64);
+        let (word, bit) = (header as usize / 64, header as i64 % 64);
+        let present = e.layout_part(parts::PRESENT + 8 * word, 8);
+        let shifted = e.shift_right(present, bit);
         e.masked(shifted, 1)
     };
     e.set(out, value);

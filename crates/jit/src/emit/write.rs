@@ -10,6 +10,7 @@ use super::load::pieces;
 use crate::error::Error;
 use braid_ir::model::ValueId;
 use braid_ir::show::max_of;
+use braid_packet::field::{Address, Cover as Sum};
 use braid_packet::layout::parts;
 use braid_packet::{Access, Base, Field, Header, Spot};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -103,30 +104,23 @@ pub(super) fn plan_writes(e: &Emitter<'_, '_>, fields: &[(Field, ValueId)]) -> O
 
 /// The checksums that cover a field. `None` if machine code does not update them.
 fn cover_of(e: &Emitter<'_, '_>, field: Field, spot: Spot) -> Option<Cover> {
-    Some(match field.info().header {
-        Header::Eth | Header::Vlan | Header::Vlan2 | Header::Arp | Header::Mpls => Cover::None,
-        Header::Ip4 => Cover::Ip(match field {
-            Field::IpSrc => Pseudo::Yes,
-            Field::IpDst => Pseudo::Dst,
-            _ => Pseudo::No,
-        }),
+    let info = field.info();
+    let pseudo = match info.address {
+        Some(Address::Src) => Pseudo::Yes,
+        Some(Address::Dst) => Pseudo::Dst,
+        None => Pseudo::No,
+    };
+    Some(match info.header.info().sum {
+        Sum::None => Cover::None,
+        Sum::Ip4 => Cover::Ip(pseudo),
         // The TTL is the only writable field of this header.
-        Header::Inet if e.facts.headers.has(Header::Ip4)? => Cover::Ip(Pseudo::No),
-        Header::Inet => Cover::None,
-        Header::Ip6 => match field {
-            Field::Ip6Src => Cover::Ip6(Pseudo::Yes),
-            Field::Ip6Dst => Cover::Ip6(Pseudo::Dst),
-            _ => Cover::None,
-        },
-        Header::GreKey
-        | Header::Quoted
-        | Header::Quoted4
-        | Header::Quoted6
-        | Header::QuotedL4
-        | Header::QuotedEcho => return None,
+        Sum::Inet if e.facts.headers.has(Header::Ip4)? => Cover::Ip(Pseudo::No),
+        Sum::Inet => Cover::None,
+        Sum::Ip6 if info.address.is_some() => Cover::Ip6(pseudo),
+        Sum::Ip6 => Cover::None,
         // TCP options may lie at odd offsets.
-        _ if spot.base == Base::L4 => Cover::Transport,
-        _ => return None,
+        Sum::Transport if spot.base == Base::L4 => Cover::Transport,
+        Sum::Transport | Sum::Gre | Sum::Quoted => return None,
     })
 }
 

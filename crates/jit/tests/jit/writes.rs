@@ -10,25 +10,25 @@ use braid_jit::{Count, Work, compile};
 use braid_packet::{Access, FIELDS, Field, HEADERS, Header, Packet};
 
 /// All headers.
-const EVERY: u32 = (1 << 30) - 1;
+const EVERY: u128 = (1 << HEADERS.len()) - 1;
 
 fn present(packet: &Packet) -> Vec<Header> {
     let layout = packet.parse();
     HEADERS.iter().map(|(header, _)| *header).filter(|header| layout.has(*header)).collect()
 }
 
-fn bits(headers: &[Header]) -> u32 {
+fn bits(headers: &[Header]) -> u128 {
     headers.iter().fold(0, |all, header| all | 1 << *header as u32)
 }
 
 /// The headers that a program knows: all, only those that its fields need, or these and some
 /// others.
-fn knowledge(random: &mut Random, packet: &Packet, needed: u32) -> HeaderMask {
+fn knowledge(random: &mut Random, packet: &Packet, needed: u128) -> HeaderMask {
     let have = bits(&present(packet));
     let care = match random.below(3) {
         0 => EVERY,
         1 => needed,
-        _ => needed | random.word() as u32 & EVERY,
+        _ => needed | u128::from(random.word()) & EVERY,
     };
     HeaderMask { care, present: have & care }
 }

@@ -8,10 +8,10 @@ use braid_packet::{Field, Header};
 
 /// A set of headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Headers(u64);
+pub struct Headers(u128);
 
 impl Headers {
-    fn bit(header: Header) -> u64 {
+    fn bit(header: Header) -> u128 {
         1 << (header as u8)
     }
 
@@ -167,19 +167,8 @@ impl Facts {
 
     /// A field was assigned. Some fields say what follows their header.
     pub fn stored(&mut self, field: Field) {
-        use Header::*;
-        let gone: &[Header] = match field {
-            Field::IcmpType | Field::IcmpCode => {
-                &[IcmpEcho, Quoted, Quoted4, Quoted6, QuotedL4, QuotedEcho]
-            }
-            Field::Icmp6Type | Field::Icmp6Code => {
-                &[Icmp6Echo, Quoted, Quoted4, Quoted6, QuotedL4, QuotedEcho]
-            }
-            Field::UdpDport | Field::L4Dport | Field::UdpSport | Field::L4Sport => &[Vxlan],
-            _ => &[],
-        };
-        for header in gone {
-            self.forget(*header);
+        for header in field.decides() {
+            self.forget(header);
         }
         self.loads.retain(|(entry, _), _| *entry);
     }

@@ -37,7 +37,7 @@ pub fn lower(
         Ok(definition) => {
             let function = name.text.clone();
             let reference = Reference { library, function, checks: Checks::default() };
-            let model = braid_ir::native::model(&nf.name.text, params, reference, &definition);
+            let model = braid_native::bridge::model(&nf.name.text, params, reference, &definition);
             debug_assert_eq!(braid_ir::verify::verify(&model), Ok(()), "of {}", nf.name.text);
             Some(model)
         }

@@ -3,7 +3,7 @@
 use super::abi::{ABI, RawNf, RawProfile};
 use crate::flows::Limits;
 use crate::library::LoadError;
-use crate::profile::Profile;
+use braid_ir::native::Profile;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char};
 use std::mem::{MaybeUninit, offset_of};
@@ -130,7 +130,7 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
     })
 }
 
-fn declared(raw: &RawProfile) -> Result<Profile, crate::profile::UnknownName> {
+fn declared(raw: &RawProfile) -> Result<Profile, braid_ir::native::UnknownName> {
     // SAFETY: as for the definition's texts.
     let (reads, writes) = unsafe { (text(raw.reads), text(raw.writes)) };
     Profile::declared(&reads, &writes, raw.may)

@@ -1,7 +1,10 @@
 //! ARP for IPv4 over Ethernet (RFC 826).
 
-use super::{Stop, Window};
+use crate::declare::{Behind, Declaration, Own, Parse, Show, bytes, rw};
+use crate::layout::Layout;
 use crate::malformed::Malformed;
+use crate::names::{Base, Field, Header};
+use crate::window::{Stop, Window};
 
 /// Offset of the operation.
 pub(crate) const OP: usize = 6;
@@ -18,6 +21,38 @@ pub(crate) const LEN: usize = 28;
 
 /// Hardware type Ethernet, protocol type IPv4, address lengths 6 and 4.
 pub(crate) const ETHERNET_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
+
+/// ARP for IPv4 over Ethernet.
+pub(crate) const ARP: Declaration = Declaration {
+    follows: &[(Field::EthType, &[0x0806])],
+    at: (Base::Network, 0),
+    parse: Parse::Own(Own(parse)),
+    fields: &[
+        rw(Field::ArpOp, "arp.op", 16, bytes(OP, 2), "Operation: 1 request, 2 reply."),
+        rw(Field::ArpSha, "arp.sha", 48, bytes(SHA, 6), "Sender hardware address.")
+            .shown(Show::Mac),
+        rw(Field::ArpSpa, "arp.spa", 32, bytes(SPA, 4), "Sender protocol address.")
+            .shown(Show::Ip4),
+        rw(Field::ArpTha, "arp.tha", 48, bytes(THA, 6), "Target hardware address.")
+            .shown(Show::Mac),
+        rw(Field::ArpTpa, "arp.tpa", 32, bytes(TPA, 4), "Target protocol address.")
+            .shown(Show::Ip4),
+    ],
+    ..Declaration::new(Header::Arp, "arp", &[Header::Eth])
+};
+
+/// ARP is looked for behind Ethernet only.
+fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
+    if !layout.has(Header::Eth) {
+        return Ok(None);
+    }
+    let rest = check(window)?;
+    layout.add(Header::Arp);
+    layout.begin(Base::Network, window);
+    // What is behind an ARP message can only be padding.
+    layout.behind(rest.limit(0));
+    Ok(None)
+}
 
 /// What is behind an ARP message; other kinds of ARP are unknown.
 pub(crate) fn check(window: Window<'_>) -> Result<Window<'_>, Stop> {

@@ -1,7 +1,7 @@
 //! Linux cooked captures, versions 1 (SLL) and 2 (SLL2).
 
-use super::{Stop, Window, be16};
 use crate::malformed::Malformed;
+use crate::window::{Stop, Window, be16};
 
 /// Header length of SLL.
 pub(crate) const LEN: usize = 16;

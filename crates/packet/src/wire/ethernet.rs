@@ -1,7 +1,9 @@
 //! Ethernet II and 802.3 with LLC/SNAP.
 
-use super::{Stop, Window, be16};
+use crate::declare::{Declaration, Parse, Show, Where, bytes, ro, rw};
 use crate::malformed::Malformed;
+use crate::names::{Field, Header};
+use crate::window::{Stop, Window, be16};
 
 /// Offset of the destination address.
 pub(crate) const DST: usize = 0;
@@ -16,6 +18,25 @@ pub(crate) const LEN: usize = 14;
 const MAX_LENGTH: u16 = 1500;
 /// LLC header that announces SNAP, and the SNAP organisation code for EtherTypes.
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
+
+/// Ethernet II or 802.3 header.
+pub(crate) const ETH: Declaration = Declaration {
+    // The link type says that it is there.
+    parse: Parse::Other,
+    summary: None,
+    fields: &[
+        rw(Field::EthDst, "eth.dst", 48, bytes(DST, 6), "Destination MAC address.")
+            .shown(Show::Mac)
+            .of_flow(),
+        rw(Field::EthSrc, "eth.src", 48, bytes(SRC, 6), "Source MAC address.")
+            .shown(Show::Mac)
+            .of_flow(),
+        ro(Field::EthType, "eth.type", 16, Where::Computed, "EtherType behind all VLAN tags.")
+            .shown(Show::Hex(4))
+            .of_flow(),
+    ],
+    ..Declaration::new(Header::Eth, "eth", &[])
+};
 
 /// The type field and what is behind the header.
 pub(crate) fn check(window: Window<'_>) -> Result<(u16, Window<'_>), Stop> {

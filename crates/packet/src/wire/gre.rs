@@ -1,12 +1,55 @@
 //! GRE (RFC 2784) with key and sequence number (RFC 2890); version 1 as in PPTP (RFC 2637).
 
-use super::{Stop, Window, be16};
+use super::proto;
+use crate::declare::{Behind, Cover, Declaration, Own, Parse, Parts, Show, bytes, ro, rw};
+use crate::layout::Layout;
 use crate::malformed::Malformed;
+use crate::names::{Base, Field, Header};
+use crate::window::{Stop, Window, be16};
 
 /// Offset of the payload's EtherType.
 pub(crate) const PROTO: usize = 2;
 /// Offset of the checksum, where there is one.
 pub(crate) const CHECKSUM: usize = 4;
+
+/// GRE.
+pub(crate) const GRE: Declaration = Declaration {
+    follows: &[(Field::IpProto, &[proto::GRE as u16]), (Field::Ip6Proto, &[proto::GRE as u16])],
+    parts: Parts::Any(&[Header::GreKey]),
+    at: (Base::L4, 0),
+    parse: Parse::Own(Own(parse)),
+    summary: Some(("GRE", &[("", Field::GreProto)])),
+    fields: &[ro(
+        Field::GreProto,
+        "gre.proto",
+        16,
+        bytes(PROTO, 2),
+        "EtherType of the GRE payload.",
+    )
+    .shown(Show::Hex(4))
+    .of_flow()],
+    ..Declaration::new(Header::Gre, "gre", &[Header::Inet])
+};
+
+/// GRE with the key present.
+pub(crate) const KEY: Declaration = Declaration {
+    at: (Base::GreKey, 0),
+    sum: Cover::Gre,
+    fields: &[rw(Field::GreKey, "gre.key", 32, bytes(0, 4), "GRE key.")],
+    ..Declaration::new(Header::GreKey, "gre.key", &[Header::Gre, Header::Inet])
+};
+
+fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
+    let gre = check(window)?;
+    layout.add(Header::Gre);
+    if let Some(key) = gre.key {
+        layout.add(Header::GreKey);
+        layout.begin_at(Base::GreKey, key);
+    }
+    layout.gre_checksum(gre.checksum);
+    layout.behind(gre.rest);
+    Ok(None)
+}
 
 const HAS_CHECKSUM: u16 = 0x8000;
 const HAS_ROUTING: u16 = 0x4000;

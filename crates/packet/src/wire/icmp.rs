@@ -1,7 +1,11 @@
 //! ICMP (RFC 792) and ICMPv6 (RFC 4443): 8 bytes of header, then data or a quoted packet.
 
-use super::{Stop, Window};
+use super::proto;
+use crate::declare::{Behind, Cover, Declaration, Own, Parse, Rules, Show, bytes, rw};
+use crate::layout::{Layout, SumKind};
 use crate::malformed::Malformed;
+use crate::names::{Base, Field, Header};
+use crate::window::{Stop, Window};
 
 /// Offset of the type.
 pub(crate) const TYPE: usize = 0;
@@ -16,32 +20,108 @@ pub(crate) const SEQ: usize = 6;
 /// Length of the header.
 pub(crate) const LEN: usize = 8;
 
+/// ICMP for IPv4.
+pub(crate) const ICMP: Declaration = Declaration {
+    follows: &[(Field::IpProto, &[proto::ICMP as u16])],
+    at: (Base::L4, 0),
+    parse: Parse::Own(Own(parse)),
+    sum: Cover::Transport,
+    summary: Some(("ICMP", &[("type ", Field::IcmpType), ("code ", Field::IcmpCode)])),
+    fields: &[
+        rw(Field::IcmpType, "icmp.type", 8, bytes(TYPE, 1), "ICMP type.").of_flow(),
+        rw(Field::IcmpCode, "icmp.code", 8, bytes(CODE, 1), "ICMP code.").of_flow(),
+        rw(
+            Field::IcmpRest,
+            "icmp.rest",
+            32,
+            bytes(REST, 4),
+            "Bytes 4 to 7 of the ICMP header (unused, MTU, gateway).",
+        )
+        .shown(Show::Hex(8)),
+    ],
+    ..Declaration::new(Header::Icmp, "icmp", &[Header::Ip4, Header::Inet])
+};
+
+/// ICMP echo request or reply (has identifier and sequence number).
+pub(crate) const ECHO: Declaration = Declaration {
+    follows: &[(Field::IcmpType, ECHO_TYPES)],
+    at: (Base::L4, 0),
+    parse: Parse::Rules(Rules::of(0)),
+    sum: Cover::Transport,
+    fields: &[
+        rw(Field::IcmpId, "icmp.id", 16, bytes(REST, 2), "Identifier of an ICMP echo.").of_flow(),
+        rw(Field::IcmpSeq, "icmp.seq", 16, bytes(SEQ, 2), "Sequence number of an ICMP echo."),
+    ],
+    ..Declaration::new(Header::IcmpEcho, "icmp.echo", &[Header::Icmp, Header::Ip4, Header::Inet])
+};
+
+/// ICMPv6.
+pub(crate) const ICMP6: Declaration = Declaration {
+    follows: &[(Field::Ip6Proto, &[proto::ICMP6 as u16])],
+    at: (Base::L4, 0),
+    parse: Parse::Own(Own(parse6)),
+    sum: Cover::Transport,
+    summary: Some(("ICMPv6", &[("type ", Field::Icmp6Type), ("code ", Field::Icmp6Code)])),
+    fields: &[
+        rw(Field::Icmp6Type, "icmp6.type", 8, bytes(TYPE, 1), "ICMPv6 type.").of_flow(),
+        rw(Field::Icmp6Code, "icmp6.code", 8, bytes(CODE, 1), "ICMPv6 code.").of_flow(),
+        rw(
+            Field::Icmp6Rest,
+            "icmp6.rest",
+            32,
+            bytes(REST, 4),
+            "Bytes 4 to 7 of the ICMPv6 header.",
+        )
+        .shown(Show::Hex(8)),
+    ],
+    ..Declaration::new(Header::Icmp6, "icmp6", &[Header::Ip6, Header::Inet])
+};
+
+/// ICMPv6 echo request or reply.
+pub(crate) const ECHO6: Declaration = Declaration {
+    follows: &[(Field::Icmp6Type, ECHO6_TYPES)],
+    at: (Base::L4, 0),
+    parse: Parse::Rules(Rules::of(0)),
+    sum: Cover::Transport,
+    fields: &[
+        rw(Field::Icmp6Id, "icmp6.id", 16, bytes(REST, 2), "Identifier of an ICMPv6 echo.")
+            .of_flow(),
+        rw(Field::Icmp6Seq, "icmp6.seq", 16, bytes(SEQ, 2), "Sequence number of an ICMPv6 echo."),
+    ],
+    ..Declaration::new(Header::Icmp6Echo, "icmp6.echo", &[Header::Icmp6, Header::Ip6, Header::Inet])
+};
+
+/// The types of an ICMP echo request or reply.
+pub(crate) const ECHO_TYPES: &[u16] = &[0, 8];
+/// The types of an ICMPv6 echo request or reply.
+pub(crate) const ECHO6_TYPES: &[u16] = &[128, 129];
+/// The types of ICMP messages that quote a packet: unreachable, source quench, redirect, time
+/// exceeded, parameter problem.
+pub(crate) const ERROR_TYPES: &[u16] = &[3, 4, 5, 11, 12];
+/// The types of ICMPv6 messages that quote a packet: unreachable, packet too big, time exceeded,
+/// parameter problem.
+pub(crate) const ERROR6_TYPES: &[u16] = &[1, 2, 3, 4];
+
+fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
+    layout.checksum(window, SumKind::Icmp, CHECKSUM);
+    let (kind, rest) = check(window, Malformed::IcmpShort)?;
+    layout.add(Header::Icmp);
+    layout.behind(rest);
+    Ok(Some((Field::IcmpType, kind.into(), rest)))
+}
+
+fn parse6<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
+    layout.checksum(window, SumKind::Icmp6, CHECKSUM);
+    let (kind, rest) = check(window, Malformed::Icmp6Short)?;
+    layout.add(Header::Icmp6);
+    layout.behind(rest);
+    Ok(Some((Field::Icmp6Type, kind.into(), rest)))
+}
+
 /// The type and what is behind the header; `short` is wrong when there are fewer than 8 bytes.
 pub(crate) fn check(window: Window<'_>, short: Malformed) -> Result<(u8, Window<'_>), Stop> {
     let header = window.fixed::<LEN>(short)?;
     Ok((header[TYPE], window.skip(LEN)))
-}
-
-/// Whether a type is an ICMP echo request or reply.
-pub(crate) fn is_echo(kind: u8) -> bool {
-    matches!(kind, 0 | 8)
-}
-
-/// Whether a type is an ICMPv6 echo request or reply.
-pub(crate) fn is_echo6(kind: u8) -> bool {
-    matches!(kind, 128 | 129)
-}
-
-/// Whether an ICMP message of this type quotes a packet: unreachable, source quench, redirect,
-/// time exceeded, parameter problem.
-pub(crate) fn is_error(kind: u8) -> bool {
-    matches!(kind, 3 | 4 | 5 | 11 | 12)
-}
-
-/// Whether an ICMPv6 message of this type quotes a packet: unreachable, packet too big, time
-/// exceeded, parameter problem.
-pub(crate) fn is_error6(kind: u8) -> bool {
-    matches!(kind, 1..=4)
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! IPsec: the authentication header (RFC 4302), which is walked, and ESP (RFC 4303).
 
-use super::{Stop, Window};
+use super::proto;
+use crate::declare::{Behind, Declaration, Own, Parse, Rules, Show, bytes, ro};
+use crate::layout::Layout;
 use crate::malformed::Malformed;
+use crate::names::{Base, Field, Header};
+use crate::window::{Stop, Window};
 
 /// Offset of the security parameters index in AH.
 pub(crate) const AH_SPI: usize = 4;
@@ -15,6 +19,45 @@ pub(crate) const ESP_SEQ: usize = 4;
 const AH_LEN: usize = 12;
 const ESP_LEN: usize = 8;
 
+/// IPsec authentication header. Behind IPv6, it is one of the extension headers.
+pub(crate) const AH: Declaration = Declaration {
+    follows: &[(Field::IpProto, &[proto::AH as u16])],
+    at: (Base::Ah, 0),
+    parse: Parse::Own(Own(parse_ah)),
+    fields: &[
+        ro(Field::AhSpi, "ah.spi", 32, bytes(AH_SPI, 4), "Security parameters index of AH.")
+            .shown(Show::Hex(8)),
+        ro(Field::AhSeq, "ah.seq", 32, bytes(AH_SEQ, 4), "Sequence number of AH."),
+    ],
+    ..Declaration::new(Header::Ah, "ah", &[Header::Inet])
+};
+
+/// IPsec encapsulating security payload.
+pub(crate) const ESP: Declaration = Declaration {
+    follows: &[(Field::IpProto, &[proto::ESP as u16]), (Field::Ip6Proto, &[proto::ESP as u16])],
+    at: (Base::L4, 0),
+    parse: Parse::Rules(Rules { short: Some(Malformed::EspShort), ..Rules::of(ESP_LEN) }),
+    summary: Some(("ESP", &[("spi ", Field::EspSpi)])),
+    fields: &[
+        ro(Field::EspSpi, "esp.spi", 32, bytes(ESP_SPI, 4), "Security parameters index of ESP.")
+            .shown(Show::Hex(8))
+            .of_flow(),
+        ro(Field::EspSeq, "esp.seq", 32, bytes(ESP_SEQ, 4), "Sequence number of ESP."),
+    ],
+    ..Declaration::new(Header::Esp, "esp", &[Header::Inet])
+};
+
+/// One authentication header is walked.
+fn parse_ah<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
+    if layout.has(Header::Ah) {
+        return Ok(None);
+    }
+    let (proto, rest) = check_ah(window)?;
+    layout.authenticated(window.at(), rest);
+    layout.set_proto(proto);
+    Ok(Some((Field::IpProto, proto.into(), rest)))
+}
+
 /// Next header and what is behind an authentication header.
 pub(crate) fn check_ah(window: Window<'_>) -> Result<(u8, Window<'_>), Stop> {
     let header = window.fixed::<AH_LEN>(Malformed::AhLength)?;
@@ -24,12 +67,6 @@ pub(crate) fn check_ah(window: Window<'_>) -> Result<(u8, Window<'_>), Stop> {
     }
     window.first(len, Malformed::AhLength)?;
     Ok((header[0], window.skip(len)))
-}
-
-/// What is behind the clear part of ESP.
-pub(crate) fn check_esp(window: Window<'_>) -> Result<Window<'_>, Stop> {
-    window.fixed::<ESP_LEN>(Malformed::EspShort)?;
-    Ok(window.skip(ESP_LEN))
 }
 
 #[cfg(test)]
@@ -51,7 +88,8 @@ mod tests {
 
     #[test]
     fn esp_below_8_bytes_is_malformed() {
-        let stop = check_esp(Window::new(&[0; 7], 7)).unwrap_err();
+        let Parse::Rules(rules) = ESP.parse else { panic!("{ESP:?}") };
+        let stop = rules.check(Window::new(&[0; 7], 7)).unwrap_err();
         assert_eq!(stop, Stop::Bad(Malformed::EspShort));
     }
 }

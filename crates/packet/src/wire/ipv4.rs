@@ -1,7 +1,12 @@
 //! IPv4 with options (RFC 791).
 
-use super::{Stop, Window, be16};
+use crate::declare::{
+    Address, Behind, Bits, Cover, Declaration, Own, Parse, Show, Where, bits, bytes, ro, rw,
+};
+use crate::layout::{Fragment, Layout, Network};
 use crate::malformed::Malformed;
+use crate::names::{Base, Field, Header};
+use crate::window::{Stop, Window, be16};
 
 /// Offset of the type of service.
 pub(crate) const TOS: usize = 1;
@@ -24,16 +29,75 @@ pub(crate) const DST: usize = 16;
 /// Length of the header without options.
 pub(crate) const LEN: usize = 20;
 
+/// The header's length in words.
+const LENGTH: Bits = Bits { offset: 0, len: 1, shift: 0, width: 4 };
+
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET_MASK: u16 = 0x1fff;
 const LOOSE_SOURCE_ROUTE: u8 = 131;
 const STRICT_SOURCE_ROUTE: u8 = 137;
 
-/// Whether a packet is a fragment, and one behind the first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Fragment {
-    pub(crate) any: bool,
-    pub(crate) later: bool,
+/// Outermost IPv4 header.
+pub(crate) const IP4: Declaration = Declaration {
+    follows: &[(Field::EthType, &[0x0800])],
+    at: (Base::Ip, 0),
+    parse: Parse::Own(Own(parse)),
+    sum: Cover::Ip4,
+    fields: &[
+        rw(Field::IpSrc, "ip.src", 32, bytes(SRC, 4), "IPv4 source address.")
+            .address(Address::Src, Show::Ip4)
+            .of_flow(),
+        rw(Field::IpDst, "ip.dst", 32, bytes(DST, 4), "IPv4 destination address.")
+            .address(Address::Dst, Show::Ip4)
+            .of_flow(),
+        ro(Field::IpProto, "ip.proto", 8, bytes(PROTO, 1), "IPv4 protocol.").of_flow(),
+        rw(Field::IpTtl, "ip.ttl", 8, bytes(TTL, 1), "IPv4 time to live."),
+        rw(Field::IpTos, "ip.tos", 8, bytes(TOS, 1), "IPv4 type of service byte.")
+            .shown(Show::Hex(2)),
+        rw(
+            Field::IpDscp,
+            "ip.dscp",
+            6,
+            Where::Part(Field::IpTos, 2),
+            "IPv4 differentiated services code point.",
+        ),
+        rw(
+            Field::IpEcn,
+            "ip.ecn",
+            2,
+            Where::Part(Field::IpTos, 0),
+            "IPv4 explicit congestion notification bits.",
+        ),
+        rw(Field::IpId, "ip.id", 16, bytes(ID, 2), "IPv4 identification."),
+        rw(Field::IpDf, "ip.df", 1, bits(FRAGMENT, 2, 14, 1), "IPv4 don't fragment flag."),
+        ro(Field::IpMf, "ip.mf", 1, bits(FRAGMENT, 2, 13, 1), "IPv4 more fragments flag."),
+        ro(
+            Field::IpFrag,
+            "ip.frag",
+            13,
+            bits(FRAGMENT, 2, 0, 13),
+            "IPv4 fragment offset in units of 8 bytes.",
+        ),
+        ro(Field::IpLen, "ip.len", 16, bytes(TOTAL, 2), "IPv4 total length in bytes."),
+        ro(
+            Field::IpHlen,
+            "ip.hlen",
+            8,
+            Where::Words(LENGTH),
+            "IPv4 header length in bytes, options included.",
+        ),
+        ro(Field::IpChecksum, "ip.checksum", 16, bytes(CHECKSUM, 2), "IPv4 header checksum.")
+            .shown(Show::Hex(4)),
+    ],
+    ..Declaration::new(Header::Ip4, "ip", &[Header::Inet])
+};
+
+fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
+    let ip = check(window)?;
+    layout.add(Header::Ip4);
+    let Ipv4 { proto, fragment, pseudo_dst, rest } = ip;
+    layout.network(window, Network { proto, fragment, pseudo_dst, jumbo: false }, rest);
+    Ok((!fragment.later).then_some((Field::IpProto, proto.into(), rest)))
 }
 
 /// A checked header.

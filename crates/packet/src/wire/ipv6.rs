@@ -1,8 +1,13 @@
 //! IPv6 and its extension headers (RFC 8200), jumbograms included (RFC 2675).
 
-use super::ipv4::Fragment;
-use super::{Stop, Window, be16, ipsec, proto};
+use super::{ipsec, proto};
+use crate::declare::{
+    Address, Behind, Cover, Declaration, Own, Parse, Show, Where, bits, bytes, ro, rw,
+};
+use crate::layout::{Fragment, Layout, Network};
 use crate::malformed::Malformed;
+use crate::names::{Base, Field, Header};
+use crate::window::{Stop, Window, be16};
 
 /// Offset of the payload length.
 pub(crate) const PAYLOAD: usize = 4;
@@ -20,6 +25,54 @@ pub(crate) const LEN: usize = 40;
 /// Most extension headers that are walked.
 const MAX_EXTENSIONS: usize = 16;
 const JUMBO_OPTION: u8 = 0xc2;
+
+/// Outermost IPv6 header.
+pub(crate) const IP6: Declaration = Declaration {
+    follows: &[(Field::EthType, &[0x86dd])],
+    at: (Base::Ip, 0),
+    parse: Parse::Own(Own(parse)),
+    sum: Cover::Ip6,
+    fields: &[
+        rw(Field::Ip6Src, "ip6.src", 128, bytes(SRC, 16), "IPv6 source address.")
+            .address(Address::Src, Show::Ip6)
+            .of_flow(),
+        rw(Field::Ip6Dst, "ip6.dst", 128, bytes(DST, 16), "IPv6 destination address.")
+            .address(Address::Dst, Show::Ip6)
+            .of_flow(),
+        ro(
+            Field::Ip6Next,
+            "ip6.next",
+            8,
+            bytes(NEXT, 1),
+            "Next header field of the fixed IPv6 header.",
+        )
+        .of_flow(),
+        ro(
+            Field::Ip6Proto,
+            "ip6.proto",
+            8,
+            Where::Computed,
+            "Protocol behind the IPv6 extension headers.",
+        )
+        .of_flow(),
+        rw(Field::Ip6Ttl, "ip6.ttl", 8, bytes(TTL, 1), "IPv6 hop limit."),
+        rw(Field::Ip6Tc, "ip6.tc", 8, bits(0, 4, 20, 8), "IPv6 traffic class.").shown(Show::Hex(2)),
+        rw(Field::Ip6Flow, "ip6.flow", 20, bits(0, 4, 0, 20), "IPv6 flow label."),
+        ro(Field::Ip6Len, "ip6.len", 16, bytes(PAYLOAD, 2), "IPv6 payload length in bytes."),
+    ],
+    ..Declaration::new(Header::Ip6, "ip6", &[Header::Inet])
+};
+
+fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
+    let ip = check(window)?;
+    layout.add(Header::Ip6);
+    let Ipv6 { proto, fragment, pseudo_dst, jumbo, rest, ah } = ip;
+    layout.network(window, Network { proto, fragment, pseudo_dst, jumbo }, rest);
+    if let Some(at) = ah {
+        layout.authenticated(at, rest);
+    }
+    Ok((!fragment.later).then_some((Field::Ip6Proto, proto.into(), rest)))
+}
 
 /// A checked header with its extension headers.
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,13 @@
-//! One module per protocol, each with its offsets, one check of a header and tests.
-//!
-//! A check reads from a [`Window`], which knows two ends: that of the bytes on the wire and that
-//! of the captured ones. Running over the first is malformed, over the second merely cut.
-
-use crate::malformed::Malformed;
+//! One module per protocol, each with its headers' declarations, its offsets, its checks and tests.
 
 pub(crate) mod arp;
+pub(crate) mod attributes;
 pub(crate) mod cooked;
 pub(crate) mod ethernet;
+pub(crate) mod geneve;
 pub(crate) mod gre;
 pub(crate) mod icmp;
+pub(crate) mod inet;
 pub(crate) mod ipsec;
 pub(crate) mod ipv4;
 pub(crate) mod ipv6;
@@ -20,13 +18,11 @@ pub(crate) mod udp;
 pub(crate) mod vlan;
 pub(crate) mod vxlan;
 
-/// EtherTypes that are recognised.
+/// EtherTypes that the fast parser and new packets need.
 pub(crate) mod ether_type {
     pub(crate) const IPV4: u16 = 0x0800;
     pub(crate) const ARP: u16 = 0x0806;
     pub(crate) const IPV6: u16 = 0x86dd;
-    pub(crate) const MPLS: u16 = 0x8847;
-    pub(crate) const MPLS_UPSTREAM: u16 = 0x8848;
 }
 
 /// IP protocol numbers that are recognised.
@@ -45,110 +41,4 @@ pub(crate) mod proto {
     pub(crate) const MOBILITY: u8 = 135;
     pub(crate) const HIP: u8 = 139;
     pub(crate) const SHIM6: u8 = 140;
-}
-
-/// Why parsing ends at a header.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Stop {
-    /// The header is on the wire, but not (wholly) captured.
-    Cut,
-    /// The bytes are of a kind that is not recognised: they are payload.
-    Unknown,
-    /// The header contradicts itself or what surrounds it.
-    Bad(Malformed),
-}
-
-/// What is left of a packet from some offset on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Window<'a> {
-    data: &'a [u8],
-    at: usize,
-    end: usize,
-}
-
-impl<'a> Window<'a> {
-    /// A whole packet of so many bytes on the wire (at least the captured ones).
-    pub(crate) fn new(data: &'a [u8], wire: usize) -> Self {
-        Window { data, at: 0, end: wire.max(data.len()) }
-    }
-
-    /// Offset from the start of the packet.
-    pub(crate) fn at(self) -> usize {
-        self.at
-    }
-
-    /// Where the bytes on the wire end, from the start of the packet.
-    pub(crate) fn end(self) -> usize {
-        self.end
-    }
-
-    /// Number of bytes on the wire.
-    pub(crate) fn wire(self) -> usize {
-        self.end - self.at
-    }
-
-    /// The captured bytes.
-    pub(crate) fn bytes(self) -> &'a [u8] {
-        let end = self.end.min(self.data.len());
-        self.data.get(self.at..end).unwrap_or(&[])
-    }
-
-    /// The window without its first `n` bytes; empty when it has fewer on the wire.
-    pub(crate) fn skip(self, n: usize) -> Self {
-        Window { at: self.at.saturating_add(n).min(self.end), ..self }
-    }
-
-    /// The window's first `n` bytes on the wire; all of it when it has fewer.
-    pub(crate) fn limit(self, n: usize) -> Self {
-        Window { end: self.at.saturating_add(n).min(self.end), ..self }
-    }
-
-    /// The first `N` bytes; `short` is wrong when the wire has fewer.
-    pub(crate) fn fixed<const N: usize>(self, short: Malformed) -> Result<&'a [u8; N], Stop> {
-        if self.wire() < N {
-            return Err(Stop::Bad(short));
-        }
-        self.bytes().first_chunk::<N>().ok_or(Stop::Cut)
-    }
-
-    /// The first `n` bytes; `short` is wrong when the wire has fewer.
-    pub(crate) fn first(self, n: usize, short: Malformed) -> Result<&'a [u8], Stop> {
-        if self.wire() < n {
-            return Err(Stop::Bad(short));
-        }
-        self.bytes().get(..n).ok_or(Stop::Cut)
-    }
-
-    /// The absolute offset of a captured 16-bit field at `offset` in this window, if captured.
-    pub(crate) fn captured16(self, offset: usize) -> Option<usize> {
-        (self.bytes().len() >= offset + 2).then_some(self.at + offset)
-    }
-}
-
-/// A 16-bit number in network order.
-pub(crate) fn be16(high: u8, low: u8) -> u16 {
-    u16::from_be_bytes([high, low])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Stop, Window};
-    use crate::malformed::Malformed;
-
-    #[test]
-    fn window_tells_cut_from_short() {
-        let window = Window::new(&[1, 2, 3], 5);
-        assert_eq!(window.fixed::<3>(Malformed::IpShort), Ok(&[1, 2, 3]));
-        assert_eq!(window.fixed::<5>(Malformed::IpShort), Err(Stop::Cut));
-        assert_eq!(window.fixed::<6>(Malformed::IpShort), Err(Stop::Bad(Malformed::IpShort)));
-        assert_eq!(window.skip(2).first(1, Malformed::IpShort), Ok(&[3u8][..]));
-        assert_eq!(window.skip(9).wire(), 0);
-        assert_eq!(window.limit(2).bytes(), &[1, 2]);
-        assert_eq!(window.skip(4).bytes(), &[] as &[u8]);
-    }
-
-    #[test]
-    fn window_wire_length_is_never_below_captured() {
-        assert_eq!(Window::new(&[0; 9], 4).wire(), 9);
-    }
 }

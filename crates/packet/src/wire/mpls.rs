@@ -1,12 +1,45 @@
 //! MPLS label stacks (RFC 3032). What is behind the stack is payload: its kind is not announced.
 
-use super::{Stop, Window};
+use crate::declare::{Behind, Declaration, Own, Parse, bits, ro, rw};
+use crate::layout::Layout;
 use crate::malformed::Malformed;
+use crate::names::{Base, Field, Header};
+use crate::window::{Stop, Window};
 
 /// Length of a stack entry.
 pub(crate) const LEN: usize = 4;
 /// Most entries that are walked.
 const MAX: usize = 16;
+
+/// Topmost MPLS label stack entry.
+pub(crate) const MPLS: Declaration = Declaration {
+    follows: &[(Field::EthType, &[0x8847, 0x8848])],
+    at: (Base::Network, 0),
+    parse: Parse::Own(Own(parse)),
+    summary: Some(("MPLS", &[("label ", Field::MplsLabel), ("ttl ", Field::MplsTtl)])),
+    fields: &[
+        rw(Field::MplsLabel, "mpls.label", 20, bits(0, 4, 12, 20), "Label of the topmost entry."),
+        rw(Field::MplsTc, "mpls.tc", 3, bits(0, 4, 9, 3), "Traffic class of the topmost entry."),
+        ro(
+            Field::MplsBos,
+            "mpls.bos",
+            1,
+            bits(0, 4, 8, 1),
+            "1 when the topmost entry is the last one.",
+        ),
+        rw(Field::MplsTtl, "mpls.ttl", 8, bits(0, 4, 0, 8), "Time to live of the topmost entry."),
+    ],
+    ..Declaration::new(Header::Mpls, "mpls", &[])
+};
+
+fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
+    let rest = check(window)?;
+    layout.add(Header::Mpls);
+    layout.begin(Base::Network, window);
+    layout.behind(rest);
+    layout.behind(bottom(window)?);
+    Ok(None)
+}
 
 /// What is behind the topmost entry.
 pub(crate) fn check(window: Window<'_>) -> Result<Window<'_>, Stop> {

@@ -1,27 +1,181 @@
 //! The packet that an ICMP or ICMPv6 error quotes, as far as the quote goes.
 
-use super::{Window, icmp, ipsec, ipv4, ipv6, proto, tcp, udp};
-use crate::layout::{Sum, SumKind};
+use super::{icmp, ipsec, ipv4, ipv6, proto, tcp, udp};
+use crate::declare::{
+    Address, Behind, Cover, Declaration, Own, Parse, Parts, Show, Where, bytes, ro, rw,
+};
+use crate::layout::{Layout, Quoted, Sum, SumKind};
+use crate::names::{Base, Field, Header};
+use crate::window::{Stop, Window};
 
-/// What is in a quote. The IP header, IPv6 extension headers included, is whole.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Quoted {
-    /// 4 or 6.
-    pub(crate) version: u8,
-    /// Absolute offset of the IP header.
-    pub(crate) ip: usize,
-    /// Upper-layer protocol.
-    pub(crate) proto: u8,
-    /// Absolute offset of the address in the pseudo header.
-    pub(crate) pseudo_dst: usize,
-    /// Absolute offset behind the IP headers.
-    pub(crate) l4: usize,
-    /// Both ports of TCP or UDP are in the quote.
-    pub(crate) ports: bool,
-    /// It is an ICMP echo, and its identifier is in the quote.
-    pub(crate) echo: bool,
-    /// The transport checksum, where it is in the quote.
-    pub(crate) sum: Option<Sum>,
+/// The IP packet quoted in an ICMP or ICMPv6 error: its IP header is whole.
+pub(crate) const QUOTED: Declaration = Declaration {
+    follows: &[(Field::IcmpType, icmp::ERROR_TYPES), (Field::Icmp6Type, icmp::ERROR6_TYPES)],
+    one_of: &[Header::Quoted4, Header::Quoted6],
+    parts: Parts::One(&[Header::QuotedL4, Header::QuotedEcho]),
+    at: (Base::QuotedIp, 0),
+    parse: Parse::Own(Own(parse)),
+    sum: Cover::Quoted,
+    fields: &[
+        ro(
+            Field::QuotedProto,
+            "quoted.proto",
+            8,
+            Where::Computed,
+            "Upper-layer protocol of the quoted packet.",
+        ),
+        ro(
+            Field::QuotedInetVersion,
+            "quoted.inet.version",
+            8,
+            Where::Computed,
+            "IP version of the quoted packet: 4 or 6.",
+        ),
+        ro(
+            Field::QuotedInetSrc,
+            "quoted.inet.src",
+            128,
+            either(Field::QuotedIpSrc, Field::QuotedIp6Src),
+            "Source address of the quoted packet; IPv4 in the low 32 bits.",
+        )
+        .shown(Show::Inet),
+        ro(
+            Field::QuotedInetDst,
+            "quoted.inet.dst",
+            128,
+            either(Field::QuotedIpDst, Field::QuotedIp6Dst),
+            "Destination address of the quoted packet; IPv4 in the low 32 bits.",
+        )
+        .shown(Show::Inet),
+        ro(
+            Field::QuotedInetSport,
+            "quoted.inet.sport",
+            16,
+            Where::First(&[
+                (Header::QuotedL4, Field::QuotedSport),
+                (Header::QuotedEcho, Field::QuotedId),
+            ]),
+            "As inet.sport, of the quoted packet.",
+        ),
+        ro(
+            Field::QuotedInetDport,
+            "quoted.inet.dport",
+            16,
+            Where::First(&[
+                (Header::QuotedL4, Field::QuotedDport),
+                (Header::QuotedEcho, Field::QuotedId),
+            ]),
+            "As inet.dport, of the quoted packet.",
+        ),
+    ],
+    ..Declaration::new(Header::Quoted, "quoted", &[Header::Inet])
+};
+
+const fn either(version4: Field, version6: Field) -> Where {
+    Where::Same(Header::Quoted4, version4, version6)
+}
+
+/// A quoted IPv4 packet.
+pub(crate) const IP4: Declaration = Declaration {
+    at: (Base::QuotedIp, 0),
+    sum: Cover::Quoted,
+    fields: &[
+        rw(
+            Field::QuotedIpSrc,
+            "quoted.ip.src",
+            32,
+            bytes(ipv4::SRC, 4),
+            "Source address of the quoted IPv4 packet.",
+        )
+        .address(Address::Src, Show::Ip4),
+        rw(
+            Field::QuotedIpDst,
+            "quoted.ip.dst",
+            32,
+            bytes(ipv4::DST, 4),
+            "Destination address of the quoted IPv4 packet.",
+        )
+        .address(Address::Dst, Show::Ip4),
+    ],
+    ..Declaration::new(
+        Header::Quoted4,
+        "quoted.ip",
+        &[Header::Quoted, Header::Icmp, Header::Ip4, Header::Inet],
+    )
+};
+
+/// A quoted IPv6 packet.
+pub(crate) const IP6: Declaration = Declaration {
+    at: (Base::QuotedIp, 0),
+    sum: Cover::Quoted,
+    fields: &[
+        rw(
+            Field::QuotedIp6Src,
+            "quoted.ip6.src",
+            128,
+            bytes(ipv6::SRC, 16),
+            "Source address of the quoted IPv6 packet.",
+        )
+        .address(Address::Src, Show::Ip6),
+        rw(
+            Field::QuotedIp6Dst,
+            "quoted.ip6.dst",
+            128,
+            bytes(ipv6::DST, 16),
+            "Destination address of the quoted IPv6 packet.",
+        )
+        .address(Address::Dst, Show::Ip6),
+    ],
+    ..Declaration::new(
+        Header::Quoted6,
+        "quoted.ip6",
+        &[Header::Quoted, Header::Icmp6, Header::Ip6, Header::Inet],
+    )
+};
+
+/// TCP or UDP ports of the quoted packet.
+pub(crate) const L4: Declaration = Declaration {
+    at: (Base::QuotedL4, 0),
+    sum: Cover::Quoted,
+    fields: &[
+        rw(
+            Field::QuotedSport,
+            "quoted.l4.sport",
+            16,
+            bytes(0, 2),
+            "Source port of the quoted packet.",
+        ),
+        rw(
+            Field::QuotedDport,
+            "quoted.l4.dport",
+            16,
+            bytes(2, 2),
+            "Destination port of the quoted packet.",
+        ),
+    ],
+    ..Declaration::new(Header::QuotedL4, "quoted.l4", &[Header::Quoted, Header::Inet])
+};
+
+/// Identifier of a quoted ICMP echo.
+pub(crate) const ECHO: Declaration = Declaration {
+    at: (Base::QuotedL4, 0),
+    sum: Cover::Quoted,
+    fields: &[rw(
+        Field::QuotedId,
+        "quoted.icmp.id",
+        16,
+        bytes(icmp::REST, 2),
+        "Identifier of the quoted ICMP echo.",
+    )],
+    ..Declaration::new(Header::QuotedEcho, "quoted.icmp", &[Header::Quoted, Header::Inet])
+};
+
+fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
+    let version = if layout.has(Header::Ip4) { 4 } else { 6 };
+    if let Some(quoted) = check(window, version) {
+        layout.quote(&quoted);
+    }
+    Ok(None)
 }
 
 /// Looks at a quote; `None` when its IP header is not whole or makes no sense.
@@ -51,28 +205,28 @@ pub(crate) fn check(window: Window<'_>, version: u8) -> Option<Quoted> {
         sum: None,
     };
     if !later {
-        quoted.transport(rest);
+        transport(&mut quoted, rest);
     }
     Some(quoted)
 }
 
-impl Quoted {
-    fn transport(&mut self, rest: Window<'_>) {
-        let bytes = rest.bytes();
-        let (kind, offset) = match (self.version, self.proto) {
-            (_, proto::TCP) => (SumKind::Tcp, tcp::CHECKSUM),
-            (_, proto::UDP) => (SumKind::Udp, udp::CHECKSUM),
-            (4, proto::ICMP) => (SumKind::Icmp, icmp::CHECKSUM),
-            (6, proto::ICMP6) => (SumKind::Icmp6, icmp::CHECKSUM),
-            _ => return,
-        };
-        self.sum = rest.captured16(offset).map(|at| Sum { kind, at });
-        let Some(message) = bytes.first() else { return };
-        match kind {
-            SumKind::Tcp | SumKind::Udp => self.ports = bytes.len() >= 4,
-            SumKind::Icmp => self.echo = icmp::is_echo(*message) && bytes.len() >= 6,
-            SumKind::Icmp6 => self.echo = icmp::is_echo6(*message) && bytes.len() >= 6,
-        }
+/// Looks at what is behind the quoted IP headers.
+fn transport(quoted: &mut Quoted, rest: Window<'_>) {
+    let bytes = rest.bytes();
+    let (kind, offset) = match (quoted.version, quoted.proto) {
+        (_, proto::TCP) => (SumKind::Tcp, tcp::CHECKSUM),
+        (_, proto::UDP) => (SumKind::Udp, udp::CHECKSUM),
+        (4, proto::ICMP) => (SumKind::Icmp, icmp::CHECKSUM),
+        (6, proto::ICMP6) => (SumKind::Icmp6, icmp::CHECKSUM),
+        _ => return,
+    };
+    quoted.sum = rest.captured16(offset).map(|at| Sum { kind, at });
+    let Some(message) = bytes.first() else { return };
+    let is_echo = |types: &[u16]| types.contains(&u16::from(*message)) && bytes.len() >= 6;
+    match kind {
+        SumKind::Tcp | SumKind::Udp => quoted.ports = bytes.len() >= 4,
+        SumKind::Icmp => quoted.echo = is_echo(icmp::ECHO_TYPES),
+        SumKind::Icmp6 => quoted.echo = is_echo(icmp::ECHO6_TYPES),
     }
 }
 

@@ -1,7 +1,13 @@
 //! TCP and its options (RFC 9293, RFC 7323, RFC 2018).
 
-use super::{Stop, Window};
+use super::proto;
+use crate::declare::{
+    Behind, Bits, Cover, Declaration, Own, Parse, Parts, Show, Where, bytes, ro, rw,
+};
+use crate::layout::{Layout, SumKind};
 use crate::malformed::Malformed;
+use crate::names::{Base, Field, Header};
+use crate::window::{Stop, Window};
 
 /// Offset of the sequence number.
 pub(crate) const SEQ: usize = 4;
@@ -19,6 +25,105 @@ pub(crate) const CHECKSUM: usize = 16;
 pub(crate) const URGENT: usize = 18;
 /// Length of the header without options.
 pub(crate) const LEN: usize = 20;
+
+const NEEDS: &[Header] = &[Header::Tcp, Header::L4, Header::Inet];
+
+/// TCP (never in a fragment other than the first).
+pub(crate) const TCP: Declaration = Declaration {
+    follows: &[(Field::IpProto, &[proto::TCP as u16]), (Field::Ip6Proto, &[proto::TCP as u16])],
+    parts: Parts::Any(&[Header::TcpMss, Header::TcpWscale, Header::TcpSackOk, Header::TcpTs]),
+    at: (Base::L4, 0),
+    parse: Parse::Own(Own(parse)),
+    sum: Cover::Transport,
+    summary: Some(("TCP", &[("", Field::TcpFlags)])),
+    fields: &[
+        rw(Field::TcpSport, "tcp.sport", 16, Where::Part(Field::L4Sport, 0), "TCP source port.")
+            .of_flow(),
+        rw(
+            Field::TcpDport,
+            "tcp.dport",
+            16,
+            Where::Part(Field::L4Dport, 0),
+            "TCP destination port.",
+        )
+        .of_flow(),
+        rw(Field::TcpSeq, "tcp.seq", 32, bytes(SEQ, 4), "Sequence number."),
+        rw(Field::TcpAck, "tcp.ack", 32, bytes(ACK, 4), "Acknowledgement number."),
+        rw(
+            Field::TcpFlags,
+            "tcp.flags",
+            8,
+            bytes(FLAGS, 1),
+            "Flags: CWR ECE URG ACK PSH RST SYN FIN, from bit 7 down.",
+        )
+        .shown(Show::Flags),
+        rw(Field::TcpWindow, "tcp.window", 16, bytes(WINDOW, 2), "Window, not scaled."),
+        rw(Field::TcpUrgent, "tcp.urgent", 16, bytes(URGENT, 2), "Urgent pointer."),
+        ro(
+            Field::TcpHlen,
+            "tcp.hlen",
+            8,
+            Where::Words(LENGTH),
+            "TCP header length in bytes, options included.",
+        ),
+    ],
+    ..Declaration::new(Header::Tcp, "tcp", &[Header::L4, Header::Inet])
+};
+
+/// TCP maximum segment size option.
+pub(crate) const MSS: Declaration = Declaration {
+    at: (Base::Mss, 0),
+    sum: Cover::Transport,
+    fields: &[rw(Field::TcpMss, "tcp.mss", 16, bytes(2, 2), "Maximum segment size option.")],
+    ..Declaration::new(Header::TcpMss, "tcp.mss", NEEDS)
+};
+
+/// TCP window scale option.
+pub(crate) const WSCALE: Declaration = Declaration {
+    at: (Base::Wscale, 0),
+    sum: Cover::Transport,
+    fields: &[rw(Field::TcpWscale, "tcp.wscale", 8, bytes(2, 1), "Window scale option.")],
+    ..Declaration::new(Header::TcpWscale, "tcp.wscale", NEEDS)
+};
+
+/// TCP SACK-permitted option.
+pub(crate) const SACK_OK: Declaration = Declaration::new(Header::TcpSackOk, "tcp.sack_ok", NEEDS);
+
+/// TCP timestamps option.
+pub(crate) const TS: Declaration = Declaration {
+    at: (Base::Ts, 0),
+    sum: Cover::Transport,
+    fields: &[
+        rw(Field::TcpTsVal, "tcp.ts_val", 32, bytes(2, 4), "Timestamp value."),
+        rw(Field::TcpTsEcr, "tcp.ts_ecr", 32, bytes(6, 4), "Timestamp echo reply."),
+    ],
+    ..Declaration::new(Header::TcpTs, "tcp.ts", NEEDS)
+};
+
+/// The header's length in words.
+const LENGTH: Bits = Bits { offset: DATA_OFFSET, len: 1, shift: 4, width: 4 };
+
+fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
+    layout.checksum(window, SumKind::Tcp, CHECKSUM);
+    let (options, rest) = check(window)?;
+    layout.add(Header::L4);
+    layout.add(Header::Tcp);
+    if options.sack_ok {
+        layout.add(Header::TcpSackOk);
+    }
+    for (base, header, at) in [
+        (Base::Mss, Header::TcpMss, options.mss),
+        (Base::Wscale, Header::TcpWscale, options.wscale),
+        (Base::Ts, Header::TcpTs, options.ts),
+    ] {
+        if let Some(at) = at {
+            layout.add(header);
+            layout.begin_at(base, at);
+        }
+    }
+    layout.behind(rest);
+    Ok(None)
+}
 
 /// Absolute offsets of the options that models can name (the first of each kind).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,7 +1,11 @@
 //! UDP (RFC 768).
 
-use super::{Stop, Window, be16};
+use super::proto;
+use crate::declare::{Behind, Cover, Declaration, Own, Parse, Where, bytes, ro, rw};
+use crate::layout::{Layout, SumKind};
 use crate::malformed::Malformed;
+use crate::names::{Base, Field, Header};
+use crate::window::{Stop, Window, be16};
 
 /// Offset of the length.
 pub(crate) const LENGTH: usize = 4;
@@ -9,6 +13,38 @@ pub(crate) const LENGTH: usize = 4;
 pub(crate) const CHECKSUM: usize = 6;
 /// Length of the header.
 pub(crate) const LEN: usize = 8;
+
+/// UDP (never in a fragment other than the first).
+pub(crate) const UDP: Declaration = Declaration {
+    follows: &[(Field::IpProto, &[proto::UDP as u16]), (Field::Ip6Proto, &[proto::UDP as u16])],
+    at: (Base::L4, 0),
+    parse: Parse::Own(Own(parse)),
+    sum: Cover::Transport,
+    summary: Some(("UDP", &[])),
+    fields: &[
+        rw(Field::UdpSport, "udp.sport", 16, Where::Part(Field::L4Sport, 0), "UDP source port.")
+            .of_flow(),
+        rw(
+            Field::UdpDport,
+            "udp.dport",
+            16,
+            Where::Part(Field::L4Dport, 0),
+            "UDP destination port.",
+        )
+        .of_flow(),
+        ro(Field::UdpLen, "udp.len", 16, bytes(LENGTH, 2), "UDP length in bytes."),
+    ],
+    ..Declaration::new(Header::Udp, "udp", &[Header::L4, Header::Inet])
+};
+
+fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
+    layout.checksum(window, SumKind::Udp, CHECKSUM);
+    let (port, rest) = check(window, layout.is_fragment(), layout.is_jumbo())?;
+    layout.add(Header::L4);
+    layout.add(Header::Udp);
+    layout.behind(rest);
+    Ok(Some((Field::UdpDport, port, rest)))
+}
 
 /// The destination port and the payload. In a fragment the length may exceed what is here; in a
 /// jumbogram it may be 0 (RFC 2675 §4).

@@ -1,7 +1,10 @@
 //! 802.1Q and 802.1ad tags.
 
-use super::{Stop, Window, be16};
+use super::ethernet;
+use crate::declare::{Declaration, Show, bits, bytes, ro, rw};
 use crate::malformed::Malformed;
+use crate::names::{Base, Field, Header};
+use crate::window::{Stop, Window, be16};
 
 /// Offset of the tag protocol identifier.
 pub(crate) const TPID: usize = 0;
@@ -14,6 +17,75 @@ pub(crate) const MAX: usize = 8;
 
 /// Tag protocol identifier of 802.1Q.
 pub(crate) const TPID_8021Q: u16 = 0x8100;
+
+/// Outermost 802.1Q or 802.1ad tag.
+pub(crate) const VLAN: Declaration = Declaration {
+    at: (Base::Packet, ethernet::TYPE),
+    fields: &[
+        rw(
+            Field::VlanId,
+            "vlan.id",
+            12,
+            bits(TCI, 2, 0, 12),
+            "VLAN identifier of the outermost tag.",
+        )
+        .of_flow(),
+        rw(
+            Field::VlanPcp,
+            "vlan.pcp",
+            3,
+            bits(TCI, 2, 13, 3),
+            "Priority code point of the outermost tag.",
+        ),
+        rw(
+            Field::VlanDei,
+            "vlan.dei",
+            1,
+            bits(TCI, 2, 12, 1),
+            "Drop eligible indicator of the outermost tag.",
+        ),
+        ro(
+            Field::VlanTpid,
+            "vlan.tpid",
+            16,
+            bytes(TPID, 2),
+            "Tag protocol identifier of the outermost tag.",
+        )
+        .shown(Show::Hex(4))
+        .of_flow(),
+    ],
+    ..Declaration::new(Header::Vlan, "vlan", &[Header::Eth])
+};
+
+/// Second VLAN tag (QinQ).
+pub(crate) const VLAN2: Declaration = Declaration {
+    at: (Base::Packet, ethernet::TYPE + LEN),
+    fields: &[
+        rw(
+            Field::Vlan2Id,
+            "vlan2.id",
+            12,
+            bits(TCI, 2, 0, 12),
+            "VLAN identifier of the second tag.",
+        )
+        .of_flow(),
+        rw(
+            Field::Vlan2Pcp,
+            "vlan2.pcp",
+            3,
+            bits(TCI, 2, 13, 3),
+            "Priority code point of the second tag.",
+        ),
+        rw(
+            Field::Vlan2Dei,
+            "vlan2.dei",
+            1,
+            bits(TCI, 2, 12, 1),
+            "Drop eligible indicator of the second tag.",
+        ),
+    ],
+    ..Declaration::new(Header::Vlan2, "vlan2", &[Header::Vlan, Header::Eth])
+};
 
 /// Whether an EtherType announces a tag (802.1Q, 802.1ad, pre-standard QinQ).
 pub(crate) fn is_tag(kind: u16) -> bool {

@@ -1,35 +1,38 @@
 //! VXLAN (RFC 7348).
 
-use super::{Stop, Window};
+use super::udp;
+use crate::declare::{Cover, Declaration, Parse, Rules, bytes, rw};
+use crate::names::{Base, Field, Header};
 
-/// UDP destination port of VXLAN.
-pub(crate) const PORT: u16 = 4789;
-/// Offset of the network identifier (24 bits).
-pub(crate) const VNI: usize = 4;
-/// Length of the header.
-pub(crate) const LEN: usize = 8;
-
-const HAS_VNI: u8 = 0x08;
-
-/// What is behind the header. Anything else on that port is plain UDP, hence unknown.
-pub(crate) fn check(window: Window<'_>) -> Result<Window<'_>, Stop> {
-    let header = window.bytes().first_chunk::<LEN>().ok_or(Stop::Unknown)?;
-    if header[0] & HAS_VNI == 0 {
-        return Err(Stop::Unknown);
-    }
-    Ok(window.skip(LEN))
-}
+/// VXLAN (UDP port 4789). Anything else on that port is plain UDP, hence payload.
+pub(crate) const VXLAN: Declaration = Declaration {
+    follows: &[(Field::UdpDport, &[4789])],
+    at: (Base::L4, udp::LEN),
+    parse: Parse::Rules(Rules {
+        // The flag that there is a network identifier.
+        fixed: &[(0, 0x08, 0x08)],
+        ..Rules::of(8)
+    }),
+    sum: Cover::Transport,
+    summary: Some(("VXLAN", &[("", Field::VxlanVni)])),
+    fields: &[
+        rw(Field::VxlanVni, "vxlan.vni", 24, bytes(4, 3), "VXLAN network identifier.").of_flow()
+    ],
+    ..Declaration::new(Header::Vxlan, "vxlan", &[Header::Udp, Header::L4, Header::Inet])
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::window::{Stop, Window};
 
     #[test]
     fn vxlan_needs_its_flag_and_8_bytes() {
+        let Parse::Rules(rules) = VXLAN.parse else { panic!("{VXLAN:?}") };
         let mut data = [0u8; 8];
-        assert_eq!(check(Window::new(&data, 8)).unwrap_err(), Stop::Unknown);
+        assert_eq!(rules.check(Window::new(&data, 8)).unwrap_err(), Stop::Unknown);
         data[0] = 8;
-        assert_eq!(check(Window::new(&data, 8)).unwrap().at(), 8);
-        assert_eq!(check(Window::new(&data[..7], 7)).unwrap_err(), Stop::Unknown);
+        assert_eq!(rules.check(Window::new(&data, 8)).unwrap().1.at(), 8);
+        assert_eq!(rules.check(Window::new(&data[..7], 7)).unwrap_err(), Stop::Unknown);
     }
 }

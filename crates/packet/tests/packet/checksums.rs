@@ -33,6 +33,7 @@ fn sums(name: &str) -> Vec<(usize, bool)> {
         "raw" => vec![(10, false), (26, true)],
         "cooked" => vec![(26, false), (52, false)],
         "cooked2" => vec![(66, true)],
+        "geneve" => vec![(60, true)],
         _ => vec![],
     }
 }

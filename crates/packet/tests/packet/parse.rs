@@ -44,6 +44,7 @@ fn samples_have_the_headers_that_they_are_made_of() {
         ("raw", vec![Ip4, Inet, Udp, L4]),
         ("cooked", [&[Ip4, Inet], tcp].concat()),
         ("cooked2", vec![Ip6, Inet, Udp, L4]),
+        ("geneve", vec![Eth, Ip6, Inet, Udp, L4, Geneve]),
     ];
     let samples = all();
     assert_eq!(samples.len(), expected.len());
@@ -66,6 +67,18 @@ fn payload_leaves_out_padding_and_headers() {
     assert_eq!(echo.payload(&echo.parse()), b"payload of odd length");
     let arp = named("arp");
     assert_eq!(arp.payload(&arp.parse()), b"");
+}
+
+#[test]
+fn payload_behind_geneve_is_behind_its_options() {
+    let packet = named("geneve");
+    let layout = packet.parse();
+    assert_eq!(layout.payload_offset(), 14 + 40 + 8 + 16);
+    assert_eq!(packet.payload(&layout)[12..14], [8, 0]);
+    assert_eq!(
+        packet.summary(),
+        "[2001:db8::1]:50000 > [2001:db8::ff]:6081 Geneve 1193046 len 177"
+    );
 }
 
 #[test]
@@ -411,7 +424,7 @@ proptest! {
 
     #[test]
     fn damaged_packets_parse_and_give_what_they_promise(
-        index in 0usize..20,
+        index in 0usize..21,
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         cut in any::<prop::sample::Index>(),
         whole in any::<bool>(),
@@ -431,7 +444,7 @@ proptest! {
     }
 
     #[test]
-    fn foreign_layout_never_panics(a in 0usize..20, b in 0usize..20, cut in 0usize..100) {
+    fn foreign_layout_never_panics(a in 0usize..21, b in 0usize..21, cut in 0usize..100) {
         let samples = all();
         let layout = samples[a].1.parse();
         let data = samples[b].1.data();

@@ -99,6 +99,9 @@ pub fn arp() -> Vec<u8> {
     message
 }
 
+/// A Geneve header with an option of one word, of a control packet.
+const GENEVE: [u8; 16] = [2, 0x80, 0x65, 0x58, 0x12, 0x34, 0x56, 0, 1, 2, 0x80, 1, 9, 9, 9, 9];
+
 /// Packets that together have every header.
 pub fn all() -> Vec<(&'static str, Packet)> {
     let payload = b"payload of odd length";
@@ -143,6 +146,10 @@ pub fn all() -> Vec<(&'static str, Packet)> {
         ("raw", filled(Link::RawIp, ip4(17, &udp(1, 2, payload)))),
         ("cooked", filled(Link::Cooked, cooked(0x0800, &tcp_packet))),
         ("cooked2", filled(Link::Cooked2, cooked2(0x86dd, &ip6(17, &udp(1, 2, payload))))),
+        (
+            "geneve",
+            ether6(&ip6(17, &udp(50000, 6081, &cat(&[&GENEVE, &eth(0x0800, &tcp_packet)])))),
+        ),
     ]
 }
 

@@ -3,16 +3,27 @@
 use std::ops::Range;
 use std::time::Instant;
 
-/// Seeds of a property's cases: `count` of them unless `BRAID_CASES` says how many, from
-/// `BRAID_SEED` on if it is set.
+/// Pairs that engines are compared on unless `BRAID_CASES` says how many: against this all other tests are scaled.
+pub const PAIRS: u64 = 240;
+
+/// Seeds of a property's cases: `count` of them, and as many times more (or fewer) as `BRAID_CASES` is more than
+/// [`PAIRS`]; from `BRAID_SEED` on if it is set.
 ///
 /// # Panics
 /// When a variable is set to something that is no number.
 #[must_use]
 pub fn seeds(count: u64) -> Range<u64> {
     let start = number("BRAID_SEED").unwrap_or(0);
-    let count = number("BRAID_CASES").unwrap_or(count);
+    let count = number("BRAID_CASES").map_or(count, |pairs| scaled(count, pairs));
     start..start.saturating_add(count)
+}
+
+fn scaled(count: u64, pairs: u64) -> u64 {
+    match pairs {
+        // That of a seed alone.
+        0 | 1 => pairs,
+        _ => count.saturating_mul(pairs).div_ceil(PAIRS),
+    }
 }
 
 /// Whether a case also takes engines that need long: one in `every`, or all when `BRAID_CASES` asks for
@@ -100,5 +111,21 @@ fn number(variable: &str) -> Option<u64> {
     match text.parse() {
         Ok(number) => Some(number),
         Err(_) => panic!("{variable}={text}: expected a number"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PAIRS, scaled};
+
+    #[test]
+    fn all_tests_are_scaled_alike() {
+        assert_eq!([PAIRS, 3, 1000].map(|count| scaled(count, PAIRS)), [PAIRS, 3, 1000]);
+        assert_eq!(
+            [PAIRS, 3, 1000].map(|count| scaled(count, 10 * PAIRS)),
+            [10 * PAIRS, 30, 10_000]
+        );
+        assert_eq!([PAIRS, 3, 1000].map(|count| scaled(count, PAIRS / 10)), [PAIRS / 10, 1, 100]);
+        assert_eq!([PAIRS, 3, 1000].map(|count| scaled(count, 1)), [1, 1, 1]);
     }
 }

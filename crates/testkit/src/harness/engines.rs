@@ -1,6 +1,6 @@
 //! The engines that are compared with the reference, and how they are run.
 
-use crate::compare::{Mismatch, check, difference};
+use crate::compare::{Mismatch, Report, check, difference};
 use crate::generate::Rng;
 use crate::record::{Detail, Stimulus, Trace, record, record_batches};
 use braid_engine::{Compiled, Hashing, Jit, Options};
@@ -18,15 +18,17 @@ pub struct Engine {
     /// Most packets that it gets together; `None`: one by one.
     batch: Option<usize>,
     hash: Hashing,
+    /// Whether records are made at once, and also where they do not pay.
+    eager: bool,
 }
 
 const fn engine(extent: Extent, jit: Jit, batch: Option<usize>) -> Engine {
-    Engine { extent, jit, records: 0, batch, hash: Hashing::Drawn }
+    Engine { extent, jit, records: 0, batch, hash: Hashing::Drawn, eager: true }
 }
 
 /// The engine with flow records: room for so many.
 const fn fused(records: usize, jit: Jit, batch: Option<usize>) -> Engine {
-    Engine { extent: Extent::Chain, jit, records, batch, hash: Hashing::Drawn }
+    Engine { extent: Extent::Chain, jit, records, batch, hash: Hashing::Drawn, eager: true }
 }
 
 /// The engines that cases, captures and library functions run on.
@@ -41,14 +43,41 @@ pub const ENGINES: &[Engine] = &[
     fused(1 << 16, Jit::After(0), Some(32)),
 ];
 
+/// An engine with the options that users get.
+const fn user(extent: Extent, records: usize, batch: Option<usize>) -> Engine {
+    let jit = Jit::After(500);
+    Engine { extent, jit, records, batch, hash: Hashing::Drawn, eager: false }
+}
+
+/// The engines as users run them: records are made at a flow's fourth packet, if they pay, and few packets are looked at
+/// where hardly any flow comes again.
+pub const USERS: &[Engine] = &[
+    user(Extent::Chain, 1 << 20, Some(32)),
+    user(Extent::Chain, 1 << 20, None),
+    user(Extent::Chain, 0, Some(32)),
+    user(Extent::Function, 0, Some(32)),
+];
+
+/// The engines that hostile packets come to.
+pub const HOSTILE: &[Engine] = &[
+    fused(1 << 16, Jit::After(0), Some(32)),
+    fused(1 << 16, Jit::Off, None),
+    fused(2, Jit::After(3), Some(7)),
+    user(Extent::Chain, 1 << 20, Some(32)),
+    engine(Extent::Chain, Jit::After(0), Some(32)),
+    engine(Extent::Function, Jit::After(0), None),
+];
+
 impl Engine {
     /// The engines for a generated chain, run in a way that the seed chooses: each time `synth`, which does all
     /// that `sequential` does and puts functions together, or `fused`, which makes flow records, too; every other
     /// time also `sequential`; packet by packet or in batches; interpreted or, if wanted, as machine code from
-    /// the first packet of a program on, or from a later one. Now and then all hashes are equal.
+    /// the first packet of a program on, or from a later one. Now and then all hashes are equal. One of four makes
+    /// records as users' engines do.
     #[must_use]
     pub fn drawn(seed: u64, native: bool) -> Vec<Self> {
         let mut rng = Rng::new(seed ^ 0x656e_6769_6e65_7321);
+        let eager = !Rng::new(seed ^ 0x6561_6765_7221).one_in(4);
         let extents =
             if rng.one_in(2) { &[Extent::Chain][..] } else { &[Extent::Function, Extent::Chain] };
         let engines = extents.iter().map(|extent| {
@@ -59,7 +88,7 @@ impl Engine {
             let jit = if native { Jit::After(*rng.pick(&[0, 3, 8])) } else { Jit::Off };
             let batch = *rng.pick(&[None, None, Some(32), Some(32), Some(7), Some(80)]);
             let hash = if rng.one_in(8) { Hashing::Colliding } else { Hashing::Seeded(seed) };
-            Engine { extent: *extent, jit, records, batch, hash }
+            Engine { extent: *extent, jit, records, batch, hash, eager }
         });
         engines.collect()
     }
@@ -93,7 +122,7 @@ impl Engine {
     #[must_use]
     pub fn options(&self) -> (Extent, Options) {
         let options =
-            Options { jit: self.jit, records: self.records, eager: true, hash: self.hash };
+            Options { jit: self.jit, records: self.records, eager: self.eager, hash: self.hash };
         (self.extent, options)
     }
 
@@ -107,10 +136,23 @@ impl Engine {
         stimuli: &[Stimulus],
         expected: &Trace,
     ) -> Result<(), String> {
+        self.compare(chain, stimuli, expected)
+            .map_err(|report| format!("reference and {self}: {report}"))
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// The same, with the stimuli.
+    pub fn compare(
+        &self,
+        chain: &Chain,
+        stimuli: &[Stimulus],
+        expected: &Trace,
+    ) -> Result<(), Box<Report>> {
         let wrong =
             |stimuli: &[Stimulus], expected: &Trace| self.difference(chain, stimuli, expected);
         check(chain, &super::reference, &wrong, stimuli, expected)
-            .map_err(|report| format!("reference and {self}: {report}"))
     }
 
     fn difference(
@@ -149,6 +191,9 @@ impl fmt::Display for Engine {
         })?;
         if let Jit::After(packets) = self.jit {
             write!(f, ", machine code after {packets} packets")?;
+        }
+        if self.records > 0 && !self.eager {
+            f.write_str(", records as users get them")?;
         }
         if self.hash == Hashing::Colliding {
             f.write_str(", all hashes equal")?;

@@ -3,6 +3,7 @@
 
 mod counters;
 mod headers;
+mod limits;
 
 use braid_engine::{Compiled, Flows, Hashing, Options};
 use braid_ir::chain::Chain;

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use braid_ir::chain::{Chain, Node};
 use braid_ir::model::{Dest, Granularity, Kind, Model, QueueId, RowId, StateId, Word};
 use braid_ir::show::field_kind;
-use braid_ir::trace::{Observer, StateAccess, StateWhat, Verdict};
 use braid_packet::show::format_field;
 use braid_packet::{Field, Header, Packet};
+use braid_reference::trace::{Observer, StateAccess, StateWhat, Verdict};
 use serde_json::{Value, json};
 
 /// Most steps that are kept; a packet with a long way may make many.

@@ -8,8 +8,8 @@ use braid_engine::{Compiled, Path};
 use braid_io::{PacketSource, Progress, ReadError, Warning};
 use braid_ir::chain::Control;
 use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
-use braid_ir::interp::Reference;
 use braid_packet::Packet;
+use braid_reference::Reference;
 
 use super::steps::{Recorder, Walk};
 

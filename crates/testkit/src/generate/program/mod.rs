@@ -9,6 +9,7 @@ mod counters;
 mod expr;
 mod function;
 mod library;
+pub(in crate::generate) mod limits;
 mod pieces;
 mod pred;
 mod stmt;
@@ -52,16 +53,38 @@ pub fn program(seed: u64) -> Program {
     program_with(seed, Options::default())
 }
 
-/// The program of a seed: one out of three is a chain of library functions, which meet in what they look at.
+/// The program of a seed: one out of six has functions with limits on what they count; of the others one out of three
+/// is a chain of library functions, which meet in what they look at.
 #[must_use]
 pub fn any(seed: u64) -> Program {
-    if is_library(seed) { library::program(&mut Rng::new(seed)) } else { program(seed) }
+    match Kind::of(seed) {
+        Kind::Limits => limits::program(&mut Rng::new(seed)),
+        Kind::Library => library::program(&mut Rng::new(seed)),
+        Kind::Random => program(seed),
+    }
 }
 
-/// Whether [`any`] makes a chain of library functions of a seed.
-#[must_use]
-pub fn is_library(seed: u64) -> bool {
-    seed.is_multiple_of(3)
+/// Which chain [`any`] makes of a seed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Functions with limits on what they count.
+    Limits,
+    /// Library functions.
+    Library,
+    /// Random functions.
+    Random,
+}
+
+impl Kind {
+    /// The kind of a seed.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        match limits::is_drawn(seed) {
+            true => Self::Limits,
+            false if seed.is_multiple_of(3) => Self::Library,
+            false => Self::Random,
+        }
+    }
 }
 
 /// The program of a seed, changed as the options say.

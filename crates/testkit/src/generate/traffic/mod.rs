@@ -4,6 +4,7 @@
 
 mod answer;
 mod control;
+mod exchange;
 mod flow;
 mod mangle;
 mod payload;
@@ -11,6 +12,7 @@ mod time;
 mod train;
 mod values;
 
+use super::program::limits;
 use super::{Boundaries, Rng};
 use crate::convert::packet_of;
 use crate::harness;
@@ -18,6 +20,7 @@ use crate::packet::{Eth, Icmp, Layer, Spec};
 use crate::record::{Output, Stimulus, Trace, step};
 use braid_ir::chain::{Chain, Source};
 use braid_packet::{Header, Packet};
+use exchange::Exchange;
 use flow::Flow;
 use std::collections::VecDeque;
 use train::Train;
@@ -49,6 +52,8 @@ pub struct Traffic<'a> {
     trains: bool,
     /// One that does.
     train: Option<Train>,
+    /// The few hosts that exchange packets, if there is little else.
+    exchange: Option<Exchange>,
     /// Whether packets come from one side for a while.
     stays: bool,
     /// For how many more, and where they enter.
@@ -96,6 +101,7 @@ impl<'a> Traffic<'a> {
             few: restless || rng.one_in(3),
             trains: restless || rng.one_in(2),
             train: None,
+            exchange: limits::is_drawn(seed).then(|| Exchange::draw(&mut rng)),
             stays: rng.one_in(2),
             stay: (0, 0),
             changes: *rng.pick(&[1, 8]),
@@ -128,6 +134,9 @@ impl<'a> Traffic<'a> {
             && self.rng.one_in(10)
             && let Some(stimulus) = self.change()
         {
+            return stimulus;
+        }
+        if let Some(stimulus) = self.next_of_exchange() {
             return stimulus;
         }
         if let Some(stimulus) = self.next_of_train() {

@@ -1,0 +1,282 @@
+//! Native functions in chains: a model whose packet program asks the function, and does what it says.
+
+use crate::{Config, Definition, Entry, Instance, Log, Value, Verdict};
+use braid_externs::patterns::Matcher;
+use braid_ir::chain::Node;
+use braid_ir::engine::{Event, EventValue, Fault, StateEntry};
+use braid_ir::model::{
+    Block, BlockId, CmpOp, Dest, Kind, Model, Op, ParamDecl, PortId, Program, ReasonId, RowDecl,
+    RowId, Target, Term, Ty, ValueId, Word,
+};
+use braid_ir::native::{Native, Profile, Reference};
+use braid_ir::value::{Health, ParamValue, RuleAddrs, RuleSet};
+
+/// What a function's answer may be, in the order of their numbers: onward, back, consumed, a port, dropped.
+fn outcome(verdict: Verdict, model: &Model) -> u32 {
+    let ports = u32::try_from(model.ports.len().saturating_sub(2)).unwrap_or(0);
+    match verdict {
+        Verdict::Forward => 0,
+        Verdict::Back => 1,
+        Verdict::Consume => 2,
+        Verdict::Port(port) => port.saturating_add(3),
+        Verdict::Drop(reason) => reason.saturating_add(ports).saturating_add(3),
+    }
+}
+
+/// The row at which everything that the function decides is counted.
+pub const BODY: RowId = RowId(0);
+
+/// The model of a native function.
+#[must_use]
+pub fn model(
+    name: &str,
+    params: Vec<ParamDecl>,
+    reference: Reference,
+    definition: &Definition,
+) -> Model {
+    let row = |label: &str| RowDecl { label: label.into(), text: String::new(), line: 0 };
+    let own = definition.ports.iter().cloned();
+    let mut model = Model {
+        name: name.to_owned(),
+        ports: ["left".to_owned(), "right".to_owned()].into_iter().chain(own).collect(),
+        params,
+        state: Vec::new(),
+        queues: Vec::new(),
+        events: Vec::new(),
+        tags: Vec::new(),
+        rows: vec![row("body"), row("fault")],
+        reasons: definition.reasons.clone(),
+        packet: Program::default(),
+        expire: Vec::new(),
+        timers: Vec::new(),
+        native: Some(Native { reference, profile: definition.profile }),
+    };
+    model.packet = program(&model);
+    model
+}
+
+/// Asks the function, then compares its answer with each that there is.
+fn program(model: &Model) -> Program {
+    let may = model.native.as_ref().map_or(Profile::ANYTHING, Native::may);
+    let ends = ends(model, may);
+    let answer = ValueId(0);
+    let mut program = Program { blocks: Vec::new(), values: vec![Ty::uint(32)] };
+    let count = ends.len();
+    // Blocks of comparisons, then those in which the packet ends.
+    let block = |at: usize| BlockId(u32::try_from(at).unwrap_or(u32::MAX));
+    let to = |at: usize| Target { block: block(at), args: Vec::new() };
+    for (at, (number, _)) in ends.iter().enumerate() {
+        let mut ops = Vec::new();
+        if at == 0 {
+            ops.extend([Op::Native { out: answer }, Op::Count { row: BODY }]);
+        }
+        let term = if at + 1 == count {
+            Term::Jump(to(count + at))
+        } else {
+            let first = u32::try_from(program.values.len()).unwrap_or(u32::MAX);
+            let (known, same) = (ValueId(first), ValueId(first + 1));
+            program.values.extend([Ty::uint(32), Ty::of(Kind::Bool)]);
+            ops.push(Op::Const { out: known, value: Word::from(*number) });
+            ops.push(Op::Cmp { out: same, op: CmpOp::Eq, a: answer, b: known });
+            Term::Branch { cond: same, yes: to(count + at), no: to(at + 1) }
+        };
+        program.blocks.push(Block { params: Vec::new(), ops, term });
+    }
+    let last =
+        ends.into_iter().map(|(_, term)| Block { params: Vec::new(), ops: Vec::new(), term });
+    program.blocks.extend(last);
+    program
+}
+
+/// What may become of a packet, by the number of the answer.
+fn ends(model: &Model, may: Profile) -> Vec<(u32, Term)> {
+    let output = |dest| Term::Output { ports: vec![dest], row: BODY };
+    let number = |verdict| outcome(verdict, model);
+    let mut ends = vec![(number(Verdict::Forward), output(Dest::Onward))];
+    if may.redirects {
+        ends.push((number(Verdict::Back), output(Dest::Back)));
+        ends.push((number(Verdict::Consume), Term::Consume { row: BODY }));
+        let ports = u32::try_from(model.ports.len()).unwrap_or(2);
+        for port in 2..ports {
+            ends.push((number(Verdict::Port(port - 2)), output(Dest::Port(PortId(port)))));
+        }
+    }
+    if may.drops {
+        let reasons = u32::try_from(model.reasons.len()).unwrap_or(0);
+        for reason in 0..reasons {
+            let term = Term::Drop { reason: ReasonId(reason), row: BODY };
+            ends.push((number(Verdict::Drop(reason)), term));
+        }
+    }
+    ends
+}
+
+/// Instances of a node's function, one for each worker; none if its model is not native.
+///
+/// # Errors
+/// Why there are none.
+pub fn instances(node: &Node, workers: u16) -> Result<Vec<Instance>, String> {
+    let Some(native) = &node.model.native else { return Ok(Vec::new()) };
+    let made = (0..workers.max(1))
+        .map(|_| Instance::new(&native.reference, &node.name, config(&node.model, &node.params)));
+    made.collect::<Result<_, _>>().map_err(|why| format!("{}: {why}", node.name))
+}
+
+/// An instance runs on a packet: the number of its answer.
+///
+/// # Errors
+/// The function could not go on with it, or answers what its profile does not let it answer.
+pub fn run(
+    instance: &mut Instance,
+    model: &Model,
+    packet: &mut braid_packet::Packet,
+    now: u64,
+) -> Result<Word, Fault> {
+    let verdict = instance.packet(packet, now).map_err(|_| Fault::Native)?;
+    let may = model.native.as_ref().map_or(Profile::ANYTHING, Native::may);
+    let allowed = match verdict {
+        Verdict::Forward => true,
+        Verdict::Drop(_) => may.drops,
+        Verdict::Back | Verdict::Consume | Verdict::Port(_) => may.redirects,
+    };
+    if allowed { Ok(Word::from(outcome(verdict, model))) } else { Err(Fault::Native) }
+}
+
+/// Tells a function's instances that a parameter has changed. Where one refuses, those before it get back the
+/// value that they had.
+///
+/// # Errors
+/// Why it refuses.
+pub fn change<'a>(
+    instances: impl Iterator<Item = &'a mut Instance>,
+    name: &str,
+    value: &Value,
+) -> Result<(), String> {
+    let mut done: Vec<(&mut Instance, Value)> = Vec::new();
+    for instance in instances {
+        let before = instance.value(name).cloned().unwrap_or_default();
+        if let Err(why) = instance.change(name, value.clone()) {
+            for (instance, before) in done {
+                instance.change(name, before)?;
+            }
+            return Err(why);
+        }
+        done.push((instance, before));
+    }
+    Ok(())
+}
+
+/// A message of a function as an event.
+#[must_use]
+pub fn event(node: u16, log: Log) -> Event {
+    let text = |name: &str, text| (name.to_owned(), EventValue::Str(text));
+    Event {
+        time_ns: log.time_ns,
+        node,
+        name: "LOG".to_owned(),
+        ancestors: vec!["EVENT".to_owned()],
+        fields: vec![text("level", log.level), text("text", log.text)],
+    }
+}
+
+/// What a function's instance for a worker says of its state.
+pub fn report(node: u16, shard: u16, instance: &Instance) -> impl Iterator<Item = StateEntry> {
+    instance.report().into_iter().map(move |entry| state_entry(node, shard, entry))
+}
+
+fn state_entry(node: u16, shard: u16, entry: Entry) -> StateEntry {
+    StateEntry {
+        node,
+        table: entry.table,
+        shard,
+        key: entry.key.into_iter().map(|(of, value)| (kind(of), value)).collect(),
+        slots: entry.values.into_iter().map(|(name, of, v)| (name, kind(of), v)).collect(),
+        created_ns: entry.created_ns,
+        last_seen_ns: entry.last_seen_ns,
+        expires_ns: entry.expires_ns,
+    }
+}
+
+fn kind(kind: crate::Kind) -> Kind {
+    match kind {
+        crate::Kind::Uint => Kind::Uint,
+        crate::Kind::Ip4 => Kind::Ip4,
+        crate::Kind::Ip6 => Kind::Ip6,
+        crate::Kind::Port => Kind::Port,
+    }
+}
+
+/// The parameters of a node as its function gets them.
+#[must_use]
+pub fn config(model: &Model, params: &[ParamValue]) -> Config {
+    let all = model.params.iter().zip(params);
+    all.map(|(decl, param)| (decl.name.clone(), value(param))).collect()
+}
+
+/// A parameter's value as a native function gets it ([`Value`] says what each is made of).
+#[must_use]
+pub fn value(param: &ParamValue) -> Value {
+    let rows = |rows: Vec<Vec<Word>>| Value { rows, texts: Vec::new() };
+    match param {
+        ParamValue::Scalar(value) => Value::scalar(*value),
+        ParamValue::Str(text) => Value::text(text),
+        ParamValue::List(all) => rows(all.clone()),
+        ParamValue::Set(set) | ParamValue::Pool(set) => {
+            rows(set.intervals().iter().map(|(lo, hi)| vec![*lo, *hi]).collect())
+        }
+        ParamValue::Backends(all) => {
+            let up = |health| Word::from(health == Health::Up);
+            let row = |one: &braid_ir::value::Backend| {
+                one.columns.iter().copied().chain([up(one.health)]).collect()
+            };
+            rows(all.iter().map(row).collect())
+        }
+        ParamValue::Rules(set) => rows(rules(set)),
+        ParamValue::Routes(table) => {
+            let v4 = table.iter4().map(|(addr, len, hop)| [4, addr.into(), len.into(), hop.into()]);
+            let v6 = table.iter6().map(|(addr, len, hop)| [6, addr, len.into(), hop.into()]);
+            rows(v4.chain(v6).map(|row| row.to_vec()).collect())
+        }
+        ParamValue::Patterns(set) => {
+            let parts = set.patterns().iter().map(|pattern| {
+                let (regex, nocase, text) = match &pattern.matcher {
+                    Matcher::Literal { bytes, nocase } => (0, *nocase, bytes.clone()),
+                    Matcher::Regex { source, nocase } => (1, *nocase, source.clone().into_bytes()),
+                };
+                (vec![pattern.number.into(), regex, Word::from(nocase)], text)
+            });
+            let (rows, texts) = parts.unzip();
+            Value { rows, texts }
+        }
+    }
+}
+
+/// Columns: IP version (0: either), source from, to, destination from, to, protocol, its mask, source ports from,
+/// to, destination ports from, to, TCP flags, their mask, ICMP type and code, their mask, whether it passes.
+fn rules(set: &RuleSet) -> Vec<Vec<Word>> {
+    let row = |rule: &braid_ir::value::Rule| {
+        let addrs = match rule.addrs {
+            None => [0, 0, Word::MAX, 0, Word::MAX],
+            Some(RuleAddrs::V4 { src, dst }) => {
+                [4, src.0.into(), src.1.into(), dst.0.into(), dst.1.into()]
+            }
+            Some(RuleAddrs::V6 { src, dst }) => [6, src.0, src.1, dst.0, dst.1],
+        };
+        let rest = [
+            rule.proto.0.into(),
+            rule.proto.1.into(),
+            rule.sport.0.into(),
+            rule.sport.1.into(),
+            rule.dport.0.into(),
+            rule.dport.1.into(),
+            rule.tcp_flags.0.into(),
+            rule.tcp_flags.1.into(),
+            rule.icmp.0.into(),
+            rule.icmp.1.into(),
+            Word::from(rule.pass),
+        ];
+        addrs.into_iter().chain(rest).collect()
+    };
+    let default = vec![Word::from(set.default_pass)];
+    set.rules.iter().map(row).chain([default]).collect()
+}

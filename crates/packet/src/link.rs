@@ -1,0 +1,14 @@
+//! What packets begin with.
+
+/// What a packet's bytes start with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Link {
+    /// An Ethernet header.
+    Ethernet,
+    /// An IPv4 or IPv6 header.
+    RawIp,
+    /// A Linux cooked header, version 1 (SLL).
+    Cooked,
+    /// A Linux cooked header, version 2 (SLL2).
+    Cooked2,
+}

@@ -1,0 +1,141 @@
+//! Finding the headers of a packet: one total, allocation-free parse, which the declarations of headers
+//! drive.
+
+mod fast;
+
+use crate::declare::{Behind, Declaration, Parse};
+use crate::field::behind;
+use crate::layout::Layout;
+use crate::link::Link;
+use crate::malformed::Malformed;
+use crate::names::{Base, Field, Header};
+use crate::window::{Stop, Window};
+use crate::wire::{cooked, ethernet, ipv4, ipv6, vlan};
+
+impl Layout {
+    /// Parses a packet of `wire_len` bytes of which `data` was captured. Never fails: what cannot
+    /// be recognised is payload, what contradicts itself makes the packet [malformed](Self::malformed).
+    #[inline]
+    #[must_use]
+    pub fn parse(link: Link, data: &[u8], wire_len: u32) -> Layout {
+        let mut layout = Layout::default();
+        layout.parse_here(link, data, wire_len);
+        layout
+    }
+
+    /// As [`Self::parse`], into this layout: one that is copied so soon after it was written takes longer to
+    /// copy than to make.
+    #[inline(always)]
+    pub fn parse_here(&mut self, link: Link, data: &[u8], wire_len: u32) {
+        let wire = usize::try_from(wire_len).unwrap_or(usize::MAX).max(data.len());
+        if link != Link::Ethernet || fast::parse(self, data, wire).is_none() {
+            *self = parse_any(link, data, wire_len);
+        }
+    }
+}
+
+/// Parses any packet.
+#[inline(never)]
+fn parse_any(link: Link, data: &[u8], wire_len: u32) -> Layout {
+    let window = Window::new(data, usize::try_from(wire_len).unwrap_or(usize::MAX));
+    let mut layout = Layout::of_nothing(window, data.len());
+    if let Err(Stop::Bad(reason)) = parse_link(&mut layout, link, window) {
+        layout.set_malformed(reason);
+    }
+    layout.finish();
+    layout
+}
+
+/// Parses the link header and all that is behind it.
+fn parse_link(layout: &mut Layout, link: Link, window: Window<'_>) -> Result<(), Stop> {
+    let (kind, rest) = match link {
+        Link::Ethernet => return parse_ethernet(layout, window),
+        Link::RawIp => return parse_raw(layout, window),
+        Link::Cooked => cooked::check(window)?,
+        Link::Cooked2 => cooked::check2(window)?,
+    };
+    layout.behind(rest);
+    let (kind, rest) = parse_tags(layout, kind, rest, false)?;
+    walk(layout, Some((Field::EthType, kind, rest)))
+}
+
+fn parse_ethernet(layout: &mut Layout, window: Window<'_>) -> Result<(), Stop> {
+    let (kind, rest) = ethernet::check(window)?;
+    layout.add(Header::Eth);
+    layout.behind(rest);
+    layout.set_ether_type(kind, Some(ethernet::TYPE));
+    let (kind, rest) = parse_tags(layout, kind, rest, true)?;
+    let (kind, rest) = ethernet::length_or_type(kind, rest)?;
+    layout.set_ether_type(kind, None);
+    layout.behind(rest);
+    walk(layout, Some((Field::EthType, kind, rest)))
+}
+
+/// Walks VLAN tags; behind Ethernet the first two are headers that models can name.
+fn parse_tags<'a>(
+    layout: &mut Layout,
+    mut kind: u16,
+    mut rest: Window<'a>,
+    named: bool,
+) -> Result<(u16, Window<'a>), Stop> {
+    let mut tags = 0;
+    while vlan::is_tag(kind) {
+        if tags == vlan::MAX {
+            return Err(Stop::Bad(Malformed::VlanDepth));
+        }
+        (kind, rest) = vlan::check(rest)?;
+        tags += 1;
+        layout.behind(rest);
+        if named {
+            layout.set_ether_type(kind, Some(ethernet::TYPE + tags * vlan::LEN));
+            match tags {
+                1 => layout.add(Header::Vlan),
+                2 => layout.add(Header::Vlan2),
+                _ => {}
+            }
+        }
+    }
+    Ok((kind, rest))
+}
+
+/// Parses a packet that begins with an IP header.
+fn parse_raw(layout: &mut Layout, window: Window<'_>) -> Result<(), Stop> {
+    let first = window.fixed::<1>(Malformed::IpShort)?;
+    let declaration = match first[0] >> 4 {
+        4 => &ipv4::IP4,
+        6 => &ipv6::IP6,
+        _ => return Err(Stop::Bad(Malformed::IpVersion)),
+    };
+    let next = parse_one(layout, declaration, window)?;
+    walk(layout, next)
+}
+
+/// Parses what is announced, header after header.
+fn walk(layout: &mut Layout, mut next: Behind<'_>) -> Result<(), Stop> {
+    while let Some((field, value, window)) = next {
+        let Some(declaration) = behind(field, value) else { return Ok(()) };
+        next = parse_one(layout, declaration, window)?;
+    }
+    Ok(())
+}
+
+/// Parses one header.
+fn parse_one<'a>(
+    layout: &mut Layout,
+    declaration: &Declaration,
+    window: Window<'a>,
+) -> Result<Behind<'a>, Stop> {
+    match declaration.parse {
+        Parse::Other => Ok(None),
+        Parse::Own(own) => own.0(layout, window),
+        Parse::Rules(rules) => {
+            let (next, rest) = rules.check(window)?;
+            layout.add(declaration.header);
+            if let (Base::Network, 0) = declaration.at {
+                layout.begin(Base::Network, window);
+            }
+            layout.behind(rest);
+            Ok(next.map(|(field, value)| (field, value, rest)))
+        }
+    }
+}

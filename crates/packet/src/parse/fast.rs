@@ -1,0 +1,366 @@
+//! What most packets are, parsed at once: TCP or UDP in a whole IPv4 or IPv6 packet, without options but
+//! for TCP's timestamps as they are usually put, behind an Ethernet header with at most one tag.
+//!
+//! The general parse is the definition; this is the same for these packets and leaves all others to it.
+
+use crate::field::is_announced_port;
+use crate::layout::{Fragment, Layout, Quote, SumKind, bit, long, words};
+use crate::names::Header;
+use crate::window::be16;
+use crate::wire::{ether_type, ethernet, ipv4, ipv6, proto, tcp, udp, vlan};
+
+/// The least that is behind a link header: IPv4 and UDP.
+const LEAST: usize = ipv4::LEN + udp::LEN;
+/// Version 4 and a header of five words.
+const VERSION_AND_LENGTH: u8 = 0x45;
+/// More fragments, or an offset.
+const FRAGMENTED: u16 = 0x3fff;
+/// Two options that do nothing, timestamps, their length: as all large systems align them.
+const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
+/// Length of a TCP header with nothing but these.
+const STAMPED_LEN: usize = tcp::LEN + 12;
+
+const fn bits(headers: &[Header]) -> u128 {
+    let mut all = 0;
+    let mut at = 0;
+    while at < headers.len() {
+        all |= bit(headers[at]);
+        at += 1;
+    }
+    all
+}
+
+const INET: u128 = bits(&[Header::Pkt, Header::Eth, Header::Inet, Header::L4]);
+const VLAN: u128 = bits(&[Header::Vlan]);
+const IP4: u128 = INET | bits(&[Header::Ip4]);
+const IP6: u128 = INET | bits(&[Header::Ip6]);
+const TCP: u128 = bits(&[Header::Tcp]);
+const STAMPED: u128 = bits(&[Header::Tcp, Header::TcpTs]);
+const UDP: u128 = bits(&[Header::Udp]);
+
+/// What is behind the IP header.
+struct Transport {
+    present: u128,
+    payload: usize,
+    payload_end: usize,
+    sum: SumKind,
+    sum_at: usize,
+    ts: usize,
+}
+
+/// Makes `layout` that of a packet of `wire` bytes (at least those of `data`); `None`, and nothing is
+/// changed, if it is no such packet.
+///
+/// Inlined, and made where it stays: a layout that is copied right after parts of it were written takes
+/// longer to copy than to make.
+#[inline(always)]
+pub(super) fn parse(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
+    plainest(layout, data, wire).or_else(|| plain(layout, data, wire))
+}
+
+/// Where IPv4 and what is behind it begin without tags and options.
+const IP: usize = ethernet::LEN;
+const L4: usize = IP + ipv4::LEN;
+
+/// IPv4 without tags and options: everything but lengths is where it always is.
+#[inline(always)]
+fn plainest(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
+    let head = data.first_chunk::<{ L4 + udp::LEN }>()?;
+    let word = |at: usize| be16(head[at], head[at + 1]);
+    let is_plain = word(ethernet::TYPE) == ether_type::IPV4
+        && head[IP] == VERSION_AND_LENGTH
+        && word(IP + ipv4::FRAGMENT) & FRAGMENTED == 0;
+    let end = IP + usize::from(word(IP + ipv4::TOTAL));
+    if !is_plain || end > wire {
+        return None;
+    }
+    let captured = end.min(data.len());
+    let payload_end = match head[IP + ipv4::PROTO] {
+        proto::TCP => {
+            let offset = data.get(L4 + tcp::DATA_OFFSET)?;
+            if captured < L4 + tcp::LEN || offset >> 4 != 5 {
+                return None;
+            }
+            *layout = TCP4;
+            end
+        }
+        proto::UDP => {
+            let payload_end = L4 + usize::from(word(L4 + udp::LENGTH));
+            let is_whole = captured >= L4 + udp::LEN && payload_end >= L4 + udp::LEN;
+            if !is_whole || payload_end > end || is_announced_port(word(L4 + 2)) {
+                return None;
+            }
+            *layout = UDP4;
+            payload_end
+        }
+        _ => return None,
+    };
+    layout.captured = long(data.len());
+    layout.payload_end = payload_end as u32;
+    layout.ip_end = end as u32;
+    Some(())
+}
+
+/// What is the same for all of [`plainest`].
+const PLAINEST: Layout = Layout {
+    ether_type: ether_type::IPV4,
+    ether_type_at: ethernet::TYPE as u16,
+    ip: IP as u16,
+    pseudo_dst: (IP + ipv4::DST) as u16,
+    l4: L4 as u16,
+    plain: true,
+    ..PLAIN
+};
+const TCP4: Layout = Layout {
+    present: words(IP4 | TCP),
+    payload: (L4 + tcp::LEN) as u32,
+    sum_at: (L4 + tcp::CHECKSUM) as u16,
+    sum: Some(SumKind::Tcp),
+    proto: proto::TCP,
+    ..PLAINEST
+};
+const UDP4: Layout = Layout {
+    present: words(IP4 | UDP),
+    payload: (L4 + udp::LEN) as u32,
+    sum_at: (L4 + udp::CHECKSUM) as u16,
+    sum: Some(SumKind::Udp),
+    proto: proto::UDP,
+    ..PLAINEST
+};
+
+/// The others.
+#[inline(never)]
+fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
+    let link = data.first_chunk::<{ ethernet::LEN + vlan::LEN }>()?;
+    let mut ether_type_at = ethernet::TYPE;
+    let mut tagged = 0;
+    if be16(link[ethernet::TYPE], link[ethernet::TYPE + 1]) == vlan::TPID_8021Q {
+        (ether_type_at, tagged) = (ethernet::TYPE + vlan::LEN, VLAN);
+    }
+    let ether_type = be16(link[ether_type_at], link[ether_type_at + 1]);
+    let ip = ether_type_at + 2;
+    let head = data.get(ip..)?.first_chunk::<LEAST>()?;
+    let (present, header, end, kind, pseudo_dst) = match ether_type {
+        ether_type::IPV4 => {
+            let total = be16(head[ipv4::TOTAL], head[ipv4::TOTAL + 1]);
+            let word = be16(head[ipv4::FRAGMENT], head[ipv4::FRAGMENT + 1]);
+            if head[0] != VERSION_AND_LENGTH || word & FRAGMENTED != 0 {
+                return None;
+            }
+            (IP4, ipv4::LEN, ip + usize::from(total), head[ipv4::PROTO], ipv4::DST)
+        }
+        ether_type::IPV6 => {
+            let payload = be16(head[ipv6::PAYLOAD], head[ipv6::PAYLOAD + 1]);
+            if head[0] >> 4 != 6 {
+                return None;
+            }
+            // Extension headers are other protocols than those below.
+            (IP6, ipv6::LEN, ip + ipv6::LEN + usize::from(payload), head[ipv6::NEXT], ipv6::DST)
+        }
+        _ => return None,
+    };
+    let l4 = ip + header;
+    if end > wire {
+        return None;
+    }
+    let message = data.get(l4..end.min(data.len()))?;
+    let behind = match kind {
+        proto::TCP => tcp(message, l4, end)?,
+        proto::UDP => udp(message, l4, end)?,
+        _ => return None,
+    };
+    *layout = Layout {
+        present: words(present | tagged | behind.present),
+        captured: long(data.len()),
+        payload: behind.payload as u32,
+        payload_end: behind.payload_end as u32,
+        ip_end: end as u32,
+        ether_type,
+        ether_type_at: ether_type_at as u16,
+        ip: ip as u16,
+        pseudo_dst: (ip + pseudo_dst) as u16,
+        l4: l4 as u16,
+        sum_at: behind.sum_at as u16,
+        ts: behind.ts as u16,
+        sum: Some(behind.sum),
+        proto: kind,
+        plain: (present, tagged) == (IP4, 0),
+        ..PLAIN
+    };
+    Some(())
+}
+
+/// A message of the bytes that were captured, in a packet that ends at `end`.
+#[inline(always)]
+fn tcp(message: &[u8], l4: usize, end: usize) -> Option<Transport> {
+    let header = message.first_chunk::<{ tcp::LEN }>()?;
+    let plain = Transport {
+        present: TCP,
+        payload: l4 + tcp::LEN,
+        payload_end: end,
+        sum: SumKind::Tcp,
+        sum_at: l4 + tcp::CHECKSUM,
+        ts: 0,
+    };
+    match header[tcp::DATA_OFFSET] >> 4 {
+        5 => Some(plain),
+        8 => {
+            let header = message.first_chunk::<STAMPED_LEN>()?;
+            let is_stamped = header[tcp::LEN..].starts_with(&TIMESTAMPS);
+            let (payload, ts) = (l4 + STAMPED_LEN, l4 + tcp::LEN + 2);
+            is_stamped.then_some(Transport { present: STAMPED, payload, ts, ..plain })
+        }
+        _ => None,
+    }
+}
+
+/// As [`tcp()`].
+#[inline(always)]
+fn udp(message: &[u8], l4: usize, end: usize) -> Option<Transport> {
+    let header = message.first_chunk::<{ udp::LEN }>()?;
+    let len = usize::from(be16(header[udp::LENGTH], header[udp::LENGTH + 1]));
+    let is_plain = !is_announced_port(be16(header[2], header[3]));
+    (is_plain && len >= udp::LEN && len <= end - l4).then_some(Transport {
+        present: UDP,
+        payload: l4 + udp::LEN,
+        payload_end: l4 + len,
+        sum: SumKind::Udp,
+        sum_at: l4 + udp::CHECKSUM,
+        ts: 0,
+    })
+}
+
+/// What all these packets have in common.
+const PLAIN: Layout = Layout {
+    present: [0; 2],
+    captured: 0,
+    payload: 0,
+    payload_end: 0,
+    ip_end: 0,
+    ether_type: 0,
+    ether_type_at: 0,
+    network: 0,
+    ip: 0,
+    pseudo_dst: 0,
+    ah: 0,
+    l4: 0,
+    sum_at: 0,
+    mss: 0,
+    wscale: 0,
+    ts: 0,
+    gre_key: 0,
+    gre_sum: 0,
+    sum: None,
+    plain: false,
+    jumbo: false,
+    proto: 0,
+    fragment: Fragment { any: false, later: false },
+    malformed: None,
+    quote: Quote { ip: 0, l4: 0, pseudo_dst: 0, sum_at: 0, sum: None, proto: 0 },
+};
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse_any;
+    use super::*;
+    use crate::build::{Shape, build_fresh};
+    use crate::link::Link;
+
+    fn frames() -> Vec<Vec<u8>> {
+        let build = |shape, payload: &[u8]| {
+            build_fresh(Link::Ethernet, 0, shape, &[], payload).unwrap().into_data()
+        };
+        let tagged = |frame: Vec<u8>| [&frame[..12], &[0x81, 0, 0x20, 5], &frame[12..]].concat();
+        let stamps = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+        let mut stamped = build(Shape::Tcp4, &[&stamps[..], b"abc"].concat());
+        stamped[46] = 8 << 4;
+        let mut padded = build(Shape::Udp4, b"abc");
+        padded.extend([0; 15]);
+        vec![
+            build(Shape::Tcp4, b"abcdefgh"),
+            build(Shape::Udp4, b"abcdefghi"),
+            build(Shape::Tcp6, b"abcdefgh"),
+            build(Shape::Udp6, b""),
+            padded,
+            tagged(build(Shape::Udp4, b"abc")),
+            tagged(build(Shape::Tcp6, b"")),
+            stamped,
+        ]
+    }
+
+    /// The fast parse is the general one, or leaves the packet to it. Whether it did something.
+    fn agrees(data: &[u8], wire: usize) -> bool {
+        let mut fast = Layout::default();
+        let taken = parse(&mut fast, data, wire.max(data.len()));
+        let general = parse_any(Link::Ethernet, data, wire as u32);
+        let expected = if taken.is_some() { general } else { Layout::default() };
+        assert_eq!(fast, expected, "{data:x?} of {wire}");
+        taken.is_some()
+    }
+
+    #[test]
+    fn plain_packets_are_parsed_at_once() {
+        for frame in frames() {
+            assert!(agrees(&frame, frame.len()), "{frame:x?}");
+        }
+    }
+
+    #[test]
+    fn packets_with_any_byte_changed_are_as_generally_parsed() {
+        let mut fast = 0;
+        for frame in frames() {
+            for at in 0..frame.len() {
+                for value in 0..=255 {
+                    let mut data = frame.clone();
+                    data[at] = value;
+                    for wire in [data.len(), data.len() + 300] {
+                        fast += usize::from(agrees(&data, wire));
+                    }
+                }
+            }
+        }
+        assert!(fast > 10_000, "{fast}");
+    }
+
+    #[test]
+    fn packets_cut_anywhere_are_as_generally_parsed() {
+        for frame in frames() {
+            for captured in 0..=frame.len() {
+                for wire in [captured, frame.len(), frame.len() + 9] {
+                    agrees(&frame[..captured], wire);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn packets_with_some_bytes_changed_are_as_generally_parsed() {
+        let mut seed = 1u32;
+        let mut next = move |limit: usize| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 8) as usize % limit
+        };
+        let frames = frames();
+        for _ in 0..50_000 {
+            let mut data = frames[next(frames.len())].clone();
+            for _ in 0..2 + next(3) {
+                // Where it matters: lengths, kinds, flags.
+                let places = [
+                    12, 13, 14, 16, 17, 18, 19, 20, 21, 22, 23, 27, 36, 37, 38, 39, 46, 54, 57, 58,
+                    59,
+                ];
+                let at = places[next(places.len())].min(data.len() - 1);
+                data[at] = [0, 1, 5, 6, 8, 17, 28, 0x45, 0x50, 0x60, 0x81, 0x80, 0x86, 0xdd, 0xff]
+                    [next(15)];
+            }
+            data.truncate(data.len() - next(4) * next(12));
+            let wire = data.len() + next(2) * 100;
+            agrees(&data, wire);
+        }
+    }
+
+    #[test]
+    fn layout_is_small() {
+        assert!(size_of::<Layout>() <= 88, "{}", size_of::<Layout>());
+    }
+}

@@ -1,0 +1,75 @@
+//! PPPoE (RFC 2516) with the PPP protocol (RFC 1661) of its sessions.
+
+use crate::declare::{Declaration, Parse, Rules, Show, bytes, ro, rw};
+use crate::malformed::Malformed;
+use crate::names::{Base, Field, Header};
+
+const LEN: usize = 6;
+const VERSION_AND_TYPE: u8 = 0x11;
+
+/// PPPoE, of discovery or of a session. What is behind its length is link padding.
+pub(crate) const PPPOE: Declaration = Declaration {
+    follows: &[(Field::EthType, &[0x8863, 0x8864])],
+    at: (Base::Network, 0),
+    parse: Parse::Rules(Rules {
+        fixed: &[(0, 0xff, VERSION_AND_TYPE)],
+        body: Some(4),
+        next: Some((Field::PppoeCode, 1, 1)),
+        short: Some(Malformed::HeaderLength),
+        ..Rules::of(LEN)
+    }),
+    summary: Some(("PPPoE", &[("code ", Field::PppoeCode), ("session ", Field::PppoeSession)])),
+    fields: &[
+        ro(Field::PppoeCode, "pppoe.code", 8, bytes(1, 1), "Code: 0 in a session, else discovery.")
+            .shown(Show::Hex(2)),
+        rw(Field::PppoeSession, "pppoe.session", 16, bytes(2, 2), "Session identifier."),
+        ro(Field::PppoeLen, "pppoe.len", 16, bytes(4, 2), "Bytes behind the PPPoE header."),
+    ],
+    ..Declaration::new(Header::Pppoe, "pppoe", &[])
+};
+
+/// PPP in a PPPoE session: a protocol of two bytes.
+pub(crate) const PPP: Declaration = Declaration {
+    follows: &[(Field::PppoeCode, &[0])],
+    at: (Base::Network, LEN),
+    parse: Parse::Rules(Rules {
+        // A first byte that is odd is a protocol of one byte.
+        fixed: &[(0, 0x01, 0)],
+        next: Some((Field::PppProto, 0, 2)),
+        same: &[(0x0021, Field::EthType, 0x0800), (0x0057, Field::EthType, 0x86dd)],
+        ..Rules::of(2)
+    }),
+    fields: &[
+        ro(Field::PppProto, "ppp.proto", 16, bytes(0, 2), "PPP protocol: 0x0021 IPv4, 0x0057 IPv6.")
+            .shown(Show::Hex(4)),
+    ],
+    ..Declaration::new(Header::Ppp, "ppp", &[Header::Pppoe])
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::window::{Stop, Window};
+
+    #[test]
+    fn pppoe_length_leaves_padding_out_and_must_be_on_the_wire() {
+        let Parse::Rules(rules) = PPPOE.parse else { panic!("{PPPOE:?}") };
+        let data = [0x11, 0, 0, 5, 0, 2, 0, 0x21, 9];
+        let (next, rest) = rules.check(Window::new(&data, 9)).unwrap();
+        assert_eq!((next, rest.bytes()), (Some((Field::PppoeCode, 0)), &[0, 0x21][..]));
+        let bad = Stop::Bad(Malformed::HeaderLength);
+        assert_eq!(rules.check(Window::new(&data[..7], 7)).unwrap_err(), bad);
+        assert_eq!(rules.check(Window::new(&data[..5], 5)).unwrap_err(), bad);
+        assert_eq!(rules.check(Window::new(&data[..5], 9)).unwrap_err(), Stop::Cut);
+    }
+
+    #[test]
+    fn ppp_protocols_announce_ip_versions() {
+        let Parse::Rules(rules) = PPP.parse else { panic!("{PPP:?}") };
+        let next = |data: &[u8]| rules.check(Window::new(data, data.len())).map(|found| found.0);
+        assert_eq!(next(&[0, 0x21]), Ok(Some((Field::EthType, 0x0800))));
+        assert_eq!(next(&[0, 0x57]), Ok(Some((Field::EthType, 0x86dd))));
+        assert_eq!(next(&[0xc0, 0x21]), Ok(Some((Field::PppProto, 0xc021))));
+        assert_eq!(next(&[0x21, 0x45]), Err(Stop::Unknown));
+    }
+}

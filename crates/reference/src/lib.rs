@@ -1,0 +1,161 @@
+//! The reference engine: runs a chain function by function, each on packets parsed anew, like a
+//! row of separate boxes. It defines what a chain means, so it is plain rather than fast.
+#![forbid(unsafe_code)]
+
+mod arith;
+mod calls;
+mod control;
+mod due;
+mod instance;
+mod native;
+mod ops;
+mod packet;
+mod report;
+mod run;
+mod state;
+mod table;
+pub mod trace;
+mod walk;
+
+use crate::trace::{Observer, Silent};
+use braid_ir::chain::{Chain, Control, Malformed};
+use braid_ir::engine::{Counters, Engine, Outputs, StateEntry, malformed_loss, worker};
+use braid_ir::graph::Graph;
+use braid_ir::model::Setting;
+use braid_ir::value::ParamValue;
+use braid_ir::verify::verify;
+use braid_native::{Noted, Profile};
+use braid_packet::Packet;
+use due::{Expiries, Waiting};
+use instance::Instance;
+use walk::Walk;
+
+/// The reference engine.
+pub struct Reference {
+    graph: Graph,
+    malformed: Malformed,
+    workers: u16,
+    /// Functions in the order of their position.
+    nodes: Vec<Instance>,
+    /// The time: the latest that any packet or change had.
+    now: u64,
+    /// Whether a packet has entered yet.
+    started: bool,
+    expiries: Expiries,
+    waiting: Waiting,
+    /// The number of the next entry or held packet.
+    ids: u64,
+    counters: Counters,
+}
+
+impl Reference {
+    /// An engine for a chain, before its first packet.
+    ///
+    /// # Errors
+    /// When a model does not verify, a parameter's value is not of its type, a timer's period is
+    /// 0, or links or priorities make no sense. (Chains from the language have none of these.)
+    pub fn new(chain: Chain) -> Result<Self, String> {
+        for node in &chain.nodes {
+            verify(&node.model).map_err(|errors| describe(&node.name, &errors))?;
+            check_params(node)?;
+        }
+        let graph = Graph::new(&chain)?;
+        let mut ids = 0;
+        let workers = chain.workers.max(1);
+        let nodes = (0..).zip(&chain.nodes);
+        let nodes: Vec<_> = nodes
+            .map(|(place, node)| Instance::new(node, place, chain.seed, workers, &mut ids))
+            .collect();
+        let mut engine = Self {
+            graph,
+            malformed: chain.malformed,
+            workers,
+            nodes,
+            now: 0,
+            started: false,
+            expiries: Expiries::default(),
+            waiting: Waiting::default(),
+            ids,
+            counters: Counters::default(),
+        };
+        engine.load(&chain)?;
+        Ok(engine)
+    }
+
+    /// As [`Engine::packet`], telling `observer` what happens.
+    pub fn trace(
+        &mut self,
+        ingress: u16,
+        mut packet: Packet,
+        out: &mut dyn Outputs,
+        observer: &mut dyn Observer,
+    ) {
+        self.advance_to(packet.time_ns, out, observer);
+        self.start_timers();
+        self.counters.packets_in += 1;
+        packet.time_ns = self.now;
+        packet.ingress = ingress;
+        let worker = worker(&packet, self.workers);
+        let mut walk = Walk { hops: 0, worker, out, observer };
+        match malformed_loss(&packet, self.malformed) {
+            Some(reason) => self.lose(reason, &mut walk),
+            None => self.arrive(self.graph.entry(ingress), packet, &mut walk),
+        }
+    }
+}
+
+impl Engine for Reference {
+    fn packet(&mut self, ingress: u16, packet: Packet, out: &mut dyn Outputs) {
+        self.trace(ingress, packet, out, &mut Silent);
+    }
+
+    fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
+        self.advance_to(time_ns, out, &mut Silent);
+        self.advance_natives(out);
+    }
+
+    fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {
+        self.advance_to(control.time_ns, out, &mut Silent);
+        self.change(control)
+    }
+
+    fn counters(&self) -> Counters {
+        self.report_counters()
+    }
+
+    fn state(&self) -> Vec<StateEntry> {
+        self.report_state()
+    }
+
+    fn problems(&self) -> Vec<(u16, Noted)> {
+        self.native_problems()
+    }
+
+    fn observed(&self) -> Vec<(u16, Profile)> {
+        self.native_profiles()
+    }
+}
+
+fn describe(name: &str, errors: &[braid_ir::verify::VerifyError]) -> String {
+    let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    format!("{name}: its model does not verify: {}", all.join("; "))
+}
+
+fn check_params(node: &braid_ir::chain::Node) -> Result<(), String> {
+    let model = &node.model;
+    if node.params.len() != model.params.len() {
+        let (given, wanted) = (node.params.len(), model.params.len());
+        return Err(format!("{}: {given} values for {wanted} parameters", node.name));
+    }
+    for (decl, value) in model.params.iter().zip(&node.params) {
+        value.check(&decl.ty).map_err(|why| format!("{}.{}: {why}", node.name, decl.name))?;
+    }
+    let zero = |setting: Setting| match setting {
+        Setting::Const(value) => value == 0,
+        Setting::Param(param) => node.params[param.index()] == ParamValue::Scalar(0),
+    };
+    if model.timers.iter().any(|timer| zero(timer.period)) {
+        return Err(format!("{}: a timer's period is 0", node.name));
+    }
+    Ok(())
+}

@@ -1,0 +1,274 @@
+//! What each operation does.
+
+use super::arith::{binary, compare};
+use super::packet::PacketState;
+use super::run::{Role, Run, Write};
+use braid_ir::engine::Fault;
+use braid_ir::model::{Model, Op, ParamId, Program, SetRef, ValueId, Word};
+use braid_ir::show::max_of;
+use braid_ir::value::ParamValue;
+use braid_packet::{Field, Header};
+
+impl Run<'_> {
+    /// Runs one operation.
+    pub(super) fn op(&mut self, model: &Model, program: &Program, op: &Op) -> Result<(), Fault> {
+        match op {
+            Op::Const { .. }
+            | Op::Param { .. }
+            | Op::ListLen { .. }
+            | Op::ListGet { .. }
+            | Op::BackendUp { .. }
+            | Op::Bin { .. }
+            | Op::Cmp { .. }
+            | Op::Not { .. }
+            | Op::Resize { .. }
+            | Op::Clamp { .. }
+            | Op::Select { .. }
+            | Op::InSet { .. } => self.value_op(program, op),
+            Op::Has { .. }
+            | Op::Load { .. }
+            | Op::LoadEntry { .. }
+            | Op::Store { .. }
+            | Op::LoadTag { .. }
+            | Op::StoreTag { .. }
+            | Op::PushVlan { .. }
+            | Op::PopVlan
+            | Op::Count { .. }
+            | Op::Mirror { .. }
+            | Op::Create { .. } => self.packet_op(model, op),
+            Op::Native { out } => {
+                let answer = self.native(model)?;
+                self.define(*out, answer);
+                Ok(())
+            }
+            Op::Rules { .. } | Op::Route { .. } | Op::Patterns { .. } | Op::Extern { .. } => {
+                self.lookup_op(program, op)
+            }
+            Op::StateExists { .. }
+            | Op::StateGet { .. }
+            | Op::StateSet { .. }
+            | Op::StatePut { .. }
+            | Op::StateDelete { .. }
+            | Op::StateLen { .. }
+            | Op::Expiring { .. }
+            | Op::ExpiringKey { .. } => self.state_op(op),
+            Op::Take { .. } | Op::TakeThis { .. } | Op::Release { .. } => self.pool_op(op),
+            Op::Emit { event, args } => {
+                self.emit(model, program, *event, args);
+                Ok(())
+            }
+        }
+    }
+
+    /// Operations on values and parameters alone.
+    fn value_op(&mut self, program: &Program, op: &Op) -> Result<(), Fault> {
+        let width = |id: ValueId| program.values[id.index()].width;
+        let (out, value) = match op {
+            Op::Const { out, value } => (out, *value),
+            Op::Param { out, param } => (out, self.scalar_param(*param)),
+            Op::ListLen { out, param } => (out, self.members(*param).len() as Word),
+            Op::ListGet { out, param, index, column } => {
+                let index = usize::try_from(self.value(*index)).map_err(|_| Fault::Index)?;
+                let row = *self.members(*param).get(index).ok_or(Fault::Index)?;
+                (out, row[*column as usize])
+            }
+            Op::BackendUp { out, param, index } => {
+                let index = usize::try_from(self.value(*index)).map_err(|_| Fault::Index)?;
+                (out, Word::from(self.backend_up(*param, index)?))
+            }
+            Op::Bin { out, op, a, b } => {
+                (out, binary(*op, width(*out), self.value(*a), self.value(*b))?)
+            }
+            Op::Cmp { out, op, a, b } => {
+                (out, Word::from(compare(*op, self.value(*a), self.value(*b))))
+            }
+            Op::Not { out, a } => (out, !self.value(*a) & max_of(width(*out))),
+            Op::Resize { out, a } => (out, self.value(*a) & max_of(width(*out))),
+            Op::Clamp { out, a } => (out, self.value(*a).min(max_of(width(*out)))),
+            Op::Select { out, cond, a, b } => {
+                (out, self.value(if self.truth(*cond) { *a } else { *b }))
+            }
+            Op::InSet { out, a, set } => (out, Word::from(self.in_set(self.value(*a), set))),
+            _ => return Ok(()),
+        };
+        self.define(*out, value);
+        Ok(())
+    }
+
+    fn param(&self, param: ParamId) -> &ParamValue {
+        &self.env.instance.params[param.index()]
+    }
+
+    fn scalar_param(&self, param: ParamId) -> Word {
+        match self.param(param) {
+            ParamValue::Scalar(value) => *value,
+            _ => 0,
+        }
+    }
+
+    /// Rows of a list or of backends.
+    fn members(&self, param: ParamId) -> Vec<&[Word]> {
+        match self.param(param) {
+            ParamValue::List(rows) => rows.iter().map(|row| &**row).collect(),
+            ParamValue::Backends(all) => all.iter().map(|one| &*one.columns).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn backend_up(&self, param: ParamId, index: usize) -> Result<bool, Fault> {
+        match self.param(param) {
+            ParamValue::Backends(all) => {
+                all.get(index).map(braid_externs::Backend::is_up).ok_or(Fault::Index)
+            }
+            _ => Err(Fault::Index),
+        }
+    }
+
+    fn in_set(&self, value: Word, set: &SetRef) -> bool {
+        match set {
+            SetRef::Const(members) => members.contains(value),
+            SetRef::Param(param) => match self.param(*param) {
+                ParamValue::Set(members) => members.contains(value),
+                _ => false,
+            },
+            SetRef::List(param, column) => match self.param(*param) {
+                ParamValue::Backends(all) => all
+                    .iter()
+                    .any(|one| !one.is_removed() && one.columns[*column as usize] == value),
+                _ => self.members(*param).iter().any(|row| row[*column as usize] == value),
+            },
+        }
+    }
+
+    /// The packet; programs without one have no operations that need it (the verifier checks).
+    fn packet(&mut self) -> Result<&mut PacketState, Fault> {
+        match &mut self.role {
+            Role::Packet(state) => Ok(state),
+            Role::Timer | Role::Expire(..) => Err(Fault::Truncated),
+        }
+    }
+
+    /// A field of the packet as it entered the function.
+    pub(super) fn entry_field(&self, field: Field) -> Option<Word> {
+        match &self.role {
+            Role::Packet(state) => state.get_at_entry(field),
+            Role::Timer | Role::Expire(..) => None,
+        }
+    }
+
+    fn packet_op(&mut self, model: &Model, op: &Op) -> Result<(), Fault> {
+        match op {
+            Op::Has { out, header } => self.has(*out, *header)?,
+            Op::Load { out, field } => self.load(*out, *field, false)?,
+            Op::LoadEntry { out, field } => self.load(*out, *field, true)?,
+            Op::Store { field, a } => self.store(*field, self.value(*a))?,
+            Op::LoadTag { out, tag } => {
+                let name = &*model.tags[tag.index()].name;
+                let value = self.packet()?.now.tags.get(name).copied().unwrap_or(0);
+                // Another function may have set it by a wider type.
+                self.define(*out, value & model.tags[tag.index()].ty.max());
+            }
+            Op::StoreTag { tag, a } => {
+                let (name, value) = (&model.tags[tag.index()].name, self.value(*a));
+                self.packet()?.now.tags.insert(name.as_str().into(), value);
+                self.writes.push(Write::Tag(name.clone(), value));
+            }
+            Op::PushVlan { id } => {
+                let id = u16::try_from(self.value(*id)).unwrap_or(u16::MAX);
+                self.vlan(Some(id))?;
+            }
+            Op::PopVlan => self.vlan(None)?,
+            Op::Count { row } => {
+                let bytes = u64::from(self.packet()?.now.wire_len);
+                self.env.instance.count_row(*row, bytes);
+                self.env.observer.count(self.env.node, *row);
+            }
+            Op::Mirror { port } => self.mirror(*port)?,
+            Op::Create { new, port } => self.create_packet(new, *port)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn has(&mut self, out: ValueId, header: Header) -> Result<(), Fault> {
+        let present = self.packet()?.layout.has(header);
+        self.env.observer.has(self.env.node, header, present);
+        self.define(out, Word::from(present));
+        Ok(())
+    }
+
+    fn load(&mut self, out: ValueId, field: Field, at_entry: bool) -> Result<(), Fault> {
+        if field == Field::PktTime {
+            self.define(out, Word::from(self.env.now));
+            return Ok(());
+        }
+        let state = self.packet()?;
+        let value = if at_entry { state.get_at_entry(field) } else { state.get(field) };
+        self.env.observer.read(self.env.node, field, value);
+        self.define(out, value.ok_or(Fault::Truncated)?);
+        Ok(())
+    }
+
+    fn store(&mut self, field: Field, value: Word) -> Result<(), Fault> {
+        let done = self.packet()?.set(field, value);
+        self.env.observer.write(self.env.node, field, value);
+        self.writes.push(Write::Field(field, value));
+        if done { Ok(()) } else { Err(Fault::Truncated) }
+    }
+
+    fn vlan(&mut self, pushed: Option<u16>) -> Result<(), Fault> {
+        let state = self.packet()?;
+        let done = match pushed {
+            Some(id) => state.push_vlan(id),
+            None => state.pop_vlan(),
+        };
+        self.env.observer.vlan(self.env.node, pushed);
+        self.writes.push(pushed.map_or(Write::PopVlan, Write::PushVlan));
+        if done { Ok(()) } else { Err(Fault::Truncated) }
+    }
+
+    fn state_op(&mut self, op: &Op) -> Result<(), Fault> {
+        match op {
+            Op::StateExists { out, state, key } => {
+                let found = self.state_exists(*state, key)?;
+                self.define(*out, Word::from(found));
+            }
+            Op::StateGet { outs, state, key } => {
+                let slots = self.state_get(*state, key)?;
+                self.define_all(outs, &slots);
+            }
+            Op::StateSet { ok, state, key, values } => {
+                let slots = values.iter().map(|value| self.value(*value)).collect();
+                let done = self.state_set(*state, key, slots)?;
+                self.define(*ok, Word::from(done));
+            }
+            Op::StatePut { ok, state, key, slot, value } => {
+                let done = self.state_put(*state, key, *slot, self.value(*value))?;
+                self.define(*ok, Word::from(done));
+            }
+            Op::StateDelete { state, key } => self.state_delete(*state, key)?,
+            Op::StateLen { out, state } => {
+                let len = self.env.instance.table(*state, self.env.shard).len();
+                self.define(*out, Word::from(len).min(max_of(32)));
+            }
+            Op::Expiring { outs } => {
+                if let Role::Expire(slots, _) = &self.role {
+                    self.define_all(outs, &slots.clone());
+                }
+            }
+            Op::ExpiringKey { outs } => {
+                if let Role::Expire(_, key) = &self.role {
+                    self.define_all(outs, &key.clone());
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn define_all(&mut self, outs: &[ValueId], values: &[Word]) {
+        for (out, value) in outs.iter().zip(values) {
+            self.define(*out, *value);
+        }
+    }
+}

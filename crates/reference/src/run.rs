@@ -1,0 +1,211 @@
+//! Runs one program of an instance: the packet program on a packet, a timer's, an expiry's.
+
+use super::due::Expiries;
+use super::instance::Instance;
+use super::packet::PacketState;
+use crate::trace::{Observer, Verdict};
+use braid_ir::engine::{Fault, Outputs, RESUBMIT_LIMIT};
+use braid_ir::model::{Dest, Model, Program, Target, Term, ValueId, Word};
+use braid_packet::Packet;
+
+/// What a program may touch beside its own values and packet.
+pub(super) struct Env<'a> {
+    /// The function.
+    pub(super) node: u16,
+    /// The worker's shard of its state.
+    pub(super) shard: usize,
+    /// The time.
+    pub(super) now: u64,
+    pub(super) instance: &'a mut Instance,
+    /// When entries expire.
+    pub(super) expiries: &'a mut Expiries,
+    /// The next entry's number.
+    pub(super) ids: &'a mut u64,
+    pub(super) out: &'a mut dyn Outputs,
+    pub(super) observer: &'a mut dyn Observer,
+}
+
+impl Env<'_> {
+    /// The same, for a program that runs within this one.
+    pub(super) fn nested(&mut self) -> Env<'_> {
+        Env {
+            node: self.node,
+            shard: self.shard,
+            now: self.now,
+            instance: self.instance,
+            expiries: self.expiries,
+            ids: self.ids,
+            out: self.out,
+            observer: self.observer,
+        }
+    }
+}
+
+/// For what a program runs.
+pub(super) enum Role {
+    /// For a packet.
+    Packet(Box<PacketState>),
+    /// For a timer.
+    Timer,
+    /// For an entry that ended: its slots and key.
+    Expire(Vec<Word>, Vec<Word>),
+}
+
+/// A packet that a program sends, before it is done.
+pub(super) struct Emission {
+    pub(super) dest: Dest,
+    pub(super) packet: Packet,
+    /// Whether it was built, not copied.
+    pub(super) created: bool,
+}
+
+/// A change that a program made to the packet.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Write {
+    Field(braid_packet::Field, Word),
+    Tag(String, Word),
+    PushVlan(u16),
+    PopVlan,
+}
+
+/// A running program.
+pub(super) struct Run<'a> {
+    pub(super) env: Env<'a>,
+    pub(super) role: Role,
+    pub(super) values: Vec<Word>,
+    /// The entry that this run last found or assigned, by table.
+    pub(super) touched: Vec<Option<u64>>,
+    pub(super) emissions: Vec<Emission>,
+    pub(super) writes: Vec<Write>,
+}
+
+/// How a program ended, as far as a packet goes on.
+enum End {
+    Verdict(Verdict),
+    Resubmit,
+    Return,
+}
+
+/// What a function did with a packet.
+pub(super) struct Outcome {
+    /// The packet as it is now.
+    pub(super) packet: Packet,
+    pub(super) emissions: Vec<Emission>,
+    pub(super) writes: Vec<Write>,
+    pub(super) verdict: Verdict,
+}
+
+/// Runs an instance's packet program on a packet.
+pub(super) fn on_packet(env: Env<'_>, packet: Packet) -> Outcome {
+    let model = env.instance.model.clone();
+    let mut run = Run::new(env, Role::Packet(Box::new(PacketState::new(packet))));
+    let mut submitted = 0;
+    let verdict = loop {
+        if let Role::Packet(state) = &run.role {
+            run.env.observer.enter(run.env.node, &state.now);
+        }
+        match run.program(&model, &model.packet) {
+            Ok(End::Verdict(verdict)) => break verdict,
+            Ok(End::Resubmit) if submitted < RESUBMIT_LIMIT => {
+                submitted += 1;
+                run.start_anew();
+            }
+            Ok(End::Resubmit | End::Return) => break Verdict::Fault(Fault::Resubmit),
+            Err(fault) => break Verdict::Fault(fault),
+        }
+    };
+    run.env.observer.verdict(run.env.node, &verdict);
+    let Run { role, emissions, writes, .. } = run;
+    let packet = match role {
+        Role::Packet(state) => state.now,
+        Role::Timer | Role::Expire(..) => unreachable!("it was made for a packet above"),
+    };
+    Outcome { packet, emissions, writes, verdict }
+}
+
+/// Runs a timer's or an expiry program.
+pub(super) fn in_background(env: Env<'_>, role: Role, program: &Program) {
+    let model = env.instance.model.clone();
+    let mut run = Run::new(env, role);
+    if run.program(&model, program).is_err() {
+        run.env.instance.counters.background_faults += 1;
+    }
+}
+
+impl<'a> Run<'a> {
+    fn new(env: Env<'a>, role: Role) -> Self {
+        let touched = vec![None; env.instance.model.state.len()];
+        Self { env, role, values: Vec::new(), touched, emissions: Vec::new(), writes: Vec::new() }
+    }
+
+    /// `resubmit`: the packet as it is now enters.
+    fn start_anew(&mut self) {
+        if let Role::Packet(state) = &mut self.role {
+            **state = PacketState::new(state.now.clone());
+        }
+        self.touched.fill(None);
+    }
+
+    fn program(&mut self, model: &Model, program: &Program) -> Result<End, Fault> {
+        self.values.clear();
+        self.values.resize(program.values.len(), 0);
+        let mut at = 0;
+        loop {
+            let block = &program.blocks[at];
+            for op in &block.ops {
+                self.op(model, program, op)?;
+            }
+            let next = match &block.term {
+                Term::Jump(target) => target,
+                Term::Branch { cond, yes, no } => {
+                    if self.truth(*cond) {
+                        yes
+                    } else {
+                        no
+                    }
+                }
+                Term::Hold { queue, full, .. } if !self.env.instance.queue_has_room(*queue) => full,
+                end => return Ok(self.end(model, end)),
+            };
+            self.pass(program, next);
+            at = next.block.index();
+        }
+    }
+
+    /// Gives a block its parameters.
+    fn pass(&mut self, program: &Program, target: &Target) {
+        let args: Vec<Word> = target.args.iter().map(|arg| self.value(*arg)).collect();
+        for (param, arg) in program.blocks[target.block.index()].params.iter().zip(args) {
+            self.values[param.index()] = arg;
+        }
+    }
+
+    fn end(&self, model: &Model, term: &Term) -> End {
+        End::Verdict(match term {
+            Term::Output { ports, row } => Verdict::Output { ports: ports.clone(), row: *row },
+            Term::Drop { reason, row } => {
+                Verdict::Drop { reason: model.reasons[reason.index()].clone(), row: *row }
+            }
+            Term::Consume { row } => Verdict::Consume { row: *row },
+            Term::Hold { queue, delay, row, .. } => {
+                let delay = u64::try_from(self.value(*delay)).unwrap_or(u64::MAX);
+                let until_ns = self.env.now.saturating_add(delay);
+                Verdict::Hold { queue: *queue, until_ns, row: *row }
+            }
+            Term::Resubmit { .. } => return End::Resubmit,
+            Term::Return | Term::Jump(_) | Term::Branch { .. } => return End::Return,
+        })
+    }
+
+    pub(super) fn value(&self, id: ValueId) -> Word {
+        self.values[id.index()]
+    }
+
+    pub(super) fn truth(&self, id: ValueId) -> bool {
+        self.value(id) != 0
+    }
+
+    pub(super) fn define(&mut self, id: ValueId, value: Word) {
+        self.values[id.index()] = value;
+    }
+}

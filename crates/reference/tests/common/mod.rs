@@ -1,0 +1,192 @@
+//! What the tests of the reference engine share: models from text, chains in a line, packets.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use braid_ir::chain::{Chain, Control, Interface, Malformed, Node, Sink, Source};
+use braid_ir::engine::{Counters, Engine, Event, EventValue, Outputs, StateEntry};
+use braid_ir::model::{LEFT, Model, ParamId, RIGHT};
+use braid_ir::text;
+use braid_ir::value::{IntervalSet, ParamValue};
+use braid_packet::{Field, Link, Packet, Shape, build_fresh};
+use braid_reference::Reference;
+use std::sync::Arc;
+
+/// One second in nanoseconds.
+pub const S: u64 = 1_000_000_000;
+/// One millisecond in nanoseconds.
+pub const MS: u64 = 1_000_000;
+
+/// Interface on the left of a line.
+pub const LAN: u16 = 0;
+/// Interface on the right of a line.
+pub const WAN: u16 = 1;
+
+/// A model from declarations and the blocks of its packet program. Row 0 is `body`, row 1 is `1`,
+/// row 2 is `fault`.
+pub fn nf(declarations: &str, blocks: &str) -> Arc<Model> {
+    nf_with(declarations, blocks, "")
+}
+
+/// As `nf`, with further programs.
+pub fn nf_with(declarations: &str, blocks: &str, programs: &str) -> Arc<Model> {
+    let text = format!(
+        "model test {{ {declarations} row \"body\" row \"1\" row \"fault\" \
+         packet {{ {blocks} }} {programs} }}"
+    );
+    let model = text::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    if let Err(errors) = braid_ir::verify::verify(&model) {
+        panic!("{errors:?}");
+    }
+    Arc::new(model)
+}
+
+/// A function that lets everything pass.
+pub fn wire() -> Arc<Model> {
+    nf("", "b0: output onward at row0")
+}
+
+/// A chain of functions in a line between LAN and WAN, linked both ways.
+pub fn line(nodes: Vec<(Arc<Model>, Vec<ParamValue>)>) -> Chain {
+    let count = u16::try_from(nodes.len()).unwrap();
+    let mut links = Vec::new();
+    let right_end = |node: u16| {
+        if node == count { Sink::Interface(WAN) } else { Sink::Port(node, LEFT) }
+    };
+    links.push((Source::Interface(LAN), right_end(0)));
+    for node in 0..count {
+        links.push((Source::Port(node, RIGHT), right_end(node + 1)));
+        let left = if node == 0 { Sink::Interface(LAN) } else { Sink::Port(node - 1, RIGHT) };
+        links.push((Source::Port(node, LEFT), left));
+    }
+    let last = if count == 0 { Sink::Interface(LAN) } else { Sink::Port(count - 1, RIGHT) };
+    links.push((Source::Interface(WAN), last));
+    let interface = |name: &str| Interface {
+        name: name.to_owned(),
+        behind4: IntervalSet::default(),
+        behind6: IntervalSet::default(),
+    };
+    let named = |(place, (model, params))| Node { name: format!("f{place}"), model, params };
+    Chain {
+        name: "test".to_owned(),
+        interfaces: vec![interface("lan"), interface("wan")],
+        nodes: nodes.into_iter().enumerate().map(named).collect(),
+        links,
+        priorities: Vec::new(),
+        policy: Vec::new(),
+        malformed: Malformed::Drop,
+        seed: 1,
+        workers: 1,
+    }
+}
+
+/// A chain of one function without parameters.
+pub fn alone(model: Arc<Model>) -> Chain {
+    line(vec![(model, Vec::new())])
+}
+
+/// An engine with what it has given out.
+pub struct Bench {
+    pub engine: Reference,
+    pub got: Got,
+}
+
+/// What an engine gave out.
+#[derive(Default)]
+pub struct Got {
+    pub packets: Vec<(u16, Packet)>,
+    pub events: Vec<Event>,
+}
+
+impl Outputs for Got {
+    fn packet(&mut self, interface: u16, packet: Packet) {
+        self.packets.push((interface, packet));
+    }
+
+    fn event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+}
+
+impl Bench {
+    pub fn new(chain: Chain) -> Self {
+        let engine = Reference::new(chain).unwrap_or_else(|error| panic!("{error}"));
+        Self { engine, got: Got::default() }
+    }
+
+    /// Sends a packet in at an interface.
+    pub fn send(&mut self, ingress: u16, packet: Packet) -> &mut Self {
+        self.engine.packet(ingress, packet, &mut self.got);
+        assert!(self.counters().balanced(), "{:?}", self.counters());
+        self
+    }
+
+    pub fn advance(&mut self, time_ns: u64) -> &mut Self {
+        self.engine.advance(time_ns, &mut self.got);
+        assert!(self.counters().balanced(), "{:?}", self.counters());
+        self
+    }
+
+    pub fn control(
+        &mut self,
+        time_ns: u64,
+        param: u32,
+        change: braid_ir::chain::Change,
+    ) -> Result<(), String> {
+        let control = Control { time_ns, node: 0, param: ParamId(param), change };
+        self.engine.control(&control, &mut self.got)
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.engine.counters()
+    }
+
+    pub fn state(&self) -> Vec<StateEntry> {
+        self.engine.state()
+    }
+
+    /// Interfaces by which packets left, in order; what was said is forgotten.
+    pub fn left_by(&mut self) -> Vec<u16> {
+        std::mem::take(&mut self.got.packets).into_iter().map(|(interface, _)| interface).collect()
+    }
+
+    /// The last packet that left.
+    pub fn last(&self) -> &Packet {
+        &self.got.packets.last().expect("a packet left").1
+    }
+
+    /// Events as (time, first field or 0), in order; they are forgotten.
+    pub fn events(&mut self) -> Vec<(u64, u128)> {
+        let first = |event: &Event| match event.fields.first() {
+            Some((_, EventValue::Scalar(_, value))) => *value,
+            _ => 0,
+        };
+        let events = std::mem::take(&mut self.got.events);
+        events.iter().map(|event| (event.time_ns, first(event))).collect()
+    }
+
+    /// Drops as (function, row, reason, count).
+    pub fn drops(&self) -> Vec<(u16, u32, String, u64)> {
+        let drops = self.counters().drops;
+        drops.into_iter().map(|((node, row, reason), count)| (node, row, reason, count)).collect()
+    }
+}
+
+/// A UDP packet over IPv4 and Ethernet: 14 + 20 + 8 bytes and 4 of payload.
+pub fn udp(time_ns: u64, src: u32, sport: u16, dst: u32, dport: u16) -> Packet {
+    let fields = [
+        (Field::IpSrc, u128::from(src)),
+        (Field::IpDst, u128::from(dst)),
+        (Field::UdpSport, u128::from(sport)),
+        (Field::UdpDport, u128::from(dport)),
+    ];
+    build_fresh(Link::Ethernet, time_ns, Shape::Udp4, &fields, b"data").unwrap()
+}
+
+/// A UDP packet that differs from others by its source port.
+pub fn from_port(time_ns: u64, sport: u16) -> Packet {
+    udp(time_ns, 0x0a00_0001, sport, 0xc000_0201, 53)
+}
+
+/// The value of a field of a packet.
+pub fn field(packet: &Packet, field: Field) -> Option<u128> {
+    packet.get(&packet.parse(), field)
+}

@@ -1,0 +1,69 @@
+//! Compares all engines on pairs of fresh seeds for a time: `soak SECONDS [FIRST_SEED]`. What differs is kept as a file
+//! that a test runs again. It is built without mutants, as users' programs are.
+#![forbid(unsafe_code)]
+
+use braid_testkit::pairs::{Pair, folder};
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Of so many pairs one runs as machine code from the first packets on.
+const NATIVE: u64 = 6;
+/// Most pairs that differ before a run gives up.
+const ENOUGH: u32 = 5;
+/// How often it prints how far it is.
+const PROGRESS: Duration = Duration::from_secs(60);
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let number = |text: Option<String>| text.and_then(|text| text.parse::<u64>().ok());
+    let Some(seconds) = number(args.next()) else {
+        eprintln!("soak: expected a number of seconds, and perhaps the first seed");
+        return ExitCode::from(2);
+    };
+    let first = number(args.next()).unwrap_or_else(fresh);
+    println!("soak: {seconds} s from seed {first} on");
+    let (start, mut told) = (Instant::now(), Instant::now());
+    let (mut seed, mut found) = (first, 0);
+    while start.elapsed().as_secs() < seconds && found < ENOUGH {
+        found += u32::from(!is_equal(seed));
+        seed = seed.wrapping_add(1);
+        if told.elapsed() > PROGRESS {
+            told = Instant::now();
+            println!(
+                "soak: {} pairs, {found} differ, {} s",
+                seed - first,
+                start.elapsed().as_secs()
+            );
+        }
+    }
+    let took = start.elapsed().as_secs();
+    println!(
+        "soak: {} pairs from seed {first} on, {found} differ, {took} s",
+        seed.wrapping_sub(first)
+    );
+    ExitCode::from(u8::from(found > 0))
+}
+
+/// A seed that no run before had.
+fn fresh() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos() & 0x0fff_ffff_ffff_ffff).unwrap_or(0)
+}
+
+/// Runs the pair of a seed; what differs is printed and kept.
+fn is_equal(seed: u64) -> bool {
+    let pair = match Pair::draw(seed) {
+        Ok(pair) => pair,
+        Err(error) => {
+            println!("{error}");
+            return false;
+        }
+    };
+    let Some(found) = pair.check(pair.engines(seed.is_multiple_of(NATIVE))) else { return true };
+    println!("{found}");
+    match found.keep(&folder()) {
+        Ok(path) => println!("soak: kept as {}", path.display()),
+        Err(error) => println!("soak: cannot be kept: {error}"),
+    }
+    false
+}

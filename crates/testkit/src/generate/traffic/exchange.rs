@@ -1,0 +1,72 @@
+//! A few hosts exchange packets in bursts, from both sides, with little else in between: what is counted for them reaches
+//! its limits in every order.
+
+use super::{Traffic, time};
+use crate::convert::packet_of;
+use crate::generate::Rng;
+use crate::packet::{Spec, packet};
+use crate::record::Stimulus;
+
+/// The conversations, and the burst that is on its way.
+pub(super) struct Exchange {
+    /// For each: packets of both directions.
+    talks: Vec<[Spec; 2]>,
+    talk: usize,
+    backward: bool,
+    /// How many packets of the burst are to come.
+    more: usize,
+    longest: usize,
+}
+
+impl Exchange {
+    pub(super) fn draw(rng: &mut Rng) -> Self {
+        let count = 1 + rng.below(3);
+        // Of the smallest packets most are counted before anyone looks again.
+        let size = if rng.one_in(2) { 0 } else { rng.below(60) };
+        let talks = (0..count).map(|_| talk(rng, size)).collect();
+        let longest = *rng.pick(&[1, 4, 10, 24]);
+        Self { talks, talk: 0, backward: false, more: 0, longest }
+    }
+
+    /// The next packet, and the interface where it enters.
+    fn packet(&mut self, rng: &mut Rng) -> (u16, &Spec) {
+        if self.more == 0 {
+            self.talk = rng.below(self.talks.len());
+            self.backward = rng.one_in(2);
+            self.more = 1 + rng.below(self.longest);
+        }
+        self.more -= 1;
+        (self.backward.into(), &self.talks[self.talk][usize::from(self.backward)])
+    }
+}
+
+/// A conversation between few addresses, so that several have one in common.
+fn talk(rng: &mut Rng, size: usize) -> [Spec; 2] {
+    let a = format!("10.0.0.{}", 1 + rng.below(2));
+    let b = match rng.below(6) {
+        0 => format!("10.0.0.{}", 1 + rng.below(3)),
+        _ => format!("192.0.2.{}", 1 + rng.below(2)),
+    };
+    let (proto, port) = (*rng.pick(&["udp", "tcp"]), 1000 + rng.below(3));
+    let size = if rng.one_in(6) { rng.below(60) } else { size };
+    [
+        packet(&format!("{proto} {a}:{port} > {b}:80 bytes={size}")),
+        packet(&format!("{proto} {b}:80 > {a}:{port} bytes={size}")),
+    ]
+}
+
+impl Traffic<'_> {
+    /// The next packet of the exchange, if there is one and nothing else comes first.
+    pub(super) fn next_of_exchange(&mut self) -> Option<Stimulus> {
+        if self.rng.one_in(25) {
+            return None;
+        }
+        let exchange = self.exchange.as_mut()?;
+        self.now = match self.rng.below(50) {
+            0 => time::next(&mut self.rng, &self.boundaries, self.now),
+            _ => self.now.saturating_add(self.rng.range(0, 300_000)),
+        };
+        let (interface, spec) = exchange.packet(&mut self.rng);
+        Some(Stimulus::Packet(interface, packet_of(&spec.frame(), self.now)))
+    }
+}

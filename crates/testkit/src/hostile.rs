@@ -1,0 +1,96 @@
+//! Hostile packets from the bytes of a fuzzer: whatever packets come, in whatever order and at whatever times.
+
+use crate::convert::packet_of;
+use crate::harness::{self, Engine, HOSTILE};
+use crate::packet::packet;
+use crate::record::{Detail, Stimulus, record};
+use braid_ir::chain::Chain;
+use braid_packet::{Link, Packet};
+use std::sync::OnceLock;
+
+/// Packets whose bytes the input changes.
+const TEMPLATES: &[&str] = &[
+    "tcp 10.0.0.1:1234 > 192.0.2.2:80 S seq=7 mss=1460 \"GET /evil\"",
+    "tcp 192.0.2.2:80 > 10.0.0.1:1234 SA seq=9 ack=8",
+    "udp 10.0.0.2:5353 > 198.51.100.7:53 \"attack\"",
+    "udp [2001:db8::1]:1 > [2001:db8:1::2]:2 ext=hop,dst \"x\"",
+    "icmp 10.0.0.1 > 192.0.2.9 echo-request id=5 seq=1",
+    "icmp 192.0.2.9 > 203.0.113.1 unreachable cut=28 / udp 203.0.113.1:1024 > 192.0.2.9:53",
+    "vlan 5 / tcp 10.0.0.3:80 > 10.0.4.1:4000 FA",
+    "ip 10.0.0.1 > 192.0.2.1 ipid=9 mf proto=17 hex=0001000200200000",
+    "arp request 10.1.0.1 > 192.0.2.1",
+];
+
+/// The chains of library functions.
+///
+/// # Panics
+/// When one does not compile.
+pub fn chains() -> &'static [Chain] {
+    static CHAINS: OnceLock<Vec<Chain>> = OnceLock::new();
+    CHAINS.get_or_init(|| {
+        let chains = harness::library_chains().expect("the library's chains compile");
+        chains.into_iter().map(|(_, chain)| chain).collect()
+    })
+}
+
+/// The chain that the first byte picks, and the packets that the others make, up to the end of all time-outs.
+#[must_use]
+pub fn stimuli(bytes: &[u8]) -> Option<(&'static Chain, Vec<Stimulus>)> {
+    let (pick, mut rest) = bytes.split_first()?;
+    let chains = chains();
+    let chain = &chains[usize::from(*pick) % chains.len()];
+    let mut now = 1_000_000_000_u64;
+    let mut stimuli = Vec::new();
+    // Interface, time, template or length, then bytes.
+    while let [interface, time, what, after @ ..] = rest {
+        now = match time % 4 {
+            0 => now + u64::from(*time),
+            1 => now + u64::from(*time) * 10_000_000,
+            2 => now.saturating_sub(u64::from(*time) * 1_000_000),
+            _ => now + u64::from(*time) * 1_000_000,
+        };
+        let (packet, after) = one_packet(*what, now, after);
+        rest = after;
+        // The high bits make the packet come several times.
+        let times = 1 + usize::from(*interface >> 5);
+        let interface = u16::from(*interface) % u16::try_from(chain.interfaces.len()).unwrap_or(1);
+        stimuli.extend((0..times).map(|_| Stimulus::Packet(interface, packet.clone())));
+    }
+    stimuli.push(Stimulus::Advance(now + 20_000_000_000));
+    Some((chain, stimuli))
+}
+
+/// Checks that the engine that the last byte picks, with machine code or flow records, does with the packets what the
+/// reference does.
+///
+/// # Errors
+/// How they differ, on a smallest sequence.
+pub fn check(bytes: &[u8]) -> Result<(), String> {
+    let Some((pick, bytes)) = bytes.split_last() else { return Ok(()) };
+    let Some((chain, stimuli)) = stimuli(bytes) else { return Ok(()) };
+    let engine: Engine = HOSTILE[usize::from(*pick) % HOSTILE.len()];
+    let expected = record(harness::reference(chain).as_mut(), &stimuli, Detail::End);
+    engine.check(chain, &stimuli, &expected)
+}
+
+/// A packet, and what is left of the input.
+fn one_packet(what: u8, now: u64, input: &[u8]) -> (Packet, &[u8]) {
+    if let Some(template) = TEMPLATES.get(usize::from(what & 0x7f) % (TEMPLATES.len() + 4)) {
+        let mut frame = packet(template).frame();
+        // Pairs of place and value change it.
+        let changes = usize::from(what >> 7) * 4;
+        let (pairs, after) = input.split_at(changes.min(input.len()));
+        for pair in pairs.chunks_exact(2) {
+            let at = usize::from(pair[0]) % frame.data.len();
+            frame.data[at] = pair[1];
+        }
+        return (packet_of(&frame, now), after);
+    }
+    let len = input.first().map_or(0, |len| usize::from(*len));
+    let body = input.get(1..).unwrap_or(&[]);
+    let (data, after) = body.split_at(len.min(body.len()));
+    let links = [Link::Ethernet, Link::RawIp, Link::Cooked, Link::Cooked2];
+    let link = links[usize::from(what) % 4];
+    let wire_len = u32::try_from(data.len()).unwrap_or(0) + u32::from(what >> 6);
+    (Packet::snapped(link, now, data.to_vec(), wire_len), after)
+}
