@@ -1,7 +1,8 @@
 //! Building packets from fields: answers to a packet, and packets from nothing.
 
 use crate::checksum;
-use crate::field::{Field, Header};
+use crate::declare::Parse;
+use crate::field::{Base, DECLARATIONS, Declaration, Field, Header};
 use crate::layout::Layout;
 use crate::link::Link;
 use crate::packet::Packet;
@@ -104,6 +105,7 @@ pub fn build_new(
         NewPayload::Quote(most) => quote(current, &layout, usize::from(most)),
     };
     push_body(&mut data, shape, payload);
+    adapt_encapsulation(&mut data, &layout, shape);
     let mut packet = Packet::new(current.link, current.time_ns, data);
     packet.ingress = current.ingress;
     packet.backward = current.backward != back;
@@ -177,12 +179,17 @@ fn link_header(current: &Packet, layout: &Layout, shape: Shape, back: bool) -> O
             if !layout.has(Header::Eth) {
                 return None;
             }
-            let mut header = data.get(..layout.ether_type_at())?.to_vec();
+            let is_inside = layout.is_encapsulated() && layout.has(Header::Inet);
+            let is_inside = is_inside && shape != Shape::Arp;
+            let end = if is_inside { layout.ip() } else { layout.ether_type_at() };
+            let mut header = data.get(..end)?.to_vec();
             if back {
                 let (dst, rest) = header.split_at_mut_checked(ethernet::SRC)?;
                 dst.swap_with_slice(rest.get_mut(..6)?);
             }
-            header.extend(protocol);
+            if !is_inside {
+                header.extend(protocol);
+            }
             Some(header)
         }
         Link::Cooked | Link::Cooked2 if shape == Shape::Arp => None,
@@ -197,6 +204,36 @@ fn link_header(current: &Packet, layout: &Layout, shape: Shape, back: bool) -> O
             header[..2].copy_from_slice(&protocol);
             header[cooked::TYPE2] = direction(header[cooked::TYPE2], back);
             Some(header.to_vec())
+        }
+    }
+}
+
+/// Headers between the link header and IP say what is behind them now, and how long it is.
+fn adapt_encapsulation(data: &mut [u8], layout: &Layout, shape: Shape) {
+    let is_kept = layout.is_encapsulated() && layout.has(Header::Inet) && layout.has(Header::Eth);
+    if !is_kept || shape == Shape::Arp {
+        return;
+    }
+    let is_there = |declaration: &&Declaration| {
+        declaration.at.0 == Base::Network && layout.has(declaration.header)
+    };
+    for declaration in DECLARATIONS.iter().filter(is_there) {
+        let Parse::Rules(rules) = declaration.parse else { continue };
+        let at = layout.base(Base::Network) + declaration.at.1;
+        let body = data.len().saturating_sub(at + rules.least);
+        let mut write = |offset: usize, value: u16| {
+            let field = data.get_mut(at + offset..).and_then(|tail| tail.first_chunk_mut::<2>());
+            if let Some(field) = field {
+                *field = value.to_be_bytes();
+            }
+        };
+        if let Some(offset) = rules.body {
+            write(offset, u16::try_from(body).unwrap_or(u16::MAX));
+        }
+        let kind = (Field::EthType, shape.ether_type());
+        let same = rules.same.iter().find(|(_, field, value)| (*field, *value) == kind);
+        if let (Some((value, ..)), Some((_, offset, 2))) = (same, rules.next) {
+            write(offset, *value);
         }
     }
 }

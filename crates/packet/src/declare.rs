@@ -1,11 +1,12 @@
-//! What a header's declaration says. The declarations are constants in `wire`, one file a protocol.
+//! The types of which a header's declaration consists. The declarations are constants in `wire`, in one
+//! file for each protocol.
 
 use crate::layout::Layout;
 use crate::malformed::Malformed;
 use crate::names::{Base, Field, Header};
 use crate::window::{Stop, Window, be16};
 
-/// A header: all that Braid knows of it.
+/// All that Braid knows about a header.
 #[derive(Debug)]
 pub struct Declaration {
     /// The header.
@@ -17,7 +18,7 @@ pub struct Declaration {
     /// The fields that announce it, with the values that do. Only [`Self::parse`] can say whether
     /// the announced header is there.
     pub follows: &'static [(Field, &'static [u16])],
-    /// If it stands for other headers (as `inet` does), which: it is present if one of them is.
+    /// The headers that it stands for, as `inet` does: it is present if one of them is.
     pub one_of: &'static [Header],
     /// The smaller parts that it may have, each with a declaration of its own.
     pub parts: Parts,
@@ -42,7 +43,8 @@ pub enum Parts {
     One(&'static [Header]),
 }
 
-/// What is behind a header: the field that announces it and its value, and the bytes. `None`: payload.
+/// What follows a header: the field that announces it, that field's value, and the bytes. `None` means
+/// payload.
 pub(crate) type Behind<'a> = Option<(Field, u16, Window<'a>)>;
 
 /// How a header is found and what is behind it.
@@ -69,20 +71,21 @@ impl std::fmt::Debug for Own {
 /// How the length of a header is known, and what announces the next one.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Bytes that it has at least.
+    /// The length of its fixed part.
     pub least: usize,
     /// Bytes that have a fixed value: offset, mask and value under the mask. Where one has another, the
     /// bytes are payload.
     pub fixed: &'static [(usize, u8, u8)],
-    /// Where it says how many words of 4 bytes follow the bytes that it has at least: offset and mask.
+    /// Where it says how many words of 4 bytes follow the fixed part: offset and mask.
     pub words: Option<(usize, u8)>,
     /// The offset of the 16 bits that say how many bytes are behind the header.
     pub body: Option<usize>,
     /// The field that says what is behind it, with its offset in the header and its bytes (1 or 2).
     pub next: Option<(Field, usize, usize)>,
-    /// Values of that field that announce what another field's value announces elsewhere.
+    /// Values of that field, each with a field and a value that announce the same header elsewhere.
     pub same: &'static [(u16, Field, u16)],
-    /// Why a packet is malformed that has too few bytes for the header. `None`: the bytes are payload.
+    /// Why a packet with too few bytes for the header is malformed. `None` means that the bytes are
+    /// payload.
     pub short: Option<Malformed>,
 }
 

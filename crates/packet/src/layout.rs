@@ -205,7 +205,7 @@ impl Layout {
     #[must_use]
     pub fn presence(&self) -> u128 {
         let [low, high] = self.present;
-        low as u128 | (high as u128) << 64
+        u128::from(low) | u128::from(high) << 64
     }
 
     /// Why the packet is malformed, if it is. Being cut by the capture is no reason.

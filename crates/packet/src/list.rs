@@ -46,6 +46,8 @@ macro_rules! headers {
             QuotedL4 quoted::L4 [QuotedSport QuotedDport];
             QuotedEcho quoted::ECHO [QuotedId];
             Geneve geneve::GENEVE [GeneveVni GeneveProto GeneveOptions GeneveControl GeneveCritical];
+            Pppoe pppoe::PPPOE [PppoeCode PppoeSession PppoeLen];
+            Ppp pppoe::PPP [PppProto];
         }
     };
 }

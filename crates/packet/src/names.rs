@@ -2,15 +2,14 @@
 
 macro_rules! names {
     ($($header:ident $file:ident :: $declaration:ident [$($field:ident)*];)*) => {
-        /// A header (or part of a packet) whose presence a model can test with `has`. What it is says
-        /// its declaration ([`crate::field::Declaration`]).
+        /// A header (or part of a packet) whose presence a model can test with `has`. Its declaration
+        /// ([`crate::field::Declaration`]) describes it.
         #[allow(missing_docs)]
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Header { $($header,)* }
 
-        /// A header field or packet attribute. What it means says the field table
-        /// ([`crate::FIELDS`]).
+        /// A header field or packet attribute. The field table ([`crate::FIELDS`]) describes it.
         #[allow(missing_docs)]
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         #[repr(u8)]

@@ -106,8 +106,16 @@ mod tests {
             *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (*state >> 33) as u32
         };
-        let kinds: [[u8; 2]; 7] =
-            [[8, 0], [0x86, 0xdd], [8, 6], [0x81, 0], [0x88, 0xa8], [0x88, 0x47], [8, 0]];
+        let kinds: [[u8; 2]; 8] = [
+            [8, 0],
+            [0x86, 0xdd],
+            [8, 6],
+            [0x81, 0],
+            [0x88, 0xa8],
+            [0x88, 0x47],
+            [8, 0],
+            [0x88, 0x64],
+        ];
         let protos = [6, 17, 1, 58, 47, 51, 50, 4];
         let mut bytes = vec![2; 12];
         for _ in 0..next() % 4 {
@@ -121,6 +129,10 @@ mod tests {
                 [0x86, 0xdd] => {
                     bytes.extend([0x60, 0, 0, 0, 0, 60, protos[next() as usize % 8], 9]);
                     bytes.extend([1; 32]);
+                }
+                [0x88, 0x64] => {
+                    bytes.extend([0x11, 0, 0, 1, 0, 100, 0, [0x21, 0x57][next() as usize % 2]]);
+                    bytes.extend([0x45, 0, 0, 90, 0, 0, 0, 0, 9, protos[next() as usize % 8]]);
                 }
                 [8, 6] => bytes.extend([0, 1, 8, 0, 6, 4, 0, 1]),
                 _ => {

@@ -28,7 +28,8 @@ pub fn packet(difference: &Difference) -> Option<Packet> {
         difference.fields.iter().find(|(of, _)| *of == field).map(|(_, value)| *value)
     };
     let link = if has(Header::Eth) { Link::Ethernet } else { Link::RawIp };
-    if has(Header::Mpls) || has(Header::Ah) || has(Header::Esp) || has(Header::Gre) {
+    let not_built = [Header::Mpls, Header::Ah, Header::Esp, Header::Gre, Header::Pppoe];
+    if not_built.into_iter().any(&has) {
         return None;
     }
     let settable: Vec<(Field, u128)> = difference

@@ -4,8 +4,8 @@
 use braid_packet::Header;
 use braid_packet::Header::{
     Ah, Arp, Esp, Eth, Geneve, Gre, GreKey, Icmp, Icmp6, Icmp6Echo, IcmpEcho, Inet, Ip4, Ip6, L4,
-    Mpls, Pkt, Quoted, Quoted4, Quoted6, QuotedEcho, QuotedL4, Tcp, TcpMss, TcpSackOk, TcpTs,
-    TcpWscale, Udp, Vlan, Vlan2, Vxlan,
+    Mpls, Pkt, Ppp, Pppoe, Quoted, Quoted4, Quoted6, QuotedEcho, QuotedL4, Tcp, TcpMss, TcpSackOk,
+    TcpTs, TcpWscale, Udp, Vlan, Vlan2, Vxlan,
 };
 
 use crate::term::{Term, Terms};
@@ -32,8 +32,10 @@ pub fn all() -> Vec<u128> {
         if base & bit(Eth) != 0 {
             found.push(base | bit(Arp));
         }
+        let session = mask(&[Pppoe, Ppp]);
+        found.extend([base | bit(Pppoe), base | session]);
         for behind in network() {
-            found.push(base | behind);
+            found.extend([base | behind, base | session | behind]);
         }
     }
     found
@@ -87,6 +89,7 @@ pub fn rules(terms: &mut Terms, has: &dyn Fn(&mut Terms, Header) -> Term) -> Vec
         (TcpTs, &[Tcp]),
         (Vxlan, &[Udp]),
         (Geneve, &[Udp]),
+        (Ppp, &[Pppoe]),
         (IcmpEcho, &[Icmp]),
         (Icmp6Echo, &[Icmp6]),
         (Icmp, &[Ip4]),
@@ -119,6 +122,7 @@ pub fn rules(terms: &mut Terms, has: &dyn Fn(&mut Terms, Header) -> Term) -> Vec
     }
     let exclusive: &[&[Header]] = &[
         &[Ip4, Ip6, Arp, Mpls],
+        &[Pppoe, Arp, Mpls],
         &[Tcp, Udp, Icmp, Icmp6, Gre, Esp],
         &[Vxlan, Geneve],
         &[IcmpEcho, Quoted],

@@ -312,7 +312,6 @@ impl Packet {
             .collect()
     }
 
-    /// The bits of a field that has some of its own.
     /// The length of what is a Geneve header if there is one, options included.
     fn geneve_length(&self, terms: &mut Terms) -> Term {
         let options = self.cell(terms, Field::GeneveOptions);
@@ -321,6 +320,7 @@ impl Packet {
         terms.op(BitOp::Add, options, fixed)
     }
 
+    /// The bits of a field that has some of its own.
     pub(crate) fn cell(&self, terms: &mut Terms, field: Field) -> Term {
         match self.cells.get(&field) {
             Some(term) => *term,

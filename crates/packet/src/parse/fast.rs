@@ -264,6 +264,7 @@ mod tests {
     use super::super::parse_any;
     use super::*;
     use crate::build::{Shape, build_fresh};
+    use crate::field::{DECLARATIONS, Field};
     use crate::link::Link;
 
     fn frames() -> Vec<Vec<u8>> {
@@ -320,6 +321,30 @@ mod tests {
             }
         }
         assert!(fast > 10_000, "{fast}");
+    }
+
+    #[test]
+    fn packets_with_any_announced_header_are_as_generally_parsed() {
+        let mut tried = 0;
+        for (field, values) in DECLARATIONS.iter().flat_map(|declaration| declaration.follows) {
+            let (places, len): (&[usize], usize) = match field {
+                Field::EthType => (&[12, 16], 2),
+                Field::IpProto => (&[23, 27], 1),
+                Field::Ip6Proto => (&[20, 24], 1),
+                // Behind IPv4 and IPv6, without a tag and with one.
+                Field::UdpDport => (&[36, 40, 56, 60], 2),
+                _ => continue,
+            };
+            for (value, place) in values.iter().flat_map(|v| places.iter().map(move |p| (v, *p))) {
+                for mut data in frames() {
+                    let Some(bytes) = data.get_mut(place..place + len) else { continue };
+                    bytes.copy_from_slice(&value.to_be_bytes()[2 - len..]);
+                    agrees(&data, data.len());
+                    tried += 1;
+                }
+            }
+        }
+        assert!(tried > 200, "{tried}");
     }
 
     #[test]

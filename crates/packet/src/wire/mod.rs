@@ -12,6 +12,7 @@ pub(crate) mod ipsec;
 pub(crate) mod ipv4;
 pub(crate) mod ipv6;
 pub(crate) mod mpls;
+pub(crate) mod pppoe;
 pub(crate) mod quoted;
 pub(crate) mod tcp;
 pub(crate) mod udp;

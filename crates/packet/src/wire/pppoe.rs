@@ -39,10 +39,14 @@ pub(crate) const PPP: Declaration = Declaration {
         same: &[(0x0021, Field::EthType, 0x0800), (0x0057, Field::EthType, 0x86dd)],
         ..Rules::of(2)
     }),
-    fields: &[
-        ro(Field::PppProto, "ppp.proto", 16, bytes(0, 2), "PPP protocol: 0x0021 IPv4, 0x0057 IPv6.")
-            .shown(Show::Hex(4)),
-    ],
+    fields: &[ro(
+        Field::PppProto,
+        "ppp.proto",
+        16,
+        bytes(0, 2),
+        "PPP protocol: 0x0021 IPv4, 0x0057 IPv6.",
+    )
+    .shown(Show::Hex(4))],
     ..Declaration::new(Header::Ppp, "ppp", &[Header::Pppoe])
 };
 

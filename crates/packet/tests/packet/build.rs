@@ -123,6 +123,20 @@ fn cooked_header_turns_its_direction() {
 }
 
 #[test]
+fn answer_in_a_pppoe_session_stays_in_it() {
+    for (name, shape) in [("pppoe", Shape::Tcp4), ("pppoe6", Shape::Icmp6), ("pppoe", Shape::Udp6)]
+    {
+        let current = named(name);
+        let built = build_new(&current, shape, true, &[], NewPayload::Empty).unwrap();
+        assert_valid(&built);
+        assert_eq!(get(&built, Field::PppoeSession), 5);
+        let len = u128::try_from(built.data().len() - 20).unwrap();
+        assert_eq!(get(&built, Field::PppoeLen), len);
+        assert_eq!(built.parse().has(Header::Ip4), shape == Shape::Tcp4);
+    }
+}
+
+#[test]
 fn packet_without_link_header_gives_none() {
     let cut = Packet::new(Link::Ethernet, 0, vec![0; 13]);
     assert!(build_new(&cut, Shape::Tcp4, true, &[], NewPayload::Empty).is_none());

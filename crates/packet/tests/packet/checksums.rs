@@ -34,6 +34,8 @@ fn sums(name: &str) -> Vec<(usize, bool)> {
         "cooked" => vec![(26, false), (52, false)],
         "cooked2" => vec![(66, true)],
         "geneve" => vec![(60, true)],
+        "pppoe" => vec![(32, false), (58, false)],
+        "pppoe6" => vec![(68, true)],
         _ => vec![],
     }
 }

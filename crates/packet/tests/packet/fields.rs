@@ -73,6 +73,9 @@ fn transport_fields_are_read_where_they_are() {
     assert_eq!((value("echo6", Icmp6Id), value("echo6", Icmp6Seq)), (0x0102, 3));
     assert_eq!((value("gre", GreProto), value("gre", GreKey)), (0x0800, 0xcafe_babe));
     assert_eq!(value("vxlan", VxlanVni), 0x12_3456);
+    let pppoe = [PppoeCode, PppoeSession, PppoeLen, PppProto];
+    assert_eq!(pppoe.map(|field| value("pppoe", field)), [0, 5, 87, 0x0021]);
+    assert_eq!((value("pppoe", IpHlen), value("pppoe6", UdpDport)), (20, 2));
     let geneve = [GeneveVni, GeneveProto, GeneveOptions, GeneveControl, GeneveCritical];
     assert_eq!(geneve.map(|field| value("geneve", field)), [0x12_3456, 0x6558, 8, 1, 0]);
     assert_eq!((value("ah", AhSpi), value("ah", AhSeq)), (0x101, 5));

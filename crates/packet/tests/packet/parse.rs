@@ -45,6 +45,9 @@ fn samples_have_the_headers_that_they_are_made_of() {
         ("cooked", [&[Ip4, Inet], tcp].concat()),
         ("cooked2", vec![Ip6, Inet, Udp, L4]),
         ("geneve", vec![Eth, Ip6, Inet, Udp, L4, Geneve]),
+        ("pppoe", [&[Eth, Ip4, Inet], tcp, &[Pppoe, Ppp]].concat()),
+        ("pppoe6", vec![Eth, Ip6, Inet, Udp, L4, Pppoe, Ppp]),
+        ("pppoe_discovery", vec![Eth, Pppoe]),
     ];
     let samples = all();
     assert_eq!(samples.len(), expected.len());
@@ -79,6 +82,34 @@ fn payload_behind_geneve_is_behind_its_options() {
         packet.summary(),
         "[2001:db8::1]:50000 > [2001:db8::ff]:6081 Geneve 1193046 len 177"
     );
+}
+
+#[test]
+fn packets_of_other_ppp_protocols_have_their_data_as_payload() {
+    let lcp = [0xc0, 0x21, 9, 1, 0, 8, 1, 2, 3, 4];
+    let packet = ethernet(eth(0x8864, &cat(&[&pppoe(0, &lcp), &[0; 30]])));
+    assert_eq!(headers(&packet), [Eth, Pppoe, Ppp]);
+    assert_eq!(packet.payload(&packet.parse()), &lcp[2..]);
+    assert_eq!(packet.summary(), "PPPoE code 0x00 session 5 len 60");
+    let compressed = ethernet(eth(0x8864, &pppoe(0, &[0x21, 0x45])));
+    assert_eq!(headers(&compressed), [Eth, Pppoe]);
+}
+
+#[test]
+fn pppoe_length_beyond_the_wire_is_malformed() {
+    let mut data = eth(0x8864, &pppoe(0, &[0, 0x21]));
+    data.pop();
+    assert_eq!(malformed(&ethernet(data.clone())), Some("header_length"));
+    assert_eq!(malformed(&Packet::snapped(Link::Ethernet, 0, data, 22)), None);
+}
+
+#[test]
+fn ip_in_pppoe_is_not_taken_for_a_packet_behind_tags() {
+    for name in ["pppoe", "pppoe6"] {
+        let layout = named(name).parse();
+        assert!(layout.is_encapsulated() && !layout.is_plain());
+        assert_eq!(braid_packet::blend::Outline::of(&layout), None, "{name}");
+    }
 }
 
 #[test]
@@ -424,7 +455,7 @@ proptest! {
 
     #[test]
     fn damaged_packets_parse_and_give_what_they_promise(
-        index in 0usize..21,
+        index in 0usize..24,
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         cut in any::<prop::sample::Index>(),
         whole in any::<bool>(),
@@ -444,7 +475,7 @@ proptest! {
     }
 
     #[test]
-    fn foreign_layout_never_panics(a in 0usize..21, b in 0usize..21, cut in 0usize..100) {
+    fn foreign_layout_never_panics(a in 0usize..24, b in 0usize..24, cut in 0usize..100) {
         let samples = all();
         let layout = samples[a].1.parse();
         let data = samples[b].1.data();

@@ -102,6 +102,17 @@ pub fn arp() -> Vec<u8> {
 /// A Geneve header with an option of one word, of a control packet.
 const GENEVE: [u8; 16] = [2, 0x80, 0x65, 0x58, 0x12, 0x34, 0x56, 0, 1, 2, 0x80, 1, 9, 9, 9, 9];
 
+/// A PPPoE header of session 5 and what is behind it.
+pub fn pppoe(code: u8, body: &[u8]) -> Vec<u8> {
+    cat(&[&[0x11, code, 0, 5], &be16(body.len()), body])
+}
+
+/// A packet of a PPPoE session.
+fn session(protocol: u16, body: &[u8]) -> Packet {
+    let ppp = cat(&[&protocol.to_be_bytes(), body]);
+    filled(Link::Ethernet, eth(0x8864, &pppoe(0, &ppp)))
+}
+
 /// Packets that together have every header.
 pub fn all() -> Vec<(&'static str, Packet)> {
     let payload = b"payload of odd length";
@@ -149,6 +160,12 @@ pub fn all() -> Vec<(&'static str, Packet)> {
         (
             "geneve",
             ether6(&ip6(17, &udp(50000, 6081, &cat(&[&GENEVE, &eth(0x0800, &tcp_packet)])))),
+        ),
+        ("pppoe", session(0x0021, &tcp_packet)),
+        ("pppoe6", session(0x0057, &ip6(17, &udp(1, 2, payload)))),
+        (
+            "pppoe_discovery",
+            filled(Link::Ethernet, eth(0x8863, &cat(&[&pppoe(9, &[1, 1, 0, 0]), &[0; 36]]))),
         ),
     ]
 }
