@@ -1,10 +1,10 @@
 # `make demo` and `make test` do all set-up; the others say what they need.
 
 CARGO ?= cargo
-# Seconds for each fuzz target.
+# Seconds for each fuzz target, and for `make soak`.
 TIME ?= 60
 
-.PHONY: help setup build demo test fmt bless check-captures compare-kernel live fuzz
+.PHONY: help setup build demo test fmt bless check-captures compare-kernel live fuzz soak
 
 help:
 	@echo 'make demo            a chain of four functions over a bundled capture'
@@ -13,6 +13,7 @@ help:
 	@echo 'make fmt             formats the sources'
 	@echo 'make bless           rewrites expected outcomes to what happens; review the diff'
 	@echo 'make fuzz TIME=60    every fuzz target for so many seconds'
+	@echo 'make soak TIME=600   all engines on generated pairs of fresh seeds, in a release build'
 	@echo 'make check-captures BRAID_DATA=DIR   every capture below DIR through every function'
 	@echo 'make compare-kernel  NAPT, firewall and router against the Linux kernel (root)'
 	@echo 'make live            chains between real hosts in network namespaces (root)'
@@ -46,3 +47,6 @@ live: setup
 
 fuzz: setup
 	scripts/fuzz.sh $(TIME)
+
+soak: setup
+	scripts/soak.sh $(TIME)

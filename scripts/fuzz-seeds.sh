@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-for target in language capture packet files ir_text chain; do
+for target in language capture packet files ir_text chain engines pairs; do
     mkdir -p "fuzz/corpus/$target"
 done
 
@@ -49,6 +49,22 @@ for chain in 0 1 2 3 4; do
     printf '\\x%02x' "$chain" | xargs -0 printf > "fuzz/corpus/chain/$chain"
     printf '\x00\x00\x00\x01\x03\x01\x00\x01\x02\x01\x00\x05\x01\x02\x05\x00\x01\x84\x10\x20\x30\x40' \
         >> "fuzz/corpus/chain/$chain"
+done
+
+# The same for each engine, which the last byte picks; the high bits of an interface let its packet come again.
+for chain in 0 1 2 3 4; do
+    for engine in 0 1 2 3 4 5; do
+        printf '\\x%02x' "$chain" | xargs -0 printf > "fuzz/corpus/engines/$chain$engine"
+        printf '\xe0\x00\x00\xe1\x03\x01\xe0\x01\x02\xe1\x00\x05\xe1\x02\x05\xe0\x01\x00' \
+            >> "fuzz/corpus/engines/$chain$engine"
+        printf '\\x%02x' "$engine" | xargs -0 printf >> "fuzz/corpus/engines/$chain$engine"
+    done
+done
+
+# Seeds of pairs.
+for seed in 0 1 2 3 4 5; do
+    printf '\\x%02x' "$seed" | xargs -0 printf > "fuzz/corpus/pairs/$seed"
+    printf '\0\0\0\0\0\0\0' >> "fuzz/corpus/pairs/$seed"
 done
 
 # The IR's text form: what the compiler prints for small models.

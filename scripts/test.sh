@@ -32,6 +32,12 @@ demo=$(scripts/demo.sh)
 step tests
 cargo test --workspace --no-fail-fast --features braid-cli/planted-bugs
 
+step all engines in a release build
+# The check for mutants sees them where they are.
+planted=$(cargo test --workspace --features braid-cli/planted-bugs --test planted --no-run 2>&1 | sed -n 's/.*(\(.*planted-[^)]*\)).*/\1/p')
+! scripts/check-no-mutants.sh "$planted" 2> /dev/null || { echo "mutants are not seen" >&2; exit 1; }
+scripts/soak.sh 120
+
 # What only builds where a system library is.
 if [ -e /usr/include/hs/hs.h ]; then
     step tests with Hyperscan

@@ -4,6 +4,7 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use braid_lang::diag::{Style, render};
 use braid_lang::parse::{KEYWORDS, RATES, UNITS, parse};
@@ -102,21 +103,30 @@ fn rules() -> BTreeMap<String, Rule> {
     rules
 }
 
-/// Makes random texts of rules.
-struct Writer {
+/// What the document says.
+struct Grammar {
     rules: BTreeMap<String, Rule>,
     depths: BTreeMap<String, u32>,
     units: Vec<String>,
+}
+
+/// Read once for all cases.
+static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
+    let rules = rules();
+    let units = words(&blocks(&document(), "units")).into_iter().collect();
+    let depths = depths(&rules);
+    Grammar { rules, depths, units }
+});
+
+/// Makes random texts of rules.
+struct Writer {
     e: Entropy,
     out: String,
 }
 
 impl Writer {
     fn new(bytes: Vec<u8>) -> Self {
-        let rules = rules();
-        let units = words(&blocks(&document(), "units")).into_iter().collect();
-        let depths = depths(&rules);
-        Self { rules, depths, units, e: Entropy::new(bytes), out: String::new() }
+        Self { e: Entropy::new(bytes), out: String::new() }
     }
 
     /// Writes a part, the smaller the less `fuel` is left.
@@ -126,7 +136,7 @@ impl Writer {
             Rule::Name(name) => self.name(name, fuel),
             Rule::All(all) => all.iter().for_each(|part| self.write(part, fuel)),
             Rule::Either(either) if fuel == 0 => {
-                let least = either.iter().min_by_key(|part| depth(part, &self.depths));
+                let least = either.iter().min_by_key(|part| depth(part, &GRAMMAR.depths));
                 self.write(least.expect("an alternative"), 0);
             }
             Rule::Either(either) => {
@@ -153,7 +163,7 @@ impl Writer {
             "NUMBER" => self.e.of(&NUMBERS),
             "STRING" => self.e.of(&STRINGS),
             "ADDRESS" => self.e.of(&ADDRESSES),
-            "UNIT" => &self.units[self.e.below(self.units.len())].clone(),
+            "UNIT" => &GRAMMAR.units[self.e.below(GRAMMAR.units.len())],
             _ => return self.rule(name, fuel.saturating_sub(1)),
         };
         self.token(token);
@@ -161,8 +171,7 @@ impl Writer {
 
     fn rule(&mut self, name: &str, fuel: u32) {
         let start = self.out.len();
-        let rule = self.rules[name].clone();
-        self.write(&rule, fuel);
+        self.write(&GRAMMAR.rules[name], fuel);
         // The rule that the notation cannot say.
         if name == "condition" && self.out[start..].starts_with('{') {
             self.out.insert_str(start, "( ");

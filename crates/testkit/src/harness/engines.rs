@@ -118,6 +118,12 @@ impl Engine {
         self.records > 0
     }
 
+    /// The same, making records at once, and also where they do not pay.
+    #[must_use]
+    pub fn eagerly(self) -> Self {
+        Self { eager: true, ..self }
+    }
+
     /// How far its programs reach, and its options.
     #[must_use]
     pub fn options(&self) -> (Extent, Options) {
