@@ -1,12 +1,12 @@
-//! The values of literals, and what can be wrong with them.
+//! The values of literals, and the errors in them.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
-use super::Tok;
+use super::token::Tok;
 use crate::diag::{Code, codes};
 
-/// What is wrong with a literal; `at` counts from its first byte.
+/// An error in a literal; `at` counts from its first byte.
 pub(super) struct Wrong {
     pub code: Code,
     pub message: String,

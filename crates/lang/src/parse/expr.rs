@@ -1,8 +1,9 @@
 //! Expressions.
 
+use super::marks::GLUE;
 use super::ops::{Infix, level};
+use super::state::{Parsed, Parser};
 use super::words::{RATES, UNITS, is_keyword};
-use super::{GLUE, Parsed, Parser};
 use crate::ast::{Arg, Expr, ExprKind, Ident, Path};
 use crate::diag::{Diagnostic, codes, did_you_mean, did_you_mean_help, foreign_unit};
 use crate::lexer::{Address, Tok, address, int_value, string_value};

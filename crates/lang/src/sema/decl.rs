@@ -9,12 +9,13 @@ use braid_ir::model::{
 use braid_packet::Field;
 use braid_packet::field::FIELDS;
 
+use super::env::{Env, Loader};
 use super::eval::{param_value, record_parts};
 use super::lower::{Binding, Lower, MAX_DECLARATIONS};
 use super::module::unique;
-use super::names::joined;
+use super::say;
 use super::types::{self, DURATION, Type, U64};
-use super::{Env, Loader, say};
+use crate::ast::joined;
 use crate::ast::{
     self, Expr, ExprKind, FnDef, Ident, KeyDef, KeyPart, Nf, NfItem, ParamDef, Path, Span,
     StateDef, StateOption, TypeKind,
@@ -81,7 +82,7 @@ impl<'a> Lower<'a> {
         self.roots = self.roots_of_state();
     }
 
-    /// For each table the one that its entries live with in the end. The ties have no circles.
+    /// For each table, the table at the end of its `lives with` chain. The chains have no circles.
     fn roots_of_state(&self) -> Vec<StateId> {
         let states = (0..self.model.state.len()).map(|at| StateId(number(at)));
         let mut roots: Vec<StateId> = states.collect();

@@ -1,4 +1,4 @@
-//! Functions of one's own: expanded where they are called.
+//! The program's own functions, expanded where they are called.
 
 use braid_ir::model::{ParamTy, StateId, Ty};
 

@@ -3,8 +3,9 @@
 use braid_ir::model::ParamTy;
 use braid_ir::value::ParamValue;
 
+use super::env::Env;
+use super::types;
 use super::types::{IP4, IP6};
-use super::{Env, types};
 use crate::ast::{Arg, Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 use crate::import::{self, Family, ImportErrors};

@@ -1,12 +1,13 @@
-//! From a function's syntax to its model.
+//! Lowers a function's syntax to its model.
 
 use braid_ir::model::{Model, Op, Program, RowDecl, RowId, StateId, Term, Timer};
 
 use super::build::Builder;
+use super::env::Loader;
 use super::facts::Facts;
 use super::lower::{BODY, Binding, Lower, Mode};
 use super::module::Module;
-use super::{Loader, unused};
+use super::unused;
 use crate::ast::{Block, Ident, Nf, NfItem, Stmt};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::source::SourceMap;
@@ -117,14 +118,16 @@ impl<'a> Lower<'a> {
         built.finish()
     }
 
-    fn program(&mut self, mode: Mode, body: &'a Block) -> Program {
+    /// The program of a block that runs without a packet.
+    pub fn program(&mut self, mode: Mode, body: &'a Block) -> Program {
         self.begin(mode, Facts::start());
         self.block(body);
         self.b.end(Term::Return);
         self.end_program()
     }
 
-    fn on_expire(&mut self, name: &'a Ident, body: &'a Block) {
+    /// Adds the program for ending entries of a table.
+    pub fn on_expire(&mut self, name: &'a Ident, body: &'a Block) {
         let Some(Binding::State(state)) = self.binding(&name.text) else {
             if self.local(&name.text).is_none() {
                 let _: Option<StateId> = self.state_named(name);

@@ -7,9 +7,9 @@ use braid_packet::field::FIELDS;
 use braid_packet::{Access, Field, Header};
 
 use super::lower::{Lower, Value};
-use super::names::joined;
 use super::say;
 use super::types::{self, uint};
+use crate::ast::joined;
 use crate::ast::{Expr, Ident, Path, Span};
 use crate::diag::{Diagnostic, codes};
 

@@ -4,7 +4,7 @@ use braid_ir::model::{Dest, Op, PortId, QueueId, ReasonId, RowId, Term};
 use braid_packet::Header;
 
 use super::arith::Const;
-use super::lower::{BODY, Binding, Lower, MAX_ROUNDS, Value};
+use super::lower::{BODY, Binding, Lower, MAX_ROUNDS, Mode, Value};
 use super::types::{DURATION, uint};
 use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes, foreign_statement};
@@ -15,7 +15,8 @@ impl<'a> Lower<'a> {
         self.scoped(|this| this.statements(block.stmts.iter(), block.span));
     }
 
-    /// Statements in order. Those behind the end of the packet's way are reported and left out.
+    /// Lowers statements in order. Statements after the end of the packet's path are reported and left
+    /// out.
     pub fn statements(&mut self, stmts: impl Iterator<Item = &'a Stmt>, span: Span) {
         let entered = self.b.live();
         self.exits = vec![(span, "goes on here")];
@@ -412,6 +413,10 @@ impl<'a> Lower<'a> {
         }
         match name.text.as_str() {
             "release" => self.release(args, call.span),
+            "forward" | "close" | "reset" if args.is_empty() && self.mode == Mode::Stream => {
+                self.b.end(Term::Return);
+                Some(())
+            }
             "forward" | "close" | "reset" if args.is_empty() => {
                 let message = format!("`{};` is of stream functions", name.text);
                 self.fail(
