@@ -232,7 +232,7 @@ impl Parser<'_> {
                 .or_else(|| foreign_unit(unit))
                 .or_else(|| did_you_mean_help(unit, UNITS.iter().copied())),
         };
-        let message = format!("`{unit}` is no unit of a number");
+        let message = format!("`{unit}` is not a unit of a number");
         let found = Diagnostic::new(codes::UNKNOWN_UNIT, message, self.here(), "unknown unit");
         self.report(found.help_if(help));
         self.bump();

@@ -69,7 +69,7 @@ impl Parser<'_> {
         let message = format!("expected {what}, found {}", self.found());
         let found = Diagnostic::new(codes::UNKNOWN_ITEM, message, self.here(), "");
         let list: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-        let note = format!("here may stand {}", list.join(", "));
+        let note = format!("allowed here: {}", list.join(", "));
         let help = did_you_mean_help(self.word(), words.iter().copied());
         self.report(found.note(note).help_if(help))
     }

@@ -136,7 +136,7 @@ impl Files<'_> {
         }
         match self.loader.read(path, from).map(String::from_utf8) {
             Ok(Ok(text)) => self.add(&name, &text, Some(span), into),
-            Ok(Err(_)) => self.failed(&format!("`{path}` is no UTF-8 text"), Some(span)),
+            Ok(Err(_)) => self.failed(&format!("`{path}` is not UTF-8 text"), Some(span)),
             Err(why) => self.failed(&format!("cannot read `{path}`: {why}"), Some(span)),
         }
     }

@@ -337,7 +337,7 @@ impl<'a> Lower<'a> {
         let name = joined(path);
         match Field::by_name(&name) {
             Some(Field::PktLen | Field::PktPayloadLen | Field::PktTime) => {
-                let message = format!("`{name}` differs with each packet and is no key");
+                let message = format!("`{name}` differs with each packet and is not a key");
                 self.fail(Diagnostic::new(codes::BAD_TYPE, message, path.span, ""))
             }
             Some(field) => Some(field),
@@ -388,7 +388,7 @@ impl<'a> Lower<'a> {
                     "evict_oldest" => decl.when_full = WhenFull::EvictOldest,
                     other => {
                         let known = ["refuse", "evict_oldest"];
-                        let message = format!("`full {other}` is no option");
+                        let message = format!("`full {other}` is not an option");
                         self.say(
                             Diagnostic::new(codes::BAD_OPTION, message, word.span, "")
                                 .help("write `full refuse` or `full evict_oldest`")

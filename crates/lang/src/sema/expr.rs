@@ -247,7 +247,7 @@ impl Lower<'_> {
             (Err(arith::Wrong::Unclear), None) => self.fail(say::unclear(span)),
             (Err(_), _) => {
                 let found = (types::name(tx.unwrap_or(U32)), types::name(ty.unwrap_or(U32)));
-                let message = format!("one way gives {}, the other {}", found.0, found.1);
+                let message = format!("one branch gives {}, the other {}", found.0, found.1);
                 self.fail(
                     Diagnostic::new(codes::TYPE_MISMATCH, message, x_span, "this")
                         .label(y_span, "and this"),

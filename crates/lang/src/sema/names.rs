@@ -93,7 +93,7 @@ impl<'a> Lower<'a> {
         if name.starts_with("stream.") {
             return Diagnostic::new(
                 codes::MIXED_STREAM,
-                format!("`{name}` is of a TCP stream, which only a `stream nf` sees"),
+                format!("`{name}` belongs to a TCP stream, which only a `stream nf` sees"),
                 path.span,
                 "not in a packet function",
             );
@@ -111,7 +111,7 @@ impl<'a> Lower<'a> {
             .help_if(foreign_field(&name).or_else(|| self.suggest(&name, known)));
         }
         if WORDS.contains(&name.as_str()) {
-            let message = format!("`{name}` is no value");
+            let message = format!("`{name}` is not a value");
             return Diagnostic::new(codes::NOT_A_VALUE, message, path.span, "")
                 .help("write `packet in RULES`, `payload matches PATTERNS`, `hash(flow)`");
         }

@@ -71,7 +71,7 @@ fn unavailable(
         }
         LoadError::Symbol { .. } => {
             Diagnostic::new(codes::NATIVE_FUNCTION, message, name_span, "this function")
-                .help("`function NAME` behind the library gives the name that it has there")
+                .help("add `function NAME` after the library to give its name there")
         }
         _ => Diagnostic::new(codes::NATIVE_UNFIT, message, code.span, "this library")
             .help("build it again, against the braid_nf.h of this version"),

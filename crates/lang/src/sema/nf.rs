@@ -38,7 +38,7 @@ pub fn lower(
             }
             NfItem::OnExpire { state, body, .. } => lower.on_expire(state, body),
             NfItem::OnStream { what, .. } => {
-                let message = format!("`on {}` is of stream functions", what.text);
+                let message = format!("`on {}` belongs to stream functions", what.text);
                 lower.say(
                     Diagnostic::new(codes::MIXED_STREAM, message, what.span, "")
                         .help("write `stream nf`, or remove it"),
@@ -93,10 +93,11 @@ impl<'a> Lower<'a> {
         self.scoped(|this| this.statements(stmts.into_iter(), nf.head));
         if self.b.live() && !self.too_large && !self.doubt {
             for (span, label) in std::mem::take(&mut self.exits) {
-                let message = "a packet may get here, and nothing says what becomes of it";
+                let message = "a packet may get here, and no statement decides where it goes";
                 self.say(
-                    Diagnostic::new(codes::NO_END, message, span, label)
-                        .help("end the way with `output`, `drop`, `consume`, `hold` or `resubmit`"),
+                    Diagnostic::new(codes::NO_END, message, span, label).help(
+                        "end the path with `output`, `drop`, `consume`, `hold` or `resubmit`",
+                    ),
                 );
             }
         }

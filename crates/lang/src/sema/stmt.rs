@@ -30,7 +30,7 @@ impl<'a> Lower<'a> {
                         stmt.span,
                         "not reached",
                     )
-                    .help("remove it, or what ends the packet's way before it"),
+                    .help("remove it, or the statement before it that ends the packet's path"),
                 );
                 return;
             }
@@ -387,7 +387,7 @@ impl<'a> Lower<'a> {
         let own = self.names_in_sight();
         let known = words.into_iter().chain(own.iter().map(String::as_str));
         let help = foreign_statement(word).or_else(|| self.suggest(word, known));
-        let message = format!("`{word}` is no statement and no action");
+        let message = format!("`{word}` is neither a statement nor an action");
         let wrong = Diagnostic::new(codes::UNKNOWN_NAME, message, name.span, "unknown here");
         self.fail(wrong.help_if(help))
     }
@@ -418,7 +418,7 @@ impl<'a> Lower<'a> {
                 Some(())
             }
             "forward" | "close" | "reset" if args.is_empty() => {
-                let message = format!("`{};` is of stream functions", name.text);
+                let message = format!("`{};` belongs to stream functions", name.text);
                 self.fail(
                     Diagnostic::new(codes::MIXED_STREAM, message, call.span, "")
                         .help("write `output;` or `drop;`"),

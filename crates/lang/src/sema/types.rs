@@ -278,7 +278,7 @@ fn index(
         return None;
     };
     if !is_list(&of.text) {
-        let message = format!("`{}` is no parameter of type list or backends", of.text);
+        let message = format!("`{}` is not a parameter of type list or backends", of.text);
         diags.push(Diagnostic::new(codes::WRONG_NAME, message, of.span, "an index of what?"));
     }
     Some(Type::Scalar(U32))
