@@ -3,30 +3,32 @@
 use std::fmt;
 use std::path::Path;
 
-/// What a command says by its exit code.
+use braid_runtime::RunError;
+
+/// The answer of a command, which its exit code tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// It did what was asked, and the answer is yes.
+    /// The command is done, and the answer is yes.
     Yes,
-    /// It did what was asked, and the answer is no: a difference, a file that is not right.
+    /// The command is done, and the answer is no: captures differ, a file has errors.
     No,
-    /// It did what it could, and the answer is not known.
+    /// The command found no answer.
     Unknown,
 }
 
-/// Exit code of a wrong use of the command; clap uses it, too.
+/// Exit code for wrong usage. clap uses it, too.
 pub const USAGE: u8 = 2;
-/// Exit code where a file cannot be used.
+/// Exit code for a file that cannot be used.
 pub const BAD_FILE: u8 = 3;
-/// Exit code where Braid contradicts itself, such as in its accounting.
+/// Exit code if Braid contradicts itself, for example in its accounting.
 pub const INCONSISTENT: u8 = 4;
-/// Exit code where the answer could not be found.
+/// Exit code if no answer was found.
 pub const UNKNOWN: u8 = 5;
-/// Exit code of a panic, which is always a bug (`EX_SOFTWARE`).
+/// Exit code for a panic, which is always a bug (`EX_SOFTWARE`).
 pub const BUG: u8 = 70;
 
 impl Answer {
-    /// `Yes` if it holds.
+    /// `Yes` if `holds`, else `No`.
     pub fn of(holds: bool) -> Self {
         if holds { Answer::Yes } else { Answer::No }
     }
@@ -41,23 +43,25 @@ impl Answer {
     }
 }
 
-/// Why a command did not do what was asked.
+/// Why a command failed.
 #[derive(Debug)]
 pub struct Failure {
     /// The exit code.
     pub code: u8,
-    /// One line or more for the person.
+    /// The message, one line or more.
     pub text: String,
     /// Findings in the language's files, for `--json`.
     pub diagnostics: Option<serde_json::Value>,
+    /// Standard output already has the result, with the error in it.
+    pub is_printed: bool,
 }
 
 impl Failure {
     fn new(code: u8, text: impl fmt::Display) -> Self {
-        Self { code, text: text.to_string(), diagnostics: None }
+        Self { code, text: text.to_string(), diagnostics: None, is_printed: false }
     }
 
-    /// The command was used in a wrong way.
+    /// Wrong usage of the command.
     pub fn usage(text: impl fmt::Display) -> Self {
         Self::new(USAGE, text)
     }
@@ -67,7 +71,7 @@ impl Failure {
         Self::new(BAD_FILE, format!("{}: {why}", path.display()))
     }
 
-    /// Several files, or what is in them, cannot be used.
+    /// Several files, or their contents, cannot be used.
     pub fn input(text: impl fmt::Display) -> Self {
         Self::new(BAD_FILE, text)
     }
@@ -78,5 +82,14 @@ impl Failure {
     }
 }
 
-/// What commands give back.
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Unbalanced(_) => Self::inconsistent(error),
+            RunError::Read { .. } | RunError::Control { .. } => Self::input(error),
+        }
+    }
+}
+
+/// What a command returns.
 pub type Outcome = Result<Answer, Failure>;

@@ -1,11 +1,12 @@
-//! Panics: each one is a bug, said as such, with an exit code of its own.
+//! Panics. Every panic is a bug: the message says so, and the exit code is its own.
 
 use std::panic::PanicHookInfo;
 
 use crate::answer::BUG;
 use crate::output::tell;
 
-/// Makes every panic, on any thread, end the process with [`BUG`] and a line for a report.
+/// Makes every panic, on any thread, end the process with the exit code [`BUG`] and a message that
+/// asks for a report.
 pub fn install() {
     std::panic::set_hook(Box::new(|info| {
         tell(report(info) + "\n");

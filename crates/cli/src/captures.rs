@@ -1,4 +1,4 @@
-//! Captures on the command line: `[IF=]FILE`, opened, created, with messages that name them.
+//! Captures named on the command line as `[IF=]FILE`: opening and creating them.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub struct Named {
     pub path: PathBuf,
 }
 
-/// Tells `IF=FILE` from a file's name that holds a `=`.
+/// Reads `[IF=]FILE`. A file's name may hold a `=` itself.
 pub fn named(text: &str, chain: &Chain) -> Result<Named, Failure> {
     let whole = || Named { interface: None, path: PathBuf::from(text) };
     let Some((name, file)) = text.split_once('=') else { return Ok(whole()) };
@@ -37,7 +37,7 @@ pub fn named(text: &str, chain: &Chain) -> Result<Named, Failure> {
     Err(Failure::usage(format!("the chain `{}` has no interface `{name}`; {help}", chain.name)))
 }
 
-/// A capture that is read; its first packet is known before it is taken.
+/// A capture that is read. Its first packet is read ahead, because control files need its time.
 pub struct Capture {
     reader: CaptureReader,
     first: Option<Result<Option<Packet>, ReadError>>,
@@ -63,7 +63,7 @@ impl Capture {
         }
     }
 
-    /// The precision that an output needs so that nothing is lost.
+    /// The precision that an output needs to keep the time stamps.
     pub fn precision(&self) -> Precision {
         if self.reader.nanoseconds() { Precision::Nano } else { Precision::Micro }
     }
@@ -83,26 +83,26 @@ impl PacketSource for Capture {
     }
 }
 
-/// What commands take that run a chain over captures to show something of it.
+/// The arguments of commands that run a chain over captures and show something about the run.
 #[derive(clap::Args)]
 pub struct Replay {
     /// The file with the chain
     file: PathBuf,
     #[command(flatten)]
     choice: Choice,
-    /// A capture whose packets enter; with IF= all of them at that interface
+    /// A capture whose packets enter the chain; with IF=, all of them at this interface
     #[arg(long = "in", value_name = "[IF=]CAPTURE", required = true, num_args = 1..)]
     pub inputs: Vec<String>,
-    /// Rewrite each captured reply by what its request left with
+    /// Rewrite each captured reply so that it answers the request as the chain sent it
     #[arg(long)]
     pub follow: bool,
-    /// Changes of configuration while it runs
+    /// A file of configuration changes to make during the run
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
 }
 
 impl Replay {
-    /// The chain, the captures, and the changes.
+    /// Opens the chain, the captures and the control file.
     pub fn open(&self) -> Result<(Chain, Inputs, Vec<Control>), Failure> {
         let mut program = load::program(&self.file)?;
         let chain = program.chain(&self.choice)?;
@@ -117,14 +117,14 @@ impl Replay {
 
 /// Captures that enter a chain.
 pub struct Inputs {
-    /// Each with its name.
+    /// Each capture with its name.
     pub captures: Vec<(Named, Capture)>,
 }
 
 impl Inputs {
     /// Opens what `--in` names.
     pub fn open(texts: &[String], chain: &Chain) -> Result<Self, Failure> {
-        let open = |text: &String| {
+        let open = |text: &String| -> Result<_, Failure> {
             let named = named(text, chain)?;
             let capture = Capture::open(&named.path)?;
             Ok((named, capture))
@@ -132,18 +132,18 @@ impl Inputs {
         Ok(Self { captures: texts.iter().map(open).collect::<Result<_, _>>()? })
     }
 
-    /// The time of the first packet of all; 0 when there is none.
+    /// The time of the earliest first packet; 0 if there are no packets.
     pub fn first_time_ns(&self) -> u64 {
         self.captures.iter().filter_map(|(_, capture)| capture.first_time_ns()).min().unwrap_or(0)
     }
 
-    /// Nanoseconds when any capture has them.
+    /// Nanoseconds if any capture has them.
     pub fn precision(&self) -> Precision {
         let nano = |(_, capture): &(Named, Capture)| capture.precision() == Precision::Nano;
         if self.captures.iter().any(nano) { Precision::Nano } else { Precision::Micro }
     }
 
-    /// As the driver takes them.
+    /// The captures as inputs of a run.
     pub fn into_inputs(self) -> impl Iterator<Item = Input<'static>> {
         self.captures.into_iter().map(|(named, capture)| Input {
             name: named.path.display().to_string(),
@@ -152,7 +152,7 @@ impl Inputs {
         })
     }
 
-    /// Refuses an output that is also an input: it would be emptied before it is read.
+    /// Refuses an output that is also an input. Creating it would empty it before it is read.
     pub fn is_apart(&self, output: &Path) -> Result<(), Failure> {
         match self.captures.iter().any(|(named, _)| same_file(output, &named.path)) {
             true => Err(Failure::usage(format!(
@@ -164,8 +164,8 @@ impl Inputs {
     }
 }
 
-/// Whether both mean one file, which may still have to be made. Pipes and devices are no files here: any
-/// number may write to them.
+/// Whether both paths are one regular file, which need not exist yet. Pipes and devices don't
+/// count: several outputs may write to one.
 pub fn same_file(a: &Path, b: &Path) -> bool {
     real(a).is_some_and(|a| real(b) == Some(a))
 }

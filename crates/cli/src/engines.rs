@@ -1,4 +1,4 @@
-//! Ways to run a chain, by name.
+//! The engines that run a chain, by name.
 
 use braid_engine::{Compiled, Hashing, Options};
 use braid_ir::chain::Chain;
@@ -9,20 +9,20 @@ use braid_reference::Reference;
 
 use crate::answer::Failure;
 
-/// The engine that runs unless another is asked for.
+/// The engine that runs unless the user names another.
 pub const DEFAULT: &str = "fused";
 /// The engine that defines what chains mean.
 pub const REFERENCE: &str = "reference";
 
-/// Names of engines, each with what it is.
+/// The names of the engines, each with a description.
 const ENGINES: &[(&str, &str)] = &[
-    ("fused", "the chain compiled as one program, with a record of what becomes of each flow"),
-    ("synth", "the same without records"),
-    ("sequential", "each function compiled by itself, one after the other"),
-    (REFERENCE, "function by function, interpreted; defines what chains mean"),
+    ("fused", "the whole chain compiled as one program, with a record for each flow"),
+    ("synth", "the same, without flow records"),
+    ("sequential", "each function compiled on its own, one after the other"),
+    (REFERENCE, "function by function, interpreted; this engine defines what a chain does"),
 ];
 
-/// Refuses a name that no engine has.
+/// Refuses unknown names of engines.
 pub fn check(name: &str) -> Result<(), Failure> {
     if ENGINES.iter().any(|(known, _)| *known == name) {
         return Ok(());
@@ -34,7 +34,7 @@ pub fn check(name: &str) -> Result<(), Failure> {
     Err(Failure::usage(format!("there is no engine `{name}`{help}\nengines:\n{}", list.join("\n"))))
 }
 
-/// The engine of this name for a chain.
+/// Makes the engine of this name for a chain.
 pub fn make(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
     check(name)?;
     let (extent, options) = match name {
@@ -47,17 +47,18 @@ pub fn make(name: &str, chain: &Chain) -> Result<Box<dyn Engine>, Failure> {
     Ok(Box::new(engine.map_err(refused)?))
 }
 
-/// The engine with flow records, which `flows` and `trace` ask about them: such that runs repeat.
+/// Makes the engine with flow records, for `flows` and `trace`. Its hash is seeded, so that runs
+/// repeat exactly.
 pub fn fused(chain: &Chain) -> Result<Compiled, Failure> {
     let options = Options { hash: Hashing::Seeded(0), ..Options::fused() };
     Compiled::new(chain.clone(), Extent::Chain, options).map_err(refused)
 }
 
-/// The reference engine, which `trace` watches.
+/// Makes the reference engine, which `trace` watches.
 pub fn reference(chain: &Chain) -> Result<Reference, Failure> {
     Reference::new(chain.clone()).map_err(refused)
 }
 
 fn refused(why: String) -> Failure {
-    Failure::inconsistent(format!("the engine refuses a chain that was checked: {why}"))
+    Failure::inconsistent(format!("the engine refuses a chain that passed its checks: {why}"))
 }

@@ -1,4 +1,4 @@
-//! Programs: files of the language with what they use, and control files for their chains.
+//! Loads programs (a file of the language and the files that it names) and control files.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -7,37 +7,35 @@ use std::sync::Arc;
 
 use braid_ir::chain::{Chain, Control, Scheduled};
 use braid_ir::model::Model;
-use braid_lang::ast::Item;
 use braid_lang::control::control;
 use braid_lang::diag::{Diagnostics, Style, did_you_mean_help, render, to_json};
-use braid_lang::import::read_text;
-use braid_lang::sema::Env;
 use braid_lang::source::SourceMap;
-use braid_lang::{Compiled, Loader, Unit, compile, parse};
+use braid_lang::{Compiled, Loader, Unit, compile};
 use braid_native::{Definition, LoadError};
 use serde_json::Value;
 
 use crate::answer::Failure;
 use crate::output::tell;
+use crate::read::read_text;
 
-/// Largest file of the language.
+/// The largest size of a file of the language.
 pub const MAX_BYTES: usize = braid_lang::source::MAX_FILE_BYTES;
 
-/// Which chain of a file, and what to change about it.
+/// Which chain of a file to take, and the settings that the command line overrides.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Choice {
-    /// Which chain of the file; needed where there are several
+    /// The chain of the file; needed if the file has several
     #[arg(long, value_name = "NAME")]
     pub chain: Option<String>,
-    /// Seed of random choices, instead of the chain's
+    /// The seed of random choices, instead of the chain's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Workers that sharded state is split over, instead of the chain's
+    /// The number of workers that share the state, instead of the chain's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub workers: Option<u16>,
 }
 
-/// A program that was compiled.
+/// A compiled program.
 pub struct Program {
     path: PathBuf,
     unit: Option<Unit>,
@@ -47,26 +45,19 @@ pub struct Program {
     found: Diagnostics,
 }
 
-/// Compiles a file. Errors in it are left to the caller.
+/// Compiles a file. The caller looks at its errors.
 pub fn checked(path: &Path) -> Result<Program, Failure> {
     let text = text(path)?;
     let name = path.display().to_string();
     let library: Vec<(&str, &str)> =
         braid_nfs::all().iter().map(|nf| (nf.name, nf.source)).collect();
-    let Compiled { unit, diagnostics, sources } = compile((&name, &text), &library, &Files);
-    let (mut functions, mut chains) = (Vec::new(), Vec::new());
-    for item in parse::parse(&text, 0).0.items {
-        match item {
-            Item::Nf(nf) => functions.push(nf.name.text),
-            Item::Chain(chain) => chains.push(chain.name.text),
-            _ => {}
-        }
-    }
+    let Compiled { unit, functions, chains, diagnostics, sources } =
+        compile((&name, &text), &library, &Files);
     let path = path.to_owned();
     Ok(Program { path, unit, functions, chains, sources, found: diagnostics })
 }
 
-/// Compiles a file, which must be right. Warnings go to standard error.
+/// Compiles a file that must have no errors. Warnings go to standard error.
 pub fn program(path: &Path) -> Result<Program, Failure> {
     let program = checked(path)?;
     if program.has_errors() {
@@ -93,12 +84,12 @@ pub fn library() -> Result<Vec<Arc<Model>>, Failure> {
     Ok(models.into_values().collect())
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 pub fn text(path: &Path) -> Result<String, Failure> {
     read_text(path).map_err(|why| Failure::file(path, why))
 }
 
-/// The formatted text of a file.
+/// Formats the text of a file.
 pub fn format(path: &Path, text: &str) -> Result<String, Failure> {
     braid_lang::fmt::format(text).map_err(|found| {
         let mut sources = SourceMap::new();
@@ -107,7 +98,7 @@ pub fn format(path: &Path, text: &str) -> Result<String, Failure> {
     })
 }
 
-/// Errors of files as a failure.
+/// Makes a failure of the errors of files.
 fn wrong(found: &Diagnostics, sources: &SourceMap, path: &Path) -> Failure {
     let text = render(found, sources, style());
     let mut failure = Failure::input(format!("{} has errors\n{text}", path.display()));
@@ -121,28 +112,28 @@ fn style() -> Style {
 }
 
 impl Program {
-    /// Whether anything stops it from running.
+    /// Whether the program has errors, so that it cannot run.
     pub fn has_errors(&self) -> bool {
         self.found.has_errors()
     }
 
-    /// Number of errors, those beyond the limit included.
+    /// The number of errors, including those beyond the limit of messages.
     pub fn errors(&self) -> usize {
         let shown = self.found.iter().filter(|found| found.is_error()).count();
         shown + self.found.left_out()
     }
 
-    /// Number of warnings.
+    /// The number of warnings.
     pub fn warnings(&self) -> usize {
         self.found.iter().filter(|found| !found.is_error()).count()
     }
 
-    /// Functions that the file defines.
+    /// The names of the functions that the file defines.
     pub fn function_names(&self) -> &[String] {
         &self.functions
     }
 
-    /// Chains that the file defines.
+    /// The names of the chains that the file defines.
     pub fn chain_names(&self) -> &[String] {
         &self.chains
     }
@@ -157,13 +148,13 @@ impl Program {
         render(&self.found, &self.sources, style())
     }
 
-    /// Functions of the file and of those that it uses, and those of the library that its chains
-    /// name; by name.
+    /// The functions of the file and of the files that it uses, and the library functions that its
+    /// chains name, sorted by name.
     pub fn models(&self) -> Vec<Arc<Model>> {
         self.unit.iter().flat_map(|unit| unit.models.values().cloned()).collect()
     }
 
-    /// The chain that was chosen.
+    /// The chain that the user chose.
     pub fn chain(&self, choice: &Choice) -> Result<Chain, Failure> {
         let chains = self.unit.as_ref().map_or(&[][..], |unit| &unit.chains);
         let names = || chains.iter().map(|chain| chain.name.as_str()).collect::<Vec<_>>();
@@ -189,16 +180,15 @@ impl Program {
         Ok(chain)
     }
 
-    /// Reads a control file for a chain; what is wrong with it joins the findings.
+    /// Reads a control file for a chain. Its errors are added to the program's.
     pub fn check_control(&mut self, path: &Path, chain: &Chain) -> Result<Vec<Scheduled>, Failure> {
         let text = text(path)?;
         let file = self.sources.add(path.display().to_string(), text);
-        let env = Env { constants: &(), loader: &Files, sources: &self.sources };
-        Ok(control(file, chain, &env, &mut self.found))
+        Ok(control(file, chain, &Files, &self.sources, &mut self.found))
     }
 
-    /// The changes of a control file, which must be right, in a run whose first packet has this
-    /// time.
+    /// The changes of a control file that must have no errors. Relative times count from the first
+    /// packet.
     pub fn control(
         &mut self,
         path: &Path,
@@ -217,7 +207,7 @@ impl Program {
     }
 }
 
-/// Files that programs name, beside the file that names them.
+/// Reads the files that a program names, relative to the file that names them.
 struct Files;
 
 impl Loader for Files {

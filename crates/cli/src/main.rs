@@ -10,6 +10,7 @@ mod load;
 mod native;
 mod output;
 mod progress;
+mod read;
 mod summary;
 mod table;
 
@@ -23,12 +24,19 @@ use serde_json::json;
 use answer::{BAD_FILE, Failure, USAGE};
 use output::{Output, tell};
 
-/// Network functions written once, chained by policy, run over captures.
+/// Run chains of network functions over captures or live interfaces.
 ///
-/// Exit codes: 0 yes, 1 no (a difference, errors in a checked file), 2 wrong usage, 3 a file that
-/// cannot be used, 4 Braid contradicts itself, 70 a bug.
+/// Exit codes:
+///
+///   0   done, and the answer is yes
+///   1   done, and the answer is no: captures differ, a checked file has errors
+///   2   wrong usage
+///   3   a file cannot be read, understood or written
+///   4   Braid contradicts itself
+///   5   no answer was found
+///   70  a bug
 #[derive(Parser)]
-#[command(name = "braid", version, arg_required_else_help = true)]
+#[command(name = "braid", version, arg_required_else_help = true, verbatim_doc_comment)]
 struct Cli {
     #[command(subcommand)]
     command: commands::Command,
@@ -57,9 +65,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and the version, which are asked for, or what is wrong with the arguments.
+/// Prints help or the version if the user asked for them, or else the error in the arguments.
 fn not_understood(error: &clap::Error) -> ExitCode {
-    // Where nobody can be told, nobody is.
+    // If standard error is closed, nobody reads the message.
     let _ = error.print();
     let asked = |arg: OsString| arg == "--json";
     if error.use_stderr() && env::args_os().any(asked) {
@@ -70,7 +78,7 @@ fn not_understood(error: &clap::Error) -> ExitCode {
 
 fn fail(failure: &Failure, output: &Output) -> u8 {
     tell(format!("braid: {}\n", failure.text.trim_end()));
-    if output.json {
+    if output.json && !failure.is_printed {
         let mut value = json!({ "error": failure.text.trim_end() });
         if let Some(diagnostics) = &failure.diagnostics {
             value["diagnostics"] = diagnostics.clone();

@@ -1,16 +1,16 @@
-//! Native functions: what is checked of them, and what went wrong in them.
+//! Native functions: switching on checks, and collecting their problems.
 
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
 use braid_native::{Checks, Noted};
 use std::sync::Arc;
 
-/// Has native functions compared with what they recorded.
+/// Makes the engine compare native functions with their recordings.
 pub fn check_records(chain: &mut Chain) {
     check(chain, |checks| checks.records = true);
 }
 
-/// Has what native functions do written down.
+/// Makes the engine observe the actions of native functions.
 pub fn observe(chain: &mut Chain) {
     check(chain, |checks| checks.observe = true);
 }
@@ -23,12 +23,12 @@ fn check(chain: &mut Chain, set: impl Fn(&mut Checks)) {
     }
 }
 
-/// What went wrong in native functions, a line each.
+/// The problems of native functions, one line each.
 pub fn problems(chain: &Chain, engine: &dyn Engine) -> Vec<String> {
     problems_by_function(chain, engine).into_iter().map(|(_, text)| text).collect()
 }
 
-/// The same, with the number of the function.
+/// The same, each with the number of its function.
 pub fn problems_by_function(chain: &Chain, engine: &dyn Engine) -> Vec<(u16, String)> {
     let line = |(node, noted): (u16, Noted)| {
         let at = chain.nodes.get(usize::from(node));

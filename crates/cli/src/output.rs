@@ -1,25 +1,25 @@
-//! Standard output: text or JSON. A reader that closes the pipe early is no error: what it did not
-//! want is not written, and the command's answer stays what it is.
+//! Standard output: text or JSON. A reader may close the pipe early: the rest is not written, and the
+//! exit code stays the same.
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Write};
 
 use serde::Serialize;
 
-/// Tells the person something on standard error. Where nobody can be told, nobody is.
+/// Prints a message on standard error. If standard error is closed, the message is lost.
 pub fn tell(text: impl AsRef<str>) {
     let mut err = io::stderr().lock();
     let _ = err.write_all(text.as_ref().as_bytes()).and_then(|()| err.flush());
 }
 
-/// A warning on standard error.
+/// Prints a warning on standard error.
 pub fn warn(text: impl std::fmt::Display) {
     tell(format!("braid: warning: {text}\n"));
 }
 
-/// Where results go.
+/// The destination of results.
 pub struct Output {
-    /// Whether the person asked for JSON.
+    /// Whether the user asked for JSON.
     pub json: bool,
     closed: Cell<bool>,
     failed: Cell<Option<ErrorKind>>,
@@ -46,7 +46,7 @@ impl Output {
         }
     }
 
-    /// Prints a value as JSON with a line end.
+    /// Prints a value as JSON, followed by a line end.
     pub fn value(&self, value: &impl Serialize) {
         match serde_json::to_string_pretty(value) {
             Ok(text) => self.text(text + "\n"),
@@ -54,7 +54,7 @@ impl Output {
         }
     }
 
-    /// Why something could not be written, if so: a full disk, but not a closed pipe.
+    /// Why writing failed, if it did: for example a full disk, but not a closed pipe.
     pub fn failure(&self) -> Option<ErrorKind> {
         self.failed.get()
     }

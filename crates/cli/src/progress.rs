@@ -1,4 +1,4 @@
-//! Progress of long work: on standard error, and only where that is a terminal.
+//! Progress bars on standard error, shown only if it is a terminal.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use braid_io::{PacketSource, ReadError, Warning};
 use braid_packet::Packet;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A progress bar over bytes, hidden unless a person looks at it.
+/// A progress bar, hidden unless standard error is a terminal.
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// For work on so many bytes.
+    /// A bar for work on this many bytes.
     pub fn bytes(total: u64, what: &str) -> Self {
         let template = "{msg} [{bar:32}] {bytes}/{total_bytes} {eta}";
         Self::new(total, what, template)
     }
 
-    /// For work of which only the share that is done means something.
+    /// A bar that shows a percentage only.
     pub fn share(total: u64, what: &str) -> Self {
         Self::new(total, what, "{msg} [{bar:32}] {percent}% {eta}")
     }
@@ -35,7 +35,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// So much is done.
+    /// Sets how much is done.
     pub fn set(&self, done: u64) {
         self.0.set_position(done);
     }
@@ -47,10 +47,10 @@ impl Drop for Progress {
     }
 }
 
-/// Packets between two looks at how far a source is.
+/// Packets between two updates of the bar.
 const PERIOD: u64 = 1024;
 
-/// A source that shows how far it is.
+/// A source that shows its progress.
 pub struct Shown<'a, S> {
     source: &'a mut S,
     what: &'static str,
@@ -59,7 +59,7 @@ pub struct Shown<'a, S> {
 }
 
 impl<'a, S: PacketSource> Shown<'a, S> {
-    /// Shows how far `source` is.
+    /// Shows the progress of `source`.
     pub fn new(source: &'a mut S, what: &'static str) -> Self {
         Self { source, what, bar: None, packets: 0 }
     }

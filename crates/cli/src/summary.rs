@@ -1,4 +1,4 @@
-//! A run's results for people: what each function did, and where every packet went.
+//! A run's results as text: the counts of each function, and where every packet went.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Tables for people: columns aligned by spaces.
+//! Text tables, with columns aligned by spaces.
 
 /// How a column is aligned.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub enum Align {
     Right,
 }
 
-/// Rows under a head, two spaces between columns, no space at line ends.
+/// Formats rows under a head, with two spaces between columns and none at line ends.
 pub fn table(head: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     let width = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
@@ -33,7 +33,7 @@ pub fn table(head: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);

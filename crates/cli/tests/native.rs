@@ -195,3 +195,17 @@ fn parameter_that_a_function_refuses_is_a_refused_change() {
     folder.write("down.control", "+2.5 set limiter.limit 0\n");
     run(&folder, &["--control", "down.control"]).code(3).warns("a limit of 0 lets nothing pass");
 }
+
+#[test]
+fn classes_of_a_chain_stop_in_front_of_a_native_function() {
+    let folder = Folder::new();
+    folder.write("filter.rules", "pass proto udp\n");
+    let declared = "native nf filter(filter: rules) from \"five\" function ipfilter;";
+    let chain = "f = filter(filter: rules(\"filter.rules\"));";
+    folder.write("c.braid", &format!("{declared}\nchain c {{ {chain} path f <-> monitor(); }}\n"));
+    folder.braid(&["classes", "c.braid"]).code(0).says("goes on backward through f");
+    let value = folder.braid(&["classes", "c.braid", "--json"]).code(0).json();
+    assert_eq!(value["entries"][0]["native"], "f");
+    assert_eq!(value["entries"][0]["programs"], json!([]));
+    assert!(!value["entries"][1]["programs"].as_array().unwrap().is_empty());
+}

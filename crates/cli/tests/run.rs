@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Folder, S, reply, request, udp};
+use common::{Folder, S, braid, reply, request, udp};
 use serde_json::json;
 
 /// Two requests of 10.0.0.1 (the second too long), a reply, a packet of neither side.
@@ -196,4 +196,95 @@ fn library_functions_come_by_name() {
     folder.write("lib.braid", "chain c { path monitor(); }");
     let report = folder.braid(&["run", "lib.braid", "--in", "in.pcap", "--json"]).code(0).json();
     assert_eq!(report["packets_out"]["out"], 4);
+}
+
+/// A NAPT, a one-to-one NAT and a load balancer, each with addresses of its own on the outside.
+const OWNERS: &str = "\
+chain napt {
+  interface lan { behind 10.0.0.0/8 }
+  interface wan;
+  path lan <-> napt(public: 203.0.113.7) <-> wan;
+}
+chain static {
+  interface lan { behind 10.0.0.0/8 }
+  interface wan;
+  path lan <-> static_nat(inside: 10.0.0.0, outside: 198.51.100.0, mask: 255.255.255.0) <-> wan;
+}
+chain balancer {
+  interface clients;
+  interface servers { behind 10.0.0.0/8 }
+  path clients <-> l3_load_balancer(vip: 203.0.113.7, servers: [10.0.0.1]) <-> servers;
+}
+";
+
+#[test]
+fn packets_to_an_address_that_a_function_owns_enter_from_the_rest_of_the_world() {
+    let folder = Folder::new();
+    folder.write("owners.braid", OWNERS);
+    let to = |dst: u128| udp(S, (0xc000_0201, 53), (dst, 4000), 4);
+    folder.capture("public.pcap", &[to(0xcb00_7107)]).capture("prefix.pcap", &[to(0xc633_6401)]);
+    let cases = [("napt", "public.pcap"), ("static", "prefix.pcap"), ("balancer", "public.pcap")];
+    for (chain, capture) in cases {
+        let args = ["run", "owners.braid", "--chain", chain, "--in", capture, "--json"];
+        let report = folder.braid(&args).code(0).json();
+        assert_eq!(report["lost"], json!({}), "{chain}");
+        assert_eq!(report["packets_in"], 1, "{chain}");
+        let entered = &report["functions"][0];
+        let direction = if chain == "balancer" { "forward" } else { "backward" };
+        assert_eq!(entered[direction]["packets"], 1, "{chain}");
+    }
+}
+
+#[test]
+fn run_that_loses_everything_warns() {
+    let folder = Folder::edge();
+    folder.capture("stray.pcap", &[udp(S, (0x0808_0808, 1), (0x0909_0909, 1), 0)]);
+    folder
+        .braid(&["run", "chain.braid", "--in", "stray.pcap"])
+        .code(0)
+        .says("lost by reason: no_interface 1")
+        .warns("warning: no packet entered: all 1 were lost as no_interface");
+}
+
+#[test]
+fn outputs_on_a_full_disk_are_named_and_the_summary_is_printed() {
+    let folder = folder();
+    folder.write(
+        "e.braid",
+        "event SEEN { size: u32 }\nnf e() { emit SEEN { size: 1 }; output; }\n\
+                             chain c { path in <-> e() <-> out; }\n",
+    );
+    for option in ["--state-out", "--events-out", "--out"] {
+        let chain = if option == "--events-out" { "e.braid" } else { "chain.braid" };
+        let args = ["run", chain, "--in", "in.pcap", option, "/dev/full"];
+        let text = folder.braid(&args).code(3).says("out by interface").says("in 4 + created 0");
+        text.warns("braid: /dev/full: cannot be written: No space left on device");
+        let ended = folder.braid(&[&args[..], &["--json"]].concat()).code(3);
+        let value = ended.json();
+        assert_eq!(value["packets_in"], 4, "{option}");
+        assert!(value["error"].as_str().unwrap().starts_with("/dev/full: "), "{value}");
+    }
+}
+
+#[test]
+fn outputs_that_cannot_be_created_stop_the_run_before_it_starts() {
+    let folder = folder();
+    for option in ["--state-out", "--events-out"] {
+        let args = ["run", "chain.braid", "--in", "in.pcap", option, "no/file"];
+        let ended = folder.braid(&args).code(3).warns("no/file: cannot be written");
+        assert_eq!(ended.out, "", "{option}");
+    }
+}
+
+#[test]
+fn run_without_input_names_both_ways_to_give_one() {
+    folder().braid(&["run", "chain.braid"]).code(2).warns("--in").warns("--if");
+}
+
+#[test]
+fn help_lists_every_exit_code() {
+    let help = braid(&["--help"]).code(0).out;
+    for code in ["  0  ", "  1  ", "  2  ", "  3  ", "  4  ", "  5  ", "  70 "] {
+        assert!(help.lines().any(|line| line.starts_with(code)), "no {code:?} in\n{help}");
+    }
 }

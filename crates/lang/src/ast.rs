@@ -1,32 +1,7 @@
-//! The syntax tree: what the parser makes of a `.braid` file. Every node has its span.
+//! The syntax tree of a `.braid` file, as the parser builds it. Every node has its span.
 #![allow(missing_docs, reason = "a variant's doc shows its fields in their syntax")]
 
-use std::ops::Range;
-
-/// Byte range in a source file, with the file's number in the `SourceMap`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
-pub struct Span {
-    /// The file.
-    pub file: u32,
-    /// First byte.
-    pub start: u32,
-    /// One past the last byte.
-    pub end: u32,
-}
-
-impl Span {
-    /// The byte range.
-    #[must_use]
-    pub fn range(self) -> Range<usize> {
-        self.start as usize..self.end as usize
-    }
-
-    /// The smallest span that covers both.
-    #[must_use]
-    pub fn to(self, other: Span) -> Span {
-        Span { file: self.file, start: self.start.min(other.start), end: self.end.max(other.end) }
-    }
-}
+pub use crate::source::Span;
 
 /// An identifier.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -526,4 +501,15 @@ pub enum PolicyKind {
     Priority(Ident, Ident),
     /// `Position(a, first)` or `Position(a, last)`
     Position(Ident, Ident),
+}
+
+/// A dotted name as text.
+pub fn joined(path: &Path) -> String {
+    let parts: Vec<&str> = path.parts.iter().map(|part| part.text.as_str()).collect();
+    parts.join(".")
+}
+
+/// Whether an operator compares.
+pub fn is_comparison(op: BinOp) -> bool {
+    matches!(op, BinOp::Eq | BinOp::Ne | BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge)
 }

@@ -1,4 +1,4 @@
-//! Control files: changes of a chain's configuration at times of a run.
+//! Control files: configuration changes of a chain at given times of a run.
 //!
 //! A line is `TIME set FUNCTION.PARAM VALUE | add-rule FUNCTION.PARAM [at N] RULE |
 //! remove-rule FUNCTION.PARAM N | backend FUNCTION.PARAM up|down|add|remove VALUE…`. TIME is in
@@ -14,18 +14,26 @@ use crate::chain::args::{zero, zero_setting};
 use crate::diag::{Code, Diagnostic, Diagnostics, codes, did_you_mean_help};
 use crate::import::parse_rule;
 use crate::parse::parse_expr;
-use crate::sema::Env;
+use crate::sema::env::{Env, Loader};
 use crate::sema::eval::param_value;
-use crate::source::offset;
+use crate::source::{SourceMap, offset};
 
 /// Most changes in a file; further lines are an error.
-pub const MAX_CHANGES: usize = 1 << 20;
+const MAX_CHANGES: usize = 1 << 20;
 
 /// The changes of a control file, in the order of its lines. Lines that are wrong are reported and
-/// left out. `file` is the control file's number in the environment's sources.
-pub fn control(file: u32, chain: &Chain, env: &Env<'_>, diags: &mut Diagnostics) -> Vec<Scheduled> {
-    let text = env.sources.get(file).map_or("", |source| source.text());
-    let mut reader = Reader { file, chain, env, diags };
+/// left out. `file` is the control file's number in `sources`; values may name files, which
+/// `loader` reads.
+pub fn control(
+    file: u32,
+    chain: &Chain,
+    loader: &dyn Loader,
+    sources: &SourceMap,
+    diags: &mut Diagnostics,
+) -> Vec<Scheduled> {
+    let text = sources.get(file).map_or("", |source| source.text());
+    let env = Env { constants: &(), loader, sources };
+    let mut reader = Reader { file, chain, env: &env, diags };
     let mut changes = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {

@@ -1,15 +1,23 @@
 //! The Braid language: lexer, parser, checks, lowering to IR, chain files, importers, formatter.
+//!
+//! [`compile`] makes a program of a file's text. It opens no files: a [`Loader`] gives it the files
+//! that the program names. [`control`] reads control files, [`fmt`] formats, [`import`] reads rules,
+//! routes and patterns, and [`diag`] prints what is wrong.
 #![forbid(unsafe_code)]
 
-pub mod ast;
-pub mod chain;
+mod ast;
+mod chain;
 pub mod control;
 pub mod diag;
 pub mod fmt;
 pub mod import;
-pub mod lexer;
-pub mod parse;
-pub mod sema;
+mod lexer;
+mod parse;
+mod sema;
 pub mod source;
+#[cfg(test)]
+mod tests;
 
+pub use sema::arith::duration_unit_ns;
+pub use sema::types::of_field;
 pub use sema::{Compiled, Loader, Unit, compile};

@@ -1,10 +1,34 @@
-//! Source files by number: what a `Span` points into, with line and column for messages.
+//! Source files by number, spans of their text, and lines and columns for messages.
 
-use crate::ast::Span;
-use crate::diag::{Diagnostic, codes};
+use std::ops::Range;
 
 /// Largest source file in bytes; a longer one is refused with `FILE_TOO_LARGE`.
 pub const MAX_FILE_BYTES: usize = 4 << 20;
+
+/// Byte range in a source file, with the file's number in the `SourceMap`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub struct Span {
+    /// The file.
+    pub file: u32,
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// The byte range.
+    #[must_use]
+    pub fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    /// The smallest span that covers both.
+    #[must_use]
+    pub fn to(self, other: Span) -> Span {
+        Span { file: self.file, start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+}
 
 /// One source file.
 #[derive(Clone, Debug)]
@@ -44,7 +68,7 @@ impl SourceFile {
         (offset(line), offset(column + 1))
     }
 
-    /// The text of a line (from 1) without its end; empty where there is no such line.
+    /// The text of a line (from 1) without its end; empty if the file has no such line.
     #[must_use]
     pub fn line(&self, number: u32) -> &str {
         self.text.lines().nth((number as usize).saturating_sub(1)).unwrap_or("")
@@ -68,23 +92,6 @@ impl SourceMap {
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> u32 {
         self.files.push(SourceFile::new(name.into(), text.into()));
         offset(self.files.len() - 1)
-    }
-
-    /// Adds a file as read from disk. Where it is not UTF-8 text the finding says so, and the bytes
-    /// that are not stand as U+FFFD in the text.
-    pub fn add_bytes(
-        &mut self,
-        name: impl Into<String>,
-        bytes: &[u8],
-    ) -> (u32, Option<Diagnostic>) {
-        let wrong = std::str::from_utf8(bytes).err().map(|error| error.valid_up_to());
-        let file = self.add(name, String::from_utf8_lossy(bytes));
-        let found = wrong.map(|at| {
-            let span = Span { file, start: offset(at), end: offset(at) };
-            let message = "the file is not UTF-8 text";
-            Diagnostic::new(codes::NOT_UTF8, message, span, "first byte that is not")
-        });
-        (file, found)
     }
 
     /// The file of that number.
@@ -135,6 +142,27 @@ pub(crate) fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
+/// The name of a file that stands beside another one, `.` and `..` resolved where they can be.
+pub(crate) fn beside(from: &str, path: &str) -> String {
+    let absolute = path.starts_with('/');
+    let folder = match from.rfind('/') {
+        Some(end) if !absolute => &from[..=end],
+        _ => "",
+    };
+    let joined = format!("{folder}{path}");
+    let mut parts: Vec<&str> = Vec::new();
+    for part in joined.split('/') {
+        match part {
+            "." => {}
+            ".." if parts.last().is_some_and(|last| !last.is_empty() && *last != "..") => {
+                parts.pop();
+            }
+            other => parts.push(other),
+        }
+    }
+    parts.join("/")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,20 +181,20 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_reported() {
-        let mut map = SourceMap::new();
-        let (file, found) = map.add_bytes("a", b"ab\xffc");
-        assert_eq!(found.map(|d| (d.code, d.span().start)), Some((codes::NOT_UTF8, 2)));
-        assert_eq!(map.get(file).unwrap().text(), "ab\u{fffd}c");
-        assert_eq!(map.add_bytes("b", b"fine").1, None);
-    }
-
-    #[test]
     fn place_names_file_line_and_column() {
         let mut map = SourceMap::new();
         map.add("first", "");
         let file = map.add("dir/b.braid", "x\ny");
         assert_eq!(map.place(Span { file, start: 2, end: 3 }), "dir/b.braid:2:1");
         assert_eq!(map.find("dir/b.braid"), Some(1));
+    }
+
+    #[test]
+    fn used_file_is_named_beside_its_user() {
+        assert_eq!(beside("a/b.braid", "c.braid"), "a/c.braid");
+        assert_eq!(beside("a/b.braid", "../c.braid"), "c.braid");
+        assert_eq!(beside("b.braid", "./c.braid"), "c.braid");
+        assert_eq!(beside("b.braid", "../c.braid"), "../c.braid");
+        assert_eq!(beside("a/b.braid", "/x/c.braid"), "/x/c.braid");
     }
 }

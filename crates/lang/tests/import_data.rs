@@ -4,7 +4,9 @@
 
 use braid_ir::rules::RulePacket;
 use braid_ir::value::RuleSet;
-use braid_lang::import::{classbench, read_text, routes};
+use braid_lang::import::{classbench, routes};
+use flate2::read::MultiGzDecoder;
+use std::io::Read;
 use std::path::PathBuf;
 
 /// A file's text, or a note that it is absent, as on a user's machine.
@@ -18,7 +20,13 @@ fn data(path: &str) -> Option<String> {
         eprintln!("skipped: {} is absent", path.display());
         return None;
     }
-    Some(read_text(&path).expect("a readable file"))
+    let bytes = std::fs::read(&path).expect("a readable file");
+    let mut text = String::new();
+    match path.extension().is_some_and(|end| end == "gz") {
+        true => MultiGzDecoder::new(&bytes[..]).read_to_string(&mut text).expect("gzip of text"),
+        false => (&bytes[..]).read_to_string(&mut text).expect("text"),
+    };
+    Some(text)
 }
 
 fn filter_set(path: &str) -> Option<RuleSet> {

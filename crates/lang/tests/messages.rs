@@ -13,7 +13,6 @@ use std::sync::Arc;
 use braid_lang::control::control;
 use braid_lang::diag::codes::{entries, example_files};
 use braid_lang::diag::{Diagnostics, Style, render};
-use braid_lang::sema::Env;
 use braid_lang::source::SourceMap;
 use braid_lang::{Compiled, Loader, compile};
 use braid_native::{Definition, LoadError};
@@ -39,15 +38,14 @@ fn found(example: &str) -> (Diagnostics, SourceMap) {
     let mut files = example_files(example).into_iter();
     let (_, root) = files.next().expect("an example has a first file");
     let beside = Beside(files.map(|(name, text)| (name.to_owned(), text)).collect());
-    let Compiled { unit, mut diagnostics, mut sources } =
+    let Compiled { unit, mut diagnostics, mut sources, .. } =
         compile(("example.braid", root.trim_end()), &[], &beside);
     let changes = beside.0.iter().filter(|(name, _)| name.ends_with(".control"));
     for (name, text) in changes {
         let chains = unit.iter().flat_map(|unit| &unit.chains);
         let chain = chains.last().unwrap_or_else(|| panic!("no chain for {name}"));
         let file = sources.add(name.clone(), text.clone());
-        let env = Env { constants: &(), loader: &beside, sources: &sources };
-        control(file, chain, &env, &mut diagnostics);
+        control(file, chain, &beside, &sources, &mut diagnostics);
     }
     (diagnostics, sources)
 }

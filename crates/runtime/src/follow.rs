@@ -1,32 +1,32 @@
-//! Following flows through the chain, so that a capture taken at one point exercises both
-//! directions of address translators and load balancers.
+//! Follows flows through the chain, so that a capture taken at one point exercises both directions
+//! of NATs and load balancers.
 //!
 //! The replies in such a capture answer the requests as they were captured, not as they left the
-//! chain. So what a captured request left with is remembered, and a later captured packet of the
-//! opposite direction is rewritten to the opposite of that before it enters, by the interface by
-//! which the request left. The same for ICMP errors, by the packet that they quote, and for the
-//! later fragments of a rewritten IPv4 packet.
+//! chain. Following remembers the addresses and ports with which each request left, and by which
+//! interface. It rewrites a later captured packet of the other direction to answer that, and the
+//! packet enters by that interface. ICMP errors are rewritten by the packet that they quote, and the
+//! later fragments of a rewritten IPv4 packet like their first fragment.
 //!
-//! Whichever packet of a flow is translated first makes its direction the request's: packets
-//! of the other direction are replies, and what these leave with is not remembered. Flows that are
-//! not translated need no memory and are taken as they were captured.
+//! The first translated packet of a flow makes its direction the direction of requests. Packets of
+//! the other direction are replies, and following does not remember how they left. Flows that are
+//! not translated need no memory and enter as captured.
 //!
 //! A packet carries its captured 5-tuple through the chain in tags whose names no function can
-//! write, so that what leaves for it is recognised also when it was held on the way, and packets
-//! that functions built are not taken for it. Of several that leave for one packet (copies come
-//! before it) the last counts.
+//! write. So following recognises the packet when it leaves, even if it was held on the way, and
+//! does not mistake packets that functions built for it. If several packets leave for one packet,
+//! the last one counts, because copies leave first.
 
 use braid_packet::{Field, FlowKey, Header, Layout, Packet};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Most flows remembered. Translated flows past it are taken as they were captured, and counted.
+/// The most flows to remember. Translated flows beyond it enter as captured, and are counted.
 pub const FLOW_LIMIT: usize = 1 << 20;
 
-/// Most fragmented packets whose later fragments are awaited; the oldest goes first.
+/// The most fragmented packets whose later fragments are awaited. The oldest is forgotten first.
 pub const FRAGMENT_LIMIT: usize = 1 << 12;
 
-/// What following came to.
+/// The counters of following.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FollowCounters {
     /// Translated flows that are remembered.
@@ -37,20 +37,20 @@ pub struct FollowCounters {
     pub full: u64,
 }
 
-/// The memory of what captured requests left with.
+/// Remembers how captured requests left the chain.
 #[derive(Debug)]
 pub struct Follow {
     // The standard map: its hash is keyed, and the keys come from the wire.
     flows: HashMap<FlowKey, Left>,
     flow_limit: usize,
     fragments: HashMap<FragmentKey, Left>,
-    /// Fragment keys in the order of their coming.
+    /// Fragment keys in the order of arrival.
     awaited: VecDeque<FragmentKey>,
     tags: [Arc<str>; 3],
     counters: FollowCounters,
 }
 
-/// With what a request left, and by which interface.
+/// The 5-tuple with which a request left, and its interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Left {
     key: FlowKey,
@@ -72,7 +72,7 @@ impl Default for Follow {
 }
 
 impl Follow {
-    /// Remembers at most so many flows.
+    /// Sets the most flows to remember.
     #[must_use]
     pub fn with_limit(flow_limit: usize) -> Self {
         Self {
@@ -85,13 +85,14 @@ impl Follow {
         }
     }
 
-    /// What following came to.
+    /// The counters of following.
     #[must_use]
     pub fn counters(&self) -> FollowCounters {
         FollowCounters { flows: self.flows.len() as u64, ..self.counters }
     }
 
-    /// Rewrites a captured packet if it is a reply; gives the interface by which the request left.
+    /// Rewrites a captured packet if it is a reply, and returns the interface by which the request
+    /// left.
     pub fn reply(&mut self, packet: &mut Packet, layout: &Layout) -> Option<u16> {
         let left = match packet.quoted_flow_key(layout) {
             Some(quoted) => self.rewrite_error(packet, layout, quoted),
@@ -139,7 +140,7 @@ impl Follow {
         }
     }
 
-    /// Marks a captured packet that enters, so that what leaves for it is recognised.
+    /// Marks a captured packet that enters, so that it is recognised when it leaves.
     pub fn enter(&self, packet: &mut Packet, layout: &Layout, interface: u16) {
         let Some(key) = packet.flow_key(layout) else { return };
         if layout.has(Header::Quoted) {
@@ -153,7 +154,7 @@ impl Follow {
         }
     }
 
-    /// Remembers with what a marked packet leaves by an interface, and takes the marks off.
+    /// Remembers how a marked packet leaves, and removes its marks.
     pub fn leave(&mut self, packet: &mut Packet, interface: u16) {
         let [src, dst, rest] = [0, 1, 2].map(|tag| packet.tags.remove(&*self.tags[tag]));
         let (Some(src), Some(dst), Some(rest)) = (src, dst, rest) else { return };
@@ -165,7 +166,7 @@ impl Follow {
             sport: (rest >> 32) as u16,
             dport: (rest >> 16) as u16,
         };
-        // What goes back to where the packet came from is no translation of it.
+        // A packet that goes back to where it came from is an answer, not a translation.
         if rest as u16 == interface {
             return;
         }
@@ -188,8 +189,8 @@ impl Follow {
     }
 }
 
-/// Identifies the fragments of an IPv4 packet that are fragments. (The identification of IPv6
-/// fragments is in no field; those behind the first are taken as captured.)
+/// The key that all fragments of one IPv4 packet share; `None` if it is not fragmented. (No field
+/// holds the identification of IPv6 fragments: later ones enter as captured.)
 fn fragment_key(packet: &Packet, layout: &Layout, key: FlowKey) -> Option<FragmentKey> {
     if !layout.is_fragment() {
         return None;
@@ -220,7 +221,7 @@ const QUOTED: KeyFields = KeyFields {
     echo: [(Header::QuotedEcho, Field::QuotedId); 2],
 };
 
-/// Writes what differs between two keys of one version and protocol.
+/// Writes the fields in which two keys of one version and protocol differ.
 fn rewrite(packet: &mut Packet, layout: &Layout, fields: &KeyFields, from: FlowKey, to: FlowKey) {
     let (src, dst) = if from.version == 4 { fields.v4 } else { fields.v6 };
     let mut write = |field, from: u128, to: u128| {

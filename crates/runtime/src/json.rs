@@ -1,5 +1,5 @@
-//! State and events as JSON lines with sorted keys. Addresses are written as such; times,
-//! durations, sizes and all other numbers as numbers, those past 64 bits as decimal text.
+//! State and events as JSON lines with sorted keys. Addresses are written as text. Times, durations,
+//! sizes and all other numbers are written as numbers, or as decimal text beyond 64 bits.
 
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, EventValue, StateEntry};
@@ -14,7 +14,7 @@ pub(crate) fn object<K: Into<String>>(members: impl IntoIterator<Item = (K, Valu
     Value::Object(sorted.into_iter().collect())
 }
 
-/// A scalar.
+/// Formats a scalar.
 #[must_use]
 pub fn scalar(kind: Kind, value: Word) -> Value {
     match kind {
@@ -75,7 +75,7 @@ pub fn event(chain: &Chain, event: &Event) -> Value {
     ])
 }
 
-/// State entries, a line each.
+/// Formats state entries, one line each.
 pub fn state_lines<'a>(
     chain: &'a Chain,
     entries: &'a [StateEntry],

@@ -1,21 +1,25 @@
 //! Runs chains on engines: captures in, captures out, control scripts, accounting.
 //!
-//! [`Live`](live::Live) drives an engine over live interfaces. [`Run`] is the offline driver. It merges inputs in time order ([`Input`]), decides by which
-//! interface a packet of a common capture enters ([`split`]), rewrites captured replies by what
-//! their requests left with when asked to ([`follow`]), and at the end checks that every packet is
-//! accounted for. [`report`] and [`json`] turn results into what scripts read; [`diff`] compares
-//! captures.
+//! [`Live`](live::Live) drives an engine over live interfaces. [`Run`] is the offline driver: it
+//! merges inputs in time order ([`Input`]), finds the interface by which a packet of a shared
+//! capture enters ([`split`]), makes captured replies answer the translated requests when asked to
+//! ([`follow`]), and checks at the end that every packet is accounted for. [`report`] and [`json`]
+//! turn results into JSON for scripts.
 #![forbid(unsafe_code)]
 
-pub mod diff;
 pub mod follow;
 pub mod json;
 pub mod live;
 mod merge;
+mod outcome;
 mod outputs;
+mod owned;
 pub mod report;
 mod run;
+mod script;
 pub mod split;
 
 pub use merge::Input;
-pub use run::{Progress, Run, RunError, Summary};
+pub use outcome::{RunError, Summary};
+pub use outputs::Unwritten;
+pub use run::{Progress, Run};

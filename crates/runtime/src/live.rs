@@ -1,16 +1,17 @@
-//! The live driver: packets from and to the machine's devices, until told to stop.
+//! The live driver: packets from and to network devices, until it is told to stop.
 //!
-//! One thread reads frames, runs the engine on each and sends what leaves. While nothing arrives,
-//! time goes on for the engine, so that time-outs and timers run. What a device does not take is
-//! lost for a named reason: packets are accounted for as in captures.
+//! One thread reads frames, runs the engine on each, and sends the packets that leave. While nothing
+//! arrives, the driver advances the engine's time, so that time-outs and timers run. A packet that a
+//! device refuses is lost for a named reason: packets are accounted for as in captures.
 
+use crate::outcome::{RunError, Summary};
 use crate::outputs::{Leaving, Output};
-use crate::run::{RunError, Summary};
+use crate::script::Script;
 use braid_io::{Interface, PacketSink, Received, wait};
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::{Counters, Engine, Event, Outputs};
 use braid_packet::{Link, Packet};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -18,13 +19,13 @@ use std::time::{Duration, Instant, SystemTime};
 /// Longest wait for a frame: how late a time-out may run while nothing arrives.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// Most frames that are read from an interface before the next one has its turn.
+/// The most frames to read from an interface before the next one has its turn.
 const TURN: usize = 64;
 
 /// The reason for which packets that leave by an interface without a device are lost.
 pub const NO_DEVICE: &str = "no_device";
 
-/// A clock of nanoseconds since the epoch that never goes back, whoever sets the machine's.
+/// A clock in nanoseconds since the epoch. It never goes back, even if someone sets the machine's.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start_ns: u64,
@@ -45,7 +46,7 @@ impl Clock {
         self.start_ns
     }
 
-    /// Now.
+    /// The time now.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         self.start_ns.saturating_add(nanoseconds(self.since.elapsed()))
@@ -60,18 +61,18 @@ fn nanoseconds(duration: Duration) -> u64 {
 pub struct Port {
     /// The interface, by number.
     pub interface: u16,
-    /// What messages call the device.
+    /// The device's name in messages.
     pub name: String,
     /// The device.
     pub device: Box<dyn Interface>,
 }
 
-/// When a live run ends by itself.
+/// The limits at which a live run ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Limits {
-    /// After so long.
+    /// After this time.
     pub time: Option<Duration>,
-    /// After so many packets have been read (those that are read at once end together).
+    /// After this many packets have been read. Packets that are read together are all processed.
     pub packets: Option<u64>,
 }
 
@@ -80,7 +81,7 @@ pub struct Live<'a> {
     engine: &'a mut dyn Engine,
     clock: Clock,
     ports: Vec<Port>,
-    control: VecDeque<Control>,
+    control: Vec<Control>,
     limits: Limits,
     leaving: Leaving<'a>,
 }
@@ -88,9 +89,8 @@ pub struct Live<'a> {
 impl<'a> Live<'a> {
     /// A live run of a chain on an engine that was made for it.
     pub fn new(chain: &'a Chain, engine: &'a mut dyn Engine, clock: Clock) -> Self {
-        let leaving =
-            Leaving { chain, outputs: Vec::new(), events: None, follow: None, failed: None };
-        let (ports, control) = (Vec::new(), VecDeque::new());
+        let leaving = Leaving::new(chain);
+        let (ports, control) = (Vec::new(), Vec::new());
         Self { engine, clock, ports, control, limits: Limits::default(), leaving }
     }
 
@@ -114,49 +114,49 @@ impl<'a> Live<'a> {
         self
     }
 
-    /// Writes events as JSON lines (see [`crate::json::event`]).
+    /// Writes events as JSON lines (see [`crate::json::event`]); `name` is what messages call the
+    /// file.
     #[must_use]
-    pub fn events(mut self, events: impl Write + 'a) -> Self {
-        self.leaving.events = Some(Box::new(events));
+    pub fn events(mut self, name: impl Into<String>, events: impl Write + 'a) -> Self {
+        self.leaving.events = Some((name.into(), Box::new(events)));
         self
     }
 
     /// Changes of configuration, made when their time comes.
     #[must_use]
     pub fn control(mut self, control: impl IntoIterator<Item = Control>) -> Self {
-        let mut control: Vec<Control> = control.into_iter().collect();
-        control.sort_by_key(|control| control.time_ns);
-        self.control = control.into();
+        self.control.extend(control);
         self
     }
 
-    /// When it ends by itself.
+    /// Sets the limits at which the run ends.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Runs until `stop` holds, or a limit is reached.
+    /// Runs until `stop` is set or a limit is reached.
     ///
     /// # Errors
-    /// When a device can't be read, an output not written, a change not made, or when packets are
-    /// unaccounted for.
+    /// When a device can't be read, a change can't be made, or packets are unaccounted for. An
+    /// output that can't be written ends the run, with a summary that says so
+    /// ([`Summary::unwritten`]).
     pub fn run(self, stop: &AtomicBool) -> Result<Summary, RunError> {
-        let gone = Gone { leaving: self.leaving, ports: self.ports, unsent: BTreeMap::new() };
+        let control = Script::new(self.leaving.chain, self.control);
+        let sink = Sink { leaving: self.leaving, ports: self.ports, unsent: BTreeMap::new() };
         let mut driver = Driver {
             engine: self.engine,
             clock: self.clock,
-            control: self.control,
-            gone,
+            control,
+            sink,
             packets: 0,
             lost: BTreeMap::new(),
             frames: Vec::new(),
         };
         let ran = driver.until(stop, self.limits);
-        let finished = driver.gone.leaving.finish().map_err(RunError::from);
+        driver.sink.leaving.finish();
         ran?;
-        finished?;
         driver.summary()
     }
 }
@@ -165,11 +165,11 @@ impl<'a> Live<'a> {
 struct Driver<'a> {
     engine: &'a mut dyn Engine,
     clock: Clock,
-    control: VecDeque<Control>,
-    gone: Gone<'a>,
-    /// Frames read, those that were lost thereby included.
+    control: Script<'a>,
+    sink: Sink<'a>,
+    /// Frames read, including those that were lost on reading.
     packets: u64,
-    /// Frames lost when they were read, by reason.
+    /// Frames lost on reading, by reason.
     lost: BTreeMap<&'static str, u64>,
     frames: Vec<Vec<u8>>,
 }
@@ -188,21 +188,21 @@ impl Driver<'_> {
             if !self.turn()? {
                 self.idle(end_ns)?;
             }
-            if let Some(failed) = self.gone.leaving.failed.take() {
-                return Err(failed.into());
+            if self.sink.leaving.has_failed() {
+                return Ok(());
             }
         }
     }
 
-    /// Reads what has arrived at each interface. Whether there was anything.
+    /// Reads the frames that have arrived at each interface. Returns whether there were any.
     fn turn(&mut self) -> Result<bool, RunError> {
         let mut any = false;
-        for at in 0..self.gone.ports.len() {
+        for at in 0..self.sink.ports.len() {
             for _ in 0..TURN {
-                let received = self.gone.ports[at].device.receive(&mut self.frames);
-                match received.map_err(|error| self.gone.unreadable(at, error))? {
+                let received = self.sink.ports[at].device.receive(&mut self.frames);
+                match received.map_err(|error| self.sink.unreadable(at, error))? {
                     Received::Nothing => break,
-                    Received::Something => self.process(self.gone.ports[at].interface)?,
+                    Received::Something => self.process(self.sink.ports[at].interface)?,
                     Received::Lost(why) => {
                         self.packets += 1;
                         *self.lost.entry(why.reason()).or_default() += 1;
@@ -218,36 +218,25 @@ impl Driver<'_> {
         let mut frames = std::mem::take(&mut self.frames);
         for frame in frames.drain(..) {
             let now = self.clock.now_ns();
-            self.control_until(now)?;
+            self.control.until(now, self.engine, &mut self.sink)?;
             self.packets += 1;
             let packet = Packet::new(Link::Ethernet, now, frame);
-            self.engine.packet(interface, packet, &mut self.gone);
+            self.engine.packet(interface, packet, &mut self.sink);
         }
         self.frames = frames;
         Ok(())
     }
 
-    /// Lets time pass for the engine, and waits.
+    /// Advances the engine's time, and waits for frames.
     fn idle(&mut self, end_ns: Option<u64>) -> Result<(), RunError> {
         let now = self.clock.now_ns();
-        self.control_until(now)?;
-        self.engine.advance(now, &mut self.gone);
-        self.gone.flush_events()?;
+        self.control.until(now, self.engine, &mut self.sink)?;
+        self.engine.advance(now, &mut self.sink);
+        self.sink.leaving.flush_events();
         let left = end_ns.map_or(u64::MAX, |end| end.saturating_sub(now));
         let patience = PATIENCE.min(Duration::from_nanos(left));
-        let devices = self.gone.ports.iter().map(|port| &*port.device as &dyn Interface);
-        wait(devices, patience).map_err(|error| self.gone.unreadable(0, error))
-    }
-
-    fn control_until(&mut self, time_ns: u64) -> Result<(), RunError> {
-        while let Some(control) = self.control.pop_front_if(|c| c.time_ns <= time_ns) {
-            self.engine.control(&control, &mut self.gone).map_err(|reason| {
-                let node = self.gone.leaving.chain.nodes.get(usize::from(control.node));
-                let function = node.map_or_else(String::new, |node| node.name.clone());
-                RunError::Control { function, time_ns: control.time_ns, reason }
-            })?;
-        }
-        Ok(())
+        let devices = self.sink.ports.iter().map(|port| &*port.device as &dyn Interface);
+        wait(devices, patience).map_err(|error| self.sink.unreadable(0, error))
     }
 
     fn summary(mut self) -> Result<Summary, RunError> {
@@ -256,24 +245,25 @@ impl Driver<'_> {
             counters.packets_in += count;
             *counters.lost.entry((*reason).into()).or_default() += count;
         }
-        self.gone.settle(&mut counters);
+        self.sink.settle(&mut counters);
         if !counters.balanced() {
             return Err(RunError::Unbalanced(Box::new(counters)));
         }
-        let warnings = self.gone.warnings(&counters);
-        Ok(Summary { counters, follow: None, warnings })
+        let warnings = self.sink.warnings(&counters);
+        let unwritten = self.sink.leaving.failed;
+        Ok(Summary { counters, follow: None, warnings, unwritten })
     }
 }
 
-/// Sends what leaves the chain.
-struct Gone<'a> {
+/// Sends the packets that leave the chain.
+struct Sink<'a> {
     leaving: Leaving<'a>,
     ports: Vec<Port>,
     /// Packets that left the chain and were not sent, by interface and reason.
     unsent: BTreeMap<(u16, &'static str), u64>,
 }
 
-impl Outputs for Gone<'_> {
+impl Outputs for Sink<'_> {
     fn packet(&mut self, interface: u16, packet: Packet) {
         let port = self.ports.iter_mut().find(|port| port.interface == interface);
         let sent = match port {
@@ -291,21 +281,13 @@ impl Outputs for Gone<'_> {
     }
 }
 
-impl Gone<'_> {
+impl Sink<'_> {
     fn unreadable(&self, at: usize, error: io::Error) -> RunError {
         let name = self.ports.get(at).map_or_else(String::new, |port| port.name.clone());
         RunError::Read { name, error: error.into() }
     }
 
-    /// Whoever follows the events file sees what has happened.
-    fn flush_events(&mut self) -> Result<(), RunError> {
-        match &mut self.leaving.events {
-            Some(events) => events.flush().map_err(RunError::Events),
-            None => Ok(()),
-        }
-    }
-
-    /// What was not sent is lost, not out.
+    /// Counts packets that were not sent as lost instead of out.
     fn settle(&self, counters: &mut Counters) {
         for ((interface, reason), count) in &self.unsent {
             if let Some(out) = counters.out.get_mut(interface) {
@@ -323,20 +305,20 @@ impl Gone<'_> {
             if dropped > 0 {
                 let name = &port.name;
                 found.push(format!(
-                    "{name}: the kernel dropped {dropped} frames that came too fast"
+                    "{name}: the kernel dropped {dropped} frames that arrived too fast"
                 ));
             }
         }
         let remedies = [
             (
                 "received_offload",
-                "had been put together by the kernel or a card, and could not be taken apart; run \
-                 `ethtool -K DEVICE gro off gso off tso off` where they come from",
+                "were merged by the kernel or a network card and could not be split; run \
+                 `ethtool -K DEVICE gro off gso off tso off` where the packets come from",
             ),
             (
                 "send_too_long",
-                "were longer than the device takes; give both sides one MTU, or put a function \
-                 in front that answers them",
+                "were longer than the device allows; give both sides one MTU, or add a function \
+                 that answers them",
             ),
             (NO_DEVICE, "left by an interface without a device; give it one with --if"),
         ];

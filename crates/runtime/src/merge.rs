@@ -5,9 +5,9 @@ use braid_packet::Packet;
 
 /// Packets that enter a chain.
 pub struct Input<'a> {
-    /// What messages call it, such as the file's name.
+    /// The name in messages, such as the file's name.
     pub name: String,
-    /// The interface by which they enter, by number; `None`: told by their addresses.
+    /// The interface by which they enter, by number; `None`: their addresses decide.
     pub interface: Option<u16>,
     /// The packets.
     pub source: Box<dyn PacketSource + 'a>,
@@ -19,7 +19,7 @@ pub(crate) type Entering = (Option<u16>, Packet);
 /// The name of an input that can't be read, and why.
 pub(crate) type Unreadable = (String, ReadError);
 
-/// The inputs, each with what comes next.
+/// The inputs, each with its next packet.
 pub(crate) struct Merge<'a> {
     inputs: Vec<Waiting<'a>>,
 }
@@ -57,13 +57,13 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Bytes read and in all, of inputs that know.
+    /// The bytes read and the total, of the inputs that know them.
     pub(crate) fn progress(&self) -> (u64, u64) {
         let known = self.inputs.iter().filter_map(|waiting| waiting.input.source.progress());
         known.fold((0, 0), |(read, total), p| (read + p.read, total + p.total))
     }
 
-    /// What the sources have to say, each with its input's name in front.
+    /// The warnings of the sources, each with its input's name in front.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let warn = |Waiting { input, .. }: &Waiting<'_>| {
             input.source.warning().map(|warning| format!("{}: {warning}", input.name))
@@ -73,7 +73,7 @@ impl<'a> Merge<'a> {
 }
 
 impl Waiting<'_> {
-    /// Gives what is next and reads what comes after it.
+    /// Returns the next packet and reads the one after it.
     fn read(&mut self) -> Option<Result<Packet, ReadError>> {
         let after = match self.next {
             // Nothing comes after an error.

@@ -1,4 +1,4 @@
-//! Where what leaves a chain goes: capture files or other sinks, and the events file.
+//! The outputs of a run: capture files or other sinks for packets, and the events file.
 
 use crate::follow::Follow;
 use crate::json;
@@ -8,52 +8,91 @@ use braid_ir::engine::{Event, Outputs};
 use braid_packet::Packet;
 use std::io::Write;
 
-/// A sink with what messages call it.
+/// A sink with its name in messages.
 pub(crate) struct Output<'a> {
     pub(crate) name: String,
-    /// Takes what leaves by this interface; `None`: all.
+    /// Takes the packets that leave by this interface; `None`: all packets.
     pub(crate) interface: Option<u16>,
     pub(crate) sink: Box<dyn PacketSink + 'a>,
 }
 
-/// Hands on what an engine gives out. Engines can't be told that writing failed: the first error
-/// is kept, and nothing is written after it.
+/// The events file, with its name in messages.
+pub(crate) type Events<'a> = (String, Box<dyn Write + 'a>);
+
+/// Writes what an engine sends out. An engine can't be told that writing failed, so the first
+/// error is kept, and nothing is written after it.
 pub(crate) struct Leaving<'a> {
     pub(crate) chain: &'a Chain,
     pub(crate) outputs: Vec<Output<'a>>,
-    pub(crate) events: Option<Box<dyn Write + 'a>>,
+    pub(crate) events: Option<Events<'a>>,
     pub(crate) follow: Option<Follow>,
-    pub(crate) failed: Option<Failed>,
+    pub(crate) failed: Vec<Unwritten>,
 }
 
-/// What could not be written.
-pub(crate) enum Failed {
-    Packet(String, WriteError),
-    Event(std::io::Error),
+/// An output that could not be written.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{name}: {why}")]
+pub struct Unwritten {
+    /// The output's name, such as its path.
+    pub name: String,
+    /// Why it could not be written.
+    pub why: String,
 }
 
-impl Leaving<'_> {
-    /// Writes what is buffered.
-    pub(crate) fn finish(&mut self) -> Result<(), Failed> {
+impl Unwritten {
+    fn packets(name: &str, why: &WriteError) -> Self {
+        Self { name: name.to_owned(), why: why.to_string() }
+    }
+
+    fn events(name: &str, why: &std::io::Error) -> Self {
+        Self { name: name.to_owned(), why: format!("cannot be written: {why}") }
+    }
+}
+
+impl<'a> Leaving<'a> {
+    /// Without outputs.
+    pub(crate) fn new(chain: &'a Chain) -> Self {
+        Self { chain, outputs: Vec::new(), events: None, follow: None, failed: Vec::new() }
+    }
+
+    /// Whether an output could not be written.
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.failed.is_empty()
+    }
+
+    /// Writes the buffers of all outputs. An output that failed before is not reported twice.
+    pub(crate) fn finish(&mut self) {
         for output in &mut self.outputs {
-            let name = &output.name;
-            output.sink.finish().map_err(|error| Failed::Packet(name.clone(), error))?;
+            if let Err(why) = output.sink.finish() {
+                let failed = Unwritten::packets(&output.name, &why);
+                if self.failed.iter().all(|other| other.name != failed.name) {
+                    self.failed.push(failed);
+                }
+            }
         }
-        match &mut self.events {
-            Some(events) => events.flush().map_err(Failed::Event),
-            None => Ok(()),
+        self.flush_events();
+    }
+
+    /// Writes the buffered events, so that whoever follows the file sees them.
+    pub(crate) fn flush_events(&mut self) {
+        if let Some((name, events)) = &mut self.events
+            && let Err(why) = events.flush()
+        {
+            self.failed.push(Unwritten::events(name, &why));
+            // Nothing more is written to it.
+            self.events = None;
         }
     }
 
-    fn write(&mut self, interface: u16, packet: &Packet) -> Result<(), Failed> {
+    fn write(&mut self, interface: u16, packet: &Packet) {
         for output in &mut self.outputs {
-            if output.interface.is_none_or(|only| only == interface) {
-                let name = &output.name;
-                let written = output.sink.write_packet(packet);
-                written.map_err(|error| Failed::Packet(name.clone(), error))?;
+            if output.interface.is_none_or(|only| only == interface)
+                && let Err(why) = output.sink.write_packet(packet)
+            {
+                self.failed.push(Unwritten::packets(&output.name, &why));
+                return;
             }
         }
-        Ok(())
     }
 }
 
@@ -62,15 +101,20 @@ impl Outputs for Leaving<'_> {
         if let Some(follow) = &mut self.follow {
             follow.leave(&mut packet, interface);
         }
-        if self.failed.is_none() {
-            self.failed = self.write(interface, &packet).err();
+        if !self.has_failed() {
+            self.write(interface, &packet);
         }
     }
 
     fn event(&mut self, event: Event) {
-        if let (Some(events), None) = (&mut self.events, &self.failed) {
-            let line = json::event(self.chain, &event);
-            self.failed = writeln!(events, "{line}").err().map(Failed::Event);
+        if self.has_failed() {
+            return;
+        }
+        if let Some((name, events)) = &mut self.events
+            && let Err(why) = writeln!(events, "{}", json::event(self.chain, &event))
+        {
+            self.failed.push(Unwritten::events(name, &why));
+            self.events = None;
         }
     }
 }

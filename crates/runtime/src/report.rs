@@ -1,8 +1,8 @@
-//! A run's counters as JSON, with names for numbers: a contract that scripts rely on.
+//! A run's counters as JSON, with names instead of numbers. Scripts rely on this format.
 
 use crate::follow::FollowCounters;
 use crate::json::{function, object};
-use crate::run::Summary;
+use crate::outcome::Summary;
 use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::{Counters, NodeCounters, TableCounters, Traffic};
 use braid_ir::model::{RowDecl, StateDecl};
@@ -58,7 +58,7 @@ fn row_label(chain: &Chain, node: u16, row: u32) -> Value {
     row.map_or(Value::Null, |row| Value::from(row.label.as_str()))
 }
 
-/// What each function did, in the order of declaration: `name`, `model`, `forward` and `backward`
+/// The counters of each function, in the order of declaration: `name`, `model`, `forward` and `backward`
 /// (`packets`, `bytes`), `rows` (`row`, `text`, `line`, `packets`, `bytes`), `tables` (`table`,
 /// `entries`, `created`, `refused`, `evicted`, `expired`), `rules` (by parameter: `default`, and
 /// `hits`, a list of `rule` from 0 and `packets` that leaves out rules without any),

@@ -1,14 +1,15 @@
-//! The offline driver: captures through a chain on an engine.
+//! The offline driver: runs captures through a chain on an engine.
 
-use crate::follow::{Follow, FollowCounters};
-use crate::merge::{Input, Merge, Unreadable};
-use crate::outputs::{Failed, Leaving, Output};
+use crate::follow::Follow;
+use crate::merge::{Input, Merge};
+use crate::outcome::{RunError, Summary};
+use crate::outputs::{Leaving, Output};
+use crate::script::Script;
 use crate::split::{NO_INTERFACE, Splitter};
-use braid_io::{PacketSink, ReadError, WriteError};
+use braid_io::PacketSink;
 use braid_ir::chain::{Chain, Control};
-use braid_ir::engine::{Counters, Engine};
+use braid_ir::engine::Engine;
 use braid_packet::Packet;
-use std::collections::VecDeque;
 use std::io::Write;
 
 /// Packets between two calls of the progress callback.
@@ -19,75 +20,21 @@ pub struct Run<'a> {
     chain: &'a Chain,
     engine: &'a mut dyn Engine,
     inputs: Vec<Input<'a>>,
-    outputs: Vec<Output<'a>>,
-    events: Option<Box<dyn Write + 'a>>,
+    leaving: Leaving<'a>,
     control: Vec<Control>,
     follow: bool,
     progress: Option<Box<dyn FnMut(Progress) + 'a>>,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
     /// Packets read.
     pub packets: u64,
     /// Bytes of input files read, as stored.
     pub read: u64,
-    /// Bytes of input files in all; 0 when unknown.
+    /// The total bytes of input files; 0 if unknown.
     pub total: u64,
-}
-
-/// What a run came to.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Summary {
-    /// The engine's counters, with what the driver lost.
-    pub counters: Counters,
-    /// What following came to, if it was asked for.
-    pub follow: Option<FollowCounters>,
-    /// What the person should know.
-    pub warnings: Vec<String>,
-}
-
-/// Why a run failed.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// An input can't be read (any further).
-    #[error("{name}: {error}")]
-    Read {
-        /// What the input is called.
-        name: String,
-        /// Why.
-        error: ReadError,
-    },
-    /// An output can't be written.
-    #[error("{name}: {error}")]
-    Write {
-        /// What the output is called.
-        name: String,
-        /// Why.
-        error: WriteError,
-    },
-    /// Events can't be written.
-    #[error("events cannot be written: {0}")]
-    Events(std::io::Error),
-    /// A change of configuration can't be made.
-    #[error("the change of `{function}` at {time_ns} ns cannot be made: {reason}")]
-    Control {
-        /// The function.
-        function: String,
-        /// When.
-        time_ns: u64,
-        /// Why.
-        reason: String,
-    },
-    /// Packets are unaccounted for: a defect of the engine.
-    #[error(
-        "the packets do not add up: in {} + created {} + copied {} is not out {} + dropped {} + \
-         consumed {} + held {} + lost {}; please report this",
-        .0.packets_in, .0.created, .0.copied, .0.out.values().sum::<u64>(),
-        .0.drops.values().sum::<u64>(), .0.consumed, .0.held, .0.lost.values().sum::<u64>()
-    )]
-    Unbalanced(Box<Counters>),
 }
 
 impl<'a> Run<'a> {
@@ -97,8 +44,7 @@ impl<'a> Run<'a> {
             chain,
             engine,
             inputs: Vec::new(),
-            outputs: Vec::new(),
-            events: None,
+            leaving: Leaving::new(chain),
             control: Vec::new(),
             follow: false,
             progress: None,
@@ -120,33 +66,34 @@ impl<'a> Run<'a> {
         interface: Option<u16>,
         sink: impl PacketSink + 'a,
     ) -> Self {
-        self.outputs.push(Output { name: name.into(), interface, sink: Box::new(sink) });
+        self.leaving.outputs.push(Output { name: name.into(), interface, sink: Box::new(sink) });
         self
     }
 
-    /// Writes events as JSON lines (see [`crate::json::event`]).
+    /// Writes events as JSON lines (see [`crate::json::event`]); `name` is what messages call the
+    /// file.
     #[must_use]
-    pub fn events(mut self, events: impl Write + 'a) -> Self {
-        self.events = Some(Box::new(events));
+    pub fn events(mut self, name: impl Into<String>, events: impl Write + 'a) -> Self {
+        self.leaving.events = Some((name.into(), Box::new(events)));
         self
     }
 
-    /// Changes of configuration, made before packets of equal time.
+    /// Adds configuration changes, which are made before packets of equal time.
     #[must_use]
     pub fn control(mut self, control: impl IntoIterator<Item = Control>) -> Self {
         self.control.extend(control);
         self
     }
 
-    /// Whether captured replies are rewritten by what their requests left with
-    /// (see [`crate::follow`]).
+    /// Sets whether captured replies are rewritten to answer the requests as they left (see
+    /// [`crate::follow`]).
     #[must_use]
     pub fn follow(mut self, follow: bool) -> Self {
         self.follow = follow;
         self
     }
 
-    /// Is called now and then, and at the end.
+    /// Sets a callback that is called from time to time, and at the end.
     #[must_use]
     pub fn progress(mut self, progress: impl FnMut(Progress) + 'a) -> Self {
         self.progress = Some(Box::new(progress));
@@ -156,29 +103,23 @@ impl<'a> Run<'a> {
     /// Runs all packets through the chain.
     ///
     /// # Errors
-    /// When an input can't be read, an output not written, a change not made, or when packets are
-    /// unaccounted for. What left before the error is written.
+    /// When an input can't be read, a change can't be made, or packets are unaccounted for. What
+    /// left before the error is written. A run whose output can't be written ends early, but with
+    /// a summary that says so ([`Summary::unwritten`]).
     pub fn run(mut self) -> Result<Summary, RunError> {
-        self.control.sort_by_key(|control| control.time_ns);
+        self.leaving.follow = self.follow.then(Follow::default);
         let mut driver = Driver {
             engine: self.engine,
             splitter: Splitter::new(self.chain),
-            control: self.control.into(),
-            leaving: Leaving {
-                chain: self.chain,
-                outputs: self.outputs,
-                events: self.events,
-                follow: self.follow.then(Follow::default),
-                failed: None,
-            },
+            control: Script::new(self.leaving.chain, self.control),
+            leaving: self.leaving,
             packets: 0,
             no_interface: 0,
         };
         let mut warnings = driver.blind_split(&self.inputs);
         let ran = driver.packets(self.inputs, self.progress);
-        let finished = driver.leaving.finish().map_err(RunError::from);
+        driver.leaving.finish();
         warnings.extend(ran?);
-        finished?;
         driver.summary(warnings)
     }
 }
@@ -187,7 +128,7 @@ impl<'a> Run<'a> {
 struct Driver<'a> {
     engine: &'a mut dyn Engine,
     splitter: Splitter<'a>,
-    control: VecDeque<Control>,
+    control: Script<'a>,
     leaving: Leaving<'a>,
     packets: u64,
     no_interface: u64,
@@ -212,10 +153,10 @@ impl<'a> Driver<'a> {
                 return Ok(merge.warnings());
             };
             self.packets += 1;
-            self.control_until(packet.time_ns)?;
+            self.control.until(packet.time_ns, self.engine, &mut self.leaving)?;
             self.packet(interface, packet);
-            if let Some(failed) = self.leaving.failed.take() {
-                return Err(failed.into());
+            if self.leaving.has_failed() {
+                return Ok(merge.warnings());
             }
         }
     }
@@ -235,17 +176,6 @@ impl<'a> Driver<'a> {
         self.engine.packet(ingress, packet, &mut self.leaving);
     }
 
-    fn control_until(&mut self, time_ns: u64) -> Result<(), RunError> {
-        while let Some(control) = self.control.pop_front_if(|c| c.time_ns <= time_ns) {
-            self.engine.control(&control, &mut self.leaving).map_err(|reason| {
-                let node = self.leaving.chain.nodes.get(usize::from(control.node));
-                let function = node.map_or_else(String::new, |node| node.name.clone());
-                RunError::Control { function, time_ns: control.time_ns, reason }
-            })?;
-        }
-        Ok(())
-    }
-
     fn blind_split(&self, inputs: &[Input<'_>]) -> Vec<String> {
         if !self.splitter.is_blind() {
             return Vec::new();
@@ -263,36 +193,33 @@ impl<'a> Driver<'a> {
     }
 
     fn summary(self, mut warnings: Vec<String>) -> Result<Summary, RunError> {
-        if !self.control.is_empty() {
+        if self.control.left() > 0 {
             warnings.push(format!(
                 "{} control lines are later than the last packet and were not applied",
-                self.control.len()
+                self.control.left()
             ));
         }
         let mut counters = self.engine.counters();
         if self.no_interface > 0 {
             counters.packets_in += self.no_interface;
             *counters.lost.entry(NO_INTERFACE.into()).or_default() += self.no_interface;
+            if self.no_interface == self.packets && !self.splitter.is_blind() {
+                warnings.push(self.lost_everything());
+            }
         }
         if !counters.balanced() {
             return Err(RunError::Unbalanced(Box::new(counters)));
         }
         let follow = self.leaving.follow.as_ref().map(Follow::counters);
-        Ok(Summary { counters, follow, warnings })
+        Ok(Summary { counters, follow, warnings, unwritten: self.leaving.failed })
     }
-}
 
-impl From<Failed> for RunError {
-    fn from(failed: Failed) -> Self {
-        match failed {
-            Failed::Packet(name, error) => Self::Write { name, error },
-            Failed::Event(error) => Self::Events(error),
-        }
-    }
-}
-
-impl From<Unreadable> for RunError {
-    fn from((name, error): Unreadable) -> Self {
-        Self::Read { name, error }
+    fn lost_everything(&self) -> String {
+        format!(
+            "no packet entered: all {} were lost as {NO_INTERFACE}, because neither their source \
+             nor their destination address belongs to an interface of chain `{}`; correct the \
+             `behind` prefixes, or name the interface with --in NAME=FILE",
+            self.packets, self.leaving.chain.name
+        )
     }
 }

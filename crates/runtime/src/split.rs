@@ -1,20 +1,24 @@
-//! By which interface a packet of a common capture enters: told by the prefixes behind interfaces.
+//! The interface by which a packet of a shared capture enters. The prefixes behind the interfaces
+//! decide:
 //!
-//! - A packet from an address behind an interface enters there (the first declared of several).
-//! - Else one to an address behind an interface enters by the only interface that has no prefixes:
-//!   the rest of the world is there.
+//! - If the source address is behind an interface, the packet enters there. If it is behind
+//!   several, the packet enters at the first one declared.
+//! - Otherwise, if the destination address is behind an interface or is owned by a function of the
+//!   chain (a NAT's outside address, a load balancer's service address), the packet enters by the
+//!   only interface that has no prefixes: the rest of the world is there.
 //! - Any other packet enters nowhere and is lost as [`NO_INTERFACE`].
 //!
-//! ARP packets are told by their protocol addresses. In a chain with one interface, or with none
-//! declared (`in` and `out`), all packets enter the first.
+//! For ARP packets the protocol addresses decide. If a chain has one interface, or declares none
+//! (`in` and `out`), all packets enter the first.
 
+use crate::owned::Owned;
 use braid_ir::chain::{Chain, Interface};
 use braid_packet::{Field, Header, Layout, Packet};
 
-/// The loss of packets that enter nowhere.
+/// The reason for which packets that enter nowhere are lost.
 pub const NO_INTERFACE: &str = "no_interface";
 
-/// Decides for the packets of a chain.
+/// Finds the interface by which each packet enters a chain.
 #[derive(Clone, Debug)]
 pub struct Splitter<'a> {
     interfaces: &'a [Interface],
@@ -22,6 +26,7 @@ pub struct Splitter<'a> {
     all_first: bool,
     /// The only interface without prefixes.
     rest: Option<u16>,
+    owned: Owned,
 }
 
 #[derive(Clone, Copy)]
@@ -31,7 +36,7 @@ enum Address {
 }
 
 impl<'a> Splitter<'a> {
-    /// For a chain.
+    /// A splitter for the packets of a chain.
     #[must_use]
     pub fn new(chain: &'a Chain) -> Self {
         let interfaces = &chain.interfaces[..];
@@ -44,10 +49,16 @@ impl<'a> Splitter<'a> {
         };
         let implicit = matches!(interfaces, [first, second]
             if first.name == "in" && second.name == "out" && open(first) && open(second));
-        Self { interfaces, all_first: implicit || interfaces.len() == 1, rest }
+        Self {
+            interfaces,
+            all_first: implicit || interfaces.len() == 1,
+            rest,
+            owned: Owned::of(chain),
+        }
     }
 
-    /// Whether no packet can be told: there are several interfaces and nothing behind any.
+    /// Whether no interface can be found for any packet: there are several interfaces, and none
+    /// has prefixes.
     #[must_use]
     pub fn is_blind(&self) -> bool {
         let bare = |i: &Interface| i.behind4.is_empty() && i.behind6.is_empty();
@@ -61,7 +72,15 @@ impl<'a> Splitter<'a> {
             return Some(0);
         }
         let (source, destination) = addresses(packet, layout)?;
-        self.behind(source).or_else(|| self.behind(destination).and(self.rest))
+        let is_inside = || self.behind(destination).is_some() || self.is_owned(destination);
+        self.behind(source).or_else(|| self.rest.filter(|_| is_inside()))
+    }
+
+    fn is_owned(&self, address: Address) -> bool {
+        match address {
+            Address::V4(word) => self.owned.has_ip4(word),
+            Address::V6(word) => self.owned.has_ip6(word),
+        }
     }
 
     fn behind(&self, address: Address) -> Option<u16> {

@@ -9,7 +9,7 @@ use braid_ir::model::{Kind, ParamId};
 use braid_packet::{Field, Header, Link, Packet, Shape, build_fresh};
 use braid_runtime::split::Splitter;
 use braid_runtime::{Input, Progress, Run, RunError};
-use std::io::Cursor;
+use std::io::{BufWriter, Cursor, Write};
 use support::*;
 
 fn ingress(interfaces: &[(&str, &[u8])], from: &str, to: &str) -> Option<u16> {
@@ -78,6 +78,19 @@ fn packets_that_enter_nowhere_are_counted() {
     assert_eq!(summary.counters.out[&1], 1);
     assert!(summary.counters.balanced());
     assert_eq!(summary.warnings, Vec::<String>::new());
+}
+
+#[test]
+fn run_that_loses_every_packet_says_so() {
+    let chain = lan_wan();
+    let mut engine = Fake::new(through);
+    let stray = udp(0, ("8.8.8.8", 1), ("9.9.9.9", 1));
+    let run = Run::new(&chain, &mut engine).input(sources(vec![stray.clone(), stray]));
+    let summary = run.run().unwrap();
+    assert_eq!(summary.counters.lost["no_interface"], 2);
+    let [warning] = &summary.warnings[..] else { panic!("{:?}", summary.warnings) };
+    assert!(warning.starts_with("no packet entered: all 2 were lost as no_interface"), "{warning}");
+    assert!(warning.contains("chain `test`") && warning.contains("--in NAME=FILE"), "{warning}");
 }
 
 #[test]
@@ -157,7 +170,7 @@ impl PacketSink for Failing {
 }
 
 #[test]
-fn output_that_fails_ends_the_run_with_its_name() {
+fn output_that_fails_ends_the_run_with_its_name_and_a_summary() {
     for at in [0, 1] {
         let chain = lan_wan();
         let mut engine = Fake::new(through);
@@ -166,9 +179,59 @@ fn output_that_fails_ends_the_run_with_its_name() {
         let run = Run::new(&chain, &mut engine)
             .input(sources(vec![packet.clone(), packet]))
             .output("out.pcap", None, &mut sink);
-        let error = run.run().unwrap_err();
-        assert_eq!(error.to_string(), "out.pcap: cannot be written: disk full");
-        assert_eq!(sink.written, if at == 0 { 2 } else { 1 });
+        let summary = run.run().unwrap();
+        let unwritten: Vec<String> = summary.unwritten.iter().map(ToString::to_string).collect();
+        assert_eq!(unwritten, ["out.pcap: cannot be written: disk full"]);
+        let packets = if at == 0 { 2 } else { 1 };
+        assert_eq!(summary.counters.packets_in, packets);
+        assert_eq!(sink.written as u64, packets);
+    }
+}
+
+/// A disk without space.
+struct Full;
+
+impl Write for Full {
+    fn write(&mut self, _bytes: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::Error::other("disk full"))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Err(std::io::Error::other("disk full"))
+    }
+}
+
+#[test]
+fn every_output_that_fails_is_named_and_the_others_are_finished() {
+    let chain = lan_wan();
+    let mut engine = Announcing;
+    let packet = udp(0, ("10.0.0.1", 1), ("9.9.9.9", 1));
+    let (mut broken, mut whole) = (Failing { at: 0, written: 0 }, Finished(false));
+    let summary = Run::new(&chain, &mut engine)
+        .input(sources(vec![packet]))
+        .output("broken.pcap", None, &mut broken)
+        .output("whole.pcap", None, &mut whole)
+        .events("events.json", BufWriter::new(Full))
+        .run()
+        .unwrap();
+    let unwritten: Vec<String> = summary.unwritten.iter().map(ToString::to_string).collect();
+    let expected =
+        ["broken.pcap: cannot be written: disk full", "events.json: cannot be written: disk full"];
+    assert_eq!(unwritten, expected);
+    assert!(whole.0);
+}
+
+/// Whether it was finished.
+struct Finished(bool);
+
+impl PacketSink for Finished {
+    fn write_packet(&mut self, _packet: &Packet) -> Result<(), WriteError> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), WriteError> {
+        self.0 = true;
+        Ok(())
     }
 }
 
@@ -311,7 +374,9 @@ fn events_are_written_as_json_lines_with_sorted_keys() {
     let mut events = Vec::new();
     let packet = udp(5, ("10.0.0.1", 1), ("9.9.9.9", 1));
     let mut engine = Announcing;
-    let run = Run::new(&chain, &mut engine).input(sources(vec![packet])).events(&mut events);
+    let run = Run::new(&chain, &mut engine)
+        .input(sources(vec![packet]))
+        .events("events.json", &mut events);
     run.run().unwrap();
     let line = r#"{"event":"SCAN","extends":["ALERT","EVENT"],"fields":{"count":"18446744073709551616","note":"a \"b\"","who":"10.0.0.1"},"function":null,"time_ns":5}"#;
     assert_eq!(String::from_utf8(events).unwrap(), format!("{line}\n"));

@@ -76,7 +76,7 @@ fn summary() -> Summary {
         nodes: vec![node],
     };
     let follow = Some(FollowCounters { flows: 1, rewritten: 2, full: 3 });
-    Summary { counters, follow, warnings: vec!["careful".into()] }
+    Summary { counters, follow, warnings: vec!["careful".into()], unwritten: vec![] }
 }
 
 #[test]

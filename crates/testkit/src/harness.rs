@@ -3,7 +3,6 @@
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine;
 use braid_lang::diag::{Diagnostics, Style, render};
-use braid_lang::sema::Env;
 use braid_lang::source::SourceMap;
 use braid_lang::{Loader, Unit};
 use braid_native::{Definition, LoadError};
@@ -169,8 +168,8 @@ pub fn control(chain: &Chain, time_ns: u64, line: &str, folder: &Path) -> Result
     let file = sources.add(folder.join("case.txt").to_string_lossy(), text);
     let mut diagnostics = Diagnostics::new();
     let files = BTreeMap::new();
-    let env = Env { constants: &(), loader: &Files(&files), sources: &sources };
-    let changes = braid_lang::control::control(file, chain, &env, &mut diagnostics);
+    let changes =
+        braid_lang::control::control(file, chain, &Files(&files), &sources, &mut diagnostics);
     match changes.first() {
         Some(change) if !diagnostics.has_errors() => Ok(change.resolve(0)),
         _ => Err(render(&diagnostics, &sources, PLAIN)),

@@ -28,27 +28,27 @@ use crate::table::{Align, table};
 /// Measure engines against each other and against floors
 #[derive(clap::Args)]
 pub struct Args {
-    /// Benches by name, or files with definitions of your own (NAME.toml); all of them by default
+    /// Benches by name, or files with your own definitions (NAME.toml) [default: all benches]
     names: Vec<String>,
     /// List the benches
     #[arg(long)]
     list: bool,
-    /// A fast look: the first and the last case of each series, few and short segments
+    /// Measure quickly: only the first and the last case of each series, in few and short segments
     #[arg(long)]
     quick: bool,
-    /// Write a page with plots
+    /// Write an HTML page with plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Engines and floors to measure, separated by commas [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     engine: Vec<Kind>,
-    /// Only cases with one of these values; keys as in a definition's sweep
+    /// Measure only cases with one of these values; keys as in a definition's sweep
     #[arg(long, value_name = "KEY=VALUE,…")]
     only: Vec<Only>,
-    /// Segments of each engine
+    /// The number of segments of each engine
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     runs: Option<u64>,
-    /// Most packets of a segment
+    /// The most packets in a segment
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     packets: Option<u64>,
     /// About how many seconds to measure each case
@@ -114,7 +114,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     wrong.first().map_or(Ok(Answer::Yes), |first| Err(failure(first)))
 }
 
-/// One bench; rows as JSON appear as they are measured.
+/// Runs one bench. JSON rows are printed as soon as they are measured.
 fn bench(
     args: &Args,
     definition: &Definition,
@@ -181,7 +181,8 @@ fn plan(args: &Args) -> Plan {
     plan
 }
 
-/// A case of compiling or of memory: each engine in a process of its own, whose memory is nobody else's.
+/// Measures a case of compiling or of memory: each engine runs in a process of its own, so that its
+/// memory is counted alone.
 fn apart(args: &Args, definition: &Definition, case: usize) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     let measured = |kind: &Kind| runs_apart(*kind, definition.kind);
@@ -222,7 +223,7 @@ fn runs_apart(kind: Kind, measures: Measures) -> bool {
     }
 }
 
-/// What such a process does.
+/// The work of such a process.
 fn one_case(
     args: &Args,
     definitions: &[Definition],
@@ -303,7 +304,7 @@ fn shown((head, body): Cells) -> String {
     table(&head, &body)
 }
 
-/// The definitions that are named, or all that come with the command.
+/// The definitions that the user names, or all built-in ones.
 fn chosen(names: &[String]) -> Result<Vec<Definition>, Failure> {
     let known = embedded().map_err(Failure::inconsistent)?;
     if names.is_empty() {
@@ -364,7 +365,7 @@ fn chain(source: &Source) -> Result<Chain, String> {
     }
 }
 
-/// The files that a bench brings along.
+/// The files that come with a bench.
 struct Files<'a>(&'a Source);
 
 impl Loader for Files<'_> {

@@ -1,4 +1,4 @@
-//! `braid check`: everything that is wrong with a file, at once.
+//! `braid check`: reports all errors and warnings of a file at once.
 
 use std::path::PathBuf;
 
@@ -13,10 +13,10 @@ use crate::output::{Output, tell};
 pub struct Args {
     /// The file
     file: PathBuf,
-    /// A control file to check as well, for the chain that it is for
+    /// A control file to check as well
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
-    /// Which chain the control file is for, where there are several
+    /// The chain that the control file is for; needed if the file has several
     #[arg(long, value_name = "NAME", requires = "control")]
     chain: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `braid classes`: the traffic classes of a chain (SNF), and what putting functions together saved.
+//! `braid classes`: the traffic classes of a chain (SNF), and what merging the functions saved.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,18 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::load::{self, Choice};
 use crate::output::Output;
 
-/// Show what a chain becomes as one program: traffic classes, what packets of each fulfil, what is done to
-/// them, and what putting the functions together saves
+/// Show a chain as one program: its traffic classes, their conditions and effects, and what merging
+/// the functions saves
 #[derive(clap::Args)]
 pub struct Args {
     /// The file
     file: PathBuf,
     #[command(flatten)]
     choice: Choice,
-    /// Classes of each program that are listed
+    /// The most classes to list for each program
     #[arg(long, value_name = "N", default_value_t = 3)]
     ways: usize,
-    /// Print the programs themselves, too
+    /// Print the programs, too
     #[arg(long)]
     programs: bool,
     /// Draw the programs' graphs instead, as SVG

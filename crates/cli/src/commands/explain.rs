@@ -1,4 +1,4 @@
-//! `braid explain`: what a message's code means.
+//! `braid explain`: explains the code of a message.
 
 use braid_lang::diag::codes::{self, Entry};
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::output::Output;
 use crate::table::{Align, table};
 
-/// What the code of a message means, with a wrong and a right example
+/// Explain the code of a message, with a wrong and a right example
 #[derive(clap::Args)]
 pub struct Args {
-    /// A code such as E0101; without it, all codes are listed
+    /// A code such as E0101; without it, list all codes
     code: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `braid fmt`: files in the one format.
+//! `braid fmt`: formats files.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ fn stdin() -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Writes beside the file and moves it into place: a full disk must not cost anyone their file.
+/// Writes a new file beside the old one and moves it into place, so that a full disk destroys nothing.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failure = |why: std::io::Error| Failure::file(path, why);
     // A link is followed, so that it stays a link.
@@ -80,7 +80,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         std::fs::rename(&beside, &path)
     })();
     if done.is_err() {
-        // What is left of it is of no use; that it cannot be removed changes nothing.
+        // The incomplete file is useless. If it cannot be removed, nothing else changes.
         let _ = std::fs::remove_file(&beside);
     }
     done.map_err(failure)

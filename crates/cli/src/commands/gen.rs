@@ -1,4 +1,4 @@
-//! `braid gen`: captures made on purpose.
+//! `braid gen`: makes captures.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ enum Source {
     Flows(FlowsArgs),
 }
 
-/// Conversations at the rates that a template file says (as TRex reads it)
+/// Conversations at the rates of a template file (in TRex's format)
 #[derive(clap::Args)]
 struct TemplateArgs {
     /// The template file
@@ -43,13 +43,13 @@ struct TemplateArgs {
     /// Leave out templates whose capture is not found
     #[arg(long)]
     skip_missing: bool,
-    /// Seconds for which connections begin; those that have begun are finished
+    /// Seconds during which connections begin; connections that have begun are finished
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<u64>,
-    /// Most packets
+    /// The most packets to make
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     packets: Option<u64>,
-    /// Multiplies the connections a second of every template
+    /// Multiply the connections per second of every template by this
     #[arg(long, value_name = "F", default_value_t = 1.0)]
     scale: f64,
     /// How connections arrive: poisson (independent of each other) or regular (equal gaps)
@@ -57,14 +57,14 @@ struct TemplateArgs {
     arrivals: Arrivals,
 }
 
-/// A capture repeated, later and with other addresses each time
+/// A capture, repeated at later times and with other addresses
 #[derive(clap::Args)]
 struct RepeatArgs {
     /// The capture
     file: PathBuf,
     #[command(flatten)]
     common: Common,
-    /// How often the capture is given in all
+    /// How often the capture appears in total
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     times: u64,
     /// Addresses in these prefixes change: each repetition adds to the part behind the prefix
@@ -84,13 +84,13 @@ struct RepeatArgs {
 struct FlowsArgs {
     #[command(flatten)]
     common: Common,
-    /// Flows
+    /// The number of flows
     #[arg(long, value_name = "N")]
     flows: u64,
-    /// Packets of all flows
+    /// The number of packets of all flows together
     #[arg(long, value_name = "M")]
     packets: u64,
-    /// Packets a second
+    /// Packets per second
     #[arg(long, value_name = "PPS", default_value_t = 1_000_000)]
     rate: u64,
     /// How packets arrive: regular (equal gaps) or poisson (independent of each other)
@@ -99,13 +99,13 @@ struct FlowsArgs {
     /// Frame sizes in bytes without FCS: a size, a range A..B, or imix (7 of 60, 4 of 590, 1 of 1514)
     #[arg(long, default_value = "60")]
     size: FrameSize,
-    /// Heavy tail of the flows' sizes: its Pareto index, such as 1.2 [default: equal sizes]
+    /// The Pareto index of the flows' sizes, such as 1.2 [default: equal sizes]
     #[arg(long, value_name = "ALPHA")]
     tail: Option<f64>,
     /// Protocols: tcp, udp, or mix (three flows of four TCP)
     #[arg(long, value_parser = protocol, default_value = "mix")]
     proto: Protocol,
-    /// Packets of a flow that come in a row
+    /// The number of packets of a flow that come in a row
     #[arg(long, value_name = "T", default_value_t = 1)]
     trains: u32,
     /// Clients [default: 10.0.0.0/8 or 2001:db8:1::/64]
@@ -117,16 +117,16 @@ struct FlowsArgs {
     /// Server ports and ranges of them
     #[arg(long, value_name = "LIST", default_value = "80,443")]
     dport: Ports,
-    /// Share of data packets that go back, from 0 to 1; above 0, TCP connections are opened and
-    /// closed by both sides
+    /// The share of data packets that go back, from 0 to 1; above 0, both sides open and close TCP
+    /// connections
     #[arg(long, value_name = "SHARE", value_parser = millionths, default_value = "0")]
     replies: u32,
-    /// IPv6 instead of IPv4
+    /// Use IPv6 instead of IPv4
     #[arg(long)]
     ipv6: bool,
 }
 
-/// What all sources take.
+/// The options that all sources have.
 #[derive(clap::Args)]
 struct Common {
     /// Where to write the capture
@@ -135,7 +135,7 @@ struct Common {
     /// The same seed gives the same capture
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Time of the start, in seconds since the epoch [default: 2025-01-01T00:00:00Z; for repeat,
+    /// The time of the start, in seconds since the epoch [default: 2025-01-01T00:00:00Z; for repeat,
     /// when the capture starts]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     start: Option<u64>,

@@ -22,28 +22,28 @@ use crate::output::Output;
 pub struct Args {
     /// The file
     file: PathBuf,
-    /// Which chain of the file; needed where there are several
+    /// The chain of the file; needed if the file has several
     #[arg(long, value_name = "NAME")]
     chain: Option<String>,
-    /// How to show it
+    /// The output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 }
 
-/// How to show a graph.
+/// The output format of a graph.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq)]
 enum Format {
     /// Text
     Text,
-    /// All that was found, the tables included
+    /// JSON, with all findings and tables
     Json,
-    /// For Graphviz
+    /// DOT, for Graphviz
     Dot,
-    /// A picture
+    /// An SVG picture
     Svg,
 }
 
-/// Most reasons that are shown for a pair.
+/// The most reasons to show for a pair.
 const MAX_REASONS: usize = 3;
 
 pub fn run(args: &Args, output: &Output) -> Outcome {

@@ -12,12 +12,12 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::load;
 use crate::output::Output;
 
-/// Print the lowered form of the functions of a file and of those that its chains use
+/// Print the lowered form of the functions that a file defines or its chains use
 #[derive(clap::Args)]
 pub struct Args {
     /// The file
     file: PathBuf,
-    /// Only this function
+    /// Print only this function
     #[arg(long, value_name = "NAME")]
     function: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The commands, one file each. A new one is a file here, a `mod` line and a variant.
+//! The commands, one file or folder each. A new command needs a file here, a `mod` line and a variant.
 
 mod actions;
 mod bench;
@@ -22,7 +22,7 @@ use clap::Subcommand;
 use crate::answer::Outcome;
 use crate::output::Output;
 
-/// What to do.
+/// The commands.
 #[derive(Subcommand)]
 pub enum Command {
     Check(check::Args),
@@ -44,7 +44,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Does it.
+    /// Runs the command.
     pub fn run(self, output: &Output) -> Outcome {
         match self {
             Command::Check(args) => check::run(&args, output),

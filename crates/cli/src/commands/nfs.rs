@@ -7,7 +7,7 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::output::Output;
 use crate::table::{Align, table};
 
-/// The library of functions: a list, or one function's page
+/// List the library of functions, or print one function's page
 #[derive(clap::Args)]
 pub struct Args {
     /// The function whose page to print

@@ -172,7 +172,9 @@ impl Apart<'_> {
         }
         // A point that is met again before it is left is a way round, counted once.
         self.known.insert((point, presence), Elements::default());
-        if depth > braid_ir::engine::HOP_LIMIT {
+        // Native functions have no program: nothing can be counted in one or behind it.
+        let is_native = self.chain.nodes[usize::from(point.node)].model.native.is_some();
+        if depth > braid_ir::engine::HOP_LIMIT || is_native {
             return Elements::default();
         }
         let (program, _) = general(self.chain, self.graph, point, presence, Extent::Function);

@@ -3,7 +3,7 @@
 use braid_ir::model::{Model, Setting};
 use braid_ir::value::ParamValue;
 
-use super::Scope;
+use super::draft::Scope;
 use crate::ast::{Arg, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 
@@ -129,7 +129,7 @@ fn out_of_place(model: &Model, function: &Ident, arg: &Arg, named: bool) -> Diag
     Diagnostic::new(codes::CHAIN_TOO_MANY_ARGUMENTS, message, span, "one too many")
 }
 
-/// What a parameter limits or times, where a value of 0 makes no sense: `capacity of map`.
+/// The setting that a parameter gives, if 0 makes no sense for it: `capacity of map`.
 pub(crate) fn zero_setting(model: &Model, name: &str, value: &ParamValue) -> Option<String> {
     if *value != ParamValue::Scalar(0) {
         return None;
@@ -156,7 +156,7 @@ pub(crate) fn zero_setting(model: &Model, name: &str, value: &ParamValue) -> Opt
     })
 }
 
-/// The finding that goes with [`zero_setting`].
+/// The diagnostic for a [`zero_setting`] of 0.
 pub(crate) fn zero(name: &str, what: &str, span: Span) -> Diagnostic {
     let message = format!("`{name}` is the {what}, which cannot be 0");
     Diagnostic::new(codes::ZERO_SETTING, message, span, "zero").help("give it a value above 0")

@@ -1,7 +1,7 @@
-//! What follows from the links: ports that lead nowhere, functions that nothing reaches, loops.
+//! Checks of the links: ports that lead nowhere, functions that no packet reaches, loops.
 //!
 //! The graph's vertices are functions in a direction: a packet that enters at the right port goes
-//! backward, at any other port forward. That way the two directions of a two-way link are no loop.
+//! backward, at any other port forward. So the two directions of a two-way link are no loop.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,8 @@ use braid_ir::chain::{Sink, Source};
 use braid_ir::model::{LEFT, PortId, RIGHT};
 use rustc_hash::FxHashMap;
 
-use super::{Draft, Link, links, reach};
+use super::draft::{Draft, Link};
+use super::{links, reach};
 use crate::ast::Span;
 use crate::diag::{Diagnostic, Diagnostics, codes};
 
@@ -35,7 +36,7 @@ pub(super) fn check(draft: &Draft<'_>, diags: &mut Diagnostics) -> bool {
     true
 }
 
-/// For each function, those that come after it for forward packets.
+/// For each function, the functions that come after it for forward packets.
 pub(super) fn after(draft: &Draft<'_>) -> Vec<BTreeSet<u16>> {
     let graph = Graph::new(draft);
     let count = u16::try_from(draft.nodes.len()).unwrap_or(u16::MAX);

@@ -5,11 +5,13 @@ use braid_ir::model::{LEFT, PortId, RIGHT};
 
 use rustc_hash::FxHashMap;
 
-use super::{Draft, End, Link, MAX_LINKS, Scope, nodes};
+use super::draft::{Draft, End, Link, MAX_LINKS, Scope};
+use super::nodes;
 use crate::ast::{Arrow, ChainItem, Ident, PathEnd, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 
-/// Links what the chain's paths and links name, and reports sources that are linked twice.
+/// Makes the links that the chain's paths and links declare, and reports sources that are linked
+/// twice.
 pub(super) fn link(draft: &mut Draft<'_>, scope: &mut Scope<'_>, diags: &mut Diagnostics) {
     let ast = draft.ast;
     let mut joined = 0;
@@ -53,7 +55,7 @@ fn no_path(draft: &Draft<'_>) -> Diagnostic {
     Diagnostic::new(codes::NO_PATH, message, name.span, "packets could go nowhere").help(help)
 }
 
-/// What is at an end, and its port: `None` when none is written.
+/// The thing at an end, and its port if one is written.
 type Joint = (End, PortChoice);
 
 /// The port at an end.
@@ -122,7 +124,7 @@ fn is_open(draft: &Draft<'_>, found: &[Option<End>]) -> bool {
     implicit && alone && is_node(found.first()) && is_node(found.last())
 }
 
-/// What an end names; functions in place become instances.
+/// The thing that an end names. A function written in place becomes an instance.
 fn end<'a>(
     draft: &mut Draft<'a>,
     written: &PathEnd,
@@ -249,7 +251,7 @@ fn join(
     }
 }
 
-/// A place where packets enter, as the place where those of the other direction leave.
+/// The sink of backward packets at the place where forward packets enter.
 fn turned_sink(sink: Sink) -> Source {
     match sink {
         Sink::Interface(at) => Source::Interface(at),
@@ -257,7 +259,7 @@ fn turned_sink(sink: Sink) -> Source {
     }
 }
 
-/// A place where packets leave, as the place where those of the other direction enter.
+/// The source of backward packets at the place where forward packets leave.
 fn turned_source(source: Source) -> Sink {
     match source {
         Source::Interface(at) => Sink::Interface(at),

@@ -1,79 +1,27 @@
-//! Chains: from the syntax tree to `ir::chain::Chain`, with everything checked that can be known
-//! before a packet comes.
+//! Chains: from the syntax tree to `ir::chain::Chain`, with all checks that need no packets.
 //!
 //! `nodes` declares interfaces and instances, `args` gives them their parameters, `links` reads
-//! paths and links, `graph` checks what follows from them (with `reach`: where a model may send
-//! packets), `policy` checks NFP's rules. All findings of a chain are reported at once; a part that
-//! is broken is left out of the checks after it.
+//! paths and links, `graph` checks the graph that they form (with `reach`: where a model may send
+//! packets), `policy` checks NFP's rules. All findings of a chain are reported at once; later
+//! checks skip broken parts.
 
 pub(crate) mod args;
+mod draft;
 mod graph;
 mod links;
 mod nodes;
 mod policy;
 mod reach;
 
-use std::sync::Arc;
-
-use braid_ir::chain::{self as ir, Sink, Source};
-use braid_ir::model::{Model, ParamTy, Ty};
-use braid_ir::value::{IntervalSet, ParamValue};
+use braid_ir::chain as ir;
+use braid_ir::model::{ParamTy, Ty};
+use braid_ir::value::ParamValue;
 use rustc_hash::FxHashMap;
 
 use crate::ast::{self, ChainItem, Expr, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes};
-use crate::sema::Env;
-use crate::sema::eval::param_value;
-
-/// Most functions of a chain.
-pub const MAX_FUNCTIONS: usize = 1024;
-/// Most interfaces of a chain.
-pub const MAX_INTERFACES: usize = 256;
-/// Most links of a chain, counting each direction.
-pub const MAX_LINKS: usize = 4096;
-/// Most rules of a policy.
-pub const MAX_RULES: usize = 4096;
-/// Most workers.
-pub const MAX_WORKERS: u16 = 1024;
-
-/// The functions of a program.
-pub trait Functions {
-    /// The function of this name: of the file, of those that it uses, or of the library.
-    fn find(&mut self, name: &str, diags: &mut Diagnostics) -> Found;
-    /// Names of all functions, for suggestions.
-    fn names(&self) -> Vec<String>;
-}
-
-/// What a chain needs to know of the rest of the program.
-pub struct Scope<'a> {
-    /// Functions.
-    pub functions: &'a mut dyn Functions,
-    /// What arguments may refer to.
-    pub env: Env<'a>,
-    /// Whether errors of syntax may have left out parts of the chain. What is missing is not
-    /// reported then.
-    pub doubt: bool,
-}
-
-impl Scope<'_> {
-    /// The value of an argument; `None` when it is wrong, which is then reported.
-    fn value(&mut self, value: &Expr, ty: &ParamTy, diags: &mut Diagnostics) -> Option<ParamValue> {
-        param_value(ty, value, &self.env, diags)
-    }
-}
-
-/// A function by name.
-#[derive(Clone, Debug)]
-pub enum Found {
-    /// A function that can run.
-    Model(Arc<Model>),
-    /// A stream function.
-    Stream,
-    /// One with errors, which are reported.
-    Broken,
-    /// There is none.
-    Unknown,
-}
+use draft::{Draft, MAX_WORKERS};
+pub use draft::{Found, Functions, Scope};
 
 /// Resolves a chain. `None` when it has errors, which are then in `diags`.
 pub fn resolve(
@@ -91,111 +39,6 @@ pub fn resolve(
     let failed = found.has_errors() || draft.doubt || draft.broken();
     diags.extend(found);
     if failed { None } else { Some(draft.finish(policy, priorities)) }
-}
-
-/// A chain in the making.
-struct Draft<'a> {
-    ast: &'a ast::Chain,
-    /// Whether parts may have been left out.
-    doubt: bool,
-    names: FxHashMap<&'a str, End>,
-    /// Names that instances in place cannot have, each with the number that was last put behind it.
-    taken: FxHashMap<String, u32>,
-    interfaces: Vec<Interface>,
-    nodes: Vec<Node>,
-    links: Vec<Link>,
-    malformed: ir::Malformed,
-    seed: u64,
-    workers: u16,
-}
-
-/// What a name in a chain stands for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
-    Interface(u16),
-    Node(u16),
-}
-
-struct Interface {
-    name: String,
-    /// `None` for those of a chain that declares none.
-    span: Option<Span>,
-    behind4: IntervalSet,
-    behind6: IntervalSet,
-}
-
-struct Node {
-    name: String,
-    span: Span,
-    /// `None` where the function is unknown or has errors.
-    model: Option<Arc<Model>>,
-    /// A value for each parameter; those that are wrong are missing, and reported.
-    params: Vec<ParamValue>,
-}
-
-#[derive(Clone, Copy)]
-struct Link {
-    source: Source,
-    sink: Sink,
-    span: Span,
-}
-
-impl<'a> Draft<'a> {
-    fn new(ast: &'a ast::Chain, doubt: bool) -> Self {
-        Self {
-            ast,
-            doubt,
-            names: FxHashMap::default(),
-            taken: FxHashMap::default(),
-            interfaces: Vec::new(),
-            nodes: Vec::new(),
-            links: Vec::new(),
-            malformed: ir::Malformed::Drop,
-            seed: 0,
-            workers: 1,
-        }
-    }
-
-    /// Whether a function was left out because of errors elsewhere.
-    fn broken(&self) -> bool {
-        self.nodes.iter().any(|node| {
-            node.model.as_ref().is_none_or(|model| model.params.len() != node.params.len())
-        })
-    }
-
-    /// Names of interfaces and functions, for suggestions.
-    fn end_names(&self) -> impl Iterator<Item = &str> {
-        let interfaces = self.interfaces.iter().map(|interface| interface.name.as_str());
-        interfaces.chain(self.node_names())
-    }
-
-    fn node_names(&self) -> impl Iterator<Item = &str> {
-        self.nodes.iter().map(|node| node.name.as_str())
-    }
-
-    fn node_name(&self, node: u16) -> &str {
-        self.nodes.get(usize::from(node)).map_or("?", |node| &node.name)
-    }
-
-    fn finish(self, policy: Vec<ir::PolicyRule>, priorities: Vec<ir::Priority>) -> ir::Chain {
-        let interface =
-            |i: Interface| ir::Interface { name: i.name, behind4: i.behind4, behind6: i.behind6 };
-        let node = |n: Node| {
-            let (name, params) = (n.name, n.params);
-            n.model.map(|model| ir::Node { name, model, params })
-        };
-        ir::Chain {
-            name: self.ast.name.text.clone(),
-            interfaces: self.interfaces.into_iter().map(interface).collect(),
-            nodes: self.nodes.into_iter().filter_map(node).collect(),
-            links: self.links.iter().map(|link| (link.source, link.sink)).collect(),
-            priorities,
-            policy,
-            malformed: self.malformed,
-            seed: self.seed,
-            workers: self.workers,
-        }
-    }
 }
 
 /// `malformed`, `seed`, `workers`.

@@ -6,7 +6,8 @@ use braid_ir::chain as ir;
 use braid_ir::model::{Model, Word};
 use braid_ir::value::{IntervalSet, ParamValue};
 
-use super::{Draft, End, Found, Interface, MAX_FUNCTIONS, MAX_INTERFACES, Node, Scope, args};
+use super::args;
+use super::draft::{Draft, End, Found, Interface, MAX_FUNCTIONS, MAX_INTERFACES, Node, Scope};
 use crate::ast::{Arg, ChainItem, Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 

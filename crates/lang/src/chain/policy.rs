@@ -1,5 +1,5 @@
 //! Policy: the rules of NFP Table 1, and every way in which they contradict each other or the
-//! links. Without rules the order of the paths stands alone.
+//! links. Without rules, the order of the paths decides.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -7,7 +7,8 @@ use braid_ir::chain::{self as ir, Sink, Source};
 use braid_ir::model::{LEFT, Model, RIGHT, Term};
 use rustc_hash::FxHashMap;
 
-use super::{Draft, End, MAX_RULES, graph};
+use super::draft::{Draft, End, MAX_RULES};
+use super::graph;
 use crate::ast::{ChainItem, Ident, PolicyKind, PolicyRule, Span};
 use crate::diag::{Code, Diagnostic, Diagnostics, codes, did_you_mean_help};
 
@@ -129,7 +130,7 @@ fn function(draft: &Draft<'_>, name: &Ident, diags: &mut Diagnostics) -> Option<
 struct Policy<'d, 'a> {
     draft: &'d Draft<'a>,
     rules: &'d [Rule],
-    /// For each function, those after it on forward paths.
+    /// For each function, the functions after it on forward paths.
     after: Vec<BTreeSet<u16>>,
 }
 
@@ -283,7 +284,7 @@ impl Policy<'_, '_> {
             .help("change the rule or the path")
     }
 
-    /// For each function the group of those that run in parallel with it, itself included.
+    /// For each function, the group of functions that run in parallel with it, including itself.
     fn parallel_groups(&self) -> Vec<usize> {
         let mut group: Vec<usize> = (0..self.draft.nodes.len()).collect();
         for rule in self.rules {

@@ -26,7 +26,7 @@ fn port_of(dest: Dest, backward: bool) -> PortId {
     }
 }
 
-/// What is known of a value.
+/// The facts about a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
     /// No path to its definition was seen yet.

@@ -1,4 +1,4 @@
-//! What other tools and languages call things, and what they are called here.
+//! Names that other tools and languages use, with the names used here.
 
 /// Fields as elsewhere, and as here.
 const FIELDS: &[(&str, &str)] = &[
@@ -113,7 +113,7 @@ mod tests {
     use braid_packet::Field;
 
     use super::*;
-    use crate::parse::{RATES, UNITS as OWN_UNITS};
+    use crate::parse::words::{RATES, UNITS as OWN_UNITS};
 
     #[test]
     fn foreign_names_are_unknown_and_lead_to_known_ones() {

@@ -7,9 +7,9 @@ use ariadne::{Cache, CharSet, Config, IndexType, Label, Report, ReportKind, Sour
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::{Diagnostic, Diagnostics, Severity};
-use crate::ast::Span;
-use crate::source::{SourceMap, floor_boundary};
+use super::codes::Severity;
+use super::finding::{Diagnostic, Diagnostics};
+use crate::source::{SourceMap, Span, floor_boundary};
 
 /// A line longer than this is not shown; the message then stands with its place alone.
 const LONGEST_SHOWN_LINE: usize = 400;

@@ -1,7 +1,7 @@
 //! Suggestions for misspelt names.
 
 /// The candidate nearest to `name`, if it is near enough to be a slip: at most a third of its length
-/// (at least one) in edits, a swap of neighbours counting as one. Ties go to the first in order.
+/// (at least one) in edits, a swap of neighbours counting as one. Of equally close names, the first one wins.
 #[must_use]
 pub fn did_you_mean<'a>(
     name: &str,

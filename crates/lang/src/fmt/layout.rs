@@ -1,16 +1,16 @@
 //! Lines, blocks and groups as text of bounded width.
 
 use super::space::{self, Separator};
+use super::text::{WIDTH, part};
 use super::tree::{Block, Group, Item, Lead, Line, Node, Tree, comment_text, is_forced};
-use super::{WIDTH, part};
 use crate::lexer::Comment;
 use crate::parse::Source;
 
 /// Indentation of blocks and items.
 const INDENT: usize = 2;
-/// Indentation of a line that goes on; more than a block's, so that the two look different.
+/// Indentation of a continued line. It is larger than a block's, so that the two look different.
 const CONTINUED: usize = 4;
-/// A list of at least so many short items is filled, several to a line.
+/// A list of at least this many short items is filled, several items per line.
 const FILL_ITEMS: usize = 6;
 /// How short.
 const FILL_WIDTH: usize = 24;

@@ -1,27 +1,24 @@
 //! The formatter: `braid fmt`.
 //!
-//! Works on tokens, so that it cannot change what a program means: only commas after the last item
-//! of a list come and go. The parser's marks say where statements and declarations start and which
-//! brackets hold lists. What the author decides: blank lines (one at most), whether a short block
-//! stays on one line, which short statements share a line. A comment that stands where no line ends
-//! moves up in front of its line or item.
+//! The formatter works on tokens, so it cannot change the meaning of a program: it only adds and
+//! removes commas after the last item of a list. The parser marks the tokens where statements and
+//! declarations start, and the brackets that hold lists. The author decides about blank lines (at
+//! most one), whether a short block stays on one line, and which short statements share a line. A
+//! comment in the middle of a line moves up in front of its line or item.
 
 mod layout;
 mod space;
+mod text;
 mod tree;
 
 use crate::diag::Diagnostics;
 use crate::parse::parse_source;
-use crate::source::offset;
-
-/// Longest line that the formatter makes where it can break it.
-pub const WIDTH: usize = 100;
 
 /// The text in canonical form. Formatting twice changes nothing more.
 ///
 /// # Errors
 ///
-/// What is wrong with the text, if it does not parse; spans are in file 0.
+/// The errors of a text that does not parse. Their spans are in file 0.
 pub fn format(text: &str) -> Result<String, Diagnostics> {
     let source = parse_source(text, 0);
     if source.diagnostics.has_errors() {
@@ -31,14 +28,4 @@ pub fn format(text: &str) -> Result<String, Diagnostics> {
     let mut out = layout::Printer::new(text, &source);
     out.file(&tree);
     Ok(out.finish())
-}
-
-/// The bytes from `start` to `end` of `text`; empty where that is no part of it.
-fn part(text: &str, start: u32, end: u32) -> &str {
-    text.get(start as usize..end as usize).unwrap_or("")
-}
-
-/// Line ends between two bytes.
-fn newlines(text: &str, start: u32, end: u32) -> u32 {
-    offset(part(text, start, end).bytes().filter(|byte| *byte == b'\n').count())
 }

@@ -1,4 +1,4 @@
-//! Which tokens have a space between, and where long lines are broken.
+//! Decides where spaces stand between tokens, and where long lines may break.
 
 use crate::lexer::Tok;
 use crate::parse::{GENERIC, GLUE, Source};
@@ -30,7 +30,7 @@ pub(super) fn separator(source: &Source, text: &str, at: usize) -> Option<Separa
     if source.marks.has(at, GLUE) || source.marks.has(at, GENERIC) {
         return None;
     }
-    let word = super::part(text, token.start, token.end);
+    let word = super::text::part(text, token.start, token.end);
     let rank = match token.kind {
         Tok::Ident => word_rank(word)?,
         Tok::Comma => 1,

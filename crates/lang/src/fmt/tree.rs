@@ -1,6 +1,6 @@
 //! Tokens and comments as lines, blocks and groups.
 
-use super::{newlines, part};
+use super::text::{newlines, part};
 use crate::lexer::{Comment, Tok, Token};
 use crate::parse::{BLOCK, GENERIC, LINE, LIST, STMT, Source};
 

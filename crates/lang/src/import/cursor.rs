@@ -45,7 +45,7 @@ impl<'a> Cursor<'a> {
         Self { line, at: 0 }
     }
 
-    /// What is left of the line after white space, with its offset.
+    /// The rest of the line after white space, with its offset.
     pub(super) fn rest(&mut self) -> Word<'a> {
         let rest = self.line.get(self.at..).unwrap_or("");
         let text = rest.trim_start();
@@ -53,12 +53,12 @@ impl<'a> Cursor<'a> {
         Word { at: self.at, text }
     }
 
-    /// What is left of the line with its offset, white space included.
+    /// The rest of the line with its offset, including white space.
     pub(super) fn raw(&self) -> (usize, &'a str) {
         (self.at, self.line.get(self.at..).unwrap_or(""))
     }
 
-    /// Moves on by so many bytes.
+    /// Moves on by this many bytes.
     pub(super) fn skip(&mut self, bytes: usize) {
         self.at += bytes;
     }

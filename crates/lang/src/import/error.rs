@@ -1,4 +1,4 @@
-//! Errors of importers: what was expected, what was found, where; collected up to a limit.
+//! Errors of importers: the expectation, the text found, and its place, collected up to a limit.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct ImportError {
     pub column: u32,
     /// The line, cut when it is long, control characters replaced.
     pub text: String,
-    /// What was expected there (or what is wrong, and what to do).
+    /// The expectation at this place, or the problem with advice.
     pub expected: String,
     /// What was found there.
     pub found: String,

@@ -1,8 +1,8 @@
 //! Importers: rule files, route tables, prefix lists and pattern files become values of parameters.
 //!
-//! Each importer is a function from text to a value or to all errors of the file, each with its
-//! place. Reading files is [`read_text`]'s job alone, so that the importers stay pure. The formats
-//! are described in `docs/rule-files.md`. Input is hostile: nothing panics, everything has a limit.
+//! Each importer is a function from text to a value, or to all errors of the file with their places.
+//! Importers open no files. `docs/rule-files.md` describes the formats. Input is hostile: nothing
+//! panics, and everything has a limit.
 
 mod addr;
 mod classbench;
@@ -10,7 +10,6 @@ mod cursor;
 mod error;
 mod patterns;
 mod prefixes;
-mod read;
 mod routes;
 mod rules;
 
@@ -18,6 +17,8 @@ pub use classbench::classbench;
 pub use error::{ImportError, ImportErrors, MAX_ERRORS};
 pub use patterns::patterns;
 pub use prefixes::{Family, prefixes};
-pub use read::{MAX_TEXT_BYTES, ReadError, read_text};
 pub use routes::{MAX_ROUTES, routes};
+/// Most bytes of a file's text, after decompression.
+pub const MAX_TEXT_BYTES: u64 = 256 << 20;
+
 pub use rules::{MAX_RULES, parse_rule, rules};

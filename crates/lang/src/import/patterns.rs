@@ -16,7 +16,7 @@ struct Placed<'a> {
 /// Reads a pattern file. A pattern without a number gets its position in the file, from 1.
 ///
 /// # Errors
-/// All lines that can't be used, those that can't be compiled among them.
+/// All lines that can't be used, including patterns that don't compile.
 pub fn patterns(text: &str) -> Result<PatternSet, ImportErrors> {
     let (mut faults, mut more) = (Vec::new(), 0);
     let mut placed = Vec::new();

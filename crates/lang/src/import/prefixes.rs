@@ -1,4 +1,4 @@
-//! Prefix lists: a prefix, address or range a line, all of one IP version, as a set.
+//! Prefix lists: one prefix, address or range per line, all of one IP version, as a set.
 
 use super::addr::{Range, range};
 use super::cursor::each_line;
@@ -18,7 +18,7 @@ pub enum Family {
 /// Reads a prefix list. Host bits are ignored. At most [`MAX_ROUTES`] lines.
 ///
 /// # Errors
-/// All lines that can't be used, those of the other IP version among them.
+/// All lines that can't be used, including lines of the other IP version.
 pub fn prefixes(text: &str, family: Family) -> Result<IntervalSet, ImportErrors> {
     let mut intervals: Vec<(u128, u128)> = Vec::new();
     let errors = each_line(text, |_, line| {

@@ -1,4 +1,4 @@
-//! Route tables: `PREFIX [NEXT-HOP]` a line.
+//! Route tables: one `PREFIX [NEXT-HOP]` per line.
 
 use super::addr::{Prefix, prefix};
 use super::cursor::each_line;

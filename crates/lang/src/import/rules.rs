@@ -1,4 +1,4 @@
-//! Simple rule files: a rule a line, the first that matches decides.
+//! Simple rule files: one rule per line; the first matching rule decides.
 //!
 //! `pass|drop [proto P] [from ADDR [port A[-B]]] [to ADDR [port A[-B]]] [type T [code C]]
 //! [flags SYN,!ACK]`, and on the last line `default pass|drop`. The printer is `Display` of

@@ -1,12 +1,12 @@
-//! The values of literals, and what can be wrong with them.
+//! The values of literals, and the errors in them.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
-use super::Tok;
+use super::token::Tok;
 use crate::diag::{Code, codes};
 
-/// What is wrong with a literal; `at` counts from its first byte.
+/// An error in a literal; `at` counts from its first byte.
 pub(super) struct Wrong {
     pub code: Code,
     pub message: String,
@@ -139,7 +139,7 @@ fn host_bits(text: &str, len: u8, right: &str) -> Wrong {
 fn bad_address(text: &str) -> Wrong {
     if let Some((addr, _)) = text.split_once('/').filter(|(addr, _)| address(addr).is_some()) {
         let max = if addr.contains(':') { 128 } else { 32 };
-        let message = format!("`{text}` is no prefix: its length goes from 0 to {max}");
+        let message = format!("`{text}` is not a prefix: its length goes from 0 to {max}");
         return Wrong::new(codes::BAD_PREFIX, text, message);
     }
     if !text.contains([':', '/']) && text.matches('.').count() == 1 {
@@ -170,7 +170,7 @@ pub fn string_value(literal: &str) -> Option<String> {
 pub(super) fn check_string(literal: &str) -> Result<(), Wrong> {
     let Err(at) = unescape(literal) else { return Ok(()) };
     let shown: String = literal[at.clone()].chars().take(12).collect();
-    let message = format!("`{shown}` is no escape");
+    let message = format!("`{shown}` is not an escape sequence");
     let help =
         r#"the escapes are \" \\ \n \r \t \0, \x00 to \x7f, and \u{…} with hexadecimal digits"#;
     Err(Wrong { at, ..Wrong::new(codes::BAD_ESCAPE, literal, message) }.help(help))

@@ -1,188 +1,20 @@
-//! Text to tokens. Total: what is no token becomes an error token with a diagnostic.
+//! Splits text into tokens. Lexing is total: text that is no token becomes an error token with a
+//! diagnostic.
 //!
 //! `>` is always a token of its own, so that `list<set<ip4>>` needs no care; the parser joins
 //! adjacent ones into `>=`, `>>` and `>>=`.
 
 mod literal;
+mod token;
 
 use logos::Logos;
 
 pub use literal::{Address, address, int_value, string_value};
+pub use token::Tok;
 
 use crate::ast::Span;
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::source::{MAX_FILE_BYTES, offset};
-
-/// Kinds of tokens.
-#[derive(Logos, Clone, Copy, PartialEq, Eq, Debug, Hash)]
-#[logos(skip r"[ \t\r\n\u{feff}]+")]
-pub enum Tok {
-    /// A name or keyword; the parser tells them apart.
-    #[regex(r"[A-Za-z_][A-Za-z0-9_]*")]
-    Ident,
-    /// `12`, `0x1f`, `0b101`, `1_000`; malformed ones become [`Tok::Error`].
-    #[regex(r"[0-9][0-9_]*")]
-    #[regex(r"0[xX][0-9A-Za-z_]*", priority = 6)]
-    #[regex(r"0[bB][0-9][0-9A-Za-z_]*", priority = 6)]
-    Int,
-    /// `"text"`
-    #[regex(r#""([^"\\\n]|\\[^\n])*""#)]
-    Str,
-    /// `10.0.0.1` (and `1.5`, which becomes an error)
-    #[regex(r"[0-9]+(\.[0-9]+)+")]
-    Ip4,
-    /// `10.0.0.0/8`
-    #[regex(r"[0-9]+(\.[0-9]+)+/[0-9]+")]
-    Prefix4,
-    /// `2001:db8::1`; also what the regular expressions cannot tell from it, such as a MAC.
-    #[regex(r"[0-9A-Fa-f]+(:[0-9A-Fa-f]+){2,}(\.[0-9]+){0,3}")]
-    #[regex(r"([0-9A-Fa-f]+(:[0-9A-Fa-f]+)*)?::([0-9A-Fa-f]+(:[0-9A-Fa-f]+)*)?(\.[0-9]+){0,3}")]
-    Ip6,
-    /// `2001:db8::/32`
-    #[regex(r"[0-9A-Fa-f]+(:[0-9A-Fa-f]+){2,}(\.[0-9]+){0,3}/[0-9]+")]
-    #[regex(
-        r"([0-9A-Fa-f]+(:[0-9A-Fa-f]+)*)?::([0-9A-Fa-f]+(:[0-9A-Fa-f]+)*)?(\.[0-9]+){0,3}/[0-9]+"
-    )]
-    Prefix6,
-    /// `02:00:00:00:00:01`
-    Mac,
-    /// `{`
-    #[token("{")]
-    LBrace,
-    /// `}`
-    #[token("}")]
-    RBrace,
-    /// `(`
-    #[token("(")]
-    LParen,
-    /// `)`
-    #[token(")")]
-    RParen,
-    /// `[`
-    #[token("[")]
-    LBracket,
-    /// `]`
-    #[token("]")]
-    RBracket,
-    /// `,`
-    #[token(",")]
-    Comma,
-    /// `;`
-    #[token(";")]
-    Semi,
-    /// `:`
-    #[token(":")]
-    Colon,
-    /// `.`
-    #[token(".")]
-    Dot,
-    /// `..`
-    #[token("..")]
-    DotDot,
-    /// `=`
-    #[token("=")]
-    Assign,
-    /// `==`
-    #[token("==")]
-    EqEq,
-    /// `!=`
-    #[token("!=")]
-    Ne,
-    /// `<`
-    #[token("<")]
-    Lt,
-    /// `<=`
-    #[token("<=")]
-    Le,
-    /// `>`
-    #[token(">")]
-    Gt,
-    /// `=>`
-    #[token("=>")]
-    FatArrow,
-    /// `->`
-    #[token("->")]
-    Arrow,
-    /// `<->`
-    #[token("<->")]
-    BothArrow,
-    /// `+`
-    #[token("+")]
-    Plus,
-    /// `-`
-    #[token("-")]
-    Minus,
-    /// `*`
-    #[token("*")]
-    Star,
-    /// `/`
-    #[token("/")]
-    Slash,
-    /// `%`
-    #[token("%")]
-    Percent,
-    /// `&`
-    #[token("&")]
-    Amp,
-    /// `|`
-    #[token("|")]
-    Pipe,
-    /// `^`
-    #[token("^")]
-    Caret,
-    /// `~`
-    #[token("~")]
-    Tilde,
-    /// `!`
-    #[token("!")]
-    Bang,
-    /// `&&`
-    #[token("&&")]
-    AndAnd,
-    /// `||`
-    #[token("||")]
-    OrOr,
-    /// `<<`
-    #[token("<<")]
-    Shl,
-    /// `+=`
-    #[token("+=")]
-    PlusEq,
-    /// `-=`
-    #[token("-=")]
-    MinusEq,
-    /// `*=`
-    #[token("*=")]
-    StarEq,
-    /// `/=`
-    #[token("/=")]
-    SlashEq,
-    /// `%=`
-    #[token("%=")]
-    PercentEq,
-    /// `&=`
-    #[token("&=")]
-    AmpEq,
-    /// `|=`
-    #[token("|=")]
-    PipeEq,
-    /// `^=`
-    #[token("^=")]
-    CaretEq,
-    /// `<<=`
-    #[token("<<=")]
-    ShlEq,
-    /// `//`; the lexer takes the rest of the line and puts it aside.
-    #[token("//")]
-    LineComment,
-    /// `/*`; the lexer takes all to the `*/` and puts it aside.
-    #[token("/*")]
-    BlockComment,
-    /// What is no token; already reported.
-    Error,
-    /// The end of the text.
-    Eof,
-}
 
 /// A token: its kind and its bytes in the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

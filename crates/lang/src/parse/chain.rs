@@ -1,7 +1,8 @@
 //! Chains: interfaces, instances, paths, links, policy.
 
+use super::marks::{GLUE, LINE};
+use super::state::{Parsed, Parser};
 use super::words::CHAIN_ITEMS;
-use super::{GLUE, LINE, Parsed, Parser};
 use crate::ast::{Arrow, Chain, ChainItem, Expr, PathEnd, PolicyKind, PolicyRule};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 use crate::lexer::Tok;
@@ -145,7 +146,7 @@ impl Parser<'_> {
         let start = self.pos;
         self.bump();
         let mut rules = Vec::new();
-        self.body(super::STMT, |p| {
+        self.body(super::marks::STMT, |p| {
             rules.push(p.policy_rule()?);
             Ok(())
         })?;
@@ -183,9 +184,9 @@ impl Parser<'_> {
         Ok(PolicyRule { kind, span: self.span_from(start) })
     }
 
-    fn unknown_rule(&mut self) -> super::Bail {
+    fn unknown_rule(&mut self) -> super::state::Bail {
         if self.at(Tok::Error) {
-            return super::Bail;
+            return super::state::Bail;
         }
         let message = format!("expected `Order`, `Priority` or `Position`, found {}", self.found());
         let found =

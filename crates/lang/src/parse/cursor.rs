@@ -1,14 +1,11 @@
-//! Walking over tokens: looking, taking, reporting what was expected, finding back.
+//! Walking over tokens: looking ahead, taking, reporting expectations, recovering from errors.
 
+use super::marks::{BLOCK, GLUE, LIST};
+use super::state::{Bail, MAX_DEPTH, Parsed, Parser};
 use super::words::{is_keyword, starts_statement};
-use super::{BLOCK, GLUE, LIST, MAX_DEPTH, Parsed, Parser};
 use crate::ast::{Ident, Span};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 use crate::lexer::{Tok, Token};
-
-/// The trouble has been reported; find back at the next statement or declaration.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bail;
 
 impl<'t> Parser<'t> {
     /// The token `ahead` of the current one; the last one (`Eof`) beyond the end.

@@ -1,8 +1,9 @@
 //! Expressions.
 
+use super::marks::GLUE;
 use super::ops::{Infix, level};
+use super::state::{Parsed, Parser};
 use super::words::{RATES, UNITS, is_keyword};
-use super::{GLUE, Parsed, Parser};
 use crate::ast::{Arg, Expr, ExprKind, Ident, Path};
 use crate::diag::{Diagnostic, codes, did_you_mean, did_you_mean_help, foreign_unit};
 use crate::lexer::{Address, Tok, address, int_value, string_value};
@@ -231,7 +232,7 @@ impl Parser<'_> {
                 .or_else(|| foreign_unit(unit))
                 .or_else(|| did_you_mean_help(unit, UNITS.iter().copied())),
         };
-        let message = format!("`{unit}` is no unit of a number");
+        let message = format!("`{unit}` is not a unit of a number");
         let found = Diagnostic::new(codes::UNKNOWN_UNIT, message, self.here(), "unknown unit");
         self.report(found.help_if(help));
         self.bump();

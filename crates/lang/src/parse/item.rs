@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::marks::LINE;
+use super::state::{Parsed, Parser};
 use super::words::FILE_ITEMS;
-use super::{LINE, Parsed, Parser};
 use crate::ast::{EventDef, File, Item, Span};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 use crate::lexer::{Tok, string_value};
@@ -61,14 +62,14 @@ impl Parser<'_> {
     }
 
     /// Reports that no declaration starts here.
-    pub(super) fn unknown_item(&mut self, what: &str, words: &[&str]) -> super::Bail {
+    pub(super) fn unknown_item(&mut self, what: &str, words: &[&str]) -> super::state::Bail {
         if self.at(Tok::Error) {
-            return super::Bail;
+            return super::state::Bail;
         }
         let message = format!("expected {what}, found {}", self.found());
         let found = Diagnostic::new(codes::UNKNOWN_ITEM, message, self.here(), "");
         let list: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-        let note = format!("here may stand {}", list.join(", "));
+        let note = format!("allowed here: {}", list.join(", "));
         let help = did_you_mean_help(self.word(), words.iter().copied());
         self.report(found.note(note).help_if(help))
     }

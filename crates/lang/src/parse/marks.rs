@@ -1,4 +1,4 @@
-//! What the parser tells the formatter about tokens.
+//! Marks on tokens, by which the parser guides the formatter.
 
 /// A declaration, row or rule starts at the token: it gets a line of its own.
 pub(crate) const LINE: u8 = 1;

@@ -1,9 +1,9 @@
 //! Tokens to a syntax tree, by recursive descent.
 //!
-//! Total: any text gives a tree and all that is wrong with it. A part that makes no sense is
-//! reported once and left out (statements and expressions leave an `Error` node); parsing goes on at
-//! the next `;`, `}`, row or declaration. Nesting is bounded by [`MAX_DEPTH`], so that neither the
-//! parser nor what walks the tree later can run out of stack.
+//! Parsing is total: any text gives a tree and all its errors. A wrong part is reported once and left
+//! out (statements and expressions leave an `Error` node); parsing continues at the next `;`, `}`, row
+//! or declaration. `MAX_DEPTH` bounds the nesting, so that neither the parser nor later walks over
+//! the tree can run out of stack.
 
 mod chain;
 mod cursor;
@@ -12,67 +12,26 @@ mod item;
 mod marks;
 mod nf;
 mod ops;
+pub(crate) mod state;
 mod stmt;
 mod types;
-mod words;
+pub(crate) mod words;
 
 pub(crate) use marks::{BLOCK, GENERIC, GLUE, LINE, LIST, Marks, STMT};
-pub use words::{KEYWORDS, RATES, UNITS};
+pub(crate) use state::Parser;
 
 use crate::ast::{Expr, ExprKind, File};
 use crate::diag::Diagnostics;
-use crate::lexer::{Comment, Lexed, Tok, Token, lex};
-use cursor::Bail;
+use crate::lexer::{Comment, Tok, Token, lex};
+use state::Parsed;
 
-/// How deep blocks, brackets, operators and types may nest.
-pub const MAX_DEPTH: u32 = 128;
-
-/// Result of a part: `Err` means that the trouble has been reported.
-type Parsed<T> = Result<T, Bail>;
-
-/// The parser's state.
-pub(crate) struct Parser<'t> {
-    text: &'t str,
-    file: u32,
-    base: u32,
-    tokens: Vec<Token>,
-    pos: usize,
-    depth: u32,
-    open_braces: u32,
-    /// Set when the rest of the file is given up; silences what would follow from that.
-    aborted: bool,
-    /// Where a missing closing bracket was last reported.
-    unclosed_at: Option<usize>,
-    diags: Diagnostics,
-    marks: Marks,
-}
-
-/// A file with what the formatter needs besides the tree.
+/// A file with its tokens, comments and marks for the formatter.
 pub(crate) struct Source {
     pub file: File,
     pub diagnostics: Diagnostics,
     pub tokens: Vec<Token>,
     pub comments: Vec<Comment>,
     pub marks: Marks,
-}
-
-impl<'t> Parser<'t> {
-    fn new(text: &'t str, file: u32, base: u32, lexed: Lexed) -> Self {
-        let marks = Marks::new(lexed.tokens.len());
-        Self {
-            text,
-            file,
-            base,
-            tokens: lexed.tokens,
-            pos: 0,
-            depth: 0,
-            open_braces: 0,
-            aborted: false,
-            unclosed_at: None,
-            diags: lexed.diagnostics,
-            marks,
-        }
-    }
 }
 
 /// Parses the text of file number `file`. All that is wrong is in the diagnostics; the tree holds

@@ -1,7 +1,8 @@
 //! Network functions: their head, their declarations, states.
 
+use super::marks::STMT;
+use super::state::{Parsed, Parser};
 use super::words::{NF_ITEMS, STATE_OPTIONS};
-use super::{Parsed, Parser, STMT};
 use crate::ast::{Const, FnBody, FnDef, KeyDef, NativeCode, Nf, NfItem, StateDef, StateOption};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 use crate::lexer::{Tok, string_value};
@@ -59,7 +60,7 @@ impl Parser<'_> {
             items.extend(stmts.into_iter().map(NfItem::Stmt));
             return result;
         }
-        self.mark(super::LINE);
+        self.mark(super::marks::LINE);
         let item = match self.word() {
             "const" => NfItem::Const(self.constant()?),
             "fn" | "action" => NfItem::Fn(self.fn_def()?),
@@ -227,9 +228,9 @@ impl Parser<'_> {
         Ok(KeyDef::List(parts, self.span_from(start)))
     }
 
-    fn no_key(&mut self) -> super::Bail {
+    fn no_key(&mut self) -> super::state::Bail {
         if self.at(Tok::Error) {
-            return super::Bail;
+            return super::state::Bail;
         }
         let message = format!("expected `per …` or `global`, found {}", self.found());
         let found = Diagnostic::new(codes::STATE_WITHOUT_KEY, message, self.here(), "per what?");
@@ -258,9 +259,9 @@ impl Parser<'_> {
         })
     }
 
-    fn unknown_option(&mut self) -> super::Bail {
+    fn unknown_option(&mut self) -> super::state::Bail {
         if self.at(Tok::Error) {
-            return super::Bail;
+            return super::state::Bail;
         }
         let message = format!("expected an option of the state, found {}", self.found());
         let found =

@@ -1,6 +1,7 @@
 //! Binary operators: which tokens they are, how tightly they bind.
 
-use super::{GLUE, Parser};
+use super::marks::GLUE;
+use super::state::Parser;
 use crate::ast::BinOp;
 use crate::lexer::Tok;
 

@@ -1,8 +1,9 @@
 //! Statements and match tables.
 
+use super::marks::{GLUE, LINE, STMT};
 use super::ops::level;
+use super::state::{Parsed, Parser};
 use super::words::is_keyword;
-use super::{GLUE, LINE, Parsed, Parser, STMT};
 use crate::ast::{BinOp, Block, Expr, ExprKind, Ident, Path, Row, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes};
 use crate::lexer::{Tok, string_value};

@@ -1,6 +1,7 @@
 //! Types, parameters and keys.
 
-use super::{GENERIC, GLUE, Parsed, Parser};
+use super::marks::{GENERIC, GLUE};
+use super::state::{Parsed, Parser};
 use crate::ast::{Ident, KeyPart, ParamDef, Path, Type, TypeKind};
 use crate::lexer::Tok;
 

@@ -1,4 +1,4 @@
-//! Arithmetic: which types go together, what results, and the same on constants.
+//! Arithmetic: the operand and result types of operators, and operations on constants.
 //!
 //! Numbers without a unit have no type (`None`) until their place gives them one.
 
@@ -12,7 +12,7 @@ use crate::ast::BinOp;
 pub struct Const {
     /// Its value.
     pub value: u128,
-    /// Its type, where its form says it.
+    /// Its type, if its form gives one.
     pub ty: Option<Ty>,
 }
 
@@ -49,7 +49,7 @@ pub enum How {
     PerSize,
 }
 
-/// A binary operator on types: what its operands must be, and what it gives.
+/// A binary operator on types: the operand types that it needs, and its result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// Type of the left operand.
@@ -71,7 +71,7 @@ pub enum Wrong {
     Types,
     /// The operator has no meaning for them.
     Operator,
-    /// No operand says what type is meant.
+    /// No operand has a type.
     Unclear,
 }
 
@@ -270,6 +270,13 @@ pub fn compare(op: BinOp, a: u128, b: u128) -> bool {
         BinOp::Gt => a > b,
         _ => a >= b,
     }
+}
+
+/// The nanoseconds of a unit of durations, such as `ms` or `min`. `None` for other units.
+#[must_use]
+pub fn duration_unit_ns(unit: &str) -> Option<u128> {
+    let one = with_unit(1, unit)?;
+    (one.ty == Some(DURATION)).then_some(one.value)
 }
 
 /// A number with a unit. `None` when it does not fit 64 bits (128 for plain counts).

@@ -1,7 +1,6 @@
-//! Builds an IR program block by block, with what is known at the start of each.
+//! Builds an IR program block by block, with the facts that hold at the start of each.
 //!
-//! A block is started after all jumps to it were made, so that what is known there is what all of
-//! them know. `finish` leaves out blocks that nothing reaches, joins chains of blocks, and puts the
+//! A block starts after all jumps to it were made, so its facts are the facts that all jumps share. `finish` leaves out blocks that nothing reaches, joins chains of blocks, and puts the
 //! rest in topological order.
 
 use braid_ir::model::{Block, BlockId, Op, ParamId, Program, Target, Term, Ty, ValueId, Word};
@@ -33,7 +32,7 @@ pub struct Builder {
     origin: Vec<Option<KeyPart>>,
     current: BlockId,
     ops: usize,
-    /// What is known here.
+    /// The facts that hold here.
     pub facts: Facts,
 }
 
@@ -120,7 +119,7 @@ impl Builder {
         !self.facts.nowhere
     }
 
-    /// Goes on in a block.
+    /// Continues in a block.
     pub fn start(&mut self, block: BlockId) {
         self.current = block;
         self.facts = self.incoming[block.0 as usize].take().unwrap_or_else(Facts::nowhere);
@@ -151,7 +150,7 @@ impl Builder {
         });
     }
 
-    /// Ends the current block. What is built next is in a block that no packet gets to.
+    /// Ends the current block. Whatever is built next is in a block that no packet reaches.
     pub fn end(&mut self, term: Term) {
         self.blocks[self.current.0 as usize].term = Some(term);
         let nowhere = self.block();

@@ -1,4 +1,4 @@
-//! Calls: casts, what is built in, operators in Rust, functions of one's own.
+//! Calls: casts, built-in functions, operators in Rust, the program's own functions.
 
 use braid_externs::ops;
 use braid_externs::signature::{ParamKind, ResultKind, Signature, Width};
@@ -6,13 +6,13 @@ use braid_ir::model::{BinOp as IrBin, CmpOp, Op, ParamId, ParamTy, Ty, ValueId};
 use braid_packet::{Field, Header};
 
 use super::expr::{describe, scalar_ty};
-use super::lower::{Binding, Lower, Value};
+use super::lower::{Binding, Lower, Mode, Value};
 use super::types::{self, BOOL, PORT, U32, U128, uint};
 use super::{arith, say};
 use crate::ast::{Arg, BinOp, Expr, ExprKind, FnBody, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
-/// What is built in, beside casts and operators.
+/// The built-in functions, besides casts and operators.
 const BUILT_IN: &[&str] =
     &["min", "max", "len", "up", "rule", "wrapping", "take", "route", "which", "release"];
 /// What may fail, so that it stands in `let NAME = … else …` only.
@@ -288,7 +288,7 @@ impl<'a> Lower<'a> {
         self.rules(rules)
     }
 
-    /// What a rule set says of the packet.
+    /// Asks a rule set about the packet.
     pub fn rules(&mut self, rules: &Expr) -> Option<(ValueId, ValueId)> {
         let param = self.special(rules, "rules", |ty| matches!(ty, ParamTy::Rules))?;
         if !self.needs_packet(rules.span) {
@@ -311,7 +311,7 @@ impl<'a> Lower<'a> {
     /// Looks an address up in a route table.
     pub fn route(&mut self, addr: &Expr, param: ParamId) -> Option<(ValueId, ValueId)> {
         if let ExprKind::Path(path) = &addr.kind {
-            let name = super::names::joined(path);
+            let name = crate::ast::joined(path);
             if let Some(side) = name.strip_prefix("inet.").filter(|s| matches!(*s, "src" | "dst")) {
                 let message = format!("`{name}` may be an IPv4 or an IPv6 address");
                 let help = format!("write `ip.{side}` or `ip6.{side}`");
@@ -330,9 +330,12 @@ impl<'a> Lower<'a> {
 
     /// Looks for patterns in the payload.
     pub fn patterns(&mut self, payload: &Expr, set: &Expr) -> Option<(ValueId, ValueId)> {
-        self.word(payload, "payload")?;
+        let is_stream = self.mode == Mode::Stream && is_stream_data(payload);
+        if !is_stream {
+            self.word(payload, "payload")?;
+        }
         let param = self.special(set, "patterns", |ty| matches!(ty, ParamTy::Patterns))?;
-        if !self.needs_packet(payload.span) {
+        if !is_stream && !self.needs_packet(payload.span) {
             return None;
         }
         let (found, number) = (self.b.value(BOOL), self.b.value(U32));
@@ -482,6 +485,10 @@ impl<'a> Lower<'a> {
         self.b.facts.remember(field, true, id);
         id
     }
+}
+
+fn is_stream_data(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Path(path) if crate::ast::joined(path) == "stream.data")
 }
 
 /// Whether an expression is just this word.

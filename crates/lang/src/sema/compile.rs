@@ -6,22 +6,23 @@ use std::sync::Arc;
 use braid_ir::chain::Chain;
 use braid_ir::model::Model;
 
+use super::env::{Env, Loader};
 use super::module::Module;
-use super::{Env, Loader, native, nf, stream};
+use super::{native, nf, stream};
 use crate::ast::{self, ChainItem, File, Item, PathEnd, Span};
 use crate::chain::{self, Found, Functions, Scope};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::parse::parse;
-use crate::source::SourceMap;
+use crate::source::{SourceMap, beside};
 
 /// Most files that a program uses.
 const MAX_FILES: usize = 256;
 
-/// What a program is made of.
+/// The parts of a program.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// The functions of the file and of those that it uses, and those of the library that chains
-    /// name.
+    /// The functions of the file and of the files that it uses, and the library functions that
+    /// chains name.
     pub models: BTreeMap<String, Arc<Model>>,
     /// Names of stream functions, which are checked and cannot run yet.
     pub streams: BTreeSet<String>,
@@ -29,13 +30,16 @@ pub struct Unit {
     pub chains: Vec<Chain>,
 }
 
-/// The result of compiling: what can run, what is wrong, and the texts that the messages point
-/// into.
+/// The result of compiling: the program, the diagnostics, and the texts that they point into.
 #[derive(Debug)]
 pub struct Compiled {
     /// `None` when anything has errors.
     pub unit: Option<Unit>,
-    /// All that was found.
+    /// Names of the functions that the root file defines, in order, also where they have errors.
+    pub functions: Vec<String>,
+    /// Names of the chains that the root file defines, likewise.
+    pub chains: Vec<String>,
+    /// All diagnostics.
     pub diagnostics: Diagnostics,
     /// The source files.
     pub sources: SourceMap,
@@ -68,10 +72,24 @@ pub fn compile(root: (&str, &str), library: &[(&str, &str)], loader: &dyn Loader
     let parts = Parts { program: &program, groups: &groups, library, damaged: &damaged };
     let unit = link(&parts, &sources, loader, &mut diags);
     let unit = if diags.has_errors() { None } else { Some(unit) };
-    Compiled { unit, diagnostics: diags.sorted(), sources }
+    let (functions, chains) = program.last().map(names).unwrap_or_default();
+    Compiled { unit, functions, chains, diagnostics: diags.sorted(), sources }
 }
 
-/// Reads files and those that they use.
+/// Names of the functions and of the chains that a file defines.
+fn names(file: &File) -> (Vec<String>, Vec<String>) {
+    let (mut functions, mut chains) = (Vec::new(), Vec::new());
+    for item in &file.items {
+        match item {
+            Item::Nf(nf) => functions.push(nf.name.text.clone()),
+            Item::Chain(chain) => chains.push(chain.name.text.clone()),
+            _ => {}
+        }
+    }
+    (functions, chains)
+}
+
+/// Reads files and the files that they use.
 struct Files<'a> {
     loader: &'a dyn Loader,
     sources: &'a mut SourceMap,
@@ -118,7 +136,7 @@ impl Files<'_> {
         }
         match self.loader.read(path, from).map(String::from_utf8) {
             Ok(Ok(text)) => self.add(&name, &text, Some(span), into),
-            Ok(Err(_)) => self.failed(&format!("`{path}` is no UTF-8 text"), Some(span)),
+            Ok(Err(_)) => self.failed(&format!("`{path}` is not UTF-8 text"), Some(span)),
             Err(why) => self.failed(&format!("cannot read `{path}`: {why}"), Some(span)),
         }
     }
@@ -127,27 +145,6 @@ impl Files<'_> {
         let span = span.unwrap_or_default();
         self.diags.push(Diagnostic::new(codes::USE_FAILED, message, span, "used here"));
     }
-}
-
-/// The name of a file that stands beside another one, `.` and `..` resolved where they can be.
-pub(super) fn beside(from: &str, path: &str) -> String {
-    let absolute = path.starts_with('/');
-    let folder = match from.rfind('/') {
-        Some(end) if !absolute => &from[..=end],
-        _ => "",
-    };
-    let joined = format!("{folder}{path}");
-    let mut parts: Vec<&str> = Vec::new();
-    for part in joined.split('/') {
-        match part {
-            "." => {}
-            ".." if parts.last().is_some_and(|last| !last.is_empty() && *last != "..") => {
-                parts.pop();
-            }
-            other => parts.push(other),
-        }
-    }
-    parts.join("/")
 }
 
 /// Functions of the library that the program's chains name and that it does not define.
@@ -268,7 +265,7 @@ fn lower(
 ) -> Found {
     if function.stream {
         let mut found = Diagnostics::new();
-        stream::check(function, module, sources, &mut found);
+        stream::check(function, module, sources, loader, &mut found);
         let failed = found.has_errors();
         diags.extend(found);
         return if failed { Found::Broken } else { Found::Stream };
@@ -280,19 +277,5 @@ fn lower(
     match lowered {
         Some(model) => Found::Model(Arc::new(model)),
         None => Found::Broken,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::beside;
-
-    #[test]
-    fn used_file_is_named_beside_its_user() {
-        assert_eq!(beside("a/b.braid", "c.braid"), "a/c.braid");
-        assert_eq!(beside("a/b.braid", "../c.braid"), "c.braid");
-        assert_eq!(beside("b.braid", "./c.braid"), "c.braid");
-        assert_eq!(beside("b.braid", "../c.braid"), "../c.braid");
-        assert_eq!(beside("a/b.braid", "/x/c.braid"), "/x/c.braid");
     }
 }

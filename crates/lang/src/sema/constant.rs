@@ -4,8 +4,9 @@ use braid_ir::model::{Kind, Ty};
 use braid_ir::value::IntervalSet;
 
 use super::arith::{self, Const};
+use super::env::Constants;
+use super::say;
 use super::types::{self, IP4, IP6, MAC};
-use super::{Constants, say};
 use crate::ast::{Arg, BinOp, Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 

@@ -1,5 +1,5 @@
-//! Which rows of a match can never match: those that earlier rows subsume and those that contradict
-//! themselves.
+//! Finds rows of a match that can never match: rows that earlier rows subsume, and rows that
+//! contradict themselves.
 //!
 //! A predicate is taken as alternatives (at most [`MAX_ALTERNATIVES`]) of atoms that hold together.
 //! Comparisons of a field with constants are intervals; other atoms are compared by their text.
@@ -8,9 +8,9 @@ use braid_ir::value::IntervalSet;
 use braid_packet::{Field, Header};
 
 use super::constant::{Eval, prefix_range};
-use super::names::joined;
-use super::rows::normalised;
-use super::{Constants, types};
+use super::env::Constants;
+use super::types;
+use crate::ast::joined;
 use crate::ast::{BinOp, Expr, ExprKind, Row};
 use crate::diag::Diagnostics;
 use crate::source::SourceMap;
@@ -28,7 +28,7 @@ pub enum Dead {
     Contradiction,
 }
 
-/// What is known of a match.
+/// The facts about a match.
 #[derive(Default)]
 pub struct Cover {
     /// Rows that never match.
@@ -270,7 +270,7 @@ impl Reader<'_> {
                     }
                 }
             }
-            ExprKind::Binary(op, a, b) if super::expr::is_comparison(*op) => {
+            ExprKind::Binary(op, a, b) if crate::ast::is_comparison(*op) => {
                 if let Some(field) = field_of(a) {
                     return Some((field, self.compared(*op, field, b)?));
                 }
@@ -327,6 +327,20 @@ fn mirrored(op: BinOp) -> BinOp {
     }
 }
 
+/// The facts about a match before it is lowered.
+pub struct Rows {
+    /// Headers that each row tests beside its predicate.
+    pub guards: Vec<Vec<Header>>,
+    pub cover: Cover,
+}
+
+/// Source text with single spaces, comments left out.
+pub fn normalised(text: &str) -> String {
+    let lines = text.lines().map(|line| line.split("//").next().unwrap_or(""));
+    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+    words.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -355,5 +369,10 @@ mod tests {
         assert!(has(Header::Inet, &port) && has(Header::L4, &port) && !has(Header::Udp, &port));
         let whole = Atom::Field(Field::L4Sport, set(&[(0, 65_535)]));
         assert!(implied(&whole, &port) && !implied(&Atom::Chance, &vec![Atom::Chance]));
+    }
+
+    #[test]
+    fn text_is_normalised() {
+        assert_eq!(normalised("a  and // why\n   b"), "a and b");
     }
 }

@@ -9,12 +9,13 @@ use braid_ir::model::{
 use braid_packet::Field;
 use braid_packet::field::FIELDS;
 
+use super::env::{Env, Loader};
 use super::eval::{param_value, record_parts};
 use super::lower::{Binding, Lower, MAX_DECLARATIONS};
 use super::module::unique;
-use super::names::joined;
+use super::say;
 use super::types::{self, DURATION, Type, U64};
-use super::{Env, Loader, say};
+use crate::ast::joined;
 use crate::ast::{
     self, Expr, ExprKind, FnDef, Ident, KeyDef, KeyPart, Nf, NfItem, ParamDef, Path, Span,
     StateDef, StateOption, TypeKind,
@@ -81,7 +82,7 @@ impl<'a> Lower<'a> {
         self.roots = self.roots_of_state();
     }
 
-    /// For each table the one that its entries live with in the end. The ties have no circles.
+    /// For each table, the table at the end of its `lives with` chain. The chains have no circles.
     fn roots_of_state(&self) -> Vec<StateId> {
         let states = (0..self.model.state.len()).map(|at| StateId(number(at)));
         let mut roots: Vec<StateId> = states.collect();
@@ -336,7 +337,7 @@ impl<'a> Lower<'a> {
         let name = joined(path);
         match Field::by_name(&name) {
             Some(Field::PktLen | Field::PktPayloadLen | Field::PktTime) => {
-                let message = format!("`{name}` differs with each packet and is no key");
+                let message = format!("`{name}` differs with each packet and is not a key");
                 self.fail(Diagnostic::new(codes::BAD_TYPE, message, path.span, ""))
             }
             Some(field) => Some(field),
@@ -387,7 +388,7 @@ impl<'a> Lower<'a> {
                     "evict_oldest" => decl.when_full = WhenFull::EvictOldest,
                     other => {
                         let known = ["refuse", "evict_oldest"];
-                        let message = format!("`full {other}` is no option");
+                        let message = format!("`full {other}` is not an option");
                         self.say(
                             Diagnostic::new(codes::BAD_OPTION, message, word.span, "")
                                 .help("write `full refuse` or `full evict_oldest`")

@@ -1,10 +1,11 @@
-//! Values of parameters: what a chain gives, what a default says, what a control line sets.
+//! Values of parameters: from a chain, from a default, or from a control line.
 
 use braid_ir::model::{ParamTy, Ty};
 use braid_ir::value::{Backend, ParamValue};
 
 use super::constant::{Eval, prefix_range};
-use super::{Env, files, say, types};
+use super::env::Env;
+use super::{files, say, types};
 use crate::ast::{Expr, ExprKind, Ident};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 
@@ -117,7 +118,7 @@ fn is_scalar(columns: &[(String, Ty)]) -> bool {
     matches!(columns, [(name, _)] if name.is_empty())
 }
 
-/// Adds what a member of a list stands for: one row, or one for each number of a range.
+/// Adds the rows of a list's member: one row, or one for each number of a range.
 fn row(
     columns: &[(String, Ty)],
     member: &Expr,

@@ -1,4 +1,4 @@
-//! Functions of one's own: expanded where they are called.
+//! The program's own functions, expanded where they are called.
 
 use braid_ir::model::{ParamTy, StateId, Ty};
 
@@ -21,10 +21,10 @@ impl<'a> Lower<'a> {
     ) -> Option<T> {
         if self.calls.contains(&def.name.text) {
             let message = format!("`{}` calls itself", def.name.text);
-            return self.fail(
-                Diagnostic::new(codes::RECURSION, message, span, "here")
-                    .help("functions are expanded where they are called, so none may recur"),
-            );
+            return self
+                .fail(Diagnostic::new(codes::RECURSION, message, span, "here").help(
+                    "functions are expanded where they are called, so none may call itself",
+                ));
         }
         let bound = self.bind_arguments(def, args, span)?;
         let sees_nf = matches!(self.names.get(def.name.text.as_str()), Some(Binding::Fn(own))
@@ -122,7 +122,7 @@ impl<'a> Lower<'a> {
         }
         let states = self.model.state.iter().map(|state| state.name.as_str());
         let help = self.suggest(&name.text, states);
-        let message = format!("`{}` is no state", name.text);
+        let message = format!("`{}` is not a state", name.text);
         let diagnostic = Diagnostic::new(codes::NOT_A_STATE, message, name.span, "not a state");
         self.fail(diagnostic.help_if(help))
     }

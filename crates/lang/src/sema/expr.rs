@@ -1,4 +1,4 @@
-//! Expressions: every value has a type, and becomes operations.
+//! Expressions: gives every value a type and lowers it to operations.
 
 use braid_ir::model::{BinOp as IrBin, Kind, Op, ParamId, ParamTy, Ty, ValueId};
 use braid_packet::Header;
@@ -8,6 +8,7 @@ use super::lower::{Binding, Lower, Mode, Value};
 use super::names::Named;
 use super::types::{self, BOOL, U32, U64, U128};
 use super::{constant, say};
+use crate::ast::is_comparison;
 use crate::ast::{BinOp, Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
@@ -246,7 +247,7 @@ impl Lower<'_> {
             (Err(arith::Wrong::Unclear), None) => self.fail(say::unclear(span)),
             (Err(_), _) => {
                 let found = (types::name(tx.unwrap_or(U32)), types::name(ty.unwrap_or(U32)));
-                let message = format!("one way gives {}, the other {}", found.0, found.1);
+                let message = format!("one branch gives {}, the other {}", found.0, found.1);
                 self.fail(
                     Diagnostic::new(codes::TYPE_MISMATCH, message, x_span, "this")
                         .label(y_span, "and this"),
@@ -356,6 +357,11 @@ impl Lower<'_> {
         if self.mode == Mode::Packet {
             return true;
         }
+        if self.mode == Mode::Stream {
+            let message = "a stream function sees no packets";
+            self.say(Diagnostic::new(codes::MIXED_STREAM, message, span, "needs a packet"));
+            return false;
+        }
         let place = if self.mode == Mode::Timer { "a timer" } else { "`on expire`" };
         let message = format!("{place} runs without a packet");
         let mut diagnostic = Diagnostic::new(codes::NO_PACKET, message, span, "needs a packet");
@@ -432,7 +438,7 @@ pub fn scalar_ty(value: &Value) -> Option<Option<Ty>> {
     }
 }
 
-/// What a value is, in words.
+/// Describes a value in words.
 pub fn describe(value: &Value) -> &'static str {
     match value {
         Value::Const(_) | Value::Scalar(..) => "a single value",
@@ -453,11 +459,6 @@ pub fn is_predicate(expr: &Expr) -> bool {
         ExprKind::Binary(op, ..) => is_comparison(*op) || matches!(op, BinOp::And | BinOp::Or),
         _ => false,
     }
-}
-
-/// Whether an operator compares.
-pub fn is_comparison(op: BinOp) -> bool {
-    matches!(op, BinOp::Eq | BinOp::Ne | BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge)
 }
 
 fn ir_op(op: BinOp, wrapping: bool) -> IrBin {

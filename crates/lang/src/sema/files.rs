@@ -3,8 +3,9 @@
 use braid_ir::model::ParamTy;
 use braid_ir::value::ParamValue;
 
+use super::env::Env;
+use super::types;
 use super::types::{IP4, IP6};
-use super::{Env, types};
 use crate::ast::{Arg, Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 use crate::import::{self, Family, ImportErrors};
@@ -148,7 +149,7 @@ fn read(path: &str, span: Span, env: &Env<'_>, diags: &mut Diagnostics) -> Optio
         Ok(bytes) if bytes.len() as u64 > import::MAX_TEXT_BYTES => "it is too large".to_owned(),
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => return Some(text),
-            Err(_) => "it is no UTF-8 text".to_owned(),
+            Err(_) => "it is not UTF-8 text".to_owned(),
         },
         Err(why) => why,
     };

@@ -1,8 +1,8 @@
-//! What a row's body takes for granted: a body that begins with an entry under an implicit key is
-//! about packets that have this key, so the row matches only those.
+//! The headers that a row tests implicitly: if a row's body begins with an entry under an implicit
+//! key, the row matches only packets that have this key.
 //!
-//! It begins with what stands before any `if`, `match`, loop, call or end. Fields used otherwise
-//! need a test that is written out.
+//! The beginning of a body is everything before the first `if`, `match`, loop, call or end. Other
+//! uses of fields need an explicit test.
 
 use braid_ir::model::StateId;
 use braid_packet::Header;
@@ -58,7 +58,7 @@ struct Keys<'l, 'a> {
 impl Keys<'_, '_> {
     fn name(&mut self, path: &Path) {
         let Some(first) = path.parts.first() else { return };
-        if braid_packet::Field::by_name(&super::names::joined(path)).is_some()
+        if braid_packet::Field::by_name(&crate::ast::joined(path)).is_some()
             || self.lower.local(&first.text).is_some()
         {
             return;

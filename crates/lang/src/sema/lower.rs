@@ -1,4 +1,4 @@
-//! The state of lowering one function: what is in sight, where in the program it is.
+//! The state of lowering one function: the names in scope and the position in the program.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -11,12 +11,13 @@ use rustc_hash::FxHashMap;
 
 use super::arith::Const;
 use super::build::Builder;
+use super::cover::Rows;
+use super::env::Constants;
 use super::facts::Facts;
 use super::module::Module;
-use super::rows::Rows;
-use super::{Constants, constant};
+use super::{constant, say};
 use crate::ast::{Expr, FnDef, Span};
-use crate::diag::{Diagnostic, Diagnostics, MAX_DIAGNOSTICS, codes, did_you_mean_help};
+use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::source::SourceMap;
 
 /// Most levels of nesting, calls of one's own functions included.
@@ -30,7 +31,7 @@ pub const MAX_ROUNDS: usize = 1024;
 /// Stands for the row `body` until all rows are numbered.
 pub const BODY: RowId = RowId(u32::MAX);
 
-/// What an expression gives.
+/// The result of an expression.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
     /// A constant; without a type until its place gives it one.
@@ -41,11 +42,11 @@ pub enum Value {
     Record(Vec<(String, ValueId, Ty)>),
     /// Text, for events.
     Text(EventArg),
-    /// What has an error, which is reported.
+    /// An expression with an error, which is reported.
     Wrong,
 }
 
-/// What a name of the function stands for.
+/// The thing that a name of the function refers to.
 #[derive(Clone, Copy, Debug)]
 pub enum Binding<'a> {
     Param(ParamId),
@@ -65,6 +66,8 @@ pub enum Mode {
     Timer,
     /// For an ending entry of this table.
     Expire(StateId),
+    /// For a part of a TCP stream: checked, but not run.
+    Stream,
 }
 
 /// Constants of the function, then those of the file.
@@ -79,7 +82,7 @@ impl Constants for Consts<'_> {
     }
 }
 
-/// What is local to a call: nested blocks of names.
+/// The local names of a call, in nested blocks.
 #[derive(Default)]
 pub struct Frame {
     /// Innermost last.
@@ -118,7 +121,7 @@ pub struct Lower<'a> {
     pub rows: BTreeMap<(u32, u32, Option<RowId>), RowId>,
     /// Rows within each row, or within none.
     pub row_counts: BTreeMap<Option<RowId>, usize>,
-    /// What is known of each match, by place.
+    /// The facts about each match, by place.
     pub covers: BTreeMap<(u32, u32), Rc<Rows>>,
     /// Numbers of drop reasons.
     pub reasons: FxHashMap<String, ReasonId>,
@@ -267,7 +270,7 @@ impl<'a> Lower<'a> {
         name: &str,
         known: impl IntoIterator<Item = &'s str>,
     ) -> Option<String> {
-        suggest(self.diags, name, known)
+        say::suggest(self.diags, name, known)
     }
 
     /// All names in sight, for suggestions.
@@ -298,19 +301,4 @@ impl<'a> Lower<'a> {
         self.absent = before;
         result
     }
-}
-
-/// Most names that a misspelt one is compared with.
-const MAX_CANDIDATES: usize = 2000;
-
-/// As `did_you_mean_help`, with bounds: a file may hold many names and many mistakes.
-pub fn suggest<'s>(
-    diags: &Diagnostics,
-    name: &str,
-    known: impl IntoIterator<Item = &'s str>,
-) -> Option<String> {
-    if diags.len() >= MAX_DIAGNOSTICS {
-        return None;
-    }
-    did_you_mean_help(name, known.into_iter().take(MAX_CANDIDATES))
 }

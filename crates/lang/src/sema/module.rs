@@ -1,12 +1,13 @@
-//! The file-level names that a function sees: constants, functions of one's own, events.
+//! The file-level names that a function sees: constants, functions, events.
 
 use std::collections::BTreeMap;
 
 use braid_ir::model::{EventDecl, EventTy, ParamTy};
 
-use super::lower::suggest;
+use super::env::Constants;
+use super::say;
+use super::say::suggest;
 use super::types::{self, Type};
-use super::{Constants, say};
 use crate::ast::{Const, EventDef, Expr, FnDef, Ident, Item, Nf, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 
@@ -15,7 +16,7 @@ const ROOT: &str = "EVENT";
 /// How deep events may extend each other.
 const MAX_ANCESTORS: usize = 32;
 
-/// The items of a file and of those that it uses.
+/// The items of a file and of the files that it uses.
 #[derive(Default)]
 pub struct Module<'a> {
     /// Constants.

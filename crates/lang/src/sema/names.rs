@@ -1,4 +1,4 @@
-//! What a dotted name stands for.
+//! Resolves dotted names.
 
 use braid_ir::model::{EventArg, ParamTy, Ty};
 use braid_packet::Field;
@@ -6,7 +6,8 @@ use braid_packet::field::FIELDS;
 
 use super::constant;
 use super::lower::{Binding, Lower, Mode, Value};
-use super::types::{self, BOOL};
+use super::types::{self, BOOL, SIZE};
+use crate::ast::joined;
 use crate::ast::{ExprKind, Ident, Path};
 use crate::diag::{Diagnostic, codes, did_you_mean_help, foreign_field};
 
@@ -25,6 +26,8 @@ pub enum Named<'a> {
     Direction(bool),
     /// A number known everywhere.
     BuiltIn(super::arith::Const),
+    /// `stream.len` or `stream.offset`.
+    Stream,
 }
 
 impl<'a> Lower<'a> {
@@ -43,6 +46,9 @@ impl<'a> Lower<'a> {
         if let Some(binding) = self.binding(&first.text) {
             return Some(Named::Bound(binding));
         }
+        if self.mode == Mode::Stream && first.text == "stream" {
+            return self.stream(path);
+        }
         if path.parts.len() == 1 {
             match first.text.as_str() {
                 "forward" => return Some(Named::Direction(true)),
@@ -58,12 +64,36 @@ impl<'a> Lower<'a> {
         self.fail(diagnostic)
     }
 
+    /// Resolves `stream.len` and `stream.offset` in a stream function.
+    fn stream(&mut self, path: &Path) -> Option<Named<'a>> {
+        let name = joined(path);
+        match name.as_str() {
+            "stream.len" | "stream.offset" => Some(Named::Stream),
+            "stream.data" => self.fail(
+                Diagnostic::new(
+                    codes::NOT_A_VALUE,
+                    "`stream.data` is bytes, not a value",
+                    path.span,
+                    "",
+                )
+                .help("write `stream.data matches PATTERNS`"),
+            ),
+            _ => {
+                let known = ["stream.data", "stream.len", "stream.offset"];
+                let label = "expected stream.data, stream.len or stream.offset";
+                let message = format!("there is no `{name}`");
+                let wrong = Diagnostic::new(codes::UNKNOWN_FIELD, message, path.span, label);
+                self.fail(wrong.help_if(self.suggest(&name, known)))
+            }
+        }
+    }
+
     fn unknown(&self, path: &Path, first: &Ident) -> Diagnostic {
         let name = joined(path);
         if name.starts_with("stream.") {
             return Diagnostic::new(
                 codes::MIXED_STREAM,
-                format!("`{name}` is of a TCP stream, which only a `stream nf` sees"),
+                format!("`{name}` belongs to a TCP stream, which only a `stream nf` sees"),
                 path.span,
                 "not in a packet function",
             );
@@ -81,7 +111,7 @@ impl<'a> Lower<'a> {
             .help_if(foreign_field(&name).or_else(|| self.suggest(&name, known)));
         }
         if WORDS.contains(&name.as_str()) {
-            let message = format!("`{name}` is no value");
+            let message = format!("`{name}` is not a value");
             return Diagnostic::new(codes::NOT_A_VALUE, message, path.span, "")
                 .help("write `packet in RULES`, `payload matches PATTERNS`, `hash(flow)`");
         }
@@ -106,6 +136,7 @@ impl<'a> Lower<'a> {
             Named::Local(Value::Wrong) => None,
             Named::Local(value) => self.members(value, &path.parts[1..]),
             Named::BuiltIn(known) => Some(Value::Const(known)),
+            Named::Stream => Some(Value::Scalar(self.b.value(SIZE), SIZE)),
             Named::Direction(forward) => {
                 if !self.needs_packet(path.span) {
                     return None;
@@ -230,12 +261,6 @@ pub fn unknown_member<'s>(
     )
     .note(format!("its parts are {}", list.join(", ")))
     .help_if(did_you_mean_help(&part.text, known))
-}
-
-/// A dotted name as text.
-pub fn joined(path: &Path) -> String {
-    let parts: Vec<&str> = path.parts.iter().map(|part| part.text.as_str()).collect();
-    parts.join(".")
 }
 
 fn name_expr(path: &Path) -> crate::ast::Expr {

@@ -1,16 +1,15 @@
-//! Functions in native code: their parameters are declared here, everything else is said by the library.
+//! Functions in native code: the program declares their parameters, the library everything else.
 
 use braid_ir::model::Model;
 use braid_native::{Checks, LoadError, Reference, is_path};
 
-use super::Loader;
-use super::compile::beside;
+use super::env::Loader;
 use super::lower::Lower;
 use super::module::Module;
 use super::nf::empty;
 use crate::ast::{NativeCode, Nf};
 use crate::diag::{Diagnostic, Diagnostics, codes};
-use crate::source::SourceMap;
+use crate::source::{SourceMap, beside};
 
 /// The model of a native function. `None` when it cannot be had, which is then reported.
 pub fn lower(
@@ -72,7 +71,7 @@ fn unavailable(
         }
         LoadError::Symbol { .. } => {
             Diagnostic::new(codes::NATIVE_FUNCTION, message, name_span, "this function")
-                .help("`function NAME` behind the library gives the name that it has there")
+                .help("add `function NAME` after the library to give its name there")
         }
         _ => Diagnostic::new(codes::NATIVE_UNFIT, message, code.span, "this library")
             .help("build it again, against the braid_nf.h of this version"),

@@ -1,12 +1,13 @@
-//! From a function's syntax to its model.
+//! Lowers a function's syntax to its model.
 
 use braid_ir::model::{Model, Op, Program, RowDecl, RowId, StateId, Term, Timer};
 
 use super::build::Builder;
+use super::env::Loader;
 use super::facts::Facts;
 use super::lower::{BODY, Binding, Lower, Mode};
 use super::module::Module;
-use super::{Loader, unused};
+use super::unused;
 use crate::ast::{Block, Ident, Nf, NfItem, Stmt};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::source::SourceMap;
@@ -37,7 +38,7 @@ pub fn lower(
             }
             NfItem::OnExpire { state, body, .. } => lower.on_expire(state, body),
             NfItem::OnStream { what, .. } => {
-                let message = format!("`on {}` is of stream functions", what.text);
+                let message = format!("`on {}` belongs to stream functions", what.text);
                 lower.say(
                     Diagnostic::new(codes::MIXED_STREAM, message, what.span, "")
                         .help("write `stream nf`, or remove it"),
@@ -92,10 +93,11 @@ impl<'a> Lower<'a> {
         self.scoped(|this| this.statements(stmts.into_iter(), nf.head));
         if self.b.live() && !self.too_large && !self.doubt {
             for (span, label) in std::mem::take(&mut self.exits) {
-                let message = "a packet may get here, and nothing says what becomes of it";
+                let message = "a packet may get here, and no statement decides where it goes";
                 self.say(
-                    Diagnostic::new(codes::NO_END, message, span, label)
-                        .help("end the way with `output`, `drop`, `consume`, `hold` or `resubmit`"),
+                    Diagnostic::new(codes::NO_END, message, span, label).help(
+                        "end the path with `output`, `drop`, `consume`, `hold` or `resubmit`",
+                    ),
                 );
             }
         }
@@ -117,14 +119,16 @@ impl<'a> Lower<'a> {
         built.finish()
     }
 
-    fn program(&mut self, mode: Mode, body: &'a Block) -> Program {
+    /// The program of a block that runs without a packet.
+    pub fn program(&mut self, mode: Mode, body: &'a Block) -> Program {
         self.begin(mode, Facts::start());
         self.block(body);
         self.b.end(Term::Return);
         self.end_program()
     }
 
-    fn on_expire(&mut self, name: &'a Ident, body: &'a Block) {
+    /// Adds the program for ending entries of a table.
+    pub fn on_expire(&mut self, name: &'a Ident, body: &'a Block) {
         let Some(Binding::State(state)) = self.binding(&name.text) else {
             if self.local(&name.text).is_none() {
                 let _: Option<StateId> = self.state_named(name);

@@ -1,5 +1,5 @@
-//! Puts a program's blocks and values in order: leaves out what nothing reaches, skips blocks that
-//! only jump on, joins blocks with their only successor, numbers values as they are defined.
+//! Orders a program's blocks and values: removes unreachable blocks, skips blocks that only jump,
+//! joins blocks with their only successor, and numbers values in the order of definition.
 
 use braid_ir::model::{Block, BlockId, Program, Target, Term, ValueId};
 

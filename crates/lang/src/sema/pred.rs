@@ -1,4 +1,4 @@
-//! Predicates: short-circuit control flow, so that what an atom found out is known behind it.
+//! Predicates: short-circuit control flow, so that the facts of an atom hold after it.
 //!
 //! An atom that reads something absent (a field of a header that the packet lacks, a state without
 //! a default that has no entry) is false.
@@ -14,7 +14,7 @@ use super::{arith, constant, say};
 use crate::ast::{BinOp, Expr, ExprKind, FnBody, Path, Span};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
 
-/// What an atom turned out to be.
+/// The result of an atom.
 enum Truth {
     /// Known without the packet.
     Known(bool),
@@ -23,7 +23,7 @@ enum Truth {
 }
 
 impl Lower<'_> {
-    /// Goes on in `yes` where the predicate holds and in `no` where not.
+    /// Continues in `yes` if the predicate holds, else in `no`.
     pub fn predicate(&mut self, expr: &Expr, yes: BlockId, no: BlockId) {
         let done = self.deeper(expr.span, |this| {
             this.any_predicate(expr, yes, no);
@@ -100,7 +100,7 @@ impl Lower<'_> {
     /// is wrong, which is then reported.
     fn truth(&mut self, expr: &Expr, yes: BlockId, no: BlockId) -> Option<Option<Truth>> {
         match &expr.kind {
-            ExprKind::Binary(op, a, b) if super::expr::is_comparison(*op) => {
+            ExprKind::Binary(op, a, b) if crate::ast::is_comparison(*op) => {
                 self.comparison(*op, a, b, expr.span).map(Some)
             }
             ExprKind::In(item, set) => self.membership(item, set).map(Some),
@@ -183,7 +183,7 @@ impl Lower<'_> {
 
     /// `has HEADER`
     fn has(&mut self, path: &Path, yes: BlockId, no: BlockId) {
-        let name = super::names::joined(path);
+        let name = crate::ast::joined(path);
         let Some(header) = Header::by_name(&name) else {
             let known = HEADERS.iter().map(|(_, name)| *name);
             self.say(

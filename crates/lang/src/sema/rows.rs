@@ -5,20 +5,13 @@ use std::rc::Rc;
 use braid_ir::model::{Op, RowDecl, RowId, Term};
 use braid_packet::Header;
 
-use super::cover::{self, Cover, Dead};
+use super::cover::{self, Cover, Dead, Rows, normalised};
 use super::lower::{Lower, Mode};
 use crate::ast::{Expr, Row, Span};
 use crate::diag::{Diagnostic, codes};
 
 const NARROWED: &str = "a row whose body begins with an entry under an implicit key matches only \
                         packets that have this key";
-
-/// What is known of a match before it is lowered.
-pub struct Rows {
-    /// Headers that each row tests beside its predicate.
-    guards: Vec<Vec<Header>>,
-    cover: Cover,
-}
 
 impl<'a> Lower<'a> {
     /// `match { … }`
@@ -169,26 +162,9 @@ impl<'a> Lower<'a> {
     }
 }
 
-/// Source text with single spaces, comments left out.
-pub fn normalised(text: &str) -> String {
-    let lines = text.lines().map(|line| line.split("//").next().unwrap_or(""));
-    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
-    words.join(" ")
-}
-
 fn row_head(row: &Row) -> Span {
     match &row.pred {
         Some(pred) => pred.span,
         None => Span { end: row.span.start + 4, ..row.span },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::normalised;
-
-    #[test]
-    fn text_is_normalised() {
-        assert_eq!(normalised("a  and // why\n   b"), "a and b");
     }
 }

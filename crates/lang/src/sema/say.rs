@@ -5,7 +5,7 @@ use braid_ir::model::{Kind, Ty};
 use super::arith::{Const, Fault, Wrong};
 use super::types;
 use crate::ast::{BinOp, Span};
-use crate::diag::{Diagnostic, Diagnostics, codes};
+use crate::diag::{Diagnostic, Diagnostics, MAX_DIAGNOSTICS, codes, did_you_mean_help};
 
 /// A value of one type where another is needed.
 pub fn mismatch(expected: Ty, found: Ty, span: Span) -> Diagnostic {
@@ -145,7 +145,7 @@ pub fn fit(constant: Const, ty: Ty, span: Span, diags: &mut Diagnostics) -> Opti
     Some(constant.value)
 }
 
-/// So many of a thing, in words.
+/// A number of things, in words.
 pub fn count(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
@@ -172,4 +172,19 @@ pub fn symbol(op: BinOp) -> &'static str {
         BinOp::Div => "/",
         BinOp::Rem => "%",
     }
+}
+
+/// The most names to compare a misspelt one with.
+const MAX_CANDIDATES: usize = 2000;
+
+/// Like `did_you_mean_help`, but bounded: a file may hold many names and many mistakes.
+pub fn suggest<'s>(
+    diags: &Diagnostics,
+    name: &str,
+    known: impl IntoIterator<Item = &'s str>,
+) -> Option<String> {
+    if diags.len() >= MAX_DIAGNOSTICS {
+        return None;
+    }
+    did_you_mean_help(name, known.into_iter().take(MAX_CANDIDATES))
 }

@@ -7,9 +7,9 @@ use braid_packet::field::FIELDS;
 use braid_packet::{Access, Field, Header};
 
 use super::lower::{Lower, Value};
-use super::names::joined;
 use super::say;
 use super::types::{self, uint};
+use crate::ast::joined;
 use crate::ast::{Expr, Ident, Path, Span};
 use crate::diag::{Diagnostic, codes};
 
@@ -99,7 +99,7 @@ impl Lower<'_> {
             }
             _ => {
                 let known = FIELDS.iter().filter(|info| fits(&info.field)).map(|info| info.name);
-                let message = format!("`{name}` is no field of the new packet");
+                let message = format!("`{name}` is not a field of the new packet");
                 self.fail(
                     Diagnostic::new(codes::SHAPE_FIELD, message, path.span, "not in this shape")
                         .help_if(self.suggest(&name, known)),

@@ -64,6 +64,10 @@ impl<'a> Lower<'a> {
                 );
             }
         };
+        // A stream is of one flow, whose headers are all there.
+        if self.mode == Mode::Stream {
+            return Some((Key::Entry, KeyFact::Entry));
+        }
         if !self.needs_packet(span) {
             return None;
         }
@@ -386,7 +390,7 @@ impl<'a> Lower<'a> {
         Some(())
     }
 
-    /// Entries of a table and of those tied to it may be gone.
+    /// Forgets entries of a table and of the tables that live with it: they may be gone.
     fn forget_relatives(&mut self, state: StateId) {
         let root = |at: StateId| self.roots.get(at.0 as usize).copied().unwrap_or(at);
         let mine = root(state);

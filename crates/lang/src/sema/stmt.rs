@@ -4,7 +4,7 @@ use braid_ir::model::{Dest, Op, PortId, QueueId, ReasonId, RowId, Term};
 use braid_packet::Header;
 
 use super::arith::Const;
-use super::lower::{BODY, Binding, Lower, MAX_ROUNDS, Value};
+use super::lower::{BODY, Binding, Lower, MAX_ROUNDS, Mode, Value};
 use super::types::{DURATION, uint};
 use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes, foreign_statement};
@@ -15,7 +15,8 @@ impl<'a> Lower<'a> {
         self.scoped(|this| this.statements(block.stmts.iter(), block.span));
     }
 
-    /// Statements in order. Those behind the end of the packet's way are reported and left out.
+    /// Lowers statements in order. Statements after the end of the packet's path are reported and left
+    /// out.
     pub fn statements(&mut self, stmts: impl Iterator<Item = &'a Stmt>, span: Span) {
         let entered = self.b.live();
         self.exits = vec![(span, "goes on here")];
@@ -29,7 +30,7 @@ impl<'a> Lower<'a> {
                         stmt.span,
                         "not reached",
                     )
-                    .help("remove it, or what ends the packet's way before it"),
+                    .help("remove it, or the statement before it that ends the packet's path"),
                 );
                 return;
             }
@@ -386,7 +387,7 @@ impl<'a> Lower<'a> {
         let own = self.names_in_sight();
         let known = words.into_iter().chain(own.iter().map(String::as_str));
         let help = foreign_statement(word).or_else(|| self.suggest(word, known));
-        let message = format!("`{word}` is no statement and no action");
+        let message = format!("`{word}` is neither a statement nor an action");
         let wrong = Diagnostic::new(codes::UNKNOWN_NAME, message, name.span, "unknown here");
         self.fail(wrong.help_if(help))
     }
@@ -412,8 +413,12 @@ impl<'a> Lower<'a> {
         }
         match name.text.as_str() {
             "release" => self.release(args, call.span),
+            "forward" | "close" | "reset" if args.is_empty() && self.mode == Mode::Stream => {
+                self.b.end(Term::Return);
+                Some(())
+            }
             "forward" | "close" | "reset" if args.is_empty() => {
-                let message = format!("`{};` is of stream functions", name.text);
+                let message = format!("`{};` belongs to stream functions", name.text);
                 self.fail(
                     Diagnostic::new(codes::MIXED_STREAM, message, call.span, "")
                         .help("write `output;` or `drop;`"),

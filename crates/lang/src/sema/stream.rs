@@ -1,11 +1,16 @@
-//! Stream functions (NFD's bytestream functions): checked now, run in a later version.
+//! Stream functions (NFD's bytestream functions): checked now, run in a later version. They are
+//! lowered like packet functions, so that types, names and state are checked alike, and the result
+//! is thrown away.
 
 use braid_packet::Field;
 
+use super::env::Loader;
+use super::lower::{Lower, Mode};
 use super::module::Module;
-use super::names::joined;
+use super::nf::empty;
 use super::unused;
 use super::walk::{self, Visitor};
+use crate::ast::joined;
 use crate::ast::{Expr, ExprKind, Ident, Nf, NfItem, Path, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 use crate::source::SourceMap;
@@ -15,8 +20,15 @@ const STREAM: &[&str] = &["stream.data", "stream.len", "stream.offset"];
 /// How its ways end.
 const ENDS: &[&str] = &["forward", "close", "reset"];
 
-/// Checks a stream function: that it has no packet operators, and that all is used.
-pub fn check(nf: &Nf, module: &Module<'_>, sources: &SourceMap, diags: &mut Diagnostics) {
+/// Checks a stream function: that it has no packet operators, that its types are right, and that
+/// everything is used.
+pub fn check(
+    nf: &Nf,
+    module: &Module<'_>,
+    sources: &SourceMap,
+    loader: &dyn Loader,
+    diags: &mut Diagnostics,
+) {
     let mut found = Diagnostics::new();
     for item in &nf.items {
         match item {
@@ -48,10 +60,40 @@ pub fn check(nf: &Nf, module: &Module<'_>, sources: &SourceMap, diags: &mut Diag
             NfItem::Const(_) | NfItem::State(_) => {}
         }
     }
+    // What packet operators give has no type in a stream function.
+    if !found.has_errors() {
+        types(nf, module, sources, loader, &mut found);
+    }
     if !module.is_damaged(nf.span) {
         unused::check(nf, sources, &mut found);
     }
     diags.extend(found);
+}
+
+/// Checks names, types and state by lowering every block.
+fn types(
+    nf: &Nf,
+    module: &Module<'_>,
+    sources: &SourceMap,
+    loader: &dyn Loader,
+    diags: &mut Diagnostics,
+) {
+    let mut lower = Lower::new(module, sources, diags, empty(&nf.name.text));
+    lower.doubt = module.is_damaged(nf.span);
+    lower.declare(nf, loader);
+    for item in &nf.items {
+        match item {
+            NfItem::OnStream { body, .. } => {
+                lower.program(Mode::Stream, body);
+            }
+            NfItem::Every { period, body, .. } => {
+                lower.time_setting(period, "a period");
+                lower.program(Mode::Timer, body);
+            }
+            NfItem::OnExpire { state, body, .. } => lower.on_expire(state, body),
+            _ => {}
+        }
+    }
 }
 
 fn packet_only(what: &str, span: Span, diags: &mut Diagnostics) {

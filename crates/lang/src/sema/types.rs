@@ -1,4 +1,4 @@
-//! Types: from names as written to what the IR knows, and how messages name them.
+//! Types: from their names in the source to types of the IR, and their names in messages.
 
 use braid_ir::model::{Kind, ParamTy, PoolOrder, Ty};
 use braid_packet::Field;
@@ -49,7 +49,7 @@ pub const SIZE: Ty = ty(64, Kind::Size);
 /// `bitrate`
 pub const BITRATE: Ty = ty(64, Kind::Bitrate);
 
-/// An unsigned integer of so many bits.
+/// An unsigned integer of this many bits.
 #[must_use]
 pub const fn uint(width: u16) -> Ty {
     ty(width, Kind::Uint)
@@ -278,7 +278,7 @@ fn index(
         return None;
     };
     if !is_list(&of.text) {
-        let message = format!("`{}` is no parameter of type list or backends", of.text);
+        let message = format!("`{}` is not a parameter of type list or backends", of.text);
         diags.push(Diagnostic::new(codes::WRONG_NAME, message, of.span, "an index of what?"));
     }
     Some(Type::Scalar(U32))

@@ -1,20 +1,20 @@
-//! What is declared and never used. Works on the syntax tree, so that errors elsewhere don't make
-//! things look unused. Names that start with an underscore are left alone.
+//! Finds names that are declared and never used. It works on the syntax tree, so that errors
+//! elsewhere don't make names look unused. Names that start with an underscore are ignored.
 
 use std::collections::BTreeMap;
 
 use braid_packet::Field;
 use rustc_hash::FxHashMap;
 
-use super::names::joined;
 use super::walk::{self, Visitor};
+use crate::ast::joined;
 use crate::ast::{
     Expr, ExprKind, FnBody, Ident, Nf, NfItem, Path, Span, StateDef, StateOption, Stmt, StmtKind,
 };
 use crate::diag::{Code, Diagnostic, Diagnostics, MAX_DIAGNOSTICS, codes, did_you_mean};
 use crate::source::SourceMap;
 
-/// What a declared name is.
+/// The kind of a declared name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Param,

@@ -2,7 +2,7 @@
 
 use crate::ast::{Block, Expr, ExprKind, Ident, Path, Stmt, StmtKind};
 
-/// Is told of what a walk finds, outermost first.
+/// Visits the nodes of a walk, outermost first.
 pub trait Visitor<'a> {
     /// A statement. True: its parts are walked too.
     fn stmt(&mut self, stmt: &'a Stmt) -> bool;

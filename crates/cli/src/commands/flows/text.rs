@@ -1,4 +1,4 @@
-//! Flow records for people: each class with what its records have in common, and below it the records.
+//! Flow records as text: each class with what its records have in common, followed by the records.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use braid_ir::chain::Chain;
 use braid_ir::model::{Kind, Word};
 use braid_ir::residual::shape_words;
 
-use super::{Names, Shown, payload_word};
+use super::names::{Names, Shown, payload_word};
 use crate::table::count;
 
-/// All that is shown.
+/// Formats the flow table.
 pub fn text(chain: &Chain, table: &FlowTable, shown: Shown) -> String {
     let names = Names(chain);
     let mut text = summary(table);

@@ -10,9 +10,9 @@ use braid_ir::residual::shape_words;
 use braid_runtime::json::scalar;
 use serde_json::{Map, Value, json};
 
-use super::{Names, Shown, payload_word};
+use super::names::{Names, Shown, payload_word};
 
-/// All that is shown.
+/// Formats the flow table.
 pub fn value(chain: &Chain, table: &FlowTable, shown: Shown) -> Value {
     let names = Names(chain);
     let (flows, records) = (table.flows, table.flows.records);

@@ -1,4 +1,5 @@
-//! `braid inspect`: what native functions do to packets (NFP §5.4), observed in a run and declared.
+//! `braid inspect`: the actions of native functions on packets (NFP §5.4), observed in a run and
+//! declared by the functions.
 
 mod traffic;
 
@@ -19,19 +20,20 @@ use crate::native;
 use crate::output::{Output, warn};
 use traffic::Traffic;
 
-/// Show what native functions do to packets: observed under generated traffic, and declared (NFP §5.4)
+/// Show the actions of native functions on packets: observed under generated traffic, and declared
+/// (NFP §5.4)
 #[derive(clap::Args)]
 pub struct Args {
     /// The file with the chain
     file: PathBuf,
     #[command(flatten)]
     choice: Choice,
-    /// How many packets are made up
+    /// The number of packets to generate
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     packets: u32,
 }
 
-/// What a native function was seen to do, and says that it does.
+/// The observed and the declared profile of a native function.
 struct Inspected<'a> {
     node: &'a Node,
     observed: Profile,

@@ -1,5 +1,6 @@
-//! Traffic that makes functions show what they do: flows between addresses and ports that the chain's interfaces
-//! and parameters name, and others; their later packets, and replies to what the chain lets out.
+//! Traffic that exercises functions: flows between addresses and ports that the chain's interfaces
+//! and parameters name, flows between other addresses, their later packets, and replies to packets
+//! that left the chain.
 
 use braid_externs::Rng;
 use braid_externs::patterns::Matcher;
@@ -9,9 +10,9 @@ use braid_ir::value::{ParamValue, RuleAddrs};
 use braid_packet::{Field, Link, Packet, Shape, build_fresh};
 use std::collections::VecDeque;
 
-/// Flows, and packets that left, that are remembered at a time.
+/// The number of flows, and of packets that left, that are remembered.
 const REMEMBERED: usize = 64;
-/// Most values of each kind that are taken from parameters.
+/// The most values of each kind to take from parameters.
 const MOST: usize = 256;
 /// Time between packets (ns).
 const STEP_NS: u64 = 3_000_000;
@@ -68,7 +69,7 @@ impl Traffic {
         traffic
     }
 
-    /// Values that a parameter may be about.
+    /// Takes the values that a parameter names.
     fn learn(&mut self, ty: &ParamTy, value: &ParamValue) {
         match (ty, value) {
             (ParamTy::Scalar(ty), ParamValue::Scalar(value)) => self.word(ty.kind, *value),

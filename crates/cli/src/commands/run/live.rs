@@ -1,5 +1,6 @@
 //! `braid run --if`: live interfaces.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -7,35 +8,36 @@ use std::time::Duration;
 use braid_io::{Device, Precision};
 use braid_ir::chain::Chain;
 use braid_lang::diag::did_you_mean_help;
+use braid_lang::duration_unit_ns;
 use braid_runtime::Summary;
-use braid_runtime::live::{Limits, Live, Port};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use braid_runtime::live::{Live, Port};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::{Args, create, failure};
+use super::outputs::LineFile;
 use crate::answer::Failure;
 use crate::captures::{self, Named};
 use crate::output::tell;
 
-/// Units of durations on the command line, in nanoseconds.
-const UNITS: [(&str, u64); 6] = [
-    ("ms", 1_000_000),
-    ("us", 1_000),
-    ("min", 60_000_000_000),
-    ("m", 60_000_000_000),
-    ("h", 3_600_000_000_000),
-    ("s", 1_000_000_000),
-];
-
-/// A duration such as `90s`, `10m`, `500ms`; a number alone is seconds.
+/// A duration as the language writes it (`90 s`, `500ms`), also with a decimal point. A number
+/// without a unit is in seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let unit = UNITS.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, *ns)));
-    let (number, unit_ns) = unit.unwrap_or((text, 1_000_000_000));
-    let number: u64 = number
-        .trim_end()
-        .parse()
-        .map_err(|_| format!("`{text}` is no duration such as 90s, 10m, 500ms"))?;
-    Ok(Duration::from_nanos(number.saturating_mul(unit_ns)))
+    let wrong = || format!("`{text}` is no duration such as 90s, 1.5s, 10m, 500ms");
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit_ns = match unit.trim_start() {
+        "" => duration_unit_ns("s"),
+        "m" => duration_unit_ns("min"),
+        unit => duration_unit_ns(unit),
+    };
+    let unit_ns = unit_ns.ok_or_else(wrong)?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let whole: u128 = whole.parse().map_err(|_| wrong())?;
+    let decimals = u32::try_from(fraction.len()).ok().filter(|count| (1..=9).contains(count));
+    let scale = 10_u128.pow(decimals.ok_or_else(wrong)?);
+    let fraction: u128 = fraction.parse().map_err(|_| wrong())?;
+    let all_ns = whole.saturating_mul(unit_ns).saturating_add(fraction * unit_ns / scale);
+    Ok(Duration::from_nanos(u64::try_from(all_ns).unwrap_or(u64::MAX)))
 }
 
 /// Opens the devices that `--if` names.
@@ -80,35 +82,54 @@ fn named(text: &str, chain: &Chain) -> Result<(u16, Device), Failure> {
     Ok((interface, device))
 }
 
-/// Runs until Ctrl-C or a limit. A second Ctrl-C ends the process at once.
+/// Runs until a signal or a limit. A second Ctrl-C ends the process at once.
 pub fn drive(
-    args: &Args,
     mut run: Live<'_>,
     ports: Vec<Port>,
     outputs: Vec<Named>,
+    events: Option<LineFile>,
+    is_endless: bool,
 ) -> Result<Summary, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // The first registered acts first: it finds the flag only from the second signal on.
-        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))
-            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
-            .map_err(|why| Failure::input(format!("signals cannot be caught: {why}")))?;
-    }
+    let stop = stop_on_signals()
+        .map_err(|why| Failure::input(format!("signals cannot be caught: {why}")))?;
     for Named { interface, path } in outputs {
         let sink = captures::create(&path, Precision::Nano)?;
         run = run.output(path.display().to_string(), interface, sink);
     }
-    if let Some(path) = &args.events_out {
-        run = run.events(create(path)?);
+    if let Some(LineFile { name, file }) = events {
+        run = run.events(name, file);
     }
     let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
-    let end = if args.time.is_some() || args.packets.is_some() { "" } else { "; Ctrl-C ends it" };
+    let end = if is_endless { "; Ctrl-C ends it" } else { "" };
     tell(format!("braid: running on {}{end}\n", names.join(" and ")));
     for port in ports {
         run = run.port(port);
     }
-    let limits = Limits { time: args.time, packets: args.packets };
-    run.limits(limits).run(&stop).map_err(|error| failure(&error))
+    Ok(run.run(&stop)?)
+}
+
+/// A flag that the first SIGINT, SIGTERM or SIGHUP sets; the second one ends the process. SIGHUP
+/// stays ignored where it was ignored before, as `nohup` does.
+fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        if signal == SIGHUP && is_ignored(signal) {
+            continue;
+        }
+        // The conditional shutdown is registered first, so it acts first, and sees the flag only
+        // from the second signal on.
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
+        flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// Whether this process ignores a signal. Where the kernel doesn't say, it is not ignored.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }
 
 #[cfg(test)]
@@ -122,8 +143,36 @@ mod tests {
         }
         assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
         assert_eq!(duration("3us"), Ok(Duration::from_micros(3)));
-        for wrong in ["", "s", "1.5s", "-1s", "5 days", "1 h 3"] {
+        for wrong in ["", "s", "-1s", "5 days", "1 h 3", ".5s", "1.s", "1.2.3s", "1.5 KB"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn durations_may_have_a_decimal_point_and_every_unit_of_the_language() {
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1_500)));
+        assert_eq!(duration("0.25"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("1.5 min"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("20 ns"), Ok(Duration::from_nanos(20)));
+        assert_eq!(duration("1d"), Ok(Duration::from_secs(86_400)));
+    }
+
+    /// Runs in a process of its own, because signals are for the whole process.
+    #[test]
+    #[ignore = "sends its process a signal"]
+    fn child_that_is_hung_up() {
+        let stop = stop_on_signals().unwrap();
+        signal_hook::low_level::raise(SIGHUP).unwrap();
+        assert!(stop.load(std::sync::atomic::Ordering::Relaxed));
+    }
+
+    #[test]
+    fn hangup_ends_a_run_as_ctrl_c_does() {
+        let child = "commands::run::live::tests::child_that_is_hung_up";
+        let test = std::env::current_exe().unwrap();
+        let args = ["--ignored", "--exact", child, "--nocapture"];
+        let ended = std::process::Command::new(test).args(args).output().unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+        assert!(String::from_utf8_lossy(&ended.stdout).contains("1 passed"), "{ended:?}");
     }
 }

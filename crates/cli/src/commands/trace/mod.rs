@@ -1,4 +1,4 @@
-//! `braid trace`: one packet's walk. What comes before it runs first; then the engine is watched.
+//! `braid trace`: one packet's walk. The packets before it run first; then the engine is watched.
 
 mod steps;
 mod watch;
@@ -13,14 +13,13 @@ use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::captures::Replay;
-use crate::commands::run::failure;
 use crate::engines;
 use crate::output::Output;
 use steps::{Walk, text, value};
 use watch::{Marking, Target, Watched};
 
-/// Show one packet's walk through a chain: every function, the row, what it read and wrote, why it
-/// was dropped
+/// Show one packet's walk through a chain: every function and row, the fields and state that it read
+/// and wrote, and why it was dropped
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -29,7 +28,7 @@ pub struct Args {
     /// packets that enter
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     packet: u64,
-    /// How the chain runs: reference, or fused, which also says which path the packet took
+    /// The engine: reference, or fused, which also shows the path that the packet took
     #[arg(long, value_name = "NAME", default_value = engines::DEFAULT)]
     engine: String,
 }
@@ -58,7 +57,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
         let source = Marking::new(source, mark, Rc::clone(&done), Rc::clone(&seen));
         run = run.input(Input { name, interface, source: Box::new(source) });
     }
-    run.run().map_err(|error| failure(&error))?;
+    run.run()?;
     match engine.into_walk() {
         Some((walk, path)) => show(args, (&walk, path.as_ref()), &chain, output),
         None if target == Target::Marked && seen.get() >= args.packet => {
@@ -88,7 +87,8 @@ fn show(args: &Args, (walk, path): (&Walk, Option<&Path>), chain: &Chain, output
 }
 
 fn not_entered(args: &Args, output: &Output) {
-    let why = "no interface has its source address behind it; lost as no_interface";
+    let why = "neither its source nor its destination address belongs to an interface; lost as \
+               no_interface";
     if output.json {
         let lost = json!({ "what": "lost", "reason": "no_interface" });
         let steps = json!({ "packet": args.packet, "interface": null, "steps": [lost] });

@@ -1,4 +1,4 @@
-//! What happened to a packet, step by step: recorded, as text, as JSON.
+//! The steps of a packet's walk: recording them, and formatting them as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use braid_packet::{Field, Header, Packet};
 use braid_reference::trace::{Observer, StateAccess, StateWhat, Verdict};
 use serde_json::{Value, json};
 
-/// Most steps that are kept; a packet with a long way may make many.
+/// The most steps to keep.
 const MAX_STEPS: usize = 10_000;
 
 /// A packet's walk.
@@ -140,7 +140,7 @@ impl Observer for Recorder {
     }
 }
 
-/// The walk for people.
+/// Formats the walk as text.
 pub fn text(number: u64, walk: &Walk, chain: &Chain) -> String {
     let names = Names(chain);
     let mut text = format!(
@@ -162,8 +162,8 @@ pub fn text(number: u64, walk: &Walk, chain: &Chain) -> String {
     text
 }
 
-/// The steps without looks at what was seen before and has not changed since: each row of a match
-/// looks anew, which JSON keeps and people need not read.
+/// The steps without repeated reads of values that have not changed. Each row of a match reads its
+/// values again; JSON keeps these steps, the text leaves them out.
 fn told_once(steps: &[Step]) -> Vec<&Step> {
     let mut told: Vec<&Step> = Vec::with_capacity(steps.len());
     let mut known = 0;
@@ -178,7 +178,7 @@ fn told_once(steps: &[Step]) -> Vec<&Step> {
     told
 }
 
-/// The walk as JSON.
+/// Formats the walk as JSON.
 pub fn value(number: u64, walk: &Walk, chain: &Chain) -> Value {
     let names = Names(chain);
     let steps: Vec<Value> = walk.steps.iter().map(|step| names.value(step)).collect();

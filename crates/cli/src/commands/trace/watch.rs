@@ -1,4 +1,4 @@
-//! Finds the packet in a run: marks it where it is read, and watches the engine when it comes.
+//! Finds the packet in a run: marks it when it is read, and watches the engine when it enters.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,12 +16,12 @@ use super::steps::{Recorder, Walk};
 /// Tags whose names no function can write are free for the driver.
 const MARK: &str = "\0trace";
 
-/// Which packet is watched.
+/// The packet to watch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// The one with the mark.
+    /// The packet with the mark.
     Marked,
-    /// The n-th that enters, from 1.
+    /// The n-th packet that enters, from 1.
     Entering(u64),
 }
 
@@ -68,8 +68,8 @@ impl PacketSource for Marking<'_> {
     }
 }
 
-/// The reference engine, watched for one packet; later ones do not enter. If asked for, the engine with flow
-/// records does the same beside it.
+/// The reference engine, watched for one packet; later packets do not enter. The engine with flow
+/// records may run beside it on the same packets.
 pub struct Watched {
     engine: Reference,
     beside: Option<Compiled>,
@@ -80,7 +80,7 @@ pub struct Watched {
     path: Option<Path>,
 }
 
-/// What comes out here has come out already.
+/// Ignores outputs: the reference engine has sent them already.
 struct Nowhere;
 
 impl Outputs for Nowhere {

@@ -12,11 +12,11 @@ macro_rules! codes {
     ($($name:ident = $number:literal, $severity:ident, $title:literal, $explanation:literal,
         wrong: $wrong:literal, right: $right:literal;)*) => {
         $(#[doc = $title]
-        pub const $name: $crate::diag::Code = $crate::diag::Code::new($number);)*
+        pub const $name: $crate::diag::codes::Code = $crate::diag::codes::Code::new($number);)*
         /// The rows of this hundred.
-        pub(super) const ENTRIES: &[$crate::diag::Entry] = &[$($crate::diag::Entry {
+        pub(super) const ENTRIES: &[$crate::diag::codes::Entry] = &[$($crate::diag::codes::Entry {
             code: $name,
-            severity: $crate::diag::Severity::$severity,
+            severity: $crate::diag::codes::Severity::$severity,
             title: $title,
             explanation: $explanation,
             wrong: $wrong,

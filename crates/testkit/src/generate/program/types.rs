@@ -104,7 +104,7 @@ pub(super) fn prefix4(rng: &mut Rng) -> String {
 
 /// The type that a field has in the language.
 pub(super) fn of_field(field: Field) -> Ty {
-    braid_lang::sema::types::of_field(field)
+    braid_lang::of_field(field)
 }
 
 /// Fields that can be read when these headers are there.

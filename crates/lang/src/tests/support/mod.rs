@@ -8,7 +8,7 @@ pub mod gen_stmt;
 pub mod print;
 pub mod print_item;
 
-use braid_lang::ast::File;
+use crate::ast::File;
 
 /// A tree as text without its spans, for comparison.
 pub fn without_spans(file: &File) -> String {

@@ -1,9 +1,12 @@
 //! `braid diff`: two captures, packet by packet and field by field.
 
+mod compare;
+#[cfg(test)]
+mod tests;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use braid_runtime::diff::{Comparison, Options, PacketDifference, What, compare};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -11,6 +14,7 @@ use crate::captures::Capture;
 use crate::output::{Output, warn};
 use crate::progress::Shown;
 use crate::table::count;
+use compare::{Comparison, Options, PacketDifference, What, compare};
 
 /// Compare two captures packet by packet, field by field; exit code 0 when they are equal, 1 when
 /// they differ

@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::ast::{Expr, Item};
+use crate::chain::{Found, Functions, Scope, resolve};
+use crate::diag::Diagnostics;
+use crate::parse::parse;
+use crate::sema::env::{Env, Loader};
+use crate::source::SourceMap;
 use braid_ir::chain::{Chain, Malformed, PolicyRule, Priority, Sink, Source};
 use braid_ir::model::{
     Block, BlockId, Dest, LEFT, Model, Op, ParamDecl, ParamTy, PortId, Program, QueueDecl, QueueId,
     RIGHT, ReasonId, RowDecl, RowId, Setting, Target, Term, Timer, Ty, ValueId,
 };
 use braid_ir::value::{IntervalSet, ParamValue};
-use braid_lang::ast::{Expr, Item};
-use braid_lang::chain::{Found, Functions, Scope, resolve};
-use braid_lang::diag::Diagnostics;
-use braid_lang::parse::parse;
-use braid_lang::sema::{Env, Loader};
-use braid_lang::source::SourceMap;
 use braid_packet::Field;
 
 struct Fakes;

@@ -1,34 +1,32 @@
-//! Reading input files: plain or gzip, bounded.
+//! Reading the text files that programs name: plain or gzip, bounded.
 
+use braid_lang::import::MAX_TEXT_BYTES;
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Most bytes of a file's text, after decompression.
-pub const MAX_TEXT_BYTES: u64 = 256 << 20;
-
 /// Why a file can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The system says why.
+    /// The system's error.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is too long.
+    /// The file is too long.
     #[error("more than {} MiB of text", MAX_TEXT_BYTES >> 20)]
     TooLong,
-    /// It is no text.
+    /// The file is no UTF-8 text.
     #[error("not UTF-8 text: line {line} has other bytes")]
     NotText {
-        /// The first such line, from 1.
+        /// The first line that is no text, from 1.
         line: usize,
     },
 }
 
-/// The text of a file, decompressed if it is gzip (told by its first bytes).
+/// Reads the text of a file. A file whose first bytes are those of gzip is decompressed.
 ///
 /// # Errors
-/// When it can't be read, is longer than [`MAX_TEXT_BYTES`], or is no UTF-8 text.
+/// When the file can't be read, is longer than [`MAX_TEXT_BYTES`], or is no UTF-8 text.
 pub fn read_text(path: &Path) -> Result<String, ReadError> {
     text(File::open(path)?, MAX_TEXT_BYTES)
 }

@@ -1,6 +1,6 @@
 //! Random statements.
 
-use braid_lang::ast::{BinOp, Block, Expr, ExprKind, Path, Row, Span, Stmt, StmtKind};
+use crate::ast::{BinOp, Block, Expr, ExprKind, Path, Row, Span, Stmt, StmtKind};
 
 use super::entropy::Entropy;
 use super::gen_expr::{args, expr, field, ident, name, record, text};

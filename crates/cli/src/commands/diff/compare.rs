@@ -1,4 +1,4 @@
-//! Compares two captures packet by packet, field by field.
+//! Compares two captures packet by packet and field by field.
 
 use braid_io::{PacketSource, ReadError};
 use braid_packet::{Difference, Packet, diff_fields};
@@ -8,7 +8,7 @@ use braid_packet::{Difference, Packet, diff_fields};
 pub struct Options {
     /// Times may differ.
     pub ignore_time: bool,
-    /// Most packets whose differences are kept; all are counted.
+    /// The most packets whose differences are kept. All are counted.
     pub limit: usize,
 }
 
@@ -18,14 +18,14 @@ impl Default for Options {
     }
 }
 
-/// What the comparison came to.
+/// The result of a comparison.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Comparison {
-    /// Packets of both captures.
+    /// The number of packets in each capture.
     pub packets: [u64; 2],
     /// Packets that differ, or that only one capture has.
     pub different: u64,
-    /// The first of these.
+    /// The first packets that differ.
     pub shown: Vec<PacketDifference>,
 }
 

@@ -1,17 +1,15 @@
 //! Control files: what their lines come to, and every line that is wrong.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::control::control;
+use crate::diag::Diagnostics;
+use crate::sema::{Loader, types};
+use crate::source::SourceMap;
 use braid_ir::chain::{Chain, Change, Malformed, Node, Scheduled, When};
 use braid_ir::model::{Model, ParamDecl, ParamId, ParamTy, Program, Setting, Timer, Ty};
 use braid_ir::rules::ANY_PORT;
 use braid_ir::value::{Backend, ParamValue, RuleAddrs, RuleSet};
-use braid_lang::ast::Expr;
-use braid_lang::control::control;
-use braid_lang::diag::Diagnostics;
-use braid_lang::sema::{Env, Loader, types};
-use braid_lang::source::SourceMap;
 
 struct NoFiles;
 
@@ -70,11 +68,9 @@ fn chain() -> Chain {
 fn read(text: &str) -> (Vec<Scheduled>, Vec<String>) {
     let mut sources = SourceMap::new();
     let file = sources.add("changes.control", text);
-    let constants: BTreeMap<String, Expr> = BTreeMap::new();
-    let env = Env { constants: &constants, loader: &NoFiles, sources: &sources };
     let mut diags = Diagnostics::new();
-    let changes = control(file, &chain(), &env, &mut diags);
-    let message = |d: &braid_lang::diag::Diagnostic| {
+    let changes = control(file, &chain(), &NoFiles, &sources, &mut diags);
+    let message = |d: &crate::diag::Diagnostic| {
         format!("{} {} {}", d.code, sources.place(d.span()), d.message)
     };
     (changes, diags.iter().map(message).collect())

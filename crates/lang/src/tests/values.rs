@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use crate::ast::Expr;
+use crate::diag::Diagnostics;
+use crate::parse::parse_expr;
+use crate::sema::Loader;
+use crate::sema::env::Env;
+use crate::sema::eval::{MAX_MEMBERS, param_value};
+use crate::source::SourceMap;
 use braid_ir::model::{Kind, ParamTy, PoolOrder, Ty};
 use braid_ir::value::{IntervalSet, ParamValue};
-use braid_lang::Loader;
-use braid_lang::ast::Expr;
-use braid_lang::diag::Diagnostics;
-use braid_lang::parse::parse_expr;
-use braid_lang::sema::Env;
-use braid_lang::sema::eval::{MAX_MEMBERS, param_value};
-use braid_lang::source::SourceMap;
 
 struct Files;
 

@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use braid_lang::ast::{
+use crate::ast::{
     Arg, BinOp, Block, Expr, ExprKind, Ident, Path, Row, Stmt, StmtKind, Type, TypeKind,
 };
 

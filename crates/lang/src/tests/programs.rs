@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use braid_lang::diag::codes::entries;
-use braid_lang::diag::{Entry, Style, render};
-use braid_lang::fmt::format;
-use braid_lang::parse::parse;
-use braid_lang::source::SourceMap;
-use braid_lang::{Loader, compile};
+use crate::diag::codes::entries;
+use crate::diag::{Entry, Style, render};
+use crate::fmt::format;
+use crate::parse::parse;
+use crate::source::SourceMap;
+use crate::{Loader, compile};
 
 /// Examples that cannot be written down: a file beyond the limit, a file that is not UTF-8.
 const NOT_SHOWN: [u16; 2] = [119, 120];

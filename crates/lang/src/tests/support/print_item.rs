@@ -1,6 +1,6 @@
 //! Declarations as text, plainly.
 
-use braid_lang::ast::{
+use crate::ast::{
     Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, Item, KeyDef, KeyPart, Nf,
     NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, StateDef, StateOption,
 };

@@ -1,16 +1,15 @@
 //! `docs/grammar.md` against the parser: random programs made from its rules parse, and its lists of
 //! words are those of the parser.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use braid_lang::diag::{Style, render};
-use braid_lang::parse::{KEYWORDS, RATES, UNITS, parse};
-use braid_lang::source::SourceMap;
+use super::support::entropy::Entropy;
+use crate::diag::{Style, render};
+use crate::parse::parse;
+use crate::parse::words::{KEYWORDS, RATES, UNITS};
+use crate::source::SourceMap;
 use proptest::prelude::*;
-use support::entropy::Entropy;
 
 const NAMES: [&str; 7] = ["a", "map", "flow", "idle", "per", "global", "x1"];
 const WORDS: [&str; 6] = ["a", "drop", "match", "left", "in", "_x"];

@@ -1,11 +1,9 @@
 //! The parser's trees, thought out by hand: precedence, the forms that share a start, what is left
 //! of broken programs.
 
-mod support;
-
-use braid_lang::ast::{ChainItem, ExprKind, File, Item, KeyDef, KeyPart, NfItem, Span, StmtKind};
-use braid_lang::parse::{parse, parse_expr};
-use support::print;
+use super::support::print;
+use crate::ast::{ChainItem, ExprKind, File, Item, KeyDef, KeyPart, NfItem, Span, StmtKind};
+use crate::parse::{parse, parse_expr};
 
 fn expr(text: &str) -> String {
     let (expr, diagnostics) = parse_expr(text, 0, 0);

@@ -1,15 +1,28 @@
 //! Comparing captures finds what differs and nothing else.
 
-mod support;
+use std::slice::from_ref;
 
 use braid_io::MemorySource;
-use braid_packet::{Field, Link, Packet};
-use braid_runtime::diff::{Comparison, Options, PacketDifference, What, compare};
-use std::slice::from_ref;
-use support::*;
+use braid_packet::{Field, Link, Packet, Shape, build_fresh};
 
-const A: End<'_> = ("10.0.0.1", 1000);
-const B: End<'_> = ("8.8.8.8", 53);
+use super::compare::{Comparison, Options, PacketDifference, What, compare};
+
+/// An address and a port.
+type End = (u128, u128);
+
+const A: End = (0x0a00_0001, 1000);
+const B: End = (0x0808_0808, 53);
+
+/// A UDP packet with four bytes of payload over Ethernet.
+fn udp(time_ns: u64, from: End, to: End) -> Packet {
+    let fields = [
+        (Field::IpSrc, from.0),
+        (Field::IpDst, to.0),
+        (Field::UdpSport, from.1),
+        (Field::UdpDport, to.1),
+    ];
+    build_fresh(Link::Ethernet, time_ns, Shape::Udp4, &fields, b"data").unwrap()
+}
 
 fn compared(a: &[Packet], b: &[Packet], options: Options) -> Comparison {
     let mut sources = [MemorySource::new(a.to_vec()), MemorySource::new(b.to_vec())];

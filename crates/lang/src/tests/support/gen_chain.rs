@@ -1,6 +1,6 @@
 //! Random files: functions and chains.
 
-use braid_lang::ast::{
+use crate::ast::{
     Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, Item, KeyDef, KeyPart,
     NativeCode, Nf, NfItem, ParamDef, PathEnd, PolicyKind, PolicyRule, Span, StateDef, StateOption,
 };

@@ -1,16 +1,15 @@
 //! The parser and the formatter on text that nobody would write: no panic, no overflow of the
 //! stack, always an answer.
 
-mod support;
-
-use braid_lang::diag::{Style, render, render_json};
-use braid_lang::fmt::format;
-use braid_lang::lexer::lex;
-use braid_lang::parse::{MAX_DEPTH, parse, parse_expr};
-use braid_lang::source::SourceMap;
+use super::support::entropy::Entropy;
+use super::support::{gen_chain, print_item};
+use crate::diag::{Style, render, render_json};
+use crate::fmt::format;
+use crate::lexer::lex;
+use crate::parse::state::MAX_DEPTH;
+use crate::parse::{parse, parse_expr};
+use crate::source::SourceMap;
 use proptest::prelude::*;
-use support::entropy::Entropy;
-use support::{gen_chain, print_item};
 
 /// Reads a text in every way; what formats, formats to itself.
 fn survive(text: &str) {
@@ -208,6 +207,6 @@ fn nesting_up_to_the_limit_is_read() {
 #[test]
 fn flood_of_errors_is_bounded() {
     let (_, diagnostics) = parse(&"nf f() { x y; }\n".repeat(10_000), 0);
-    assert!(diagnostics.len() <= braid_lang::diag::MAX_DIAGNOSTICS);
+    assert!(diagnostics.len() <= crate::diag::MAX_DIAGNOSTICS);
     assert!(diagnostics.left_out() > 9_000);
 }

@@ -1,6 +1,6 @@
 //! Random expressions and types.
 
-use braid_lang::ast::{Arg, BinOp, Expr, ExprKind, Ident, Path, Span, Type, TypeKind};
+use crate::ast::{Arg, BinOp, Expr, ExprKind, Ident, Path, Span, Type, TypeKind};
 
 use super::entropy::Entropy;
 

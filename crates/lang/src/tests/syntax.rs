@@ -1,16 +1,14 @@
 //! The parser and the formatter on random trees: what is printed is read back as it was, and
 //! formatting keeps the meaning, every comment, and its own output.
 
-mod support;
-
-use braid_lang::diag::{Style, render};
-use braid_lang::fmt::format;
-use braid_lang::lexer::{Tok, lex};
-use braid_lang::parse::parse;
-use braid_lang::source::SourceMap;
+use super::support::entropy::Entropy;
+use super::support::{gen_chain, print_item, without_spans};
+use crate::diag::{Style, render};
+use crate::fmt::format;
+use crate::lexer::{Tok, lex};
+use crate::parse::parse;
+use crate::source::SourceMap;
 use proptest::prelude::*;
-use support::entropy::Entropy;
-use support::{gen_chain, print_item, without_spans};
 
 /// The tree without its spans; an error where the text does not parse.
 fn read(text: &str) -> Result<String, TestCaseError> {

@@ -1,24 +1,25 @@
-//! `braid run`: a chain over captures, or over live interfaces.
+//! `braid run`: runs a chain over captures, or over live interfaces.
 
 mod live;
+mod outputs;
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::Engine;
-use braid_runtime::live::{Clock, Live};
-use braid_runtime::{Run, RunError, Summary, json, report};
+use braid_runtime::live::{Clock, Limits, Live};
+use braid_runtime::{Run, Summary, Unwritten, report};
+use serde_json::Value;
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::captures::{self, Inputs, Named, same_file};
+use crate::captures::{self, Inputs, Named};
 use crate::engines;
 use crate::load::{self, Choice};
 use crate::native;
 use crate::output::{Output, warn};
 use crate::progress::Progress;
 use crate::summary::summary;
+use outputs::LineFile;
 
 /// Run a chain over captures, or over live interfaces
 #[derive(clap::Args)]
@@ -27,33 +28,33 @@ pub struct Args {
     file: PathBuf,
     #[command(flatten)]
     choice: Choice,
-    /// A capture whose packets enter; with IF= all of them at that interface
+    /// A capture whose packets enter the chain; with IF=, all of them at this interface
     #[arg(long = "in", value_name = "[IF=]CAPTURE", num_args = 1..)]
-    #[arg(required_unless_present = "devices", conflicts_with = "devices")]
+    #[arg(conflicts_with = "devices")]
     inputs: Vec<String>,
-    /// A device where packets enter and leave, live: af_packet:DEVICE or tap:DEVICE
+    /// A live device where packets enter and leave: af_packet:DEVICE or tap:DEVICE
     #[arg(long = "if", value_name = "IF=KIND:DEVICE", num_args = 1..)]
     devices: Vec<String>,
-    /// With --if: how long, such as 90s, 10m, 500ms; else until Ctrl-C
+    /// With --if: how long to run, such as 90s, 1.5s, 10m, 500ms; without it, until Ctrl-C
     #[arg(long = "for", value_name = "DURATION", value_parser = live::duration)]
     #[arg(requires = "devices", conflicts_with = "inputs")]
     time: Option<std::time::Duration>,
-    /// With --if: ends after so many packets
+    /// With --if: end after this many packets
     #[arg(long, value_name = "N", requires = "devices", conflicts_with = "inputs")]
     packets: Option<u64>,
-    /// Where to write the packets that leave; with IF= only those of that interface
+    /// Where to write the packets that leave; with IF=, only those that leave by this interface
     #[arg(long = "out", value_name = "[IF=]CAPTURE", num_args = 1..)]
     outputs: Vec<String>,
-    /// Rewrite each captured reply by what its request left with
+    /// Rewrite each captured reply so that it answers the request as the chain sent it
     #[arg(long, conflicts_with = "devices")]
     follow: bool,
-    /// How the chain runs
+    /// The engine: fused, synth, sequential or reference
     #[arg(long, value_name = "NAME", default_value = engines::DEFAULT)]
     engine: String,
-    /// Changes of configuration while it runs
+    /// A file of configuration changes to make during the run
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
-    /// Compare what native functions do with what they recorded of each flow
+    /// Compare the actions of native functions with their recordings of each flow
     #[arg(long)]
     check_native: bool,
     /// Where to write state entries at the end, as JSON lines
@@ -65,6 +66,12 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, output: &Output) -> Outcome {
+    if args.inputs.is_empty() && args.devices.is_empty() {
+        return Err(Failure::usage(
+            "nothing to run on: name a capture with --in [IF=]CAPTURE, or a device with \
+             --if IF=KIND:DEVICE",
+        ));
+    }
     engines::check(&args.engine)?;
     let mut program = load::program(&args.file)?;
     let mut chain = program.chain(&args.choice)?;
@@ -74,7 +81,11 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let inputs = Inputs::open(&args.inputs, &chain)?;
     let outputs: Vec<Named> =
         args.outputs.iter().map(|text| captures::named(text, &chain)).collect::<Result<_, _>>()?;
-    check_outputs(args, &outputs, &inputs)?;
+    let read = [Some(&args.file), args.control.as_ref()];
+    let written = [&args.state_out, &args.events_out];
+    outputs::check(&read, &written, &outputs, &inputs)?;
+    let state = args.state_out.as_deref().map(LineFile::create).transpose()?;
+    let events = args.events_out.as_deref().map(LineFile::create).transpose()?;
     let ports = live::open(&args.devices, &chain)?;
     let clock = Clock::start();
     let first_time_ns = if ports.is_empty() { inputs.first_time_ns() } else { clock.start_ns() };
@@ -84,13 +95,15 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     };
     let mut engine = engines::make(&args.engine, &chain)?;
     let mut done = if ports.is_empty() {
-        drive(args, &chain, engine.as_mut(), inputs, outputs, control)?
+        drive(args, &chain, engine.as_mut(), (inputs, outputs, events), control)?
     } else {
-        let run = Live::new(&chain, engine.as_mut(), clock).control(control);
-        live::drive(args, run, ports, outputs)?
+        let limits = Limits { time: args.time, packets: args.packets };
+        let run = Live::new(&chain, engine.as_mut(), clock).control(control).limits(limits);
+        let is_endless = args.time.is_none() && args.packets.is_none();
+        live::drive(run, ports, outputs, events, is_endless)?
     };
-    if let Some(path) = &args.state_out {
-        write_state(path, &chain, engine.as_ref())?;
+    if let Some(state) = state {
+        done.unwritten.extend(state.write_state(&chain, engine.as_ref()).err());
     }
     let problems = native::problems(&chain, engine.as_ref());
     let answer = Answer::of(problems.is_empty());
@@ -98,20 +111,31 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     for warning in &done.warnings {
         warn(warning);
     }
+    let failure = unwritten(&done.unwritten);
     if output.json {
-        output.value(&report::report(&chain, &done));
+        let mut value = report::report(&chain, &done);
+        if let Some(failure) = &failure {
+            value["error"] = Value::from(failure.text.as_str());
+        }
+        output.value(&value);
     } else {
         output.text(summary(&chain, &done));
     }
-    Ok(answer)
+    failure.map_or(Ok(answer), Err)
+}
+
+/// The failure of a run that could not write all its outputs. Its summary is printed all the same.
+fn unwritten(outputs: &[Unwritten]) -> Option<Failure> {
+    let text: Vec<String> = outputs.iter().map(Unwritten::to_string).collect();
+    let failure = || Failure { is_printed: true, ..Failure::input(text.join("\n")) };
+    (!text.is_empty()).then(failure)
 }
 
 fn drive(
     args: &Args,
     chain: &Chain,
     engine: &mut dyn Engine,
-    inputs: Inputs,
-    outputs: Vec<Named>,
+    (inputs, outputs, events): (Inputs, Vec<Named>, Option<LineFile>),
     control: Vec<Control>,
 ) -> Result<Summary, Failure> {
     let precision = inputs.precision();
@@ -120,8 +144,8 @@ fn drive(
         let sink = captures::create(&path, precision)?;
         run = run.output(path.display().to_string(), interface, sink);
     }
-    if let Some(path) = &args.events_out {
-        run = run.events(create(path)?);
+    if let Some(LineFile { name, file }) = events {
+        run = run.events(name, file);
     }
     for input in inputs.into_inputs() {
         run = run.input(input);
@@ -135,57 +159,5 @@ fn drive(
             bar.set(now.read);
         }
     });
-    run.run().map_err(|error| failure(&error))
-}
-
-/// Refuses outputs that would overwrite an input or each other, before any is created.
-fn check_outputs(args: &Args, outputs: &[Named], inputs: &Inputs) -> Result<(), Failure> {
-    let others = [&args.state_out, &args.events_out].into_iter().flatten();
-    let mut written: Vec<&Path> = Vec::new();
-    for path in outputs.iter().map(|named| &named.path).chain(others) {
-        inputs.is_apart(path)?;
-        let shown = path.display();
-        if [Some(&args.file), args.control.as_ref()]
-            .into_iter()
-            .flatten()
-            .any(|read| same_file(path, read))
-        {
-            return Err(Failure::usage(format!("{shown} is read, so it cannot be an output")));
-        }
-        if written.iter().any(|other| same_file(path, other)) {
-            return Err(Failure::usage(format!("{shown} is named for two outputs")));
-        }
-        if path.as_os_str() == "-" {
-            return Err(Failure::usage("standard output is for results: name a file to write"));
-        }
-        written.push(path);
-    }
-    Ok(())
-}
-
-/// A run's error with its exit code.
-pub fn failure(error: &RunError) -> Failure {
-    match error {
-        RunError::Unbalanced(_) => Failure::inconsistent(error),
-        RunError::Read { .. }
-        | RunError::Write { .. }
-        | RunError::Events(_)
-        | RunError::Control { .. } => Failure::input(error),
-    }
-}
-
-fn create(path: &Path) -> Result<BufWriter<File>, Failure> {
-    File::create(path).map(BufWriter::new).map_err(|why| Failure::file(path, why))
-}
-
-fn write_state(path: &Path, chain: &Chain, engine: &dyn Engine) -> Result<(), Failure> {
-    let mut file = create(path)?;
-    let entries = engine.state();
-    let mut write = || {
-        for line in json::state_lines(chain, &entries) {
-            writeln!(file, "{line}")?;
-        }
-        file.flush()
-    };
-    write().map_err(|why| Failure::file(path, why))
+    Ok(run.run()?)
 }

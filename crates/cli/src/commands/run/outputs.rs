@@ -1,0 +1,71 @@
+//! The files that `braid run` writes: refused where they would overwrite something, created before
+//! the run.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use braid_ir::chain::Chain;
+use braid_ir::engine::Engine;
+use braid_runtime::{Unwritten, json};
+
+use crate::answer::Failure;
+use crate::captures::{Inputs, Named, same_file};
+
+/// Refuses outputs that would overwrite a file that is read, or each other.
+pub fn check(
+    read: &[Option<&PathBuf>],
+    written: &[&Option<PathBuf>],
+    captures: &[Named],
+    inputs: &Inputs,
+) -> Result<(), Failure> {
+    let others = written.iter().copied().flatten();
+    let mut seen: Vec<&Path> = Vec::new();
+    for path in captures.iter().map(|named| &named.path).chain(others) {
+        inputs.is_apart(path)?;
+        let shown = path.display();
+        if read.iter().flatten().any(|read| same_file(path, read)) {
+            return Err(Failure::usage(format!("{shown} is read, so it cannot be an output")));
+        }
+        if seen.iter().any(|other| same_file(path, other)) {
+            return Err(Failure::usage(format!("{shown} is named for two outputs")));
+        }
+        if path.as_os_str() == "-" {
+            return Err(Failure::usage("standard output is for results: name a file to write"));
+        }
+        seen.push(path);
+    }
+    Ok(())
+}
+
+/// A file of JSON lines.
+pub struct LineFile {
+    /// Its path, for messages.
+    pub name: String,
+    /// The file.
+    pub file: BufWriter<File>,
+}
+
+impl LineFile {
+    /// Creates the file, or empties it.
+    pub fn create(path: &Path) -> Result<Self, Failure> {
+        let file = File::create(path)
+            .map_err(|why| Failure::file(path, format!("cannot be written: {why}")))?;
+        Ok(Self { name: path.display().to_string(), file: BufWriter::new(file) })
+    }
+
+    /// Writes the state entries that the engine has.
+    pub fn write_state(mut self, chain: &Chain, engine: &dyn Engine) -> Result<(), Unwritten> {
+        let entries = engine.state();
+        let mut write = || -> io::Result<()> {
+            for line in json::state_lines(chain, &entries) {
+                writeln!(self.file, "{line}")?;
+            }
+            self.file.flush()
+        };
+        write().map_err(|why| Unwritten {
+            name: self.name.clone(),
+            why: format!("cannot be written: {why}"),
+        })
+    }
+}

@@ -1,0 +1,177 @@
+//! A chain under construction, and the parts of the program that it refers to.
+
+use std::sync::Arc;
+
+use braid_ir::chain::{self as ir, Sink, Source};
+use braid_ir::model::{Model, ParamTy};
+use braid_ir::value::{IntervalSet, ParamValue};
+use rustc_hash::FxHashMap;
+
+use crate::ast::{self, Expr, Span};
+use crate::diag::Diagnostics;
+use crate::sema::env::Env;
+use crate::sema::eval::param_value;
+
+/// Most functions of a chain.
+pub const MAX_FUNCTIONS: usize = 1024;
+/// Most interfaces of a chain.
+pub const MAX_INTERFACES: usize = 256;
+/// Most links of a chain, counting each direction.
+pub const MAX_LINKS: usize = 4096;
+/// Most rules of a policy.
+pub const MAX_RULES: usize = 4096;
+/// Most workers.
+pub const MAX_WORKERS: u16 = 1024;
+
+/// The functions of a program.
+pub trait Functions {
+    /// The function of this name: from the file, from the files that it uses, or from the library.
+    fn find(&mut self, name: &str, diags: &mut Diagnostics) -> Found;
+    /// Names of all functions, for suggestions.
+    fn names(&self) -> Vec<String>;
+}
+
+/// The parts of the program that a chain refers to.
+pub struct Scope<'a> {
+    /// Functions.
+    pub functions: &'a mut dyn Functions,
+    /// Everything that arguments may refer to.
+    pub env: Env<'a>,
+    /// Whether syntax errors may have removed parts of the chain. Missing parts are not reported
+    /// then.
+    pub doubt: bool,
+}
+
+impl Scope<'_> {
+    /// The value of an argument; `None` when it is wrong, which is then reported.
+    pub(super) fn value(
+        &mut self,
+        value: &Expr,
+        ty: &ParamTy,
+        diags: &mut Diagnostics,
+    ) -> Option<ParamValue> {
+        param_value(ty, value, &self.env, diags)
+    }
+}
+
+/// A function by name.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// A function that can run.
+    Model(Arc<Model>),
+    /// A stream function.
+    Stream,
+    /// A function with errors, which are reported.
+    Broken,
+    /// There is no such function.
+    Unknown,
+}
+
+/// A chain under construction.
+pub(super) struct Draft<'a> {
+    pub(super) ast: &'a ast::Chain,
+    /// Whether parts may have been left out.
+    pub(super) doubt: bool,
+    pub(super) names: FxHashMap<&'a str, End>,
+    /// Names that instances in place cannot have, each with the number that was last put behind it.
+    pub(super) taken: FxHashMap<String, u32>,
+    pub(super) interfaces: Vec<Interface>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) links: Vec<Link>,
+    pub(super) malformed: ir::Malformed,
+    pub(super) seed: u64,
+    pub(super) workers: u16,
+}
+
+/// The thing that a name in a chain refers to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    Interface(u16),
+    Node(u16),
+}
+
+pub(super) struct Interface {
+    pub(super) name: String,
+    /// `None` for the implicit interfaces of a chain that declares none.
+    pub(super) span: Option<Span>,
+    pub(super) behind4: IntervalSet,
+    pub(super) behind6: IntervalSet,
+}
+
+pub(super) struct Node {
+    pub(super) name: String,
+    pub(super) span: Span,
+    /// `None` where the function is unknown or has errors.
+    pub(super) model: Option<Arc<Model>>,
+    /// A value for each parameter. Wrong values are reported and missing here.
+    pub(super) params: Vec<ParamValue>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Link {
+    pub(super) source: Source,
+    pub(super) sink: Sink,
+    pub(super) span: Span,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(ast: &'a ast::Chain, doubt: bool) -> Self {
+        Self {
+            ast,
+            doubt,
+            names: FxHashMap::default(),
+            taken: FxHashMap::default(),
+            interfaces: Vec::new(),
+            nodes: Vec::new(),
+            links: Vec::new(),
+            malformed: ir::Malformed::Drop,
+            seed: 0,
+            workers: 1,
+        }
+    }
+
+    /// Whether a function was left out because of errors elsewhere.
+    pub(super) fn broken(&self) -> bool {
+        self.nodes.iter().any(|node| {
+            node.model.as_ref().is_none_or(|model| model.params.len() != node.params.len())
+        })
+    }
+
+    /// Names of interfaces and functions, for suggestions.
+    pub(super) fn end_names(&self) -> impl Iterator<Item = &str> {
+        let interfaces = self.interfaces.iter().map(|interface| interface.name.as_str());
+        interfaces.chain(self.node_names())
+    }
+
+    pub(super) fn node_names(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().map(|node| node.name.as_str())
+    }
+
+    pub(super) fn node_name(&self, node: u16) -> &str {
+        self.nodes.get(usize::from(node)).map_or("?", |node| &node.name)
+    }
+
+    pub(super) fn finish(
+        self,
+        policy: Vec<ir::PolicyRule>,
+        priorities: Vec<ir::Priority>,
+    ) -> ir::Chain {
+        let interface =
+            |i: Interface| ir::Interface { name: i.name, behind4: i.behind4, behind6: i.behind6 };
+        let node = |n: Node| {
+            let (name, params) = (n.name, n.params);
+            n.model.map(|model| ir::Node { name, model, params })
+        };
+        ir::Chain {
+            name: self.ast.name.text.clone(),
+            interfaces: self.interfaces.into_iter().map(interface).collect(),
+            nodes: self.nodes.into_iter().filter_map(node).collect(),
+            links: self.links.iter().map(|link| (link.source, link.sink)).collect(),
+            priorities,
+            policy,
+            malformed: self.malformed,
+            seed: self.seed,
+            workers: self.workers,
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The environment of a program: its files, native code, and the constants in scope.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use braid_native::{Definition, LoadError};
+
+use crate::ast::Expr;
+use crate::source::SourceMap;
+
+/// Reads the files that a program names. The language itself opens no files.
+pub trait Loader {
+    /// The contents of `path`, which stands in the source file `relative_to`.
+    ///
+    /// # Errors
+    /// Why it cannot be read, as a sentence without a full stop.
+    fn read(&self, path: &str, relative_to: &str) -> Result<Vec<u8>, String>;
+
+    /// Loads a function in native code. Loading a library runs its code, so the default refuses.
+    ///
+    /// # Errors
+    /// Why it cannot be loaded.
+    fn native(&self, library: &str, _function: &str) -> Result<Arc<Definition>, LoadError> {
+        let why = "no native code is loaded here".to_owned();
+        Err(LoadError::Library { path: library.to_owned(), why })
+    }
+}
+
+/// Named constants in scope.
+pub trait Constants {
+    /// The expression of the constant of this name.
+    fn find(&self, name: &str) -> Option<&Expr>;
+}
+
+/// No constants, as in a control file.
+impl Constants for () {
+    fn find(&self, _name: &str) -> Option<&Expr> {
+        None
+    }
+}
+
+impl Constants for BTreeMap<String, Expr> {
+    fn find(&self, name: &str) -> Option<&Expr> {
+        self.get(name)
+    }
+}
+
+/// Everything that parameter values may refer to.
+#[derive(Clone, Copy)]
+pub struct Env<'a> {
+    /// Named constants.
+    pub constants: &'a dyn Constants,
+    /// Files.
+    pub loader: &'a dyn Loader,
+    /// Source files: a path in an expression is relative to the file that it stands in.
+    pub sources: &'a SourceMap,
+}

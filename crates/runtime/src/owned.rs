@@ -1,0 +1,129 @@
+//! Addresses that functions of a chain own: a NAT's outside address, a load balancer's service
+//! address, a router's own addresses. No host behind an interface has them, but packets to them
+//! are for the chain.
+//!
+//! A function owns every address that it has as a scalar or a pool parameter, and, where it
+//! compares the destination under a mask with a parameter, every address that matches.
+
+use braid_ir::chain::{Chain, Node};
+use braid_ir::model::{BinOp, CmpOp, Kind, Op, ParamTy, Ty, ValueId, Word};
+use braid_ir::value::ParamValue;
+use braid_packet::Field;
+use std::collections::HashMap;
+
+/// Addresses of one IP version, as values under masks and as intervals.
+#[derive(Clone, Debug, Default)]
+struct Addresses {
+    masked: Vec<(Word, Word)>,
+    intervals: Vec<(Word, Word)>,
+}
+
+/// The addresses that functions of a chain own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Owned {
+    ip4: Addresses,
+    ip6: Addresses,
+}
+
+impl Addresses {
+    fn contains(&self, address: Word) -> bool {
+        self.masked.iter().any(|(value, mask)| address & mask == *value)
+            || self.intervals.iter().any(|(low, high)| (*low..=*high).contains(&address))
+    }
+}
+
+impl Owned {
+    /// The addresses that a chain's functions own.
+    pub(crate) fn of(chain: &Chain) -> Self {
+        let mut owned = Self::default();
+        for node in &chain.nodes {
+            owned.add_params(node);
+            owned.add_masked(node);
+        }
+        owned
+    }
+
+    /// Whether a function owns this IPv4 address.
+    pub(crate) fn has_ip4(&self, address: Word) -> bool {
+        self.ip4.contains(address)
+    }
+
+    /// Whether a function owns this IPv6 address.
+    pub(crate) fn has_ip6(&self, address: Word) -> bool {
+        self.ip6.contains(address)
+    }
+
+    fn of_kind(&mut self, kind: Kind) -> Option<&mut Addresses> {
+        match kind {
+            Kind::Ip4 => Some(&mut self.ip4),
+            Kind::Ip6 => Some(&mut self.ip6),
+            _ => None,
+        }
+    }
+
+    fn add_params(&mut self, node: &Node) {
+        for (decl, value) in node.model.params.iter().zip(&node.params) {
+            let (ParamTy::Scalar(Ty { kind, .. }) | ParamTy::Pool(Ty { kind, .. }, _)) = decl.ty
+            else {
+                continue;
+            };
+            let Some(addresses) = self.of_kind(kind) else { continue };
+            match value {
+                // The unspecified address stands for "none".
+                ParamValue::Scalar(0) => {}
+                ParamValue::Scalar(address) => addresses.intervals.push((*address, *address)),
+                ParamValue::Pool(members) => addresses.intervals.extend(members.intervals()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Adds what the function compares with: `ip.dst & mask == address`, in either order.
+    fn add_masked(&mut self, node: &Node) {
+        let operations = || node.model.packet.blocks.iter().flat_map(|block| &block.ops);
+        let scalar = |op: &Op| match op {
+            Op::Const { out, value } => Some((*out, *value)),
+            Op::Param { out, param } => match node.params.get(param.index()) {
+                Some(ParamValue::Scalar(value)) => Some((*out, *value)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let scalars: HashMap<ValueId, Word> = operations().filter_map(scalar).collect();
+        let destination = |op: &Op| match op {
+            Op::Load { out, field } | Op::LoadEntry { out, field } => {
+                kind(*field).map(|k| (*out, k))
+            }
+            _ => None,
+        };
+        let destinations: HashMap<ValueId, Kind> = operations().filter_map(destination).collect();
+        let one_each = |a: &ValueId, b: &ValueId| {
+            let pair = |a, b| Some((*destinations.get(a)?, *scalars.get(b)?));
+            pair(a, b).or_else(|| pair(b, a))
+        };
+        let masked = |op: &Op| match op {
+            Op::Bin { out, op: BinOp::And, a, b } => Some((*out, one_each(a, b)?)),
+            _ => None,
+        };
+        let masked: HashMap<ValueId, (Kind, Word)> = operations().filter_map(masked).collect();
+        for op in operations() {
+            let Op::Cmp { op: CmpOp::Eq, a, b, .. } = op else { continue };
+            let pair = |a, b| Some((*masked.get(a)?, *scalars.get(b)?));
+            if let Some(((kind, mask), value)) = pair(a, b).or_else(|| pair(b, a))
+                && mask != 0
+                && let Some(addresses) = self.of_kind(kind)
+            {
+                addresses.masked.push((value, mask));
+            }
+        }
+    }
+}
+
+/// Of which kind the destination address in this field is; `None` for other fields.
+fn kind(field: Field) -> Option<Kind> {
+    match field {
+        Field::IpDst | Field::ArpTpa => Some(Kind::Ip4),
+        Field::Ip6Dst => Some(Kind::Ip6),
+        _ => None,
+    }
+}

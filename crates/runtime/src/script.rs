@@ -1,0 +1,42 @@
+//! Changes of configuration that wait for their time.
+
+use crate::outcome::RunError;
+use braid_ir::chain::{Chain, Control};
+use braid_ir::engine::{Engine, Outputs};
+use std::collections::VecDeque;
+
+/// The changes of a control file that have not been made yet, in the order of their times.
+pub(crate) struct Script<'a> {
+    chain: &'a Chain,
+    waiting: VecDeque<Control>,
+}
+
+impl<'a> Script<'a> {
+    /// Changes of equal time keep their order.
+    pub(crate) fn new(chain: &'a Chain, mut changes: Vec<Control>) -> Self {
+        changes.sort_by_key(|change| change.time_ns);
+        Self { chain, waiting: changes.into() }
+    }
+
+    /// The number of changes that have not been made.
+    pub(crate) fn left(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Makes all changes up to a time.
+    pub(crate) fn until(
+        &mut self,
+        time_ns: u64,
+        engine: &mut dyn Engine,
+        out: &mut dyn Outputs,
+    ) -> Result<(), RunError> {
+        while let Some(change) = self.waiting.pop_front_if(|next| next.time_ns <= time_ns) {
+            engine.control(&change, out).map_err(|reason| {
+                let node = self.chain.nodes.get(usize::from(change.node));
+                let function = node.map_or_else(String::new, |node| node.name.clone());
+                RunError::Control { function, time_ns: change.time_ns, reason }
+            })?;
+        }
+        Ok(())
+    }
+}
