@@ -1,14 +1,20 @@
-//! What holds of the repository as a whole: where things live, how long they are, who may use whom.
+//! The rules of the repository's structure: where things live, how long they are, who may use whom.
 //!
 //! Each rule returns one line for each place that breaks it.
 
 use std::path::{Path, PathBuf};
 
+pub mod allowed;
 pub mod arrows;
 pub mod code;
+pub mod columns;
+pub mod drawing;
 pub mod length;
 pub mod library;
+pub mod modules;
 pub mod scan;
+pub mod seams;
+pub mod terms;
 
 /// A rule: gives one line for each place that breaks it.
 pub type Rule = fn() -> Vec<String>;
@@ -23,7 +29,24 @@ pub const RULES: &[(&str, Rule)] = &[
     ("no placeholder is left", code::placeholders),
     ("nothing names a place outside of the repository", code::outside),
     ("every network function has its model, page and cases", library::folders_are_whole),
+    ("modules do not import each other in circles", seams::circles),
+    ("a type is implemented in few files", seams::spread),
+    ("no retired term is used", terms::none_retired),
+    ("the glossary has every term once", terms::glossary_is_sorted),
+    ("documents wrap", columns::documents_wrap),
+    ("the drawing of crates and modules is true", drawing::is_true),
 ];
+
+/// By rule, everything that exceptions are allowed for ([`allowed`]).
+#[must_use]
+pub fn with_exceptions() -> Vec<(&'static str, allowed::Found)> {
+    vec![
+        ("circles", seams::circles_found()),
+        ("spread", seams::spread_found()),
+        ("terms", terms::retired_found()),
+        ("columns", columns::long_lines()),
+    ]
+}
 
 /// The repository's root.
 #[must_use]
@@ -43,8 +66,14 @@ pub struct File {
 /// All text files with one of these endings (or exact names), in order of path.
 #[must_use]
 pub fn files(endings: &[&str]) -> Vec<File> {
+    files_below("", endings)
+}
+
+/// The same, below a folder of the repository.
+#[must_use]
+pub fn files_below(folder: &str, endings: &[&str]) -> Vec<File> {
     let mut found = Vec::new();
-    walk(&root(), &mut |path| {
+    walk(&root().join(folder), &mut |path| {
         let name = path.to_string_lossy();
         if endings.iter().any(|ending| name.ends_with(ending)) {
             let relative = path.strip_prefix(root()).unwrap_or(path).to_string_lossy().into_owned();

@@ -50,6 +50,36 @@ fn every_network_function_has_its_model_page_and_cases() {
 }
 
 #[test]
+fn modules_do_not_import_each_other_in_circles() {
+    holds("modules do not import each other in circles");
+}
+
+#[test]
+fn types_are_implemented_in_few_files() {
+    holds("a type is implemented in few files");
+}
+
+#[test]
+fn no_retired_term_is_used() {
+    holds("no retired term is used");
+}
+
+#[test]
+fn glossary_has_every_term_once() {
+    holds("the glossary has every term once");
+}
+
+#[test]
+fn documents_wrap() {
+    holds("documents wrap");
+}
+
+#[test]
+fn drawing_of_crates_and_modules_is_true() {
+    holds("the drawing of crates and modules is true");
+}
+
+#[test]
 fn scanner_sees_braces_of_code_only() {
     let text = "fn a() { '{'; \"}\\\"}\"; r#\"}\"#; b'}'; /* } /* } */ */ // }\n}\nfn b<'x>(c: &'x str) {}\n";
     let functions: Vec<_> =

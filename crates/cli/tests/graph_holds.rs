@@ -4,11 +4,11 @@
 //! counters and state of every function.
 
 use braid_compiler::parallel::chain::{Way, ways};
-use braid_compiler::parallel::part::Part;
-use braid_compiler::parallel::versions::{Extent, Fork, Node, Operation, Verdict};
 use braid_ir::chain::{Chain, Sink, Source};
 use braid_ir::engine::{Engine, Event, Outputs};
 use braid_ir::model::{LEFT, PortId, RIGHT};
+use braid_ir::service_graph::Part;
+use braid_ir::service_graph::{Extent, Fork, Node, Operation, Verdict};
 use braid_lang::{Loader, compile};
 use braid_packet::{Field, Header, Link, Packet, Shape, build_fresh};
 use braid_reference::Reference;

@@ -12,6 +12,7 @@ pub mod native;
 pub mod residual;
 pub mod routes;
 pub mod rules;
+pub mod service_graph;
 pub mod show;
 pub mod text;
 pub mod value;

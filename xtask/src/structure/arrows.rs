@@ -1,6 +1,6 @@
 //! Which crate may use which (`docs/architecture.md` has the picture).
 
-use super::{File, files, folders};
+use super::{File, files, files_below, folders};
 
 /// For each crate, the crates of this repository that it may depend on. Tests may use more, except
 /// for what `NEVER` says.
@@ -96,6 +96,18 @@ pub fn arrows() -> Vec<String> {
         wrong.extend(of_crate(&name, &manifest));
     }
     wrong
+}
+
+/// The crates of this repository that a crate uses, tests apart, by name.
+#[must_use]
+pub fn uses(name: &str) -> Vec<String> {
+    let manifest = files_below(&format!("crates/{name}"), &["Cargo.toml"]).pop();
+    let all = manifest.map_or_else(Vec::new, |manifest| dependencies(&manifest.text));
+    let mut names: Vec<String> =
+        all.into_iter().filter(|used| !used.dev).map(|used| used.name).collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// What is wrong with one crate's manifest.

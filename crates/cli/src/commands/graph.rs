@@ -9,7 +9,7 @@ use braid_compiler::parallel::depend::{Conflict, Parallel};
 use braid_compiler::parallel::dot::dot;
 use braid_compiler::parallel::policy::Pair;
 use braid_compiler::parallel::svg::svg;
-use braid_compiler::parallel::versions::{Extent, Merge, Operation, Verdict};
+use braid_ir::service_graph::{Extent, Merge, Operation, Verdict};
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};

@@ -1,8 +1,8 @@
 //! Actions: an action profile as the list that NFP's algorithm goes over (the paper's action
 //! table, §4.3), with the kinds that the paper does not have.
 
-use super::part::Part;
 use crate::profile::Profile;
+use braid_ir::service_graph::Part;
 use braid_packet::Header;
 use serde::Serialize;
 use std::fmt;

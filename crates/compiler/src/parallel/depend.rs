@@ -6,7 +6,7 @@
 //! are resolved.
 
 use super::action::{Action, Kind};
-use super::part::{Overlap, Part};
+use braid_ir::service_graph::{Overlap, Part};
 use serde::Serialize;
 use std::fmt;
 

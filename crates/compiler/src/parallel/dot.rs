@@ -1,7 +1,7 @@
 //! Service graphs in Graphviz's language: for each way the chain and its graph, one below the other.
 
 use super::chain::Way;
-use super::versions::{Extent, Fork, Node};
+use braid_ir::service_graph::{Extent, Fork, Node};
 use std::fmt::Write as _;
 
 /// The ways of a chain.

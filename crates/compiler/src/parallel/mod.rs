@@ -1,38 +1,38 @@
-//! Parallelism of functions (NFP, Sun et al., SIGCOMM 2017): which functions of a chain can work on
-//! a packet at the same time with the same result as one after the other, and the service graph
-//! that makes use of it. The static half: §3 to §5 as data; nothing here moves a packet.
+//! Finds which functions of a chain can work on a packet at the same time, with the same result as one after
+//! the other, and makes the service graph that uses it (NFP, Sun et al., SIGCOMM 2017, §3 to §5).
+//!
+//! Nothing here moves a packet. The graph and its tables are data of `braid_ir::service_graph`, so that a runtime
+//! can follow them without this analysis.
 //!
 //! - [`action`]: action profiles as lists of actions, with kinds that the paper does not have.
-//! - [`part`]: what actions touch, and how fields overlap.
-//! - [`depend`]: the dependency table and Algorithm 1; [`depend::Reading`] says how the paper's two
-//!   readings of write→write are resolved.
+//! - [`depend`]: the dependency table and Algorithm 1. [`depend::Reading`] resolves the two readings that the
+//!   paper allows for write→write.
 //! - [`paper`]: Table 2 and the statistic of §4.3.
-//! - [`policy`], [`plan`], [`versions`]: rules, intermediate representation, micrographs, graph,
-//!   copies and merge operations.
+//! - [`policy`], [`plan`], `branches`, `versions`: rules, intermediate representation, micrographs, graph, copies
+//!   and merge operations.
 //! - [`mod@tables`]: classification, forwarding and merging.
 //! - [`chain`]: the ways of a chain, each with its graph.
 //! - [`dot`], [`svg`]: pictures.
 //!
-//! What makes functions of Braid not parallel beyond the paper's table is listed in
-//! `docs/parallel.md`.
+//! `docs/parallel.md` lists what else keeps functions of Braid from running in parallel.
 
 pub mod action;
+mod branches;
 pub mod chain;
 pub mod depend;
 pub mod dot;
 pub mod paper;
-pub mod part;
 pub mod plan;
 pub mod policy;
 pub mod svg;
 pub mod tables;
-pub mod versions;
+mod versions;
 
+use braid_ir::service_graph::{Copy, Node, Tables};
 use plan::{Micrograph, Plan};
 use policy::{Function, Problem, Representation, Rule, represent};
 use serde::Serialize;
-use tables::{Tables, tables};
-use versions::{Copy, Node};
+use tables::tables;
 
 /// What a policy compiles to. Functions are numbers, from 0.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]

@@ -2,7 +2,7 @@
 
 use super::action::Action;
 use super::depend::{Parallel, Reading, identify};
-use super::part::Part;
+use braid_ir::service_graph::Part;
 use braid_packet::{Field, Header};
 
 /// A line of Table 2.

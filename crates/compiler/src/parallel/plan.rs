@@ -6,7 +6,8 @@
 
 use super::depend::Parallel;
 use super::policy::{Function, Representation};
-use super::versions::{Cost, Node, Versions};
+use super::versions::{Cost, Versions};
+use braid_ir::service_graph::Node;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 

@@ -2,8 +2,8 @@
 
 use super::chain::Way;
 use super::dot::version_label;
-use super::versions::{Fork, Node};
 use crate::xml::escaped;
+use braid_ir::service_graph::{Fork, Node};
 use std::fmt::Write as _;
 
 /// Height of a function's box, in pixels as all measures here.

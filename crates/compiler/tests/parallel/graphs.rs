@@ -3,7 +3,7 @@
 use super::{function, graph, row, shown};
 use braid_compiler::parallel::ServiceGraph;
 use braid_compiler::parallel::policy::Function;
-use braid_compiler::parallel::versions::{Extent, Node, Operation};
+use braid_ir::service_graph::{Extent, Node, Operation};
 use serde_json::{Value, json};
 
 /// The graph of functions in a row.

@@ -6,10 +6,10 @@ mod parts;
 mod policies;
 
 use braid_compiler::parallel::action::Action;
-use braid_compiler::parallel::part::Part;
 use braid_compiler::parallel::policy::{Function, Origin, Rule};
 use braid_compiler::parallel::{ServiceGraph, service_graph};
 use braid_ir::chain::PolicyRule;
+use braid_ir::service_graph::Part;
 use braid_packet::{Field, Header};
 
 /// A function by its actions: `r FIELD`, `w FIELD`, `r payload`, `w payload`, `tag NAME` likewise,

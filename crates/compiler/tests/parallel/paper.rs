@@ -6,8 +6,8 @@ use braid_compiler::parallel::depend::{Parallel, Reading, dependency, identify};
 use braid_compiler::parallel::paper::{TABLE_2, statistic};
 use braid_compiler::parallel::plan::Shape;
 use braid_compiler::parallel::policy::Function;
-use braid_compiler::parallel::versions::Extent;
 use braid_ir::chain::PolicyRule::{First, Order, Priority};
+use braid_ir::service_graph::Extent;
 
 /// A function of Table 2 as it is there.
 fn line(name: &str) -> Function {

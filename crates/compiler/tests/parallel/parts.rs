@@ -1,6 +1,6 @@
 //! How parts of a packet overlap.
 
-use braid_compiler::parallel::part::{Overlap, Part};
+use braid_ir::service_graph::{Overlap, Part};
 use braid_packet::{Field, Header};
 
 fn field(name: &str) -> Part {

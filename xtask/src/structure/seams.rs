@@ -1,0 +1,62 @@
+//! Rules on the parts of a crate: modules do not import each other in circles, and a type is not spread over files.
+
+use super::allowed::{self, Found};
+use super::folders;
+use super::modules::{Modules, Path};
+use std::collections::BTreeSet;
+
+/// Most files with inherent `impl` blocks for one type.
+const MOST_FILES: usize = 3;
+
+/// No module imports itself through others. An exception counts the modules of a crate that are in circles.
+#[must_use]
+pub fn circles() -> Vec<String> {
+    allowed::check("circles", &circles_found())
+}
+
+/// By crate, the modules that are in circles.
+#[must_use]
+pub fn circles_found() -> Found {
+    by_crate(|modules| {
+        let imports = modules.imports();
+        let of = |circle: &BTreeSet<Path>| {
+            let line = |path: &Path| {
+                let within = imports[path].intersection(circle).map(name).collect::<Vec<_>>();
+                format!("{} imports {}", name(path), within.join(", "))
+            };
+            circle.iter().map(line).collect::<Vec<_>>()
+        };
+        modules.circles().iter().flat_map(of).collect()
+    })
+}
+
+/// No type has inherent `impl` blocks in more than [`MOST_FILES`] files. An exception counts the files beyond that.
+#[must_use]
+pub fn spread() -> Vec<String> {
+    allowed::check("spread", &spread_found())
+}
+
+/// By crate, the files beyond the limit, each with its type.
+#[must_use]
+pub fn spread_found() -> Found {
+    by_crate(|modules| {
+        let of = |((_, name_of), files): ((Path, String), BTreeSet<Path>)| {
+            let all = files.iter().map(name).collect::<Vec<_>>().join(", ");
+            let line = format!("impl {name_of} in {} files: {all}", files.len());
+            vec![line; files.len().saturating_sub(MOST_FILES)]
+        };
+        modules.impls().into_iter().flat_map(of).collect()
+    })
+}
+
+fn by_crate(each: impl Fn(&Modules) -> Vec<String>) -> Found {
+    let all = folders("crates").into_iter().map(|name| {
+        let found = each(&Modules::of_crate(&name));
+        (name, found)
+    });
+    all.filter(|(_, found)| !found.is_empty()).collect()
+}
+
+fn name(path: &Path) -> String {
+    if path.is_empty() { "(root)".to_owned() } else { path.join("::") }
+}
