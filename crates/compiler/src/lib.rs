@@ -1,9 +1,10 @@
-//! Analyses of models and chains: action profiles, and residual programs.
+//! Analyses of models and chains: action profiles, service graphs, and residual programs.
 #![forbid(unsafe_code)]
 
 pub mod classes;
 pub mod parallel;
-mod pipeline;
+pub mod passes;
 pub mod profile;
+mod symbolic;
 pub mod synth;
 mod xml;

@@ -34,7 +34,7 @@ pub(crate) struct Points(Vec<Known>);
 /// The programs of a point.
 #[derive(Default)]
 struct Known {
-    /// Its function is under `Priority` with others, or native: no program runs it.
+    /// Its function is under `Priority` with others, or native, or too large: no program runs it.
     without: bool,
     /// The one that ran last.
     last: Cell<Option<(HeaderMask, usize)>>,
@@ -76,8 +76,8 @@ impl Points {
 impl Programs {
     pub(crate) fn new(chain: &Chain, graph: &Graph, extent: Extent, jit: Jit) -> Self {
         let nodes = (0..).zip(&chain.nodes);
-        let points = nodes.flat_map(|(node, _)| {
-            let without = !graph.has_programs(node);
+        let points = nodes.flat_map(|(number, node)| {
+            let without = !graph.has_programs(number) || !synth::fits(&node.model);
             (0..4).map(move |_| Known { without, ..Known::default() })
         });
         Self {

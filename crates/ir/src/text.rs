@@ -16,5 +16,9 @@ pub use scan::TextError;
 
 /// Parts of the text form, for other programs than those of models.
 pub(crate) mod words {
+    pub(crate) use super::names::{refer, resolve};
     pub(crate) use super::ops::{dest, print_op, reason, target, typed};
+    pub(crate) use super::parse::field;
+    pub(crate) use super::parse_ops::{Parser, typed as parse_typed};
+    pub(crate) use super::scan::{Result, Scan};
 }

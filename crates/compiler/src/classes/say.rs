@@ -1,9 +1,9 @@
 //! Values and steps of programs in words.
 
 use super::ways::is_effect;
-use crate::synth::facts::allowed;
-use crate::synth::fold::mirrored;
-use crate::synth::range::{one, shifted};
+use crate::symbolic::facts::allowed;
+use crate::symbolic::fold::mirrored;
+use crate::symbolic::range::{one, shifted};
 use braid_ir::chain::Chain;
 use braid_ir::model::{
     BinOp, CmpOp, Dest, Granularity, Key, Op, ParamId, ParamTy, SetRef, StateId, Ty, ValueId,

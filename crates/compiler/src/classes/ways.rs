@@ -2,7 +2,7 @@
 //! them.
 
 use super::say::{Bound, Speaker, Test, end_text, set_text};
-use crate::synth::range::{complement, intersect};
+use crate::symbolic::range::{complement, intersect};
 use braid_ir::chain::Chain;
 use braid_ir::model::{Target, Ty};
 use braid_ir::residual::{Block, End, Fate, Residual, What};

@@ -71,22 +71,27 @@ pub fn programs(chain: &Chain, shapes: &[u32]) -> Vec<Residual> {
     all
 }
 
-#[test]
-fn all_chains_compile_for_all_shapes() {
+/// The chains of the examples and of the cases, by file.
+pub fn chains() -> Vec<(PathBuf, Chain)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = Vec::new();
     for folder in ["examples", "crates/testkit/cases"] {
         files(&root.join(folder), &mut found);
     }
-    let mut compiled = 0;
-    for path in found {
-        let Ok(chain) = compile_file(&path, Form::AsWritten) else { continue };
-        for program in programs(&chain, &shapes()) {
-            if let Err(problems) = check(&program, &chain) {
+    let chain =
+        |path: PathBuf| compile_file(&path, Form::AsWritten).ok().map(|chain| (path, chain));
+    found.into_iter().filter_map(chain).collect()
+}
+
+#[test]
+fn all_chains_compile_for_all_shapes() {
+    let chains = chains();
+    for (path, chain) in &chains {
+        for program in programs(chain, &shapes()) {
+            if let Err(problems) = check(&program, chain) {
                 panic!("{}: {problems:?}", path.display());
             }
         }
-        compiled += 1;
     }
-    assert!(compiled >= 10, "{compiled} chains");
+    assert!(chains.len() >= 10, "{} chains", chains.len());
 }

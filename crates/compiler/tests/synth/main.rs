@@ -4,5 +4,7 @@
 mod bugs;
 mod common;
 mod library;
+mod parsing;
+mod rows;
 mod size;
 mod text;

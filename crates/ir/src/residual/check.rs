@@ -1,18 +1,27 @@
 //! Checks that a residual program makes sense: its graph, its values, what its steps refer to.
 
-use super::{End, Fate, Residual, RuleFields, Tallied, TallyId, What};
+use super::program::{End, Fate, Residual, RuleFields, Tallied, TallyId, What};
 use crate::chain::Chain;
 use crate::engine::FLOW_WIDTHS;
 use crate::model::{Granularity, Key, Model, Op, Target, Ty, ValueId};
 use braid_packet::{Access, Field};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// Checks a program against its chain.
 ///
 /// # Errors
 /// All that is wrong with it.
 pub fn check(program: &Residual, chain: &Chain) -> Result<(), Vec<String>> {
-    let mut check = Check { program, chain, problems: Vec::new(), place: String::new() };
+    let count = program.blocks.len();
+    let mut check = Check {
+        program,
+        chain,
+        problems: Vec::new(),
+        place: String::new(),
+        block: 0,
+        homes: HashMap::new(),
+        dominators: Dominators { parent: vec![0; count], depth: vec![0; count] },
+    };
     check.program();
     if check.problems.is_empty() { Ok(()) } else { Err(check.problems) }
 }
@@ -22,6 +31,39 @@ struct Check<'a> {
     chain: &'a Chain,
     problems: Vec<String>,
     place: String,
+    /// The block that is checked.
+    block: usize,
+    /// The block that defines each value.
+    homes: HashMap<ValueId, usize>,
+    dominators: Dominators,
+}
+
+/// Dominators of the blocks so far: the last block that all paths to a block share.
+struct Dominators {
+    parent: Vec<usize>,
+    depth: Vec<usize>,
+}
+
+impl Dominators {
+    /// A jump leads from one block to another, `first` if it is the first one to it.
+    fn join(&mut self, to: usize, from: usize, first: bool) {
+        let (mut a, mut b) = (from, if first { from } else { self.parent[to] });
+        while a != b {
+            if self.depth[a] >= self.depth[b] {
+                a = self.parent[a];
+            } else {
+                b = self.parent[b];
+            }
+        }
+        (self.parent[to], self.depth[to]) = (a, self.depth[a] + 1);
+    }
+
+    fn dominates(&self, above: usize, mut below: usize) -> bool {
+        while self.depth[below] > self.depth[above] {
+            below = self.parent[below];
+        }
+        above == below
+    }
 }
 
 impl Check<'_> {
@@ -34,42 +76,43 @@ impl Check<'_> {
         if blocks.first().is_none_or(|entry| !entry.params.is_empty()) {
             return self.say("no entry, or one with parameters");
         }
-        // Values that are defined on every way to a block.
-        let mut known: Vec<Option<BTreeSet<ValueId>>> = vec![None; blocks.len()];
-        known[0] = Some(BTreeSet::new());
-        let mut all = BTreeSet::new();
+        let mut reached = vec![false; blocks.len()];
+        reached[0] = true;
         for (at, block) in blocks.iter().enumerate() {
             self.place = format!("b{at}");
-            let Some(mut here) = known[at].take() else {
+            self.block = at;
+            if !reached[at] {
                 self.say("nothing leads here");
                 continue;
-            };
+            }
             for param in &block.params {
-                self.define(&mut here, &mut all, *param);
+                self.define(*param);
             }
             for (number, step) in block.steps.iter().enumerate() {
                 self.place = format!("b{at} step {number}");
-                for value in step.what.uses() {
-                    self.used(&here, value);
+                let uses = step.what.uses();
+                for value in &uses {
+                    self.used(*value);
                 }
                 self.step(&step.what, step.site.node);
                 if let Some(tally) = step.fault {
                     self.tally(tally);
                 }
-                for value in step.what.outs() {
-                    self.define(&mut here, &mut all, value);
+                let outs = step.what.outs();
+                for value in &outs {
+                    self.define(*value);
+                }
+                if uses.iter().max() >= outs.iter().min() && !outs.is_empty() {
+                    self.say("a value is computed from one with a higher number");
                 }
             }
             self.place = format!("b{at} end");
-            self.end(&here, &block.end);
+            self.end(&block.end);
             for target in block.end.targets() {
-                if !self.target(&here, at, target) {
-                    continue;
-                }
-                let there = &mut known[target.block.index()];
-                match there {
-                    Some(there) => there.retain(|value| here.contains(value)),
-                    None => *there = Some(here.clone()),
+                if self.target(at, target) {
+                    let there = target.block.index();
+                    self.dominators.join(there, at, !reached[there]);
+                    reached[there] = true;
                 }
             }
         }
@@ -83,28 +126,24 @@ impl Check<'_> {
         self.ty(value).map_or(0, |ty| ty.width)
     }
 
-    fn define(
-        &mut self,
-        here: &mut BTreeSet<ValueId>,
-        all: &mut BTreeSet<ValueId>,
-        value: ValueId,
-    ) {
+    fn define(&mut self, value: ValueId) {
         if self.ty(value).is_none_or(|ty| !ty.is_valid()) {
             self.say(format_args!("{value} has no type"));
         }
-        if !all.insert(value) {
+        if self.homes.insert(value, self.block).is_some() {
             self.say(format_args!("{value} is defined twice"));
         }
-        here.insert(value);
     }
 
-    fn used(&mut self, here: &BTreeSet<ValueId>, value: ValueId) {
-        if !here.contains(&value) {
+    /// A value is defined on all paths to a use if its block dominates the block of the use.
+    fn used(&mut self, value: ValueId) {
+        let home = self.homes.get(&value);
+        if home.is_none_or(|home| !self.dominators.dominates(*home, self.block)) {
             self.say(format_args!("{value} is used before it is defined"));
         }
     }
 
-    fn target(&mut self, here: &BTreeSet<ValueId>, from: usize, target: &Target) -> bool {
+    fn target(&mut self, from: usize, target: &Target) -> bool {
         let Some(block) = self.program.blocks.get(target.block.index()) else {
             self.say(format_args!("{} does not exist", target.block));
             return false;
@@ -119,7 +158,7 @@ impl Check<'_> {
             self.say(format_args!("{} takes other values", target.block));
         }
         for value in &target.args {
-            self.used(here, *value);
+            self.used(*value);
         }
         true
     }
@@ -138,7 +177,7 @@ impl Check<'_> {
         };
         for Tallied { node, counter, .. } in tally {
             let rows = self.model(*node).map_or(0, |model| model.rows.len());
-            if let super::Counter::Row(row) = counter
+            if let super::program::Counter::Row(row) = counter
                 && row.index() >= rows
             {
                 self.say(format_args!("function {node} has no {row}"));
@@ -146,10 +185,10 @@ impl Check<'_> {
         }
     }
 
-    fn end(&mut self, here: &BTreeSet<ValueId>, end: &End) {
+    fn end(&mut self, end: &End) {
         let mut used = Vec::new();
         end.visit_uses(&mut |value| used.push(*value));
-        used.iter().for_each(|value| self.used(here, *value));
+        used.iter().for_each(|value| self.used(*value));
         match end {
             End::Branch { cond, .. } if self.width(*cond) != 1 => {
                 self.say("a condition that is no bool");

@@ -1,20 +1,33 @@
 //! Residual programs as text, for people and for tests.
 
-use super::{Counter, End, Fate, Point, Residual, Step, TallyId, What};
+use super::program::{
+    Counter, End, Fate, Point, Residual, RuleFields, Step, TallyId, What, shape_words,
+};
 use crate::chain::Chain;
 use crate::model::{Model, Program, ValueId};
 use crate::text::words;
 use std::fmt::Write;
 
-/// The program, in lines like those of the model IR. Every step is led by the name of its function.
+/// The program, in lines like those of the model IR. Each step begins with the name of its function.
+/// [`super::parse`] reads it.
 #[must_use]
 pub fn print(program: &Residual, chain: &Chain) -> String {
+    write_program(program, chain, false)
+}
+
+/// As [`print`], with the place of each step in its function's program: `name@BLOCK.OPERATION`.
+#[must_use]
+pub fn print_with_sites(program: &Residual, chain: &Chain) -> String {
+    write_program(program, chain, true)
+}
+
+fn write_program(program: &Residual, chain: &Chain, sites: bool) -> String {
     let types = Program { blocks: Vec::new(), values: program.values.clone() };
     let mut out = String::new();
-    let headers = crate::residual::shape_words(program.shape);
+    let headers = shape_words(program.shape);
     let at = point(chain, program.point);
     let _ = writeln!(out, "at {at} for {headers}, {} functions", program.visits);
-    let text = Text { program, chain, types: &types };
+    let text = Text { program, chain, types: &types, sites };
     for (number, block) in program.blocks.iter().enumerate() {
         let params = block.params.iter().map(|value| words::typed(&types, *value));
         let params: Vec<String> = params.collect();
@@ -33,11 +46,13 @@ struct Text<'a> {
     program: &'a Residual,
     chain: &'a Chain,
     types: &'a Program,
+    /// Whether steps come with their sites.
+    sites: bool,
 }
 
 impl Text<'_> {
-    fn name(&self, node: u16) -> &str {
-        self.chain.nodes.get(usize::from(node)).map_or("?", |node| &node.name)
+    fn name(&self, node: u16) -> String {
+        name(self.chain, node)
     }
 
     fn model(&self, node: u16) -> Option<&Model> {
@@ -56,18 +71,10 @@ impl Text<'_> {
             What::Op(op) => words::print_op(model, self.types, op),
             What::Enter => "enter".to_owned(),
             What::Classify { pass, rule, param, packet } => {
-                let mut used = Vec::new();
-                if let Some(packet) = packet {
-                    packet.visit_values(&mut |value| used.push(*value));
-                }
                 let param = model.param_word(*param);
                 let outs = self.typed(&[*pass, *rule]);
-                match packet {
-                    None => format!("{outs} = classify {param}"),
-                    Some(packet) => {
-                        format!("{outs} = classify {param} ip{}({})", packet.version, list(&used))
-                    }
-                }
+                let packet = packet.as_ref().map(|packet| rule_fields(packet));
+                format!("{outs} = classify {param}{}", packet.unwrap_or_default())
             }
             What::CountRule { param, rule } => {
                 format!("count_rule {}, {rule}", model.param_word(*param))
@@ -90,7 +97,9 @@ impl Text<'_> {
             What::Tally(tally) => format!("tally {}", self.tally(*tally)),
         };
         let fault = step.fault.map(|tally| format!(" else {}", self.tally(tally)));
-        format!("{}: {what}{}", self.name(step.site.node), fault.unwrap_or_default())
+        let site = &step.site;
+        let place = if self.sites { format!("@{}.{}", site.block, site.op) } else { String::new() };
+        format!("{}{place}: {what}{}", self.name(site.node), fault.unwrap_or_default())
     }
 
     /// `a:forward b:row1-4`: counters, with what is to be added to the length.
@@ -127,8 +136,8 @@ impl Text<'_> {
     fn fate(&self, fate: &Fate) -> String {
         match fate {
             Fate::Leave { interface } => {
-                let interface = self.chain.interfaces.get(usize::from(*interface));
-                format!("leave {}", interface.map_or("?", |interface| &interface.name))
+                let names = self.chain.interfaces.iter().map(|interface| &*interface.name);
+                format!("leave {}", words::refer("interface", names, (*interface).into()))
             }
             Fate::Go(to) => format!("go {}", point(self.chain, *to)),
             Fate::Output { node, ports } => {
@@ -156,8 +165,28 @@ fn list(values: &[ValueId]) -> String {
     all.join(", ")
 }
 
+/// The name of a function; its number where the name is no word or not unique.
+fn name(chain: &Chain, node: u16) -> String {
+    words::refer("node", chain.nodes.iter().map(|node| &*node.name), node.into())
+}
+
+/// The packet that rules look at: ` ip4(source, destination, protocol) ports(…) icmp(…) flags(…)`.
+fn rule_fields(packet: &RuleFields) -> String {
+    let RuleFields { version, src, dst, proto, ports, tcp_flags, icmp } = packet;
+    let mut out = format!(" ip{version}({src}, {dst}, {proto})");
+    for (word, pair) in [("ports", ports), ("icmp", icmp)] {
+        if let Some((a, b)) = pair {
+            let _ = write!(out, " {word}({a}, {b})");
+        }
+    }
+    if let Some(flags) = tcp_flags {
+        let _ = write!(out, " flags({flags})");
+    }
+    out
+}
+
 fn point(chain: &Chain, point: Point) -> String {
-    let name = chain.nodes.get(usize::from(point.node)).map_or("?", |node| &node.name);
+    let name = name(chain, point.node);
     let way = if point.backward { "backward" } else { "forward" };
     let held = if point.held { " held" } else { "" };
     format!("{name} {way}{held}")

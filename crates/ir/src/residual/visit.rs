@@ -1,6 +1,6 @@
 //! What a step of a residual program defines and uses, and where its blocks may go.
 
-use super::{End, RuleFields, What};
+use super::program::{End, RuleFields, What};
 use crate::model::{Target, ValueId};
 
 /// Visitors of a step's values, by shared or by exclusive reference.

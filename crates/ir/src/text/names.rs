@@ -79,7 +79,11 @@ pub(super) fn numbered(prefix: &str, text: &str) -> Option<u32> {
 
 /// A word for the part with this number: its name if that is a word, is unique and does not look
 /// like a number of its category; else the number.
-fn refer<'a>(prefix: &str, names: impl Iterator<Item = &'a str> + Clone, index: u32) -> String {
+pub(crate) fn refer<'a>(
+    prefix: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+    index: u32,
+) -> String {
     let name = usize::try_from(index).ok().and_then(|index| names.clone().nth(index));
     match name {
         Some(name)
@@ -94,7 +98,7 @@ fn refer<'a>(prefix: &str, names: impl Iterator<Item = &'a str> + Clone, index: 
 }
 
 /// The part that a word refers to.
-pub(super) fn resolve<'a>(
+pub(crate) fn resolve<'a>(
     prefix: &str,
     names: impl Iterator<Item = &'a str>,
     word: &str,

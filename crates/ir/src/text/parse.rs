@@ -271,7 +271,7 @@ fn granularity(scan: &mut Scan<'_>) -> Result<Granularity> {
 }
 
 /// A field by name.
-pub(super) fn field(scan: &mut Scan<'_>) -> Result<Field> {
+pub(crate) fn field(scan: &mut Scan<'_>) -> Result<Field> {
     let name = scan.dotted()?;
     match Field::by_name(name) {
         Some(field) => Ok(field),

@@ -15,7 +15,8 @@ const MAX_VALUES: u32 = 1 << 20;
 
 /// Reads a program in braces.
 pub(super) fn program(scan: &mut Scan<'_>, model: &Model) -> Result<Program> {
-    let mut parser = Parser { scan, model, types: Vec::new() };
+    let mut types = Vec::new();
+    let mut parser = Parser { scan, model, types: &mut types };
     parser.scan.expect("{")?;
     if parser.scan.eat_word("unused") {
         parser.typed()?;
@@ -37,31 +38,35 @@ pub(super) fn program(scan: &mut Scan<'_>, model: &Model) -> Result<Program> {
     Ok(Program { blocks, values })
 }
 
-struct Parser<'p, 'a> {
-    scan: &'p mut Scan<'a>,
-    model: &'p Model,
-    types: Vec<Option<Ty>>,
+/// Reads parts of a program of one model.
+pub(crate) struct Parser<'p, 'a> {
+    pub(crate) scan: &'p mut Scan<'a>,
+    pub(crate) model: &'p Model,
+    /// The type of each value that was defined so far.
+    pub(crate) types: &'p mut Vec<Option<Ty>>,
+}
+
+/// Reads `v3:ip4`, and notes the type.
+pub(crate) fn typed(scan: &mut Scan<'_>, types: &mut Vec<Option<Ty>>) -> Result<ValueId> {
+    let number = scan.id("v")?;
+    if number >= MAX_VALUES {
+        return scan.wrong("too many values");
+    }
+    scan.expect(":")?;
+    let ty = ty(scan)?;
+    let index = ValueId(number).index();
+    if types.len() <= index {
+        types.resize(index + 1, None);
+    }
+    match types[index].replace(ty) {
+        Some(other) if other != ty => scan.wrong(format!("v{number} has another type elsewhere")),
+        _ => Ok(ValueId(number)),
+    }
 }
 
 impl Parser<'_, '_> {
-    /// `v3:ip4`
     fn typed(&mut self) -> Result<ValueId> {
-        let number = self.scan.id("v")?;
-        if number >= MAX_VALUES {
-            return self.scan.wrong("too many values");
-        }
-        self.scan.expect(":")?;
-        let ty = ty(self.scan)?;
-        let index = ValueId(number).index();
-        if self.types.len() <= index {
-            self.types.resize(index + 1, None);
-        }
-        match self.types[index].replace(ty) {
-            Some(other) if other != ty => {
-                self.scan.wrong(format!("v{number} has another type elsewhere"))
-            }
-            _ => Ok(ValueId(number)),
-        }
+        typed(self.scan, self.types)
     }
 
     fn value(&mut self) -> Result<ValueId> {
@@ -84,7 +89,8 @@ impl Parser<'_, '_> {
             if let Some(term) = self.term()? {
                 return Ok(Block { params, ops, term });
             }
-            ops.push(self.op()?);
+            let outs = self.outs()?;
+            ops.push(self.op(outs)?);
         }
     }
 
@@ -101,12 +107,12 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn param(&mut self) -> Result<ParamId> {
+    pub(crate) fn param(&mut self) -> Result<ParamId> {
         let names = self.model.params.iter().map(|decl| &*decl.name);
         self.part("parameter", "param", names).map(ParamId)
     }
 
-    fn state(&mut self) -> Result<StateId> {
+    pub(crate) fn state(&mut self) -> Result<StateId> {
         let names = self.model.state.iter().map(|decl| &*decl.name);
         self.part("state", "state", names).map(StateId)
     }
@@ -121,17 +127,17 @@ impl Parser<'_, '_> {
         self.part("event", "event", names).map(EventId)
     }
 
-    fn queue(&mut self) -> Result<QueueId> {
+    pub(crate) fn queue(&mut self) -> Result<QueueId> {
         let names = self.model.queues.iter().map(|decl| &*decl.name);
         self.part("queue", "queue", names).map(QueueId)
     }
 
-    fn row(&mut self) -> Result<RowId> {
+    pub(crate) fn row(&mut self) -> Result<RowId> {
         self.scan.expect_word("at")?;
         self.scan.id("row").map(RowId)
     }
 
-    fn reason(&mut self) -> Result<ReasonId> {
+    pub(crate) fn reason(&mut self) -> Result<ReasonId> {
         if !self.scan.sees("\"") {
             return self.scan.id("reason").map(ReasonId);
         }
@@ -159,7 +165,7 @@ impl Parser<'_, '_> {
         self.value()
     }
 
-    fn dest(&mut self) -> Result<Dest> {
+    pub(crate) fn dest(&mut self) -> Result<Dest> {
         match self.scan.word()? {
             "onward" => Ok(Dest::Onward),
             "back" => Ok(Dest::Back),
@@ -227,8 +233,8 @@ impl Parser<'_, '_> {
         }))
     }
 
-    /// Reads an operation.
-    fn op(&mut self) -> Result<Op> {
+    /// Reads the results of an operation up to and with the `=`; none for one without.
+    pub(crate) fn outs(&mut self) -> Result<Vec<ValueId>> {
         let mut outs = Vec::new();
         if super::names::numbered("v", self.scan.peek_word()).is_some() {
             outs.push(self.typed()?);
@@ -237,6 +243,11 @@ impl Parser<'_, '_> {
             }
             self.scan.expect("=")?;
         }
+        Ok(outs)
+    }
+
+    /// Reads the operation that has these results.
+    pub(crate) fn op(&mut self, outs: Vec<ValueId>) -> Result<Op> {
         let name = self.scan.word()?;
         if let Some(op) = self.effect(name)? {
             return if outs.is_empty() { Ok(op) } else { self.scan.error("it defines no value") };

@@ -16,10 +16,10 @@ pub struct TextError {
     pub message: String,
 }
 
-pub(super) type Result<T> = std::result::Result<T, TextError>;
+pub(crate) type Result<T> = std::result::Result<T, TextError>;
 
 /// A place in a text.
-pub(super) struct Scan<'a> {
+pub(crate) struct Scan<'a> {
     text: &'a str,
     at: usize,
     /// Where the word or number begins that was read last.
@@ -27,26 +27,26 @@ pub(super) struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self { text, at: 0, token: 0 }
     }
 
     /// An error at the place that was reached: something else was expected there.
-    pub(super) fn error<T>(&self, message: impl Into<String>) -> Result<T> {
+    pub(crate) fn error<T>(&self, message: impl Into<String>) -> Result<T> {
         self.error_at(self.at, message)
     }
 
     /// An error at the word or number that was read last: it is wrong.
-    pub(super) fn wrong<T>(&self, message: impl Into<String>) -> Result<T> {
+    pub(crate) fn wrong<T>(&self, message: impl Into<String>) -> Result<T> {
         self.error_at(self.token, message)
     }
 
     /// Where the word or number begins that was read last.
-    pub(super) fn last(&self) -> usize {
+    pub(crate) fn last(&self) -> usize {
         self.token
     }
 
-    pub(super) fn error_at<T>(&self, at: usize, message: impl Into<String>) -> Result<T> {
+    pub(crate) fn error_at<T>(&self, at: usize, message: impl Into<String>) -> Result<T> {
         let before = &self.text[..at];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Err(TextError {
@@ -69,16 +69,16 @@ impl<'a> Scan<'a> {
         }
     }
 
-    pub(super) fn at_end(&mut self) -> bool {
+    pub(crate) fn at_end(&mut self) -> bool {
         self.rest().is_empty()
     }
 
     /// Whether this punctuation comes next.
-    pub(super) fn sees(&mut self, punctuation: &str) -> bool {
+    pub(crate) fn sees(&mut self, punctuation: &str) -> bool {
         self.rest().starts_with(punctuation)
     }
 
-    pub(super) fn eat(&mut self, punctuation: &str) -> bool {
+    pub(crate) fn eat(&mut self, punctuation: &str) -> bool {
         let found = self.sees(punctuation);
         if found {
             self.at += punctuation.len();
@@ -86,7 +86,7 @@ impl<'a> Scan<'a> {
         found
     }
 
-    pub(super) fn expect(&mut self, punctuation: &str) -> Result<()> {
+    pub(crate) fn expect(&mut self, punctuation: &str) -> Result<()> {
         if self.eat(punctuation) { Ok(()) } else { self.error(format!("expected `{punctuation}`")) }
     }
 
@@ -101,12 +101,12 @@ impl<'a> Scan<'a> {
     }
 
     /// The word that comes next, without reading it; empty when it is no word.
-    pub(super) fn peek_word(&mut self) -> &'a str {
+    pub(crate) fn peek_word(&mut self) -> &'a str {
         let word = self.run(|c| c.is_ascii_alphanumeric() || c == '_');
         if word.starts_with(|c: char| c.is_ascii_digit()) { "" } else { word }
     }
 
-    pub(super) fn eat_word(&mut self, word: &str) -> bool {
+    pub(crate) fn eat_word(&mut self, word: &str) -> bool {
         let found = self.peek_word() == word;
         if found {
             self.take(word);
@@ -114,12 +114,12 @@ impl<'a> Scan<'a> {
         found
     }
 
-    pub(super) fn expect_word(&mut self, word: &str) -> Result<()> {
+    pub(crate) fn expect_word(&mut self, word: &str) -> Result<()> {
         if self.eat_word(word) { Ok(()) } else { self.error(format!("expected `{word}`")) }
     }
 
     /// A word: a letter or `_`, then letters, digits, `_`.
-    pub(super) fn word(&mut self) -> Result<&'a str> {
+    pub(crate) fn word(&mut self) -> Result<&'a str> {
         let word = self.peek_word();
         if word.is_empty() {
             return self.error("expected a word");
@@ -129,7 +129,7 @@ impl<'a> Scan<'a> {
     }
 
     /// A word with dots, such as a field's name.
-    pub(super) fn dotted(&mut self) -> Result<&'a str> {
+    pub(crate) fn dotted(&mut self) -> Result<&'a str> {
         let word = self.run(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
         if word.is_empty() {
             return self.error("expected a name such as `ip.src`");
@@ -139,12 +139,12 @@ impl<'a> Scan<'a> {
     }
 
     /// A declared name: a word, or quoted.
-    pub(super) fn name(&mut self) -> Result<String> {
+    pub(crate) fn name(&mut self) -> Result<String> {
         if self.sees("\"") { self.string() } else { self.word().map(str::to_owned) }
     }
 
     /// A scalar in any of the forms of [`crate::show::parse_word`].
-    pub(super) fn literal(&mut self) -> Result<Word> {
+    pub(crate) fn literal(&mut self) -> Result<Word> {
         let text = self.run(|c| c.is_ascii_alphanumeric() || c == ':' || c == '.');
         match parse_word(text) {
             Some(value) => {
@@ -156,12 +156,12 @@ impl<'a> Scan<'a> {
     }
 
     /// Whether an IPv6 address comes next.
-    pub(super) fn sees_ip6(&mut self) -> bool {
+    pub(crate) fn sees_ip6(&mut self) -> bool {
         self.run(|c| c.is_ascii_alphanumeric() || c == ':' || c == '.').contains(':')
     }
 
     /// The word that comes next if it is a name and no literal.
-    pub(super) fn reference(&mut self) -> Option<&'a str> {
+    pub(crate) fn reference(&mut self) -> Option<&'a str> {
         let text = self.run(|c| c.is_ascii_alphanumeric() || matches!(c, ':' | '.' | '_'));
         if !is_word(text) {
             return None;
@@ -170,14 +170,33 @@ impl<'a> Scan<'a> {
         Some(text)
     }
 
+    /// Whether a word comes next that `:` or `@` follows: the name of a function before a step.
+    pub(crate) fn names_step(&mut self) -> bool {
+        let word = self.peek_word();
+        let after = self.rest()[word.len()..].trim_start();
+        !word.is_empty() && after.starts_with([':', '@'])
+    }
+
+    /// Decimal digits as a number.
+    pub(crate) fn decimal(&mut self) -> Result<u32> {
+        let digits = self.run(|c| c.is_ascii_digit());
+        match digits.parse() {
+            Ok(number) => {
+                self.take(digits);
+                Ok(number)
+            }
+            Err(_) => self.error("expected a number"),
+        }
+    }
+
     /// A number that fits the type.
-    pub(super) fn number<T: TryFrom<Word>>(&mut self) -> Result<T> {
+    pub(crate) fn number<T: TryFrom<Word>>(&mut self) -> Result<T> {
         let value = self.literal()?;
         T::try_from(value).or_else(|_| self.wrong("this number is too large here"))
     }
 
     /// The number of something written as `v12`.
-    pub(super) fn id(&mut self, prefix: &str) -> Result<u32> {
+    pub(crate) fn id(&mut self, prefix: &str) -> Result<u32> {
         let word = self.peek_word();
         match super::names::numbered(prefix, word) {
             Some(number) => {
@@ -189,13 +208,13 @@ impl<'a> Scan<'a> {
     }
 
     /// Quoted text.
-    pub(super) fn string(&mut self) -> Result<String> {
+    pub(crate) fn string(&mut self) -> Result<String> {
         let bytes = self.bytes()?;
         String::from_utf8(bytes).or_else(|_| self.error("this text is not UTF-8"))
     }
 
     /// Quoted bytes: text with the escapes `\n \r \t \0 \\ \" \' \xHH \u{H…}`.
-    pub(super) fn bytes(&mut self) -> Result<Vec<u8>> {
+    pub(crate) fn bytes(&mut self) -> Result<Vec<u8>> {
         self.expect("\"")?;
         self.token = self.at - 1;
         let mut out = Vec::new();
@@ -241,7 +260,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Items separated by commas up to a closing punctuation, which is read too.
-    pub(super) fn items<T>(
+    pub(crate) fn items<T>(
         &mut self,
         close: &str,
         mut item: impl FnMut(&mut Self) -> Result<T>,

@@ -229,9 +229,13 @@ impl<'a> Synth<'a> {
         let mut block = from;
         loop {
             let code = &program.blocks[block.index()];
-            if !matches!(code.term, Term::Jump(_) | Term::Branch { .. }) {
+            let fuel = self.ahead.checked_sub(1);
+            if fuel.is_none() || !matches!(code.term, Term::Jump(_) | Term::Branch { .. }) {
                 break;
             }
+            self.ahead = fuel.unwrap_or(0);
+            // Values that no later block uses would be copied with the state at each block.
+            edge.state.keep_values(&visit.live[block.index()]);
             let stats = self.stats;
             let scratch = self.blocks.add(Vec::new());
             let mut way = Way { at: scratch, state: edge.state.clone() };
@@ -270,6 +274,7 @@ impl<'a> Synth<'a> {
     }
 
     fn block(&mut self, visit: &mut Visit<'a>, way: Way, block: BlockId) {
+        self.stats.followed += 1;
         let code = &visit.model.packet.blocks[block.index()];
         let mut open = vec![(way, 0)];
         'ways: while let Some((mut way, from)) = open.pop() {

@@ -9,16 +9,15 @@
 mod bugs;
 mod build;
 mod cells;
+mod emit;
 mod exec;
 pub(crate) mod facts;
-pub(crate) mod finish;
 pub(crate) mod fold;
 mod guard;
 mod headers;
 mod join;
 mod keys;
 mod packet;
-pub(crate) mod place;
 pub(crate) mod range;
 mod state;
 mod tables;
@@ -27,15 +26,14 @@ mod values;
 mod visit;
 mod vlan;
 
-use crate::pipeline;
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::{Graph, port};
-use braid_ir::model::{BlockId, RIGHT, RowId, Target, Term};
+use braid_ir::model::{BlockId, Model, RIGHT, RowId, Target, Term};
 use braid_ir::residual::{End, Extent, HeaderMask, Point, Residual, Site, Step, What};
 use braid_packet::Field;
-use bugs::Bug;
 #[cfg(feature = "planted-bugs")]
-pub use bugs::{BUGS, Bug as PlantedBug};
+pub use bugs::BUGS;
+pub use bugs::Bug;
 use build::{Blocks, Edge, Slot};
 use facts::Facts;
 use headers::{Headers, bit};
@@ -48,35 +46,55 @@ use values::Values;
 /// their own.
 const MOST_BLOCKS: usize = 50_000;
 
+/// Whether a function is small enough for programs: the time to make one has a limit. Engines run a
+/// function past it by its model.
+#[must_use]
+pub fn fits(model: &Model) -> bool {
+    model.packet.blocks.len() <= MOST_BLOCKS
+}
+
+/// Most blocks of models that are followed for one path alone, over all paths of a program. In a table of
+/// many rows, each row that matches decides the conditions of all rows behind it: without a limit, the
+/// work would grow with the square of the number of rows. Past it, paths meet at the next block.
+const MOST_AHEAD: usize = 100_000;
+
 /// Most functions in a row.
 const MOST_VISITS: u32 = braid_ir::engine::HOP_LIMIT;
 
-/// The program for packets with these headers ([`braid_packet::Layout::presence`]) from a point on.
-///
-/// The chain's models verify, and its parameters have values of their types. The point is in front of no native
-/// function: of those no programs can be made.
-#[must_use]
-pub fn residual(
-    chain: &Chain,
-    graph: &Graph,
-    point: Point,
-    presence: u128,
-    extent: Extent,
-) -> Residual {
-    pipeline::run(Synth::new(chain, graph, point, presence, extent), true).0
+/// The task of a symbolic execution.
+pub(crate) struct Input<'a> {
+    pub(crate) chain: &'a Chain,
+    pub(crate) graph: &'a Graph,
+    pub(crate) point: Point,
+    /// Headers of the packet ([`braid_packet::Layout::presence`]).
+    pub(crate) presence: u128,
+    pub(crate) extent: Extent,
+    /// Whether the program tests first for the main path, and has a part for it.
+    pub(crate) guarded: bool,
+    /// A bug to have.
+    pub(crate) bug: Option<Bug>,
 }
 
-/// As [`residual`], but without a part for the main way: each way is there once. And what putting the
-/// functions together has saved.
-#[must_use]
-pub fn general(
-    chain: &Chain,
-    graph: &Graph,
-    point: Point,
-    presence: u128,
-    extent: Extent,
-) -> (Residual, Stats) {
-    pipeline::run(Synth::new(chain, graph, point, presence, extent), false)
+/// The result of a symbolic execution.
+pub(crate) struct Outcome {
+    pub(crate) program: Residual,
+    /// Whether the program tests first for the main path.
+    pub(crate) guarded: bool,
+    pub(crate) stats: Stats,
+}
+
+/// Follows all packets of the shape along all their paths.
+pub(crate) fn execute(input: &Input<'_>) -> Outcome {
+    let mut synth = Synth::new(input);
+    synth.follow();
+    if input.guarded {
+        synth.main_way_first();
+    }
+    let shape = synth.shape();
+    let Synth { start, values, blocks, visits, guarded, mut stats, ahead, .. } = synth;
+    stats.followed += MOST_AHEAD - ahead;
+    let program = emit::emit(&values, blocks, start, shape, visits);
+    Outcome { program, guarded, stats }
 }
 
 /// What synthesis found that need not be done, over all ways.
@@ -92,22 +110,9 @@ pub struct Stats {
     pub unwritten: usize,
     /// VLAN tags that were added and removed again, or removed and added again.
     pub cancelled: usize,
-}
-
-/// As [`residual`], with a bug.
-#[cfg(feature = "planted-bugs")]
-#[must_use]
-pub fn residual_with_bug(
-    chain: &Chain,
-    graph: &Graph,
-    point: Point,
-    presence: u128,
-    extent: Extent,
-    bug: PlantedBug,
-) -> Residual {
-    let mut synth = Synth::new(chain, graph, point, presence, extent);
-    synth.bug = Some(bug);
-    pipeline::run(synth, true).0
+    /// Blocks of models that were followed, each as often as paths came to it apart.
+    #[serde(skip)]
+    pub followed: usize,
 }
 
 /// A synthesis under way.
@@ -116,7 +121,7 @@ pub(crate) struct Synth<'a> {
     graph: &'a Graph,
     start: Point,
     /// Headers of the packet as it enters the program.
-    initial: u128,
+    initial: u32,
     values: Values,
     blocks: Blocks,
     /// Points in topological order.
@@ -127,21 +132,17 @@ pub(crate) struct Synth<'a> {
     /// Headers whose presence matters.
     asked: u128,
     visits: u32,
+    /// How many more blocks of models may be followed for one path alone.
+    ahead: usize,
     /// Whether the first block tests for the main way.
     guarded: bool,
     pub(crate) stats: Stats,
-    #[cfg(feature = "planted-bugs")]
     bug: Option<Bug>,
 }
 
 impl<'a> Synth<'a> {
-    fn new(
-        chain: &'a Chain,
-        graph: &'a Graph,
-        start: Point,
-        presence: u128,
-        extent: Extent,
-    ) -> Self {
+    fn new(input: &Input<'a>) -> Self {
+        let Input { chain, graph, point: start, presence, extent, .. } = *input;
         let order = match extent {
             Extent::Function => vec![start],
             Extent::Chain => order(chain, graph, start),
@@ -160,24 +161,16 @@ impl<'a> Synth<'a> {
             place,
             asked: 0,
             visits: 0,
+            ahead: MOST_AHEAD,
             guarded: false,
             stats: Stats::default(),
-            #[cfg(feature = "planted-bugs")]
-            bug: None,
+            bug: input.bug,
         }
     }
 
-    /// Whether the synthesis is to have a bug.
-    #[cfg(feature = "planted-bugs")]
+    /// Whether the synthesis is to have a bug: never, without the feature.
     fn has_bug(&self, bug: Bug) -> bool {
-        self.bug == Some(bug)
-    }
-
-    /// Whether the synthesis is to have a bug: never.
-    #[cfg(not(feature = "planted-bugs"))]
-    #[allow(clippy::unused_self, reason = "it has one with the feature")]
-    fn has_bug(&self, _: Bug) -> bool {
-        false
+        cfg!(feature = "planted-bugs") && self.bug == Some(bug)
     }
 
     /// Follows all ways of all packets of the shape.
@@ -271,12 +264,16 @@ impl Search<'_> {
             return;
         }
         self.entered.insert(point.node);
-        if self.graph.has_programs(point.node) {
+        if self.can_follow(point.node) {
             for next in self.next(point) {
                 self.visit(next, depth + 1);
             }
         }
         self.found.push(point);
+    }
+
+    fn can_follow(&self, node: u16) -> bool {
+        self.graph.has_programs(node) && fits(&self.chain.nodes[usize::from(node)].model)
     }
 
     fn next(&self, point: Point) -> Vec<Point> {
@@ -288,7 +285,7 @@ impl Search<'_> {
             let sink = self.graph.next(point.node, port(*dest, point.backward));
             let Some(Sink::Port(node, to)) = sink else { continue };
             let next = Point { node, backward: to == RIGHT, held: false };
-            if self.graph.has_programs(node) && !found.contains(&next) {
+            if self.can_follow(node) && !found.contains(&next) {
                 found.push(next);
             }
         }

@@ -46,6 +46,36 @@ pub(super) enum Pure {
     Classify(u16, ParamId, Option<Box<RuleFields>>),
 }
 
+impl Pure {
+    /// Visits the values that it is computed from.
+    pub(super) fn visit_operands(&self, each: &mut dyn FnMut(ValueId)) {
+        match self {
+            Pure::Const(_) | Pure::Init(_) | Pure::Len(..) => {}
+            Pure::Bin(_, a, b) | Pure::Cmp(_, a, b) => {
+                each(*a);
+                each(*b);
+            }
+            Pure::Not(a)
+            | Pure::Resize(a)
+            | Pure::Retype(a, _)
+            | Pure::Clamp(a)
+            | Pure::InSet(a, _)
+            | Pure::InColumn(a, ..)
+            | Pure::Route(_, _, a) => each(*a),
+            Pure::Select(a, b, c) => {
+                each(*a);
+                each(*b);
+                each(*c);
+            }
+            Pure::Classify(_, _, packet) => {
+                if let Some(packet) = packet {
+                    packet.visit_values(&mut |value| each(*value));
+                }
+            }
+        }
+    }
+}
+
 /// All values.
 pub(super) struct Values {
     defs: Vec<Def>,
@@ -69,6 +99,10 @@ impl Values {
 
     pub(super) fn def(&self, value: ValueId) -> &Def {
         &self.defs[value.index()]
+    }
+
+    pub(super) fn types(&self) -> &[Ty] {
+        &self.types
     }
 
     pub(super) fn ty(&self, value: ValueId) -> Ty {
@@ -138,7 +172,7 @@ impl Values {
         match self.def(value) {
             Def::Pure(pure) => {
                 let mut all = true;
-                super::finish::operands(pure, &mut |operand| all &= self.is_of_packet(operand));
+                pure.visit_operands(&mut |operand| all &= self.is_of_packet(operand));
                 all
             }
             Def::Param | Def::Step | Def::Second(_) => false,

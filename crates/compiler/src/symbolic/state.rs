@@ -138,6 +138,13 @@ impl State {
         }
     }
 
+    /// Forgets values of the model's program that are not among these.
+    pub(super) fn keep_values(&mut self, live: &BTreeSet<ValueId>) {
+        if self.env.keys().any(|value| !live.contains(value)) {
+            self.env.retain(|value, _| live.contains(value));
+        }
+    }
+
     /// Counts the packet, with its length now.
     pub(super) fn count(&mut self, node: u16, counter: Counter) {
         self.pending.push(Tallied { node, counter, length: self.waiting.length() });

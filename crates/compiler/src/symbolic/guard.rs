@@ -158,7 +158,7 @@ fn is_cheap(values: &Values, value: ValueId) -> bool {
         }
         Def::Pure(pure) => {
             let mut all = true;
-            super::finish::operands(pure, &mut |operand| all &= is_cheap(values, operand));
+            pure.visit_operands(&mut |operand| all &= is_cheap(values, operand));
             all
         }
         Def::Param | Def::Step | Def::Second(_) => false,

@@ -12,6 +12,11 @@ use std::collections::BTreeMap;
 /// How deep expressions are looked into.
 const DEPTH: u32 = 8;
 
+/// Most values that facts are kept about, and most intervals of a fact. States are copied where paths
+/// part: what is copied must not grow with the number of conditions on the path.
+const MOST_FACTS: usize = 512;
+const MOST_INTERVALS: usize = 512;
+
 /// Values that are known to be in a set.
 #[derive(Clone, Default)]
 pub(super) struct Facts(BTreeMap<ValueId, IntervalSet>);
@@ -127,29 +132,54 @@ impl Facts {
         if values.known(value).is_some() || now == before && self.0.contains_key(&value) {
             return true;
         }
-        if !is_full(&now, width) {
-            self.0.insert(value, now.clone());
-        }
+        self.keep(value, width, &now);
         let Some(depth) = depth.checked_sub(1) else { return true };
         let Def::Pure(pure) = values.def(value) else { return true };
+        let possible = self.learn_operands(values, pure, width, &now, depth);
+        if width == 1 && self.0.contains_key(&value) && self.of_pure(values, pure, 1, DEPTH) == now
+        {
+            // What is known about the operands says it.
+            self.0.remove(&value);
+        }
+        possible
+    }
+
+    /// Keeps a fact, if it says anything and there is room.
+    fn keep(&mut self, value: ValueId, width: u16, set: &IntervalSet) {
+        let small = set.intervals().len() <= MOST_INTERVALS;
+        let room = self.0.len() < MOST_FACTS || self.0.contains_key(&value);
+        if small && room && !is_full(set, width) {
+            self.0.insert(value, set.clone());
+        }
+    }
+
+    /// Notes what follows for the operands of a value in a set. False: that cannot be.
+    fn learn_operands(
+        &mut self,
+        values: &Values,
+        pure: &Pure,
+        width: u16,
+        now: &IntervalSet,
+        depth: u32,
+    ) -> bool {
         match pure {
             Pure::Bin(BinOp::AddWrap, a, b) => match values.known(*b) {
                 Some(by) => {
-                    let set = shifted(&now, by.wrapping_neg(), width);
+                    let set = shifted(now, by.wrapping_neg(), width);
                     self.learn_to(values, *a, &set, depth)
                 }
                 None => true,
             },
             Pure::Bin(BinOp::SubWrap, a, b) => match values.known(*b) {
-                Some(by) => self.learn_to(values, *a, &shifted(&now, by, width), depth),
+                Some(by) => self.learn_to(values, *a, &shifted(now, by, width), depth),
                 None => true,
             },
             Pure::Resize(a) if values.ty(*a).width <= width => {
-                let set = intersect(&now, &full(values.ty(*a).width));
+                let set = intersect(now, &full(values.ty(*a).width));
                 self.learn_to(values, *a, &set, depth)
             }
-            Pure::Retype(a, _) => self.learn_to(values, *a, &now, depth),
-            _ => match only(&now).filter(|_| width == 1) {
+            Pure::Retype(a, _) => self.learn_to(values, *a, now, depth),
+            _ => match only(now).filter(|_| width == 1) {
                 Some(truth) => self.learn_truth(values, pure, truth != 0, depth),
                 None => true,
             },

@@ -49,9 +49,7 @@ impl Synth<'_> {
     pub(super) fn join(&mut self, mut edges: Vec<Edge>, live: &BTreeSet<ValueId>) -> Option<Way> {
         if edges.len() <= 1 {
             let mut edge = edges.pop()?;
-            if edge.state.env.keys().any(|value| !live.contains(value)) {
-                edge.state.env.retain(|value, _| live.contains(value));
-            }
+            edge.state.keep_values(live);
             return Some(self.blocks.open(edge));
         }
         self.flush_clashes(&mut edges);

@@ -1,0 +1,34 @@
+//! Removes tallies that nothing counts: a part of the pass `remove-dead`.
+
+use braid_ir::residual::{End, Residual, TallyId, What};
+use std::collections::HashMap;
+
+/// Removes tallies that nothing counts, and numbers the others in the order of their first use.
+pub(super) fn drop_unused(program: &mut Residual) {
+    let mut new = HashMap::new();
+    let mut tallies = Vec::new();
+    let old = std::mem::take(&mut program.tallies);
+    let mut keep = |id: &mut TallyId| {
+        *id = *new.entry(*id).or_insert_with(|| {
+            let at = usize::try_from(id.0).unwrap_or(usize::MAX);
+            tallies.push(old[at].clone());
+            TallyId(u32::try_from(tallies.len() - 1).unwrap_or(u32::MAX))
+        });
+    };
+    for block in &mut program.blocks {
+        for step in &mut block.steps {
+            if let Some(id) = &mut step.fault {
+                keep(id);
+            }
+            if let What::Tally(id) = &mut step.what {
+                keep(id);
+            }
+        }
+        match &mut block.end {
+            End::Exit(exit) => keep(&mut exit.tally),
+            End::Hold { tally, .. } => keep(tally),
+            _ => {}
+        }
+    }
+    program.tallies = tallies;
+}

@@ -1,0 +1,263 @@
+//! Where pure values are computed: as late as possible, in the last block that all paths to their
+//! users share (Click, "Global Code Motion", PLDI 1995; there are no loops here). Cheap values that
+//! only ends of the program need are computed there, each time anew, and not on the paths past them.
+
+use super::facts::Facts;
+use super::graph::Dominators;
+use super::purity::{Divisors, changes_packet, is_pure};
+use braid_ir::model::{Op, SetRef, ValueId};
+use braid_ir::residual::{Block, End, Residual, Step, What};
+use std::collections::BTreeMap;
+
+/// A place in a block: before the fixed step with this number.
+pub(super) type Spot = (usize, usize);
+
+/// A program taken apart: blocks with the steps that have to stay, and the pure steps.
+pub(super) struct Parts {
+    pub(super) blocks: Vec<Block>,
+    /// Each pure step, by the number of its first result.
+    pub(super) pure: Vec<Option<Step>>,
+    /// The first result of the step that defines a value.
+    first: Vec<ValueId>,
+    /// Where the main path begins, if the program has one.
+    main: Option<usize>,
+    dominators: Dominators,
+    /// Whether the packet's bytes may have changed before a block.
+    changed: Vec<bool>,
+    /// The first fixed step of each block that changes bytes, or the number of its steps.
+    change: Vec<usize>,
+}
+
+impl Parts {
+    /// Takes the blocks out of a program.
+    pub(super) fn of(program: &mut Residual, facts: &Facts) -> Self {
+        let divisors = Divisors::of(program);
+        let all = all_values(program.values.len());
+        let mut parts = Self {
+            blocks: std::mem::take(&mut program.blocks),
+            pure: all.iter().map(|_| None).collect(),
+            first: all,
+            main: None,
+            dominators: Dominators::of(&[]),
+            changed: Vec::new(),
+            change: Vec::new(),
+        };
+        parts.dominators = Dominators::of(&parts.blocks);
+        parts.main = match parts.blocks.first().map(|block| &block.end) {
+            Some(End::Branch { yes, .. }) if facts.guarded => Some(yes.block.index()),
+            _ => None,
+        };
+        parts.changed = vec![false; parts.blocks.len()];
+        for at in 0..parts.blocks.len() {
+            parts.take_pure(at, &divisors);
+        }
+        parts
+    }
+
+    fn take_pure(&mut self, at: usize, divisors: &Divisors) {
+        let mut changed = self.changed[at];
+        let mut change = None;
+        let mut fixed = Vec::new();
+        for step in std::mem::take(&mut self.blocks[at].steps) {
+            let outs = step.what.outs();
+            match outs.first() {
+                Some(first) if is_pure(&step, changed, divisors) => {
+                    for out in &outs {
+                        self.first[out.index()] = *first;
+                    }
+                    self.pure[first.index()] = Some(step);
+                }
+                _ => {
+                    if changes_packet(&step.what) {
+                        changed = true;
+                        change.get_or_insert(fixed.len());
+                    }
+                    fixed.push(step);
+                }
+            }
+        }
+        self.change.push(change.unwrap_or(fixed.len()));
+        self.blocks[at].steps = fixed;
+        self.blocks[at].end.visit_targets(&mut |target| {
+            self.changed[target.block.index()] |= changed;
+        });
+    }
+}
+
+/// All numbers of values.
+fn all_values(count: usize) -> Vec<ValueId> {
+    (0..count).map(|number| ValueId(u32::try_from(number).unwrap_or(u32::MAX))).collect()
+}
+
+/// Where a pure step stands.
+#[derive(Clone, Default)]
+pub(super) struct Places {
+    /// For all users in each [`Part`] of the program.
+    pub(super) spots: [Option<Spot>; 3],
+    /// For blocks that end the program: before the step with this number.
+    pub(super) ends: BTreeMap<usize, usize>,
+}
+
+/// Parts of a program that do not share their values, so that the main path does not compute what it
+/// only might need: the test in front, the general part, the main path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Front,
+    General,
+    Main,
+}
+
+/// Most blocks that compute a value each for itself.
+const MOST_ENDS: usize = 64;
+
+/// Most operations in a row that are repeated for an end.
+const MOST_HEIGHT: u32 = 6;
+
+/// Places of all pure steps, by the number of their first result. Constants have none: they stand
+/// wherever they are used.
+pub(super) fn places(parts: &Parts) -> Vec<Places> {
+    let places = vec![Places::default(); parts.pure.len()];
+    let mut placement = Placement { parts, places, heights: heights(parts) };
+    for (at, block) in parts.blocks.iter().enumerate() {
+        for (number, step) in block.steps.iter().enumerate() {
+            step.what.visit_uses(&mut |value| placement.need(*value, (at, number)));
+        }
+        let end = (at, block.steps.len());
+        block.end.visit_uses(&mut |value| placement.need(*value, end));
+        block.end.visit_targets(&mut |target| {
+            for value in &target.args {
+                placement.need(*value, end);
+            }
+        });
+    }
+    // Operands have smaller numbers than results, so users are placed first.
+    for number in (0..parts.pure.len()).rev() {
+        if let Some(step) = &parts.pure[number] {
+            placement.settle(number, step);
+        }
+    }
+    placement.places
+}
+
+struct Placement<'a> {
+    parts: &'a Parts,
+    places: Vec<Places>,
+    /// How many operations in a row lead to a cheap value; `None` for lookups.
+    heights: Vec<Option<u32>>,
+}
+
+fn heights(parts: &Parts) -> Vec<Option<u32>> {
+    let mut heights: Vec<Option<u32>> = vec![Some(0); parts.pure.len()];
+    for number in 0..parts.pure.len() {
+        let Some(step) = &parts.pure[number] else { continue };
+        let mut most = 0;
+        step.what.visit_uses(&mut |operand| {
+            most = most.max(heights[operand.index()].map_or(0, |height| height + 1));
+        });
+        let height = if is_lookup(&step.what) { None } else { Some(most) };
+        step.what.visit_outs(&mut |out| heights[out.index()] = height);
+    }
+    heights
+}
+
+fn is_lookup(what: &What) -> bool {
+    match what {
+        What::Op(op) => {
+            matches!(op, Op::Route { .. } | Op::InSet { set: SetRef::List(..), .. })
+        }
+        _ => true,
+    }
+}
+
+impl Placement<'_> {
+    fn part(&self, block: usize) -> Part {
+        match self.parts.main {
+            Some(_) if block == 0 => Part::Front,
+            Some(main) if block >= main => Part::Main,
+            _ => Part::General,
+        }
+    }
+
+    fn need(&mut self, value: ValueId, at: Spot) {
+        let cheap = self.heights[value.index()].is_some_and(|height| height <= MOST_HEIGHT);
+        let ends = self.parts.blocks[at.0].end.targets().is_empty();
+        let first = self.parts.first[value.index()];
+        let places = &mut self.places[first.index()];
+        if cheap && ends && places.ends.len() < MOST_ENDS {
+            let number = places.ends.entry(at.0).or_insert(at.1);
+            *number = at.1.min(*number);
+        } else {
+            self.need_before(first, at);
+        }
+    }
+
+    fn need_before(&mut self, first: ValueId, at: Spot) {
+        let parts = self.parts;
+        let part = self.part(at.0);
+        let spot = &mut self.places[first.index()].spots[part as usize];
+        *spot = Some(match *spot {
+            None => at,
+            Some(other) if other.0 == at.0 => (at.0, at.1.min(other.1)),
+            // All paths lead through the entry.
+            Some(other) if other.0 == 0 => other,
+            Some(other) => {
+                let block = parts.dominators.meet(other.0, at.0);
+                if block == other.0 {
+                    other
+                } else if block == at.0 {
+                    at
+                } else {
+                    (block, parts.blocks[block].steps.len())
+                }
+            }
+        });
+    }
+
+    /// Places a step whose users are placed, and its operands with it.
+    fn settle(&mut self, number: usize, step: &Step) {
+        let parts = self.parts;
+        if let What::Op(Op::Const { .. }) = step.what {
+            self.places[number] = Places::default();
+            return;
+        }
+        let first = parts.first[number];
+        let load = matches!(step.what, What::Op(Op::Load { .. }));
+        let ends = std::mem::take(&mut self.places[number].ends);
+        let mut own = BTreeMap::new();
+        for (block, number) in ends {
+            if load && parts.changed[block] {
+                self.need_before(first, (block, number));
+            } else {
+                own.insert(block, if load { number.min(parts.change[block]) } else { number });
+            }
+        }
+        let mut spots = self.places[number].spots;
+        if spots[Part::Front as usize].is_some() {
+            spots[1..].fill(None);
+        }
+        for spot in spots.iter_mut().flatten() {
+            if load {
+                *spot = self.before_changes(*spot);
+            }
+            own.retain(|end, _| *end == spot.0 || !parts.dominators.dominates(spot.0, *end));
+            // In the block where it is computed for later ones too.
+            if let Some(own) = own.remove(&spot.0) {
+                spot.1 = own.min(spot.1);
+            }
+        }
+        self.places[number] = Places { spots, ends: own.clone() };
+        for at in spots.into_iter().flatten().chain(own) {
+            step.what.visit_uses(&mut |operand| self.need(*operand, at));
+        }
+    }
+
+    /// The last spot up to this one where the packet is still as it entered.
+    fn before_changes(&self, spot: Spot) -> Spot {
+        let (mut block, mut number) = spot;
+        while self.parts.changed[block] {
+            block = self.parts.dominators.parent(block);
+            number = self.parts.blocks[block].steps.len();
+        }
+        (block, number.min(self.parts.change[block]))
+    }
+}

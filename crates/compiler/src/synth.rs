@@ -1,0 +1,102 @@
+//! Synthesis (SNF, "Synthesis steps"): the chain from a point on, for one header shape, as one
+//! residual program. Symbolic execution makes a program, and the passes rewrite it.
+
+use crate::passes::{Facts, PASSES};
+use crate::symbolic::{Input, Outcome, execute};
+use braid_ir::chain::Chain;
+use braid_ir::graph::Graph;
+use braid_ir::residual::{Extent, Point, Residual, check};
+
+#[cfg(feature = "planted-bugs")]
+pub use crate::symbolic::{BUGS, Bug as PlantedBug};
+pub use crate::symbolic::{Stats, fits};
+
+/// The name of the stage before all passes, for [`residual_after`].
+pub const SYMBOLIC: &str = "symbolic-execution";
+
+/// Makes the program for packets with these headers ([`braid_packet::Layout::presence`]) from a point
+/// on.
+///
+/// The chain's models verify, and its parameters have values of their types. The point is not in front
+/// of a native function, nor of one that is too large ([`fits`]): those have no programs.
+#[must_use]
+pub fn residual(
+    chain: &Chain,
+    graph: &Graph,
+    point: Point,
+    presence: u128,
+    extent: Extent,
+) -> Residual {
+    run(&Input { chain, graph, point, presence, extent, guarded: true, bug: None }, None).0
+}
+
+/// As [`residual`], but without a part for the main path: each path is there once. Also returns the
+/// work that putting the functions together has saved.
+#[must_use]
+pub fn general(
+    chain: &Chain,
+    graph: &Graph,
+    point: Point,
+    presence: u128,
+    extent: Extent,
+) -> (Residual, Stats) {
+    run(&Input { chain, graph, point, presence, extent, guarded: false, bug: None }, None)
+}
+
+/// As [`residual`], but only up to the pass with this name, or up to [`SYMBOLIC`] before all passes.
+/// `None`: no pass has the name.
+#[must_use]
+pub fn residual_after(
+    chain: &Chain,
+    graph: &Graph,
+    point: Point,
+    presence: u128,
+    extent: Extent,
+    after: &str,
+) -> Option<Residual> {
+    let exists = after == SYMBOLIC || PASSES.iter().any(|pass| pass.name == after);
+    let input = Input { chain, graph, point, presence, extent, guarded: true, bug: None };
+    exists.then(|| run(&input, Some(after)).0)
+}
+
+/// As [`residual`], with a bug.
+#[cfg(feature = "planted-bugs")]
+#[must_use]
+pub fn residual_with_bug(
+    chain: &Chain,
+    graph: &Graph,
+    point: Point,
+    presence: u128,
+    extent: Extent,
+    bug: PlantedBug,
+) -> Residual {
+    let bug = Some(bug);
+    run(&Input { chain, graph, point, presence, extent, guarded: true, bug }, None).0
+}
+
+fn run(input: &Input<'_>, after: Option<&str>) -> (Residual, Stats) {
+    let Outcome { mut program, guarded, stats } = execute(input);
+    let facts = Facts { guarded };
+    assert_sound(&program, input.chain, SYMBOLIC);
+    if after == Some(SYMBOLIC) {
+        return (program, stats);
+    }
+    for pass in &PASSES {
+        (pass.run)(&mut program, &facts);
+        assert_sound(&program, input.chain, pass.name);
+        if after == Some(pass.name) {
+            break;
+        }
+    }
+    (program, stats)
+}
+
+/// Checks a program in debug builds: a pass that leaves a program that makes no sense is found where
+/// it runs.
+fn assert_sound(program: &Residual, chain: &Chain, stage: &str) {
+    if cfg!(debug_assertions)
+        && let Err(problems) = check(program, chain)
+    {
+        panic!("after {stage}, the program makes no sense: {}", problems.join("; "));
+    }
+}

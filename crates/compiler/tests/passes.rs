@@ -1,0 +1,125 @@
+//! Each file in `tests/passes` is a program, and the same program after one pass.
+//!
+//! A file begins with comments: `; pass: NAME`, and `; facts: guarded` where the program has a part for
+//! the main path. Then follow a chain in the language after `=== chain`, a program of it after
+//! `=== input`, and the program after the pass after `=== expected`. `BLESS=1` writes the last part.
+
+use braid_compiler::passes::{Facts, PASSES};
+use braid_compiler::synth::residual;
+use braid_ir::chain::Chain;
+use braid_ir::graph::Graph;
+use braid_ir::residual::{Extent, Point, Residual, check, parse, print};
+use braid_testkit::harness::{Form, compile};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+struct Case {
+    pass: String,
+    facts: Facts,
+    chain: Chain,
+    input: String,
+    expected: String,
+    /// The text before the expected program.
+    before: String,
+}
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/passes");
+    let entries = std::fs::read_dir(folder).expect("the folder");
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.expect("readable").path()).collect();
+    found.sort();
+    found
+}
+
+fn section<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
+    let rest = text.split_once(from).unwrap_or_else(|| panic!("no {from}")).1;
+    if to.is_empty() { rest } else { rest.split_once(to).unwrap_or_else(|| panic!("no {to}")).0 }
+}
+
+fn read(path: &Path) -> Case {
+    let text = std::fs::read_to_string(path).expect("readable");
+    let place = path.display();
+    let head = text.split_once("=== chain").unwrap_or_else(|| panic!("{place}: no chain")).0;
+    let pass = head.lines().find_map(|line| line.strip_prefix("; pass: "));
+    let pass = pass.unwrap_or_else(|| panic!("{place}: no pass")).to_owned();
+    let facts = Facts { guarded: head.lines().any(|line| line == "; facts: guarded") };
+    let source = section(&text, "=== chain\n", "=== input\n");
+    let chain = compile(source, &BTreeMap::new(), Form::AsWritten)
+        .unwrap_or_else(|errors| panic!("{place}: {errors}"));
+    let input = section(&text, "=== input\n", "=== expected\n").to_owned();
+    let expected = section(&text, "=== expected\n", "").to_owned();
+    let before = text[..text.len() - expected.len()].to_owned();
+    Case { pass, facts, chain, input, expected, before }
+}
+
+#[track_caller]
+fn program(text: &str, chain: &Chain, place: &Path) -> Residual {
+    let program = parse(text, chain).unwrap_or_else(|error| panic!("{}: {error}", place.display()));
+    check(&program, chain).unwrap_or_else(|error| panic!("{}: {error:?}", place.display()));
+    program
+}
+
+fn run(pass: &str, program: &mut Residual, facts: &Facts) {
+    let pass = PASSES.iter().find(|one| one.name == pass);
+    (pass.unwrap_or_else(|| panic!("no such pass")).run)(program, facts);
+}
+
+#[test]
+fn passes_do_what_their_files_say() {
+    let bless = std::env::var_os("BLESS").is_some_and(|value| value != "0");
+    let mut wrong = Vec::new();
+    for path in files() {
+        let case = read(&path);
+        let mut made = program(&case.input, &case.chain, &path);
+        run(&case.pass, &mut made, &case.facts);
+        check(&made, &case.chain).unwrap_or_else(|error| panic!("{}: {error:?}", path.display()));
+        let text = print(&made, &case.chain);
+        if text == case.expected {
+            continue;
+        }
+        if bless {
+            std::fs::write(&path, case.before + &text).expect("writable");
+        } else {
+            wrong.push(format!("{}:\n{text}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "BLESS=1 rewrites these files:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn each_pass_has_at_least_three_files_and_one_that_names_the_line_it_guards() {
+    let mut cases: BTreeMap<String, usize> = BTreeMap::new();
+    let mut guards = BTreeSet::new();
+    for path in files() {
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let pass = read(&path).pass;
+        if text.contains("; Fails without ") {
+            guards.insert(pass.clone());
+        }
+        *cases.entry(pass).or_default() += 1;
+    }
+    for pass in &PASSES {
+        assert!(cases.get(pass.name).is_some_and(|count| *count >= 3), "{}", pass.name);
+        assert!(guards.contains(pass.name), "{}", pass.name);
+        assert!(!pass.reason.is_empty());
+    }
+}
+
+#[test]
+fn remove_dead_drops_tallies_that_nothing_counts() {
+    let path = files().into_iter().next().expect("a file");
+    let case = read(&path);
+    let graph = Graph::new(&case.chain).expect("a graph");
+    let point = Point { node: 0, backward: false, held: false };
+    let mut program = residual(&case.chain, &graph, point, 1, Extent::Chain);
+    let before = program.clone();
+    program.tallies.insert(0, Vec::new());
+    for block in &mut program.blocks {
+        if let braid_ir::residual::End::Exit(exit) = &mut block.end {
+            exit.tally.0 += 1;
+        }
+    }
+    assert_ne!(program, before);
+    run("remove-dead", &mut program, &Facts::default());
+    assert_eq!(program, before);
+}
