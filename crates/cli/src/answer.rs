@@ -12,6 +12,8 @@ pub enum Answer {
     No,
     /// It did what it could, and the answer is not known.
     Unknown,
+    /// It found a difference that no run has confirmed.
+    Unconfirmed,
 }
 
 /// Exit code of a wrong use of the command; clap uses it, too.
@@ -22,6 +24,8 @@ pub const BAD_FILE: u8 = 3;
 pub const INCONSISTENT: u8 = 4;
 /// Exit code where the answer could not be found.
 pub const UNKNOWN: u8 = 5;
+/// Exit code where a difference was found that no run has confirmed.
+pub const UNCONFIRMED: u8 = 6;
 /// Exit code of a panic, which is always a bug (`EX_SOFTWARE`).
 pub const BUG: u8 = 70;
 
@@ -37,6 +41,7 @@ impl Answer {
             Answer::Yes => 0,
             Answer::No => 1,
             Answer::Unknown => UNKNOWN,
+            Answer::Unconfirmed => UNCONFIRMED,
         }
     }
 }

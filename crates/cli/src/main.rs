@@ -26,7 +26,8 @@ use output::{Output, tell};
 /// Network functions written once, chained by policy, run over captures.
 ///
 /// Exit codes: 0 yes, 1 no (a difference, errors in a checked file), 2 wrong usage, 3 a file that
-/// cannot be used, 4 Braid contradicts itself, 70 a bug.
+/// cannot be used, 4 Braid contradicts itself, 5 no answer was found, 6 a difference that no run has
+/// confirmed, 70 a bug.
 #[derive(Parser)]
 #[command(name = "braid", version, arg_required_else_help = true)]
 struct Cli {

@@ -3,7 +3,7 @@
 
 pub mod classes;
 pub mod parallel;
+mod picture;
 mod pipeline;
 pub mod profile;
 pub mod synth;
-mod xml;
