@@ -1,13 +1,14 @@
 //! Rule sets and packets for tests and measurements: made up, or read from ClassBench's files.
 
 use crate::trie::Key;
+use braid_externs::Rng;
 use braid_ir::rules::{ANY_PORT, RulePacket};
 use braid_ir::value::{Rule, RuleAddrs, RuleSet};
 use std::net::Ipv4Addr;
 
-/// A sequence of numbers that look random (xorshift64*).
+/// Random numbers that follow from a seed.
 #[derive(Clone, Debug)]
-pub struct Noise(u64);
+pub struct Noise(Rng);
 
 /// What kind of rule set to make up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,15 +47,12 @@ impl Noise {
     /// A sequence of its own for each seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Self(Rng::new(seed))
     }
 
     /// The next number.
     pub fn draw(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+        self.0.next_u64()
     }
 
     /// A number below a bound other than 0.

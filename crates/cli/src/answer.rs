@@ -14,6 +14,8 @@ pub enum Answer {
     No,
     /// The command found no answer.
     Unknown,
+    /// It found a difference that no run has confirmed.
+    Unconfirmed,
 }
 
 /// Exit code for wrong usage. clap uses it, too.
@@ -24,6 +26,8 @@ pub const BAD_FILE: u8 = 3;
 pub const INCONSISTENT: u8 = 4;
 /// Exit code if no answer was found.
 pub const UNKNOWN: u8 = 5;
+/// Exit code for a difference that no run has confirmed.
+pub const UNCONFIRMED: u8 = 6;
 /// Exit code for a panic, which is always a bug (`EX_SOFTWARE`).
 pub const BUG: u8 = 70;
 
@@ -39,6 +43,7 @@ impl Answer {
             Answer::Yes => 0,
             Answer::No => 1,
             Answer::Unknown => UNKNOWN,
+            Answer::Unconfirmed => UNCONFIRMED,
         }
     }
 }

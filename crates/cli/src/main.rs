@@ -34,6 +34,7 @@ use output::{Output, tell};
 ///   3   a file cannot be read, understood or written
 ///   4   Braid contradicts itself
 ///   5   no answer was found
+///   6   a difference that no run has confirmed
 ///   70  a bug
 #[derive(Parser)]
 #[command(name = "braid", version, arg_required_else_help = true, verbatim_doc_comment)]

@@ -81,3 +81,41 @@ fn refutation_in_json_says_that_it_is_confirmed() {
         assert!(one["packet"]["ip.ttl"].is_string(), "{one}");
     }
 }
+
+/// Two of three functions write fields under one checksum, and the third one writes nothing: paths
+/// meet on which different fields were written. Right, and once refuted.
+const COVERED: &str = "nf r() {
+  match {
+    has l4 and l4.dport == 80 => { l4.dport = 81; output; }
+    has ip => { ip.src = 203.0.113.1; output; }
+    else => output;
+  }
+}
+nf m() {
+  match {
+    has ip and ip.tos > 4 => output;
+    has ip => { ip.dst = ip.src; output; }
+    else => output;
+  }
+}
+nf k() { match { has l4 and l4.dport == 5 => drop \"five\"; else => output; } }";
+
+#[test]
+fn fields_under_one_checksum_on_paths_that_meet_are_proven() {
+    let Some(ended) = verify(COVERED, &["r", "m", "k"], None, false) else { return };
+    ended.code(0).says("\nPROVEN: ");
+}
+
+/// Only packets with GRE are changed, which no packet to run can be built with.
+const GRE: &str = "nf hop() {
+  match { has gre and ip.ttl > 1 => { ip.ttl -= 1; output; } else => output; }
+}";
+
+#[test]
+fn difference_that_no_run_confirms_is_not_called_refuted() {
+    let Some(ended) = verify(GRE, &["hop", "hop"], Some("LostDecrement"), false) else { return };
+    let ended = ended.code(6).says("UNCONFIRMED at f0, forward").says("\nUNCONFIRMED: ");
+    assert!(!ended.out.contains("REFUTED"), "{}", ended.out);
+    let Some(ended) = verify(GRE, &["hop", "hop"], Some("LostDecrement"), true) else { return };
+    assert_eq!(ended.code(6).json()["verdict"], "unconfirmed");
+}

@@ -4,7 +4,7 @@
 pub mod classes;
 pub mod parallel;
 pub mod passes;
+mod picture;
 pub mod profile;
 mod symbolic;
 pub mod synth;
-mod xml;

@@ -1,7 +1,8 @@
 //! The seeded generator behind every random choice: `random(n)`, pools in random order.
 //!
 //! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA'14). It is
-//! part of a chain's meaning: all engines draw the same numbers in the same order. Not for secrets.
+//! part of a chain's meaning: all engines draw the same numbers in the same order. Generated traffic
+//! and generated tests draw from it, too. Not for secrets.
 
 /// A generator. Its state is one 64-bit number.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -10,7 +11,7 @@ pub struct Rng {
 }
 
 /// The odd number nearest to 2^64 divided by the golden ratio.
-const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+pub const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Rng {
     /// The generator with this seed.
@@ -62,7 +63,8 @@ impl Rng {
 }
 
 /// SplitMix64's finaliser (variant 13 of Stafford's mixers).
-fn mix(mut z: u64) -> u64 {
+#[must_use]
+pub fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

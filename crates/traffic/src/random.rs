@@ -1,27 +1,26 @@
 //! Random numbers that are the same on every machine.
 //!
-//! The generator is SplitMix64 (Steele, Lea, Flood 2014). Logarithm and power are computed with the
-//! four rules alone, whose results IEEE 754 fixes to the last bit; those of the system's library
-//! differ between machines.
+//! The generator is that of chains, SplitMix64. Logarithm and power are computed with the four basic
+//! operations alone, whose results IEEE 754 fixes to the last bit; the functions of the system's
+//! library give different results on different machines.
 
 use std::f64::consts::{LN_2, SQRT_2};
 
-const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+use braid_externs::rng::{GAMMA, Rng, mix};
 
 /// A generator.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(Rng);
 
 impl Random {
     /// The generator for one use of a seed; those of different uses are independent.
     pub fn new(seed: u64, purpose: u64) -> Self {
-        Self(hash(seed, purpose))
+        Self(Rng::new(hash(seed, purpose)))
     }
 
     /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(GAMMA);
-        mix(self.0)
+        self.0.next_u64()
     }
 
     /// Evenly one of `0..n`; 0 when `n` is 0.
@@ -48,12 +47,6 @@ pub fn hash(a: u64, b: u64) -> u64 {
 /// Maps random bits evenly to `0..n`.
 pub fn scale(bits: u64, n: u64) -> u64 {
     ((u128::from(bits) * u128::from(n)) >> 64) as u64
-}
-
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
 }
 
 /// The natural logarithm of a positive, normal number.
@@ -112,7 +105,7 @@ mod tests {
     #[test]
     fn splitmix_gives_its_published_numbers() {
         // The first two outputs for the seed 1234567, from the reference implementation.
-        let mut random = Random(1_234_567);
+        let mut random = Random(Rng::new(1_234_567));
         assert_eq!(random.bits(), 6_457_827_717_110_365_317);
         assert_eq!(random.bits(), 3_203_168_211_198_807_973);
     }

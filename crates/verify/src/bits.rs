@@ -1,4 +1,4 @@
-//! Bit vectors: arithmetic, slices, choices, comparisons, with what they simplify to.
+//! Bit vectors: arithmetic, slices, choices and comparisons, simplified when they are built.
 
 use crate::term::{BitOp, Node, Sort, Term, Terms, mask};
 
@@ -51,7 +51,7 @@ impl Terms {
         }
     }
 
-    /// The truth value that a bit says.
+    /// A bit as a truth value.
     pub fn truth(&mut self, bit: Term) -> Term {
         if let Some(known) = self.truths.get(&bit) {
             return *known;
@@ -219,7 +219,7 @@ impl Terms {
         self.make(Node::Less(a, b), Sort::Bool)
     }
 
-    /// The largest value that a term can have, as far as its form says.
+    /// An upper bound of a term, read off its form.
     pub(crate) fn most(&mut self, a: Term) -> u128 {
         if let Some(known) = self.bounds.get(&a) {
             return *known;

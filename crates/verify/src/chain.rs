@@ -12,10 +12,10 @@ use crate::check::{Found, Verdict, check};
 use crate::headers;
 use crate::solver::Solver;
 
-/// What a chain's residual programs are asked for: a point, and the headers of a packet there.
+/// Gives the residual program for a point and the headers of a packet there.
 pub type Programs<'a> = dyn FnMut(Point, u128) -> Residual + 'a;
 
-/// One program and what was found about it.
+/// One program and its result.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Where its packets are.
@@ -24,18 +24,18 @@ pub struct Case {
     pub shape: HeaderMask,
     /// The headers of a packet that it was made for.
     pub presence: u128,
-    /// What was found.
+    /// The result.
     pub found: Found,
 }
 
-/// What was found about a chain.
+/// The results of a chain.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Each program.
     pub cases: Vec<Case>,
     /// Shapes that overlap or do not fit the packets that they were made for.
     pub shapes: Vec<String>,
-    /// What was met and is not covered.
+    /// Parts of the chain that the check does not cover.
     pub not_covered: BTreeSet<String>,
 }
 
@@ -46,7 +46,7 @@ pub enum Overall {
     Proven,
     /// One does not.
     Refuted,
-    /// None is known to be wrong, but not all are proven.
+    /// No difference was found, and not all programs are proven.
     Unknown,
 }
 
@@ -67,7 +67,7 @@ impl Report {
     }
 }
 
-/// Checks all programs of a chain. `each` is told of every one when it is done, and says whether to
+/// Checks all programs of a chain. `each` gets every result when it is there, and decides whether to
 /// go on.
 pub fn verify(
     chain: &Chain,
@@ -215,7 +215,7 @@ pub fn point_text(chain: &Chain, point: Point) -> String {
     format!("{name}, {direction}{held}")
 }
 
-/// A shape, for people: headers that are there, those that are not with `!`.
+/// A shape for people: the present headers by name, the absent ones with `!`.
 #[must_use]
 pub fn shape_text(shape: HeaderMask) -> String {
     let known = braid_packet::HEADERS.iter().filter_map(|(header, name)| {

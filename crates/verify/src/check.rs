@@ -10,18 +10,18 @@ use braid_packet::{Access, FIELDS, Field};
 use crate::ops::State;
 use crate::original::{Done, Stop, Walk};
 use crate::packet::{Kind, Packet, SUMS};
-use crate::residual::{Goal, Program, Way, read};
+use crate::residual::{Goal, Path, Program, read};
 use crate::solver::{Answer, Session, Solver};
 use crate::term::{Sort, Term, Terms};
 use crate::world::{Touch, World};
 
-/// What was found about one program.
+/// The result of one program.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The result.
     pub verdict: Verdict,
     /// Ways of the program.
-    pub ways: usize,
+    pub paths: usize,
     /// Terms that both sides are made of.
     pub terms: usize,
     /// Questions that the solver was asked.
@@ -41,32 +41,51 @@ pub enum Verdict {
     Unknown(String),
 }
 
-/// A packet that tells a program and the chain apart.
+/// A packet for which a program and the chain differ.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Difference {
-    /// What happens to it in the program.
-    pub way: String,
-    /// What differs.
+    /// How its path through the program ends.
+    pub path: String,
+    /// Names of the fields, tables and counters that differ.
     pub parts: Vec<String>,
     /// Its headers, as a mask by header number.
     pub presence: u128,
-    /// Values of its fields, for those that have one at all.
+    /// Values of its fields that have a value.
     pub fields: Vec<(Field, u128)>,
 }
 
 struct Question {
     title: String,
-    /// What must never be.
+    /// A condition that must never hold.
     bad: Term,
-    /// What must be equal, for the explanation.
-    parts: Vec<(String, Term)>,
+    /// Together, these show that `bad` can never be.
+    parts: Vec<Part>,
+}
+
+/// Something that must be equal.
+struct Part {
+    name: String,
+    equal: Term,
+    /// That it differs, which must never be.
+    bad: Term,
+    /// The opposite of `bad`.
+    lemma: Term,
+}
+
+impl Part {
+    /// Equality that must hold where `when` does.
+    fn new(terms: &mut Terms, when: Term, name: String, equal: Term) -> Self {
+        let differs = terms.not(equal);
+        let bad = terms.both(when, differs);
+        Self { name, equal, bad, lemma: terms.not(bad) }
+    }
 }
 
 /// Checks one program.
 #[must_use]
 pub fn check(chain: &Chain, graph: &Graph, residual: &Residual, solver: &Solver) -> Found {
     let start = Instant::now();
-    let mut found = Found { verdict: Verdict::Proven, ways: 0, terms: 0, questions: 0, millis: 0 };
+    let mut found = Found { verdict: Verdict::Proven, paths: 0, terms: 0, questions: 0, millis: 0 };
     found.verdict = match verdict(chain, graph, residual, solver, &mut found) {
         Ok(verdict) => verdict,
         Err(why) => Verdict::Unknown(why),
@@ -86,13 +105,13 @@ fn verdict(
     let kind = Kind::new(&mut terms, residual.shape);
     let start = start(&mut terms, residual.point, residual.shape);
     let program = read(&mut terms, chain, &kind, residual, start.clone())?;
-    found.ways = program.ways.len();
+    found.paths = program.paths.len();
     let mut walk = Walk {
         terms: &mut terms,
         chain,
         graph,
         kind: &kind,
-        ways: &program.ways,
+        paths: &program.paths,
         most: residual.visits + 1,
         touches: Vec::new(),
         stops: Vec::new(),
@@ -106,8 +125,8 @@ fn verdict(
     found.terms = terms.len();
     let shown = shown(&mut terms, &kind);
     let facts: Vec<_> = kind.facts.iter().chain(&terms.facts).copied().collect();
-    let mut coarse = Asking { session: None, solver, facts: &facts, coarse: true };
-    let mut exact = Asking { session: None, solver, facts: &facts, coarse: false };
+    let asking = |coarse| Asking { session: None, solver, facts: &facts, coarse };
+    let (mut coarse, mut exact) = (asking(true), asking(false));
     // Facts that contradict each other would prove anything.
     let some = terms.var("some packet", Sort::Bool);
     if !questions.is_empty() && coarse.ask(&terms, some, &[])?.0 == Answer::Never {
@@ -115,16 +134,24 @@ fn verdict(
     }
     for (place, question) in questions.into_iter().enumerate() {
         found.questions += 1;
-        let asked: Vec<_> = question
-            .parts
-            .iter()
-            .map(|(_, equal)| *equal)
-            .chain(shown.iter().map(|s| s.1))
-            .collect();
+        let asked: Vec<_> =
+            question.parts.iter().map(|part| part.equal).chain(shown.iter().map(|s| s.1)).collect();
         if coarse.ask(&terms, question.bad, &[])?.0 == Answer::Never {
-            // What was shown helps with what comes.
+            // A proven answer helps with the next questions.
             coarse.learn(&terms, lemmas[place])?;
             continue;
+        }
+        if !question.parts.is_empty() {
+            // The solver settles small questions sooner than their conjunction.
+            let answer = part_by_part(&terms, &question, &mut coarse, &mut exact)?;
+            if let Answer::Unknown(why) = answer {
+                return Ok(Verdict::Unknown(format!("{}: {why}", question.title)));
+            }
+            if answer == Answer::Never {
+                coarse.learn(&terms, lemmas[place])?;
+                exact.learn(&terms, lemmas[place])?;
+                continue;
+            }
         }
         match exact.ask(&terms, question.bad, &asked)? {
             (Answer::Never, _) => {
@@ -145,6 +172,29 @@ fn verdict(
     Ok(Verdict::Proven)
 }
 
+/// Whether a question's parts can differ, each by itself. Never, if none of them can.
+fn part_by_part(
+    terms: &Terms,
+    question: &Question,
+    coarse: &mut Asking<'_>,
+    exact: &mut Asking<'_>,
+) -> Result<Answer, String> {
+    for part in &question.parts {
+        if coarse.ask(terms, part.bad, &[])?.0 != Answer::Never {
+            match exact.ask(terms, part.bad, &[])?.0 {
+                Answer::Never => {}
+                Answer::Possible => return Ok(Answer::Possible),
+                Answer::Unknown(why) => {
+                    return Ok(Answer::Unknown(format!("{}: {why}", part.name)));
+                }
+            }
+        }
+        coarse.learn(terms, part.lemma)?;
+        exact.learn(terms, part.lemma)?;
+    }
+    Ok(Answer::Never)
+}
+
 /// A solver that is started with the first question.
 struct Asking<'a> {
     session: Option<Session>,
@@ -154,7 +204,7 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// States what was shown, if anything more is asked.
+    /// Adds a lemma for the next questions.
     fn learn(&mut self, terms: &Terms, lemma: Term) -> Result<(), String> {
         match &mut self.session {
             Some(session) => session.assume(terms, lemma),
@@ -198,15 +248,15 @@ fn questions(
     stops: &[Stop],
 ) -> Vec<Question> {
     let mut found = Vec::new();
-    let guards: Vec<_> = program.ways.iter().map(|way| way.guard).collect();
+    let guards: Vec<_> = program.paths.iter().map(|path| path.guard).collect();
     let some = terms.or(&guards);
     let none = terms.not(some);
-    found.push(Question { title: "no way is taken".to_owned(), bad: none, parts: Vec::new() });
+    found.push(Question { title: "no path is taken".to_owned(), bad: none, parts: Vec::new() });
     for (bad, title) in &program.never {
         found.push(Question { title: title.clone(), bad: *bad, parts: Vec::new() });
     }
-    for way in &program.ways {
-        found.extend(way_questions(terms, chain, way, stops));
+    for path in &program.paths {
+        found.extend(path_questions(terms, chain, path, stops));
     }
     for (title, ones, others) in [
         ("an entry is not renewed", touches, &*program.touches),
@@ -218,42 +268,45 @@ fn questions(
     found
 }
 
-/// A way ends where the walk stops, with everything equal.
-fn way_questions(terms: &mut Terms, chain: &Chain, way: &Way, stops: &[Stop]) -> [Question; 2] {
+/// A path ends where the walk stops, with everything equal.
+fn path_questions(terms: &mut Terms, chain: &Chain, path: &Path, stops: &[Stop]) -> [Question; 2] {
     let mut matches = Vec::new();
     let mut parts: Vec<(String, Term)> = Vec::new();
     let mut somewhere = Vec::new();
-    for stop in stops.iter().filter(|stop| way.stops_at(stop)) {
+    for stop in stops.iter().filter(|stop| path.stops_at(stop)) {
         let number = terms.bits(16, stop.visits);
-        let visits = terms.eq(way.visits, number);
+        let visits = terms.eq(path.visits, number);
         let here = terms.both(stop.guard, visits);
         if terms.decided(here) == Some(false) {
             continue;
         }
         somewhere.push(here);
-        let same = same(terms, chain, way, stop);
+        let same = same(terms, chain, path, stop);
         let mut all: Vec<_> = same.iter().map(|(_, equal)| *equal).collect();
         all.push(here);
         matches.push(terms.and(&all));
         let not_here = terms.not(here);
         parts.extend(same.into_iter().map(|(name, equal)| (name, terms.or(&[not_here, equal]))));
     }
-    let title = format!("a packet {}", way.goal.text(chain));
+    let title = format!("a packet {}", path.goal.text(chain));
     let stops_there = terms.or(&somewhere);
     let nowhere = terms.not(stops_there);
-    let lost = terms.both(way.guard, nowhere);
-    let place = ("where it ends".to_owned(), stops_there);
+    let lost = terms.both(path.guard, nowhere);
+    let place = Part::new(terms, path.guard, "where it ends".to_owned(), stops_there);
     let where_it_ends = Question { title: title.clone(), bad: lost, parts: vec![place] };
     let good = terms.or(&matches);
     let bad = terms.not(good);
-    let bad = terms.and(&[way.guard, stops_there, bad]);
+    let there = terms.both(path.guard, stops_there);
+    let bad = terms.both(there, bad);
+    let parts = parts.into_iter().map(|(name, equal)| Part::new(terms, there, name, equal));
+    let parts = parts.collect();
     [where_it_ends, Question { title, bad, parts }]
 }
 
-/// What must be equal where a way ends and the walk stops.
-fn same(terms: &mut Terms, chain: &Chain, way: &Way, stop: &Stop) -> Vec<(String, Term)> {
-    let mut parts = stop.state.world.same(terms, chain, &way.state.world);
-    let goes_on = match &way.goal {
+/// The parts that must be equal where a path ends and the walk stops.
+fn same(terms: &mut Terms, chain: &Chain, path: &Path, stop: &Stop) -> Vec<(String, Term)> {
+    let mut parts = stop.state.world.same(terms, chain, &path.state.world);
+    let goes_on = match &path.goal {
         Goal::Hold { delay, .. } => {
             if let Done::Hold(_, theirs) = stop.done {
                 let width = terms.width(*delay).max(terms.width(theirs));
@@ -270,8 +323,8 @@ fn same(terms: &mut Terms, chain: &Chain, way: &Way, stop: &Stop) -> Vec<(String
         }
     };
     if goes_on {
-        let tags = !matches!(&way.goal, Goal::Fate(Fate::Leave { .. }));
-        parts.extend(stop.state.packet.same(terms, &way.state.packet, tags));
+        let tags = !matches!(&path.goal, Goal::Fate(Fate::Leave { .. }));
+        parts.extend(stop.state.packet.same(terms, &path.state.packet, tags));
     }
     parts
 }
@@ -335,7 +388,7 @@ fn plain(terms: &mut Terms, kind: &Kind) -> Term {
     terms.and(&parts)
 }
 
-/// What of a packet is shown: header presence, then fields, by name and term.
+/// The parts of a packet that are printed: header presence, then fields, by name and term.
 fn shown(terms: &mut Terms, kind: &Kind) -> Vec<(Option<Field>, Term)> {
     let packet = Packet::arriving(terms, kind.shape);
     let mut found = Vec::new();
@@ -362,7 +415,7 @@ fn difference(question: &Question, shown: &[(Option<Field>, Term)], values: &[u1
         .iter()
         .zip(parts)
         .filter(|(_, equal)| **equal == 0)
-        .map(|((name, _), _)| name.clone())
+        .map(|(part, _)| part.name.clone())
         .collect();
     names.sort();
     names.dedup();
@@ -380,7 +433,7 @@ fn difference(question: &Question, shown: &[(Option<Field>, Term)], values: &[u1
             Some(_) => {}
         }
     }
-    Difference { way: question.title.clone(), parts: names, presence, fields }
+    Difference { path: question.title.clone(), parts: names, presence, fields }
 }
 
 /// Checksums whose arithmetic is taken for granted, for the report.

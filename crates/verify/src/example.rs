@@ -1,4 +1,4 @@
-//! A packet from what a solver says of its headers and fields.
+//! Builds a packet from a solver's values for its headers and fields.
 
 use braid_packet::{Field, Header, Link, Packet, Shape, build_fresh};
 
@@ -19,8 +19,7 @@ const MAX_LEN: u128 = 9014;
 /// The shortest Ethernet frame.
 const MIN_FRAME: u128 = 60;
 
-/// A packet with these headers and values, as far as one can be built: what its headers make of it
-/// is told by parsing it.
+/// A packet with these headers and values. Parse it to see which of them it has: not all can be built.
 #[must_use]
 pub fn packet(difference: &Difference) -> Option<Packet> {
     let has = |header: Header| difference.presence & bit(header) != 0;
@@ -77,7 +76,7 @@ fn shape(has: &dyn Fn(Header) -> bool) -> Option<Shape> {
     })
 }
 
-/// A packet with nothing that is known behind its link or IP header.
+/// A packet without any known header behind its link or IP header.
 fn bare(
     has: &dyn Fn(Header) -> bool,
     value: &dyn Fn(Field) -> Option<u128>,
@@ -158,7 +157,7 @@ fn with_options(packet: Packet, has: &dyn Fn(Header) -> bool) -> Packet {
     lengthen(Packet::new(link, 0, data), options.len(), has(Header::Ip4))
 }
 
-/// Adds to what the IP header says of the length.
+/// Adds to the length in the IP header.
 fn lengthen(packet: Packet, more: usize, version4: bool) -> Packet {
     let (link, mut data) = (packet.link, packet.into_data());
     let ip = if link == Link::RawIp { 0 } else { ether_end(&data) };
@@ -202,8 +201,12 @@ mod tests {
     use braid_packet::{Field, Header};
 
     fn built(presence: u128, fields: &[(Field, u128)]) -> Option<braid_packet::Packet> {
-        let difference =
-            Difference { way: String::new(), parts: Vec::new(), presence, fields: fields.to_vec() };
+        let difference = Difference {
+            path: String::new(),
+            parts: Vec::new(),
+            presence,
+            fields: fields.to_vec(),
+        };
         packet(&difference)
     }
 

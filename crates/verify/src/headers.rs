@@ -1,5 +1,5 @@
-//! Which headers packets can have together, written down from what parsing does (`docs/packets.md`),
-//! apart from the parser's own code.
+//! The sets of headers that a packet can have, written from the rules of `docs/packets.md` without
+//! the parser's code.
 
 use braid_packet::Header;
 use braid_packet::Header::{
@@ -41,7 +41,7 @@ pub fn all() -> Vec<u128> {
     found
 }
 
-/// IP headers and what is behind them.
+/// IP headers and the headers behind them.
 fn network() -> Vec<u128> {
     let mut found = Vec::new();
     for (version, behind) in [(Ip4, messages(4)), (Ip6, messages(6))] {
@@ -54,7 +54,7 @@ fn network() -> Vec<u128> {
     found
 }
 
-/// What is behind an IP header of either version, nothing included.
+/// The headers behind an IP header of either version, including none.
 fn transports() -> Vec<u128> {
     let mut found = vec![0, bit(Esp), bit(Gre), mask(&[Gre, GreKey])];
     found.extend([mask(&[L4, Udp]), mask(&[L4, Udp, Vxlan]), mask(&[L4, Udp, Geneve])]);
@@ -74,7 +74,7 @@ fn messages(version: u8) -> Vec<u128> {
     vec![bit(icmp), mask(&[icmp, echo]), error, error | bit(QuotedL4), error | bit(QuotedEcho)]
 }
 
-/// What holds between the headers of any packet, for terms that say whether each is there.
+/// The rules between the headers of any packet; `has` gives the term for a header's presence.
 pub fn rules(terms: &mut Terms, has: &dyn Fn(&mut Terms, Header) -> Term) -> Vec<Term> {
     let mut found = Vec::new();
     let implications: &[(Header, &[Header])] = &[
@@ -176,13 +176,8 @@ mod tests {
     fn parsed_packets_have_one_of_the_sets() {
         let sets = all();
         // Bytes from a small generator, steered towards headers that are recognised.
-        let mut state = 1_u64;
-        let mut byte = || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 56) as u8
-        };
+        let mut rng = braid_externs::Rng::new(1);
+        let mut byte = || rng.next_u64().to_be_bytes()[0];
         let mut seen = std::collections::BTreeSet::new();
         for round in 0..60_000_u32 {
             let mut data: Vec<u8> = (0..90).map(|_| byte()).collect();

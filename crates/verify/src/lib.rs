@@ -1,4 +1,4 @@
-//! Shows that residual programs do what the chain does, by a bit-vector solver.
+//! Translation validation: a bit-vector solver shows that residual programs do what the chain does.
 #![forbid(unsafe_code)]
 
 mod bits;

@@ -1,4 +1,4 @@
-//! Truth values: and, or, not, with what they simplify to.
+//! Truth values: and, or, not, simplified when they are built.
 
 use crate::term::{Node, Sort, Term, Terms};
 
@@ -133,7 +133,7 @@ impl Terms {
         }
     }
 
-    /// What all of these conjunctions have in common, and what is left of each.
+    /// The common factor of these conjunctions, and the rest of each.
     pub(crate) fn factor(&mut self, terms: &[Term]) -> (Vec<Term>, Vec<Term>) {
         let lists: Vec<_> = terms.iter().map(|term| self.parts(*term)).collect();
         let Some((first, others)) = lists.split_first() else { return (Vec::new(), Vec::new()) };
@@ -203,12 +203,12 @@ mod tests {
     use crate::term::{Sort, Terms};
 
     #[test]
-    fn ways_that_meet_again_have_the_guard_from_before_they_parted() {
+    fn paths_that_meet_again_have_the_guard_from_before_they_parted() {
         let mut terms = Terms::default();
         let [g, a, b] = ["g", "a", "b"].map(|name| terms.var(name, Sort::Bool));
         let (not_a, not_b) = (terms.not(a), terms.not(b));
-        let ways = [terms.and(&[g, a]), terms.and(&[g, not_a, b]), terms.and(&[g, not_a, not_b])];
-        assert_eq!(terms.or(&ways), g);
+        let paths = [terms.and(&[g, a]), terms.and(&[g, not_a, b]), terms.and(&[g, not_a, not_b])];
+        assert_eq!(terms.or(&paths), g);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Packets as a whole: where ways meet, whether two are equal, what is made of one.
+//! Whole packets: merging them where paths meet, comparing them, and making copies of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +67,7 @@ impl Packet {
         }
     }
 
-    /// What must be equal for two packets to be, each part with its name. Tags only if asked for.
+    /// The equalities that make two packets equal, each with its name; tags only if wanted.
     pub(crate) fn same(
         &self,
         terms: &mut Terms,
@@ -105,7 +105,7 @@ impl Packet {
         found
     }
 
-    /// Everything about the packet as one thing: what copies and answers are made from.
+    /// The whole packet as one token, from which copies and answers are made.
     pub(crate) fn image(&self, terms: &mut Terms) -> Term {
         let written: Vec<_> = braid_packet::FIELDS
             .iter()
@@ -121,7 +121,7 @@ impl Packet {
         terms.apply("packet", &parts, Sort::Token)
     }
 
-    /// Payload and what is in it that can be written.
+    /// The payload, with the writable fields in it.
     pub(crate) fn payload(&self, terms: &mut Terms, kind: &Kind, parsed: &Packet) -> Term {
         use Field::{
             QuotedDport, QuotedId, QuotedIp6Dst, QuotedIp6Src, QuotedIpDst, QuotedIpSrc,

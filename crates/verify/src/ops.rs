@@ -13,7 +13,7 @@ use crate::term::{Sort, Term, Terms};
 use crate::values::{Faults, Values};
 use crate::world::{Touch, World};
 
-/// What a program has before it at some point.
+/// The state of a run: packet and tables.
 #[derive(Clone, PartialEq)]
 pub(crate) struct State {
     pub(crate) packet: Packet,
@@ -36,7 +36,7 @@ impl State {
     }
 }
 
-/// What rules look at, as terms.
+/// The fields that rules match, as terms.
 pub(crate) struct RuleTerms {
     pub(crate) version: Term,
     pub(crate) src: Term,
@@ -325,7 +325,7 @@ impl<'a> Run<'a> {
         Ok(faults)
     }
 
-    /// What rules look at in the packet as it is.
+    /// The fields of the current packet that rules match.
     fn rule_terms(&mut self) -> RuleTerms {
         let parsed = self.parsed();
         let has = |run: &mut Self, header| run.kind.has(run.terms, &parsed, header);
@@ -346,7 +346,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What a rule set says of a packet, which is IP or not.
+    /// The result of a rule set for a packet, IP or not.
     pub(crate) fn classify(
         &mut self,
         param: ParamId,

@@ -10,7 +10,7 @@ use braid_ir::residual::{Counter, Point};
 
 use crate::ops::{Run, State};
 use crate::packet::Kind;
-use crate::residual::Way;
+use crate::residual::Path;
 use crate::term::{Sort, Term, Terms};
 use crate::world::Touch;
 
@@ -44,8 +44,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) chain: &'a Chain,
     pub(crate) graph: &'a Graph,
     pub(crate) kind: &'a Kind,
-    /// The ways of the program that it is compared with: where they stop, the walk does.
-    pub(crate) ways: &'a [Way],
+    /// The paths of the program that it is compared with: where they stop, the walk does.
+    pub(crate) paths: &'a [Path],
     /// Most functions to visit.
     pub(crate) most: u32,
     pub(crate) touches: Vec<Touch>,
@@ -105,7 +105,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What entering a function does.
+    /// Counts and resets what a packet's entry into a function does.
     fn enter(&mut self, point: Point, state: &mut State) {
         let (terms, chain) = (&mut *self.terms, self.chain);
         state.packet.backward = terms.bits(1, u128::from(point.backward));
@@ -126,10 +126,10 @@ impl Walk<'_> {
     /// Where the walk stops, and where it goes on.
     fn settle(&mut self, stop: Stop, visits: u32, next: &mut Arrivals) {
         let mut left = stop.guard;
-        for way in self.ways.iter().filter(|way| way.stops_at(&stop)) {
+        for path in self.paths.iter().filter(|path| path.stops_at(&stop)) {
             let number = self.terms.bits(16, stop.visits);
-            let here = self.terms.eq(way.visits, number);
-            let stops = self.terms.both(way.guard, here);
+            let here = self.terms.eq(path.visits, number);
+            let stops = self.terms.both(path.guard, here);
             let goes_on = self.terms.not(stops);
             left = self.terms.both(left, goes_on);
         }
@@ -255,7 +255,7 @@ pub(crate) fn queue_has_room(terms: &mut Terms, node: u16, queue: QueueId) -> Te
     terms.var(format!("room in {node}.{queue}"), Sort::Bool)
 }
 
-/// Those who come to a block from one other.
+/// One jump to a block: its condition, state and arguments.
 pub(crate) struct Arrival {
     pub(crate) guard: Term,
     pub(crate) state: State,
@@ -277,7 +277,7 @@ fn go(
     Ok(())
 }
 
-/// Several ways become one.
+/// Several paths become one.
 pub(crate) fn merge(
     terms: &mut Terms,
     chain: &Chain,

@@ -1,9 +1,9 @@
 //! A packet as terms: the bits of its fields, its tags, which checksums were brought up to date.
 //!
 //! Fields that share bits (`inet.ttl` and `ip.ttl`, `tcp.sport` and `l4.sport`, `ip.tos` and
-//! `ip.dscp`, `icmp.rest` and `icmp.id`) are kept as one: their smallest parts. A checksum is not
-//! computed: that both sides write the same values to what it covers, and bring it into canonical
-//! form or not, is what is compared.
+//! `ip.dscp`, `icmp.rest` and `icmp.id`) are kept as one: their smallest parts. No checksum is
+//! computed. Both sides must write the same values to the covered fields, and bring the checksum
+//! into canonical form in the same cases.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,10 @@ use crate::term::{BitOp, Sort, Term, Terms};
 const MAX_TAGS: usize = 8;
 /// VLAN tags of a packet that are kept in mind.
 const TAGS: usize = MAX_TAGS + 4;
-/// The variable that says whether what would be a VXLAN header is one.
+/// The variable: does the payload begin with a whole VXLAN header?
 const VXLAN_IS_WHOLE: &str = "vxlan is whole";
+/// The variable: does the transport checksum cover the IP addresses?
+const COVERS_ADDRESSES: &str = "checksum covers addresses";
 /// UDP's port of VXLAN.
 const VXLAN_PORT: u128 = 4789;
 /// As for VXLAN.
@@ -30,7 +32,7 @@ const ECHOES: [&[u128]; 2] = [&[0, 8], &[128, 129]];
 /// Types of ICMP and ICMPv6 messages that quote a packet.
 const ERRORS: [&[u128]; 2] = [&[3, 4, 5, 11, 12], &[1, 2, 3, 4]];
 
-/// Checksums, by what is written under them.
+/// The checksums of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sum {
     /// Of the IPv4 header.
@@ -63,11 +65,11 @@ pub(crate) struct Tag {
     pub(crate) id: Term,
 }
 
-/// What is known of the packets of a question.
+/// The packets that a question is about.
 pub(crate) struct Kind {
     /// Their headers, where they are said.
     pub(crate) shape: HeaderMask,
-    /// What holds of them all.
+    /// Facts that hold for all of them.
     pub(crate) facts: Vec<Term>,
 }
 
@@ -103,6 +105,7 @@ impl Kind {
         kind.link_lengths(terms);
         kind.link_protocols(terms);
         kind.link_tags(terms);
+        kind.link_checksums(terms);
         kind
     }
 
@@ -172,7 +175,7 @@ impl Kind {
         }
     }
 
-    /// Tags are there from the outermost on; those past the parser's limit are left out.
+    /// Tags are present from the outermost on, up to the parser's limit.
     fn link_tags(&mut self, terms: &mut Terms) {
         let tags = Packet::arriving(terms, self.shape).vlans;
         for pair in tags.windows(2) {
@@ -180,6 +183,20 @@ impl Kind {
             self.facts.push(terms.or(&[not_inner, pair[0].present]));
         }
         self.facts.push(terms.not(tags[MAX_TAGS].present));
+    }
+
+    /// The checksums of TCP, UDP and ICMPv6 cover the IP addresses, that of ICMP does not. Without
+    /// any of these headers the checksum of a malformed one, in the payload, may still cover them.
+    fn link_checksums(&mut self, terms: &mut Terms) {
+        let covers = terms.var(COVERS_ADDRESSES, Sort::Bool);
+        for (header, is_covered) in
+            [(Header::L4, true), (Header::Icmp6, true), (Header::Icmp, false)]
+        {
+            let here = arriving(terms, self.shape, header);
+            let not_here = terms.not(here);
+            let same = if is_covered { covers } else { terms.not(covers) };
+            self.facts.push(terms.or(&[not_here, same]));
+        }
     }
 
     /// Whether a header is there in a packet that is parsed as it is now.
@@ -215,7 +232,7 @@ impl Kind {
         self.meaning(terms, packet, header)
     }
 
-    /// What makes a header that depends on a field's value.
+    /// The condition for a header that depends on a field's value.
     fn meaning(&self, terms: &mut Terms, packet: &Packet, header: Header) -> Term {
         let base = |terms: &mut Terms, header| arriving(terms, self.shape, header);
         let of_type = |terms: &mut Terms, version: usize, types: [&[u128]; 2]| {
@@ -488,7 +505,7 @@ impl Packet {
         self.follow(terms, kind, parsed, field);
     }
 
-    /// Keeps what is as it came out of the map of written fields.
+    /// Assigns a cell, unless its value is the one that arrived.
     fn put(&mut self, terms: &mut Terms, field: Field, value: Term) {
         if !self.cells.contains_key(&field) && value == self.cell(terms, field) {
             return;
@@ -531,7 +548,7 @@ impl Packet {
     }
 
     fn follow_address(&mut self, terms: &mut Terms, field: Field) {
-        let covers = terms.var("checksum covers addresses", Sort::Bool);
+        let covers = terms.var(COVERS_ADDRESSES, Sort::Bool);
         let plain = terms.var("destination is the last", Sort::Bool);
         let covered = match field {
             Field::IpSrc | Field::Ip6Src => covers,

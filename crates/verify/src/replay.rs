@@ -1,10 +1,10 @@
 //! A refutation's packet run on engines: whether the difference that was found is one.
 //!
 //! Tables are filled by packets alone: where the packet makes no difference to a chain that has seen
-//! none, it is run after others that are made from it and may leave what it needs (itself, its
-//! reply, replies to what leaves the chain for it). Entries that only other packets leave are not
-//! found. What a checksum is, no solver was asked: the packet is run with right ones, and with
-//! ones that are 0xffff, the form of zero that no function leaves.
+//! none, it is run after others that are made from it and may leave the entries that it needs
+//! (itself, its reply, replies to what leaves the chain for it). Entries that only other packets
+//! leave are not found. The solver computes no checksums: the packet is run with right ones, and
+//! with 0xffff, the form of zero that no function leaves.
 
 use std::collections::BTreeMap;
 
@@ -24,16 +24,16 @@ pub type Engines<'a> = dyn FnMut(bool) -> Option<Box<dyn Engine>> + 'a;
 /// A packet and the interface by which it enters, by number.
 pub type Entering = (u16, Packet);
 
-/// A run in which the chain and what was made of it differ.
+/// A run in which the chain and its program differ.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Replay {
-    /// What is run before, so that tables hold what is needed.
+    /// Packets that run before, to fill tables.
     pub before: Vec<Entering>,
-    /// What makes the difference.
+    /// The packet that makes the difference.
     pub entering: Entering,
-    /// What only the chain does, function by function, a line each.
+    /// Results of the chain, function by function, that the program lacks, one a line.
     pub chain: Vec<String>,
-    /// What only the program does.
+    /// Results of the program that the chain lacks.
     pub program: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ pub fn replay(chain: &Chain, packet: &Packet, engines: &mut Engines<'_>) -> Opti
     None
 }
 
-/// Packets that may leave what is needed in tables.
+/// Packets that may leave the needed entries in tables.
 fn others(
     chain: &Chain,
     entering: &[Entering],
@@ -107,7 +107,7 @@ fn reply(packet: &Packet) -> Packet {
     reply
 }
 
-/// What differs when the last packet has been run.
+/// The differences after the last packet.
 fn differ(
     chain: &Chain,
     before: &[Entering],
@@ -158,7 +158,7 @@ fn only(lines: &[String], others: &[String]) -> Vec<String> {
     only
 }
 
-/// What an engine gave out.
+/// The output of an engine.
 #[derive(Default)]
 struct Seen {
     packets: Vec<Entering>,
@@ -182,7 +182,7 @@ impl Outputs for Seen {
     }
 }
 
-/// Everything that can be told of a run, a line each.
+/// All results of a run, one a line.
 fn lines(chain: &Chain, engine: &dyn Engine, seen: &Seen) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for given in &seen.order {
@@ -263,7 +263,7 @@ fn short(line: &str) -> String {
 }
 
 impl Replay {
-    /// What was run and what differs, in lines that are indented by two spaces.
+    /// The packets that were run and the differences, in lines indented by two spaces.
     #[must_use]
     pub fn text(&self, chain: &Chain) -> String {
         let mut text = String::new();

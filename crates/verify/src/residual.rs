@@ -1,4 +1,4 @@
-//! A residual program as terms: its ways, each with the condition under which packets take it.
+//! A residual program as terms: its paths, each with the condition under which packets take it.
 
 use braid_ir::chain::Chain;
 use braid_ir::engine::Fault;
@@ -14,15 +14,15 @@ use crate::term::{BitOp, Node, Sort, Term, Terms};
 use crate::values::Faults;
 use crate::world::Touch;
 
-/// How a way ends.
+/// How a path ends.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Goal {
     Fate(Fate),
     Hold { node: u16, queue: QueueId, delay: Term },
 }
 
-/// A way through a program.
-pub(crate) struct Way {
+/// A path through a program.
+pub(crate) struct Path {
     pub(crate) guard: Term,
     pub(crate) state: State,
     pub(crate) goal: Goal,
@@ -33,14 +33,14 @@ pub(crate) struct Way {
 /// A residual program as terms.
 #[derive(Default)]
 pub(crate) struct Program {
-    pub(crate) ways: Vec<Way>,
+    pub(crate) paths: Vec<Path>,
     pub(crate) touches: Vec<Touch>,
-    /// What must never be, with what it would mean.
+    /// Conditions that must never hold, each with its meaning.
     pub(crate) never: Vec<(Term, String)>,
 }
 
-impl Way {
-    /// Whether this way, if its condition holds and it made as many visits, ends where the chain's
+impl Path {
+    /// Whether this path, if its condition holds and it made as many visits, ends where the chain's
     /// walk may stop.
     pub(crate) fn stops_at(&self, stop: &Stop) -> bool {
         use braid_ir::chain::Sink;
@@ -154,7 +154,7 @@ impl Reader<'_> {
                     let mut state = before.clone();
                     self.count(run, &mut state, tally)?;
                     let goal = Goal::Fate(Fate::Fault { node: step.site.node, fault });
-                    self.way(run, fails, state, goal);
+                    self.path(run, fails, state, goal);
                 }
                 None => {
                     let text = format!("a step faults ({}) and has no tally", fault.reason());
@@ -299,12 +299,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn way(&mut self, run: &mut Run<'_>, guard: Term, state: State, goal: Goal) {
+    fn path(&mut self, run: &mut Run<'_>, guard: Term, state: State, goal: Goal) {
         if run.terms.decided(guard) == Some(false) {
             return;
         }
         let visits = state.world.visits(run.terms);
-        self.found.ways.push(Way { guard, state, goal, visits });
+        self.found.paths.push(Path { guard, state, goal, visits });
     }
 
     fn end(&mut self, run: &mut Run<'_>, end: &End, place: usize) -> Result<(), String> {
@@ -322,7 +322,7 @@ impl Reader<'_> {
                 let mut state = run.state.clone();
                 self.count(run, &mut state, *tally)?;
                 let guard = run.guard;
-                self.way(run, guard, state, Goal::Fate(fate.clone()));
+                self.path(run, guard, state, Goal::Fate(fate.clone()));
                 Ok(())
             }
             End::Hold { node, queue, delay, tally, full } => {
@@ -334,7 +334,7 @@ impl Reader<'_> {
                 self.count(run, &mut state, *tally)?;
                 let delay = run.value(*delay)?;
                 let goal = Goal::Hold { node: *node, queue: *queue, delay };
-                self.way(run, waits, state, goal);
+                self.path(run, waits, state, goal);
                 self.go(run, goes, full, place)
             }
         }
@@ -402,7 +402,7 @@ fn rule_terms(run: &mut Run<'_>, fields: Option<&RuleFields>) -> Result<RuleTerm
 }
 
 impl Goal {
-    /// What it is, for people.
+    /// For people.
     pub(crate) fn text(&self, chain: &Chain) -> String {
         let name = |node: &u16| {
             chain.nodes.get(usize::from(*node)).map_or("?", |node| node.name.as_str()).to_owned()

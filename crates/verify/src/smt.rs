@@ -1,8 +1,7 @@
 //! Terms as SMT-LIB 2 text: every term is defined once, in terms of those before it.
 //!
-//! In the coarse form, arithmetic on wide numbers is a function that nothing is known of. What can
-//! never be in it can never be at all, and solvers find that much sooner where both sides compute
-//! the same.
+//! In the coarse form, arithmetic on wide numbers is an unknown function. What is impossible there
+//! is impossible, and solvers find it much sooner where both sides compute the same.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -12,7 +11,7 @@ use crate::term::{BitOp, Node, Sort, Term, Terms};
 /// Arithmetic on more bits than this is left open in the coarse form.
 const WIDE: u16 = 32;
 
-/// What has been said to the solver so far.
+/// The terms and functions that the solver already has.
 #[derive(Default)]
 pub struct Said {
     coarse: bool,
@@ -36,7 +35,7 @@ impl Said {
         Self { coarse, ..Self::default() }
     }
 
-    /// Definitions of what a term needs and the solver has not been told; then it can be named by
+    /// Defines a term, and the parts of it that the solver does not have yet; then it can be named by
     /// [`name`].
     pub fn define(&mut self, terms: &Terms, wanted: Term, text: &mut String) {
         let mut stack = vec![(wanted, false)];
@@ -95,7 +94,12 @@ impl Said {
             let (arg, out) = (sort(Sort::Bits(width)), sort(terms.sort(term)));
             let _ = writeln!(text, "(declare-fun {function} ({arg} {arg}) {out})");
         }
-        Some(format!("({function} {} {})", name(terms, a), name(terms, b)))
+        let (a, b) = (name(terms, a), name(terms, b));
+        // Two sums of the same numbers may have them in different orders.
+        if matches!(terms.node(term), Node::Op(BitOp::Add | BitOp::Mul, ..)) {
+            let _ = writeln!(text, "(assert (= ({function} {a} {b}) ({function} {b} {a})))");
+        }
+        Some(format!("({function} {a} {b})"))
     }
 }
 

@@ -13,17 +13,17 @@ use crate::term::{Term, Terms};
 const KNOWN: &[(&str, &[&str])] =
     &[("z3", &["-in", "-smt2"]), ("cvc5", &["--incremental", "--produce-models", "--lang=smt2"])];
 
-/// What to do when there is no solver.
+/// Advice for the case that there is no solver.
 const REMEDY: &str =
     "install z3 (Debian and Ubuntu: apt-get install z3) or cvc5, or name one with --solver";
 
-/// Said after each question, so that the end of the answer is known.
+/// Echoed by the solver after each answer, to mark its end.
 const MARK: &str = "braid-end";
 
 /// How much longer than its own time-out a solver is waited for.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Most time that one question may take, and what happens without an answer.
+/// A solver program and the time limit of a question.
 #[derive(Clone, Debug)]
 pub struct Solver {
     program: PathBuf,
@@ -31,22 +31,22 @@ pub struct Solver {
     timeout: Duration,
 }
 
-/// What the solver says.
+/// A solver's answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// It cannot be.
     Never,
     /// It can.
     Possible,
-    /// It does not know, and why.
+    /// It does not know, for this reason.
     Unknown(String),
 }
 
 impl Solver {
-    /// The named solver, or the first known one of the path. Each question may take so long.
+    /// The named solver, or the first known one on the path, with a time limit for each question.
     ///
     /// # Errors
-    /// When there is none, with what to do.
+    /// When there is none; the message says how to get one.
     pub fn find(named: Option<&Path>, timeout: Duration) -> Result<Self, String> {
         let known = |program: &Path| {
             let stem = program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -138,7 +138,7 @@ impl Session {
             .map_err(|why| format!("the solver ended: {why}"))
     }
 
-    /// Sends text and takes what comes back until all of it is done.
+    /// Sends text and reads the whole answer.
     fn ask(&mut self, text: &str, limit: Duration) -> Result<Vec<String>, String> {
         if let Some(why) = &self.dead {
             return Err(why.clone());

@@ -7,14 +7,14 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Term(pub(crate) u32);
 
-/// What a term stands for.
+/// The sort of a term.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sort {
     /// A truth value.
     Bool,
-    /// So many bits.
+    /// A number with this many bits.
     Bits(u16),
-    /// Something of which only equality matters: the contents of a table, say.
+    /// A value that can only be compared, such as the content of a table.
     Token,
 }
 
@@ -83,11 +83,11 @@ pub struct Terms {
     pub(crate) truths: HashMap<Term, Term>,
     /// Largest values of terms, where they were asked for.
     pub(crate) bounds: HashMap<Term, u128>,
-    /// What holds of the functions that terms use.
+    /// Facts about the functions that terms use.
     pub(crate) facts: Vec<Term>,
 }
 
-/// The largest number of so many bits.
+/// The largest number with this many bits.
 pub(crate) fn mask(width: u16) -> u128 {
     if width == 0 { 0 } else { u128::MAX >> (128 - u32::from(width.min(128))) }
 }
@@ -97,7 +97,7 @@ impl Terms {
         &self.nodes[term.0 as usize]
     }
 
-    /// What a term stands for.
+    /// The sort of a term.
     #[must_use]
     pub fn sort(&self, term: Term) -> Sort {
         self.sorts[term.0 as usize]
@@ -144,7 +144,7 @@ impl Terms {
         self.make(Node::Bool(value), Sort::Bool)
     }
 
-    /// A number of so many bits.
+    /// A number with this many bits.
     pub fn bits(&mut self, width: u16, value: u128) -> Term {
         self.make(Node::Bits(width, value & mask(width)), Sort::Bits(width))
     }

@@ -1,4 +1,4 @@
-//! What functions keep beside packets, as terms: tables, pools, what was counted, told and sent.
+//! The state of functions as terms: tables, pools, counters, events and sent packets.
 //!
 //! A table's content is a token; an assignment makes a new one from it. What is found under a key
 //! is a function of content and key, so that equal questions have equal answers, and what was just
@@ -23,13 +23,13 @@ pub(crate) struct Keep {
     pub(crate) touched: Vec<Term>,
     /// Pools and the generator of random numbers.
     pub(crate) pools: Term,
-    /// What rules were counted.
+    /// The rules that were counted.
     pub(crate) rules: Term,
-    /// Packets, and what their lengths were beyond the arriving packet's, by counter.
+    /// By counter: packets, and the sum of their lengths less the arriving packet's.
     pub(crate) counts: BTreeMap<Counter, (Term, Term)>,
 }
 
-/// All functions' state, and what they told and sent.
+/// All functions' state, and the events and packets that they sent.
 #[derive(Clone, PartialEq)]
 pub(crate) struct World {
     pub(crate) keeps: BTreeMap<u16, Keep>,
@@ -59,7 +59,7 @@ pub(crate) struct Table<'a> {
     pub(crate) state: StateId,
 }
 
-/// What an assignment does.
+/// The result of an assignment.
 pub(crate) struct Assigned {
     pub(crate) ok: Term,
     /// The content before.
@@ -261,7 +261,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Notes that this run has found or assigned an entry, where another table's may live with it.
+    /// Records that this run has found or assigned an entry, if another table's entries live with it.
     pub(crate) fn touch(&self, terms: &mut Terms, world: &mut World, when: Term, key: Term) {
         let is_partner = self.model().state.iter().any(|decl| decl.lives_with == Some(self.state));
         if !is_partner {
@@ -421,7 +421,7 @@ impl World {
         }
     }
 
-    /// What must be equal for two worlds to be, each part with its name.
+    /// The equalities that make two worlds equal, each with its name.
     pub(crate) fn same(
         &self,
         terms: &mut Terms,
@@ -461,7 +461,7 @@ impl Keep {
         }
     }
 
-    /// Forgets what a run has found or assigned.
+    /// Forgets the entries that a run has found or assigned.
     pub(crate) fn forget(&mut self, terms: &mut Terms) {
         let none = terms.var("no entry", Sort::Token);
         self.touched.fill(none);

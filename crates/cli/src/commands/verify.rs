@@ -9,7 +9,7 @@ use braid_ir::engine::Engine;
 use braid_ir::graph::Graph;
 use braid_ir::residual::{Extent, Point, Residual};
 use braid_packet::format_field;
-use braid_verify::chain::{Case, Overall, Report, point_text, shape_text, verify};
+use braid_verify::chain::{Case, Report, point_text, shape_text, verify};
 use braid_verify::check::{Difference, Verdict};
 use braid_verify::example;
 use braid_verify::replay::{Replay, replay};
@@ -90,48 +90,100 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     let solver = Solver::find(args.solver.as_deref(), Duration::from_secs(args.timeout))
         .map_err(Failure::input)?;
     let mut programs = |point, presence| args.residual(&chain, &graph, point, presence);
+    let mut confirmed = Vec::new();
     let mut each = |case: &Case| {
-        if !output.json {
-            output.text(case_text(&chain, case));
+        confirmed.push(confirm(args, &chain, case));
+        if let (false, Some(last)) = (output.json, confirmed.last()) {
+            output.text(case_text(&chain, case, last));
         }
         true
     };
     let report = verify(&chain, &graph, &mut programs, &solver, &mut each);
-    let confirmed: Vec<_> = report.cases.iter().map(|case| confirm(args, &chain, case)).collect();
     if output.json {
         output.value(&to_json(&chain, &report, &confirmed, &solver));
     } else {
         output.text(summary(&chain, &report, &confirmed, &solver));
     }
-    match report.overall() {
-        Overall::Proven => Ok(Answer::Yes),
-        Overall::Refuted => Ok(Answer::No),
-        Overall::Unknown => Ok(Answer::Unknown),
+    Ok(Judgement::overall(&report, &confirmed).answer())
+}
+
+/// What the command says about a program or a chain.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Judgement {
+    /// It does what the chain does, function by function.
+    Proven,
+    /// There is no answer.
+    Unknown,
+    /// A difference was found that no packet has shown.
+    Unconfirmed,
+    /// A packet was run on both and made a difference.
+    Refuted,
+}
+
+impl Judgement {
+    fn of(case: &Case, confirmed: &Confirmed) -> Self {
+        match (&case.found.verdict, confirmed) {
+            (Verdict::Proven, _) => Self::Proven,
+            (Verdict::Unknown(_), _) => Self::Unknown,
+            (Verdict::Refuted(_), Confirmed::Yes(_)) => Self::Refuted,
+            (Verdict::Refuted(_), _) => Self::Unconfirmed,
+        }
+    }
+
+    /// The worst of all programs. A shape that overlaps another one is shown by no packet.
+    fn overall(report: &Report, confirmed: &[Confirmed]) -> Self {
+        let cases = report.cases.iter().zip(confirmed);
+        let programs = cases.map(|(case, confirmed)| Self::of(case, confirmed)).max();
+        let shapes = (!report.shapes.is_empty()).then_some(Self::Unconfirmed);
+        programs.max(shapes).unwrap_or(Self::Unknown)
+    }
+
+    fn answer(self) -> Answer {
+        match self {
+            Self::Proven => Answer::Yes,
+            Self::Unknown => Answer::Unknown,
+            Self::Unconfirmed => Answer::Unconfirmed,
+            Self::Refuted => Answer::No,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Proven => "proven",
+            Self::Unknown => "unknown",
+            Self::Unconfirmed => "unconfirmed",
+            Self::Refuted => "refuted",
+        }
+    }
+
+    /// The word where it has to be seen.
+    fn headline(self) -> String {
+        self.word().to_uppercase()
     }
 }
 
-fn case_text(chain: &Chain, case: &Case) -> String {
+fn case_text(chain: &Chain, case: &Case, confirmed: &Confirmed) -> String {
     let (point, shape) = (point_text(chain, case.point), shape_text(case.shape));
     let found = &case.found;
-    let verdict = match &found.verdict {
-        Verdict::Proven => "proven".to_owned(),
-        Verdict::Refuted(_) => "REFUTED".to_owned(),
-        Verdict::Unknown(why) => format!("unknown: {why}"),
+    let verdict = match (&found.verdict, Judgement::of(case, confirmed)) {
+        (Verdict::Unknown(why), _) => format!("unknown: {why}"),
+        (Verdict::Proven, judgement) => judgement.word().to_owned(),
+        (Verdict::Refuted(_), judgement) => judgement.headline(),
     };
     format!(
-        "{point} | {shape} | {verdict} | {} ways, {} questions, {} ms\n",
-        found.ways, found.questions, found.millis
+        "{point} | {shape} | {verdict} | {} paths, {} questions, {} ms\n",
+        found.paths, found.questions, found.millis
     )
 }
 
-/// Whether the packet of a refutation makes a difference when it is run.
+/// Whether a packet that should make a difference makes one when it is run.
 #[derive(Clone, PartialEq, Debug)]
 enum Confirmed {
-    /// There is none to run.
+    /// There is no packet to run.
     Nothing,
-    /// It does.
+    /// It makes a difference.
     Yes(Replay),
-    /// Not that could be found.
+    /// No run showed a difference.
     No,
 }
 
@@ -152,10 +204,11 @@ fn difference_text(
     confirmed: &Confirmed,
 ) -> String {
     let mut text = format!(
-        "\nREFUTED at {} for {}: {}\n",
+        "\n{} at {} for {}: {}\n",
+        Judgement::of(case, confirmed).headline(),
         point_text(chain, case.point),
         shape_text(case.shape),
-        difference.way
+        difference.path
     );
     for part in &difference.parts {
         text += &format!("  differs: {part}\n");
@@ -168,10 +221,12 @@ fn difference_text(
         Confirmed::Yes(replay) => {
             format!("  confirmed by running it on both:\n{}", replay.text(chain))
         }
-        Confirmed::No => "  not confirmed: run on both, this packet makes no difference, neither \
-                          first nor after itself and replies to it\n"
-            .to_owned(),
-        Confirmed::Nothing => "  not confirmed: such a packet cannot be built here\n".to_owned(),
+        Confirmed::No => {
+            "  not confirmed: both were run on this packet, alone and after itself and \
+                          replies to it, and did the same\n"
+                .to_owned()
+        }
+        Confirmed::Nothing => "  not confirmed: Braid cannot build this packet\n".to_owned(),
     };
     text
 }
@@ -184,17 +239,13 @@ fn summary(chain: &Chain, report: &Report, confirmed: &[Confirmed], solver: &Sol
         }
     }
     for wrong in &report.shapes {
-        text += &format!("REFUTED: {wrong}\n");
+        text += &format!("UNCONFIRMED: {wrong}\n");
     }
     let proven = report.cases.iter().filter(|case| case.found.verdict == Verdict::Proven).count();
     let millis: u128 = report.cases.iter().map(|case| case.found.millis).sum();
     text += &format!(
         "\n{}: {} programs, {proven} proven by {} in {}.{:03} s\n",
-        match report.overall() {
-            Overall::Proven => "PROVEN",
-            Overall::Refuted => "REFUTED",
-            Overall::Unknown => "UNKNOWN",
-        },
+        Judgement::overall(report, confirmed).headline(),
         report.cases.len(),
         solver.name(),
         millis / 1000,
@@ -202,7 +253,7 @@ fn summary(chain: &Chain, report: &Report, confirmed: &[Confirmed], solver: &Sol
     );
     text += "\nproven means: for every packet of the program's headers and every state, the program and\n\
              the chain, function by function, come to the same end with equal fields, state operations,\n\
-             events, sent packets and counters; shapes and ways cover all packets and do not overlap\n";
+             events, sent packets and counters; shapes and paths cover all packets and do not overlap\n";
     text += "\nnot proven but taken for granted or tested:\n";
     for assumed in ASSUMED {
         text += &format!("  - {assumed}\n");
@@ -221,14 +272,10 @@ fn to_json(chain: &Chain, report: &Report, confirmed: &[Confirmed], solver: &Sol
         let mut value = json!({
             "point": point_text(chain, case.point),
             "headers": shape_text(case.shape),
-            "ways": case.found.ways,
+            "ways": case.found.paths,
             "questions": case.found.questions,
             "millis": u64::try_from(case.found.millis).unwrap_or(u64::MAX),
-            "verdict": match &case.found.verdict {
-                Verdict::Proven => "proven",
-                Verdict::Refuted(_) => "refuted",
-                Verdict::Unknown(_) => "unknown",
-            },
+            "verdict": Judgement::of(case, confirmed).word(),
         });
         match &case.found.verdict {
             Verdict::Proven => {}
@@ -237,7 +284,7 @@ fn to_json(chain: &Chain, report: &Report, confirmed: &[Confirmed], solver: &Sol
                 let fields = difference.fields.iter().map(|(field, value)| {
                     (field.info().name.to_owned(), json!(format_field(*field, *value)))
                 });
-                value["way"] = json!(difference.way);
+                value["way"] = json!(difference.path);
                 value["differs"] = json!(difference.parts);
                 value["packet"] = Value::Object(fields.collect());
                 value["confirmed"] = json!(matches!(confirmed, Confirmed::Yes(_)));
@@ -246,11 +293,7 @@ fn to_json(chain: &Chain, report: &Report, confirmed: &[Confirmed], solver: &Sol
         value
     });
     json!({
-        "verdict": match report.overall() {
-            Overall::Proven => "proven",
-            Overall::Refuted => "refuted",
-            Overall::Unknown => "unknown",
-        },
+        "verdict": Judgement::overall(report, confirmed).word(),
         "solver": solver.name(),
         "programs": cases.collect::<Vec<_>>(),
         "shapes": report.shapes,

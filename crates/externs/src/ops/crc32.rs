@@ -1,5 +1,7 @@
 //! `crc32(a, b, …)`: CRC-32 of values, as Ethernet, gzip and most switches compute it.
 
+use crc32fast::Hasher;
+
 use super::hash::with_bytes;
 use crate::call::{CallCtx, Results};
 use crate::signature::{
@@ -30,37 +32,10 @@ pub static CRC32: Extern = Extern {
     run,
 };
 
-/// The polynomial, reflected.
-const POLYNOMIAL: u32 = 0xedb8_8320;
-
-/// The effect of each byte value.
-const TABLE: [u32; 256] = table();
-
 fn run(ctx: &mut CallCtx<'_>) -> Results {
-    let mut crc = u32::MAX;
+    let mut hasher = Hasher::new();
     for &arg in ctx.args {
-        with_bytes(arg, |bytes| crc = bytes.iter().fold(crc, |crc, &byte| step(crc, byte)));
+        with_bytes(arg, |bytes| hasher.update(bytes));
     }
-    [u128::from(!crc), 0]
-}
-
-fn step(crc: u32, byte: u8) -> u32 {
-    let [low, ..] = crc.to_le_bytes();
-    crc >> 8 ^ TABLE[usize::from(low ^ byte)]
-}
-
-const fn table() -> [u32; 256] {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = byte as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ POLYNOMIAL } else { crc >> 1 };
-            bit += 1;
-        }
-        table[byte] = crc;
-        byte += 1;
-    }
-    table
+    [u128::from(hasher.finalize()), 0]
 }

@@ -1,23 +1,21 @@
 //! A small generator of random numbers: everything generated follows from one seed.
 
-/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+use braid_externs::rng::Rng as SplitMix;
+
+/// The generator of chains, with the draws that generated tests need.
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng(SplitMix);
 
 impl Rng {
     /// A generator for this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix::new(seed))
     }
 
     /// The next 64 bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        self.0.next_u64()
     }
 
     /// The next 128 bits.
@@ -69,6 +67,6 @@ impl Rng {
 
     /// A generator that shares nothing with this one.
     pub fn split(&mut self) -> Rng {
-        Rng(self.bits())
+        Rng::new(self.bits())
     }
 }
