@@ -15,5 +15,7 @@ pub mod show;
 pub mod text;
 pub mod trace;
 pub mod value;
+pub mod values;
 pub mod verify;
 pub mod visit;
+pub mod walk;
