@@ -5,12 +5,13 @@ use crate::ahead::Ahead;
 use crate::classes::Known;
 use crate::instance::Instance;
 use crate::state::{Scratch, Touched};
+use braid_flowcache::{Records, State};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Outputs;
-use braid_ir::model::{Dest, Model, QueueId, StateId, Ty, ValueId, Word};
+use braid_ir::model::{Dest, Model, QueueId, StateId};
 use braid_ir::value::ParamValue;
 use braid_packet::{Layout, Packet};
-use braid_state::{HashKey, Home, Store, TableRef};
+use braid_state::{HashKey, Store, TableLocator, TableRef};
 
 /// A function at work.
 pub(crate) struct Act<'a> {
@@ -25,9 +26,9 @@ pub(crate) struct Act<'a> {
     pub(crate) params: &'a [ParamValue],
     pub(crate) instance: &'a mut Instance,
     /// The chain's state.
-    pub(crate) store: &'a mut Store,
+    pub(crate) store: &'a mut State,
     /// Where its state tables are.
-    pub(crate) homes: &'a [Home],
+    pub(crate) locators: &'a [TableLocator],
     pub(crate) touched: &'a mut Touched,
     pub(crate) scratch: &'a mut Scratch,
     /// Where events go.
@@ -53,10 +54,10 @@ pub(crate) struct Functions {
     pub(crate) chain: Chain,
     /// In the order of their position.
     pub(crate) instances: Vec<Instance>,
-    pub(crate) store: Store,
+    pub(crate) store: State,
     /// Where the state tables of each worker are: those of one function after those of the other.
-    pub(crate) homes: Vec<Home>,
-    /// The same tables, by worker, then as in `homes`; for the first workers only.
+    pub(crate) locators: Vec<TableLocator>,
+    /// The same tables, by worker, then as in `locators`; for the first workers only.
     pub(crate) tables: Vec<NearTable>,
     /// Of each of those, the function and its own number.
     pub(crate) owners: Vec<(u16, StateId)>,
@@ -73,30 +74,31 @@ pub(crate) struct Functions {
 impl Functions {
     /// All functions of a chain, before its first packet.
     pub(crate) fn new(chain: Chain, hash: Hashing) -> Self {
-        let store = Store::with_hash(
+        let store = Store::with_dependents(
             &chain,
             match hash {
                 Hashing::Drawn => HashKey::random(),
                 Hashing::Seeded(seed) => HashKey::seeded(seed),
                 Hashing::Colliding => HashKey::colliding(),
             },
+            Records::new,
         );
-        let (mut homes, mut owners) = (Vec::new(), Vec::new());
+        let (mut locators, mut owners) = (Vec::new(), Vec::new());
         let mut instances = Vec::new();
         for (place, node) in (0..).zip(&chain.nodes) {
             let states = (0..).map(StateId).take(node.model.state.len());
-            instances.push(Instance::new(&chain, place, homes.len()));
-            homes.extend(states.clone().map(|state| store.home(place, state)));
+            instances.push(Instance::new(&chain, place, locators.len()));
+            locators.extend(states.clone().map(|state| store.locator(place, state)));
             owners.extend(states.map(|state| (place, state)));
         }
-        let touched = Touched::new(store.tables());
+        let touched = Touched::new(store.tables().count());
         let workers = 0..chain.workers.clamp(1, NEAR_WORKERS);
         let tables = workers.flat_map(|worker| {
-            let near = |home: &Home| NearTable {
-                table: home.table(worker),
-                is_partner: home.is_partner(),
+            let near = |locator: &TableLocator| NearTable {
+                table: locator.table(worker),
+                is_partner: locator.is_partner(),
             };
-            homes.iter().map(near).collect::<Vec<_>>()
+            locators.iter().map(near).collect::<Vec<_>>()
         });
         let tables = tables.collect();
         let (classes, scratch) = (Known::default(), Scratch::default());
@@ -105,7 +107,7 @@ impl Functions {
             chain,
             instances,
             store,
-            homes,
+            locators,
             tables,
             owners,
             touched,
@@ -132,7 +134,7 @@ impl Functions {
             now: self.now,
             model: &config.model,
             params: &config.params,
-            homes: &self.homes[instance.first_home..][..config.model.state.len()],
+            locators: &self.locators[instance.first_locator..][..config.model.state.len()],
             instance,
             store: &mut self.store,
             touched: &mut self.touched,
@@ -185,40 +187,6 @@ pub(crate) struct Emission {
     pub(crate) packet: Packet,
     /// Whether it was built, not copied.
     pub(crate) created: bool,
-}
-
-/// Values of a running program.
-pub(crate) struct Values<'a> {
-    pub(crate) words: &'a mut [Word],
-    pub(crate) types: &'a [Ty],
-}
-
-impl Values<'_> {
-    pub(crate) fn get(&self, id: ValueId) -> Word {
-        self.words[id.index()]
-    }
-
-    pub(crate) fn truth(&self, id: ValueId) -> bool {
-        self.get(id) != 0
-    }
-
-    pub(crate) fn set(&mut self, id: ValueId, value: Word) {
-        self.words[id.index()] = value;
-    }
-
-    pub(crate) fn set_all(&mut self, ids: &[ValueId], values: &[Word]) {
-        for (id, value) in ids.iter().zip(values) {
-            self.set(*id, *value);
-        }
-    }
-
-    pub(crate) fn ty(&self, id: ValueId) -> Ty {
-        self.types[id.index()]
-    }
-
-    pub(crate) fn width(&self, id: ValueId) -> u16 {
-        self.ty(id).width
-    }
 }
 
 impl Work<'_> {

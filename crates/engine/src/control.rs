@@ -1,9 +1,9 @@
 //! Changes of configuration.
 
 use crate::Compiled;
-use crate::fused::Changed;
 use crate::instance::{Instance, Rules, quotas, routes};
 use braid_externs::Backend as _;
+use braid_flowcache::Changed;
 use braid_ir::chain::{Change, Control};
 use braid_ir::model::{Model, Op, ParamDecl, ParamId, SetRef, Setting, Word};
 use braid_ir::value::{Backend, Health, ParamValue};
@@ -53,7 +53,9 @@ impl Compiled {
         if let Change::Set(_) = control.change {
             self.take_value(control.node, param);
         }
-        self.outdate_records(&changed);
+        if let Some(cache) = &mut self.cache {
+            cache.outdate(&changed, &mut self.functions);
+        }
         Ok(())
     }
 
@@ -66,7 +68,7 @@ impl Compiled {
         instance.take_value(param, value);
         if let ParamValue::Routes(_) = value {
             functions.classes.clear();
-            self.programs.all.iter_mut().for_each(|program| program.stage.routes_changed());
+            self.programs.set.all.iter_mut().for_each(|program| program.stage.routes_changed());
         }
         // Capacities and time-outs may have changed.
         functions.store.change(node, params);

@@ -4,10 +4,11 @@
 use crate::Compiled;
 use crate::act::{Functions, Role};
 use crate::plain;
-use crate::walk::{At, Reached, Walk};
+use crate::walk::Walk;
 use braid_ir::engine::{CATCH_UP, Outputs};
 use braid_ir::model::QueueId;
 use braid_ir::residual::Point;
+use braid_ir::walk::{At, Reached};
 use braid_packet::Packet;
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
 //! Runs residual programs step by step.
 
-use crate::act::{Functions, Values, Work};
+use crate::act::{Functions, Work};
 use braid_ir::engine::{Fault, Outputs};
 use braid_ir::model::{Key, Op, Target, ValueId, Word};
-use braid_ir::residual::{End, Residual, RuleFields, Step, TallyId, What};
-use braid_ir::rules::RulePacket;
+use braid_ir::residual::{End, Residual, Step, TallyId, What};
+use braid_ir::values::Values;
 use braid_jit::{Count, Ended};
 use braid_state::Handle;
 use std::cell::Cell;
@@ -101,7 +101,7 @@ impl Exec<'_, '_> {
             What::Enter => self.functions.act_on(node, self.worker, self.out).start(),
             What::Classify { pass, rule, param, packet } => {
                 let instance = &self.functions.instances[usize::from(node)];
-                let packet = packet.as_ref().map(|fields| rule_packet(values, fields));
+                let packet = packet.as_ref().map(|fields| values.rule_packet(fields));
                 let (passes, number) = instance.classify(*param, packet.as_ref());
                 values.set(*pass, Word::from(passes));
                 values.set(*rule, Word::from(number));
@@ -159,19 +159,5 @@ fn parts(key: &Key) -> &[ValueId] {
     match key {
         Key::Explicit(parts) => parts,
         Key::Entry | Key::Quoted | Key::Reversed(_) => &[],
-    }
-}
-
-pub(crate) fn rule_packet(values: &Values<'_>, fields: &RuleFields) -> RulePacket {
-    let port = |id| values.get(id) as u16;
-    let byte = |id| values.get(id) as u8;
-    RulePacket {
-        version: fields.version,
-        src: values.get(fields.src),
-        dst: values.get(fields.dst),
-        proto: byte(fields.proto),
-        ports: fields.ports.map(|(sport, dport)| (port(sport), port(dport))),
-        tcp_flags: fields.tcp_flags.map(byte),
-        icmp: fields.icmp.map(|(kind, code)| (byte(kind), byte(code))),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Compiled;
 use crate::act::{Act, Functions, Work};
-use crate::fused::end_changed;
+use braid_flowcache::end_changed;
 use braid_ir::chain::Control;
 use braid_ir::engine::{Fault, Outputs, StateEntry};
 use braid_ir::model::Word;

@@ -2,9 +2,10 @@
 
 use crate::Compiled;
 use crate::plain::{Verdict, Write};
-use crate::walk::{At, GONE, Walk, fits};
+use crate::walk::Walk;
 use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT};
 use braid_ir::graph::may_drop;
+use braid_ir::walk::{At, GONE, fits};
 use braid_packet::{Field, Packet};
 
 impl Compiled {

@@ -5,12 +5,13 @@
 use crate::Compiled;
 use crate::native::{Machine, Native};
 use crate::program::{AtEnd, Program};
-use crate::programs::{Points, Programs};
+use crate::programs::{Points, ProgramSet, Programs};
 use crate::report::Tally;
-use crate::walk::{At, Reached, Walk};
+use crate::walk::Walk;
 use braid_ir::chain::Malformed;
 use braid_ir::engine::worker;
 use braid_ir::residual::Point;
+use braid_ir::walk::{At, Reached};
 use braid_jit::{Ended, Runner};
 use braid_packet::{Layout, Packet};
 
@@ -39,7 +40,7 @@ impl Compiled {
         let drops_malformed = self.functions.chain.malformed == Malformed::Drop;
         let (wake, workers) = (self.wake, self.workers);
         let Self { functions, programs, emissions, tally, .. } = self;
-        let Programs { all, points, words, .. } = programs;
+        let Programs { set: ProgramSet { all, points }, words, .. } = programs;
         let Some(here) = Here::find(all, points, entry, presence, 0) else {
             return Some(Halt::Entering);
         };

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(crate) struct Instance {
     pub(crate) model: Arc<Model>,
     /// Where its first state table is among those of all functions.
-    pub(crate) first_home: usize,
+    pub(crate) first_locator: usize,
     /// One, or as many as workers when a table is sharded.
     pub(crate) shards: Vec<Shard>,
     /// When each timer is due; `None` before the first packet and past the end of time.
@@ -55,7 +55,7 @@ pub(crate) struct Shard {
 
 impl Instance {
     /// A fresh instance at a position of a chain.
-    pub(crate) fn new(chain: &Chain, position: u16, first_home: usize) -> Self {
+    pub(crate) fn new(chain: &Chain, position: u16, first_locator: usize) -> Self {
         let node = &chain.nodes[usize::from(position)];
         let model = &node.model;
         let sharded = model.native.is_some() || model.state.iter().any(|decl| decl.sharded);
@@ -68,7 +68,7 @@ impl Instance {
         };
         Self {
             model: model.clone(),
-            first_home,
+            first_locator,
             shards: (0..count).map(shard).collect(),
             timers: vec![None; model.timers.len()],
             held: vec![0; model.queues.len()],

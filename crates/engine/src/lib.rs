@@ -12,8 +12,8 @@ mod classes;
 mod control;
 mod due;
 mod exec;
+mod flow_cache;
 mod foreign;
-mod fused;
 mod group;
 mod hot;
 mod instance;
@@ -28,6 +28,14 @@ mod state;
 mod walk;
 
 use act::{Emission, Functions};
+use braid_flowcache::{BATCH, FlowCache};
+pub use braid_flowcache::{
+    Basis, Change, Dependency, FlowEnd, FlowField, FlowGuard, FlowNative, FlowPart, FlowRecord,
+    FlowTable, FlowTag, FlowTemplate, Flows, Missing, PacketPath, Part, Payload, RecordCounters,
+    Splice, Taken, Update,
+};
+#[cfg(feature = "planted-bugs")]
+pub use braid_flowcache::{RECORD_MUTANTS, RecordMutant};
 use braid_ir::chain::{Chain, Control, Node};
 use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
 use braid_ir::graph::Graph;
@@ -35,23 +43,16 @@ use braid_ir::model::Setting;
 use braid_ir::residual::Extent;
 use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
+use braid_ir::walk::At;
+pub use braid_ir::walk::Reached;
 use braid_native::{Noted, Profile};
 use braid_packet::{Layout, Packet};
-pub use braid_state::{Change, Missing, RecordCounters, Resting, Update};
-#[cfg(feature = "planted-bugs")]
-pub use braid_state::{RECORD_BUGS, RecordBug};
 use due::Waiting;
-use fused::Fused;
-pub use fused::{
-    Basis, FlowClass, FlowEnd, FlowField, FlowGuard, FlowNative, FlowPart, FlowRecord, FlowTable,
-    FlowTag, Flows, Part, Path, Payload, Splice, Taken,
-};
 use hot::Halt;
 pub use native::Jit;
 use programs::Programs;
 use report::Tally;
-pub use walk::Reached;
-use walk::{At, Walk};
+use walk::Walk;
 
 /// How a compiled engine runs its programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -88,9 +89,6 @@ impl Options {
     }
 }
 
-/// Packets of a batch that are parsed, and whose entries are fetched, before the first of them runs.
-const PART: usize = 32;
-
 /// A chain that runs by residual programs.
 pub struct Compiled {
     functions: Functions,
@@ -112,7 +110,7 @@ pub struct Compiled {
     /// What the running program has sent.
     emissions: Vec<Emission>,
     /// For flow records, if there are any.
-    fused: Option<Box<Fused>>,
+    cache: Option<Box<FlowCache>>,
 }
 
 impl Compiled {
@@ -131,9 +129,10 @@ impl Compiled {
         let programs = Programs::new(&chain, &graph, extent, options.jit);
         let mut functions = Functions::new(chain, options.hash);
         functions.load(options.records > 0)?;
-        functions.store.allow_records(options.records);
-        let fused = (options.records > 0)
-            .then(|| Box::new(Fused::new(&functions.chain, options.records, options.eager)));
+        let (records, tables) = functions.store.parts();
+        records.allow(tables, options.records);
+        let cache = (options.records > 0)
+            .then(|| Box::new(FlowCache::new(&functions.chain, options.records, options.eager)));
         Ok(Self {
             functions,
             graph,
@@ -147,7 +146,7 @@ impl Compiled {
             layouts: Vec::new(),
             reached: Vec::new(),
             emissions: Vec::new(),
-            fused,
+            cache,
         })
     }
 
@@ -167,19 +166,19 @@ impl Compiled {
         Ok(engine)
     }
 
-    /// As [`Compiled::new`], with flow records that have a bug.
+    /// As [`Compiled::new`], with flow records that have a mutant.
     ///
     /// # Errors
     /// As [`Compiled::new`].
     #[cfg(feature = "planted-bugs")]
-    pub fn with_record_bug(
+    pub fn with_record_mutant(
         chain: Chain,
         extent: Extent,
         options: Options,
-        bug: RecordBug,
+        mutant: RecordMutant,
     ) -> Result<Self, String> {
         let mut engine = Self::new(chain, extent, options)?;
-        engine.functions.store.plant(bug);
+        engine.functions.store.parts().0.plant(mutant);
         Ok(engine)
     }
 
@@ -198,8 +197,8 @@ impl Compiled {
         reached.clear();
         reached.reserve(packets.len());
         let mut layouts = std::mem::take(&mut self.layouts);
-        layouts.resize(PART, Layout::default());
-        for part in packets.chunks_mut(PART) {
+        layouts.resize(BATCH, Layout::default());
+        for part in packets.chunks_mut(BATCH) {
             self.enter(ingress, part, &mut layouts[..part.len()], reached, out);
         }
         self.layouts = layouts;
@@ -224,7 +223,7 @@ impl Compiled {
         self.tally.packets_in += packets.len() as u64;
         let first = reached.len();
         if let At::Point(point) = entry {
-            self.look_at(point, packets, layouts);
+            self.look_at(point, packets, layouts, walk.out);
         }
         self.prefetch(entry, packets, layouts, walk.out);
         while let at = reached.len() - first
@@ -233,9 +232,9 @@ impl Compiled {
             let halt = match entry {
                 At::Point(point) if self.started => {
                     let some = (&mut packets[at..], &layouts[at..]);
-                    let taken = self.fly(point, at, some, reached, walk.out);
+                    let taken = self.run_records(point, at, some, reached, walk.out);
                     let at = at + taken;
-                    let slow = self.go_slowly(at, &packets[at..], &layouts[at..], walk);
+                    let slow = self.slow_path(at, &packets[at..], &layouts[at..], walk);
                     let some = at..at + slow;
                     self.hurry(point, &mut packets[some.clone()], &mut layouts[some], reached, walk)
                 }

@@ -1,6 +1,6 @@
 //! Programs as machine code: when they are compiled, and what the code asks of the engine.
 
-use crate::act::{Emission, Functions, Values, Work};
+use crate::act::{Emission, Functions, Work};
 use crate::ahead;
 use crate::exec::Exec;
 use crate::ops;
@@ -11,6 +11,7 @@ use braid_ir::model::{ParamId, QueueId, ValueId, Word};
 use braid_ir::residual::{End, Residual};
 use braid_ir::rules::{RulePacket, RuleWords};
 use braid_ir::value::ParamValue;
+use braid_ir::values::Values;
 use braid_jit::{AddressGroups, Call, Code, Count, Ended, Host, Resource, Resources, compile_with};
 use braid_packet::{Layout, Packet};
 use braid_state::Handle;
@@ -130,8 +131,8 @@ impl Resources for Means<'_> {
 fn number(functions: &Functions, node: u16, resource: Resource) -> Option<u32> {
     let own = match resource {
         Resource::Table(state) => {
-            let home = functions.instances[usize::from(node)].first_home + state.index();
-            return u32::try_from(home).ok();
+            let locator = functions.instances[usize::from(node)].first_locator + state.index();
+            return u32::try_from(locator).ok();
         }
         Resource::Rules(ParamId(own))
         | Resource::Routes(ParamId(own))
@@ -234,7 +235,7 @@ impl<'m> Machine<'m> {
     pub(crate) fn begin(&mut self, now: u64, worker: u16) {
         if self.worker != worker {
             self.worker = worker;
-            self.first_table = usize::from(worker) * self.functions.homes.len();
+            self.first_table = usize::from(worker) * self.functions.locators.len();
         }
         self.functions.now = now;
         self.functions.store.begin();
@@ -258,11 +259,11 @@ impl<'m> Machine<'m> {
 
     /// Finds an entry and its slots.
     fn look_up(&mut self, number: u32, key: &[u64]) -> Option<(u64, &[u64])> {
-        let Functions { homes, store, touched, now, .. } = &mut *self.functions;
-        let home = homes[number as usize];
-        let table = home.table(self.worker);
-        let (entry, slots) = store.find_joined(table, key, *now)?;
-        if home.is_partner() {
+        let Functions { locators, store, touched, now, .. } = &mut *self.functions;
+        let locator = locators[number as usize];
+        let table = locator.table(self.worker);
+        let (entry, slots) = store.find_hinted(table, key, *now)?;
+        if locator.is_partner() {
             touched.set(table, entry);
         }
         Some((entry.to_bits(), slots))
@@ -317,7 +318,7 @@ impl Host for Machine<'_> {
     fn find_again<const N: usize>(&mut self, number: u32, key: &[u64; N]) -> Option<(u64, &[u64])> {
         let Functions { tables, store, touched, now, .. } = &mut *self.functions;
         let near = tables.get(self.first_table.wrapping_add(number as usize))?;
-        let (entry, slots) = store.find_again(near.table, key, *now)?;
+        let (entry, slots) = store.find_at_hint(near.table, key, *now)?;
         if near.is_partner {
             touched.set(near.table, entry);
         }
@@ -325,12 +326,12 @@ impl Host for Machine<'_> {
     }
 
     fn read(&mut self, number: u32, entry: u64) -> &[u64] {
-        let table = self.functions.homes[number as usize].table(self.worker);
+        let table = self.functions.locators[number as usize].table(self.worker);
         self.functions.store.slots(table, Handle::from_bits(entry)).unwrap_or(&[])
     }
 
     fn set(&mut self, number: u32, key: &[u64], slots: &[u64]) -> bool {
-        let table = self.functions.homes[number as usize].table(self.worker);
+        let table = self.functions.locators[number as usize].table(self.worker);
         if let Some((entry, _)) = self.look_up(number, key) {
             return self.functions.store.assign(
                 table,
@@ -344,7 +345,7 @@ impl Host for Machine<'_> {
     }
 
     fn put(&mut self, number: u32, key: &[u64], slot: u32, value: u128) -> Result<bool, Fault> {
-        let table = self.functions.homes[number as usize].table(self.worker);
+        let table = self.functions.locators[number as usize].table(self.worker);
         if let Some((entry, _)) = self.look_up(number, key) {
             let (entry, now) = (Handle::from_bits(entry), self.functions.now);
             return Ok(self.functions.store.put(table, entry, slot as usize, value, now));
@@ -400,7 +401,7 @@ impl Host for Machine<'_> {
     }
 
     fn prefetch(&mut self, number: u32, key: &[u64]) {
-        let table = self.functions.homes[number as usize].table(self.worker);
-        self.functions.store.ahead(table, key);
+        let table = self.functions.locators[number as usize].table(self.worker);
+        self.functions.store.prefetch(table, key);
     }
 }

@@ -1,11 +1,12 @@
 //! What operations do that plain programs and residual programs have in common.
 
-use crate::act::{Act, Emission, Values, Work};
+use crate::act::{Act, Emission, Work};
 use braid_externs::{Backend as _, CallCtx, MAX_RESULTS};
 use braid_ir::arith::{binary, compare};
 use braid_ir::engine::{Event, EventValue, Fault};
 use braid_ir::model::{Dest, EventArg, EventId, NewPacket, Op, ParamId, SetRef, TagId, Word};
 use braid_ir::value::ParamValue;
+use braid_ir::values::Values;
 use braid_packet::{Field, build_new};
 
 /// Operations on values and parameters alone; false for others.

@@ -1,12 +1,13 @@
 //! The plain executor: runs a model's programs operation by operation, over the engine's state.
 
-use crate::act::{Act, Emission, Role, Values, Work};
+use crate::act::{Act, Emission, Role, Work};
 use braid_ir::engine::{Fault, RESUBMIT_LIMIT, flow_words};
 use braid_ir::model::{
     Dest, Granularity, Key, Op, ParamId, Program, QueueId, ReasonId, RowId, StateId, Target, Term,
     Word,
 };
 use braid_ir::rules::RulePacket;
+use braid_ir::values::Values;
 use braid_packet::{Field, FlowKey, Header, Layout, Packet};
 use std::sync::Arc;
 
@@ -125,7 +126,7 @@ pub(crate) fn on_ending(
         params: act.params,
         instance: act.instance,
         store: act.store,
-        homes: act.homes,
+        locators: act.locators,
         touched: act.touched,
         scratch: act.scratch,
         out: act.out,

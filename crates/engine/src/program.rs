@@ -1,10 +1,10 @@
 //! A residual program with what an engine keeps for it: counts, and facts about its ends.
 
 use crate::native::{Jit, Stage};
-use crate::walk::{At, GONE, Reached, fits, onward};
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::RowId;
 use braid_ir::residual::{Counter, End, Fate, Residual, TallyId, What};
+use braid_ir::walk::{At, GONE, Reached, fits, onward};
 use braid_jit::Count;
 use std::cell::Cell;
 

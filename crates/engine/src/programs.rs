@@ -20,12 +20,17 @@ const MOST: usize = 4096;
 pub(crate) struct Programs {
     extent: Extent,
     jit: Jit,
-    pub(crate) all: Vec<Program>,
+    pub(crate) set: ProgramSet,
     /// Values of the running program: as many as any of them has.
     pub(crate) words: Vec<Word>,
-    pub(crate) points: Points,
     #[cfg(feature = "planted-bugs")]
     pub(crate) bug: Option<synth::PlantedBug>,
+}
+
+/// The programs that there are.
+pub(crate) struct ProgramSet {
+    pub(crate) all: Vec<Program>,
+    pub(crate) points: Points,
 }
 
 /// The programs of each point, by [`place`].
@@ -83,9 +88,8 @@ impl Programs {
         Self {
             extent,
             jit,
-            all: Vec::new(),
+            set: ProgramSet { all: Vec::new(), points: Points(points.collect()) },
             words: Vec::new(),
-            points: Points(points.collect()),
             #[cfg(feature = "planted-bugs")]
             bug: None,
         }
@@ -108,19 +112,19 @@ impl Programs {
         chain: &Chain,
         graph: &Graph,
     ) -> Option<usize> {
-        if let Some(number) = self.points.known(point, presence) {
+        if let Some(number) = self.set.points.known(point, presence) {
             return Some(number);
         }
-        if self.points.0[place(point)].without || self.all.len() == MOST {
+        if self.set.points.0[place(point)].without || self.set.all.len() == MOST {
             return None;
         }
         let residual = self.residual(point, presence, chain, graph);
-        let made = (residual.shape, self.all.len());
+        let made = (residual.shape, self.set.all.len());
         if self.words.len() < residual.values.len() {
             self.words.resize(residual.values.len(), 0);
         }
-        self.all.push(Program::new(residual, graph, self.jit));
-        let known = &mut self.points.0[place(point)];
+        self.set.all.push(Program::new(residual, graph, self.jit));
+        let known = &mut self.set.points.0[place(point)];
         known.shapes.push(made);
         known.last.set(Some(made));
         Some(made.1)
@@ -128,14 +132,14 @@ impl Programs {
 
     /// The program that ran last at a point.
     pub(crate) fn last(&self, point: Point) -> Option<(HeaderMask, &Program)> {
-        let (shape, program) = self.points.last(point)?;
-        Some((shape, &self.all[program]))
+        let (shape, program) = self.set.points.last(point)?;
+        Some((shape, &self.set.all[program]))
     }
 
     /// Forgets all programs: they are made anew when they are needed.
     pub(crate) fn clear(&mut self) {
-        self.all.clear();
-        for known in &mut self.points.0 {
+        self.set.all.clear();
+        for known in &mut self.set.points.0 {
             known.last.set(None);
             known.shapes.clear();
         }

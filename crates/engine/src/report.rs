@@ -52,7 +52,9 @@ impl Tally {
 
 impl Compiled {
     pub(crate) fn report_counters(&self) -> Counters {
-        self.settle_records();
+        if let Some(cache) = &self.cache {
+            cache.settle(&self.programs.set, &self.functions);
+        }
         let (nodes, tally) = self.totals();
         let some = |(number, count): (u16, &u64)| (*count > 0).then_some((number, *count));
         let lost = tally.lost.iter();
@@ -81,25 +83,31 @@ impl Compiled {
         let instances = self.functions.instances.iter();
         let mut nodes: Vec<_> = instances.map(|instance| instance.counters.clone()).collect();
         let mut tally = self.tally.clone();
-        for program in &self.programs.all {
+        for program in &self.programs.set.all {
             program.add_to(&self.functions, &mut nodes, &mut tally);
         }
-        if let Some(fused) = &self.fused {
-            fused.counted.borrow().add_to(&self.functions.chain, &mut nodes, &mut tally);
+        if let Some(cache) = &self.cache {
+            let counted = cache.counted();
+            tally.copied += counted.copied();
+            counted.left().for_each(|(interface, count)| tally.leave(interface, count));
+            let drop = |node, row, reason: &str, count| tally.count_drop(node, row, reason, count);
+            counted.add_to(&self.functions.chain, &mut nodes, drop);
         }
         (nodes, tally)
     }
 
     /// Values have changed that programs take for granted: they are made anew.
     pub(crate) fn forget_programs(&mut self) {
-        self.end_records();
+        if let Some(cache) = &mut self.cache {
+            cache.end_all(&self.programs.set, &mut self.functions);
+        }
         let (nodes, tally) = self.totals();
         for (instance, counters) in self.functions.instances.iter_mut().zip(nodes) {
             instance.counters = counters;
         }
         self.tally = tally;
-        if let Some(fused) = &mut self.fused {
-            fused.counted.take();
+        if let Some(cache) = &mut self.cache {
+            cache.forget_counted();
         }
         self.programs.clear();
     }

@@ -4,8 +4,9 @@ use crate::Compiled;
 use crate::act::{Emission, Work};
 use crate::exec::Exec;
 use crate::plain::{self, Verdict};
-use crate::walk::{At, GONE, Walk};
+use crate::walk::Walk;
 use braid_ir::residual::{End, Exit, Fate};
+use braid_ir::walk::{At, GONE};
 use braid_jit::Ended;
 use braid_packet::{Layout, Packet};
 
@@ -18,7 +19,7 @@ impl Compiled {
         layout: &mut Layout,
         walk: &mut Walk<'_>,
     ) -> At {
-        let program = &mut self.programs.all[number];
+        let program = &mut self.programs.set.all[number];
         let before = program.mark();
         let functions = &mut self.functions;
         let words = &mut *self.programs.words;
@@ -58,7 +59,7 @@ impl Compiled {
     ) -> At {
         // Taken, since what is sent meets programs as well.
         let emissions = std::mem::take(&mut self.emissions);
-        let program = &mut self.programs.all[number];
+        let program = &mut self.programs.set.all[number];
         match ended {
             Ended::End(block) => {
                 let block = block as usize;
@@ -100,7 +101,7 @@ impl Compiled {
         emissions: Vec<Emission>,
         walk: &mut Walk<'_>,
     ) -> At {
-        let program = &self.programs.all[number].residual;
+        let program = &self.programs.set.all[number].residual;
         let End::Exit(Exit { fate, .. }) = &program.blocks[block].end else { return GONE };
         match fate {
             Fate::Output { node, ports } => {

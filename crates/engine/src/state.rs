@@ -1,10 +1,11 @@
 //! State as programs see it: entries found, assigned, created; what runs when entries end.
 
-use crate::act::{Act, Functions, Role, Values};
+use crate::act::{Act, Functions, Role};
 use crate::instance::setting;
 use crate::plain;
 use braid_ir::engine::Fault;
 use braid_ir::model::{StateId, ValueId, Word};
+use braid_ir::values::Values;
 use braid_state::{Created, Ended, Handle, New, TableRef};
 
 /// Room for keys and slots while they are packed, and for entries that end.
@@ -60,7 +61,7 @@ impl Functions {
     /// A function's table for what runs for a worker.
     pub(crate) fn table(&self, node: u16, state: StateId, worker: u16) -> TableRef {
         let instance = &self.instances[usize::from(node)];
-        self.homes[instance.first_home + state.index()].table(worker)
+        self.locators[instance.first_locator + state.index()].table(worker)
     }
 
     /// A packed key, and the entry that has it, which nobody finds thereby.
@@ -80,7 +81,7 @@ impl Functions {
 
 impl Act<'_> {
     pub(crate) fn table(&self, state: StateId) -> TableRef {
-        self.homes[state.index()].table(self.shard)
+        self.locators[state.index()].table(self.shard)
     }
 
     /// A packet's, timer's or expiry program starts: it has found nothing yet.
@@ -90,9 +91,9 @@ impl Act<'_> {
 
     /// The running program has found or assigned an entry.
     fn touch(&mut self, state: StateId, entry: Handle) {
-        let home = self.homes[state.index()];
-        if home.is_partner() {
-            self.touched.set(home.table(self.shard), entry);
+        let locator = self.locators[state.index()];
+        if locator.is_partner() {
+            self.touched.set(locator.table(self.shard), entry);
         }
     }
 
@@ -276,7 +277,8 @@ impl Act<'_> {
             return;
         }
         let run = self.touched.run;
-        let tables: Vec<_> = self.homes.iter().map(|home| home.table(self.shard)).collect();
+        let tables: Vec<_> =
+            self.locators.iter().map(|locator| locator.table(self.shard)).collect();
         let touched: Vec<_> = tables.iter().map(|table| self.touched.get(*table)).collect();
         self.start();
         let model = self.model;

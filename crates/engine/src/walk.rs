@@ -6,21 +6,13 @@ use crate::act::Emission;
 use crate::due::Held;
 use crate::instance::count;
 use crate::plain::{self, Outcome, Verdict};
-use braid_ir::chain::{Malformed, Sink};
-use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs, worker};
+use braid_ir::chain::Malformed;
+use braid_ir::engine::{LOST_HOP_LIMIT, LOST_UNLINKED, Outputs, worker};
 use braid_ir::graph::port;
-use braid_ir::model::{Dest, RIGHT};
+use braid_ir::model::Dest;
 use braid_ir::residual::Point;
+use braid_ir::walk::{At, GONE, Reached, fits, onward};
 use braid_packet::{Layout, Packet};
-
-/// Where a packet is when its walk is over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reached {
-    /// It leaves by this interface.
-    Interface(u16),
-    /// It was dropped, consumed or lost, or waits in a queue.
-    Gone,
-}
 
 /// What a packet that entered, its copies and its answers have in common.
 pub(crate) struct Walk<'a> {
@@ -29,32 +21,6 @@ pub(crate) struct Walk<'a> {
     /// The worker that the packet belongs to.
     pub(crate) worker: u16,
     pub(crate) out: &'a mut dyn Outputs,
-}
-
-/// Where a packet is.
-#[derive(Clone, Copy)]
-pub(crate) enum At {
-    /// In front of a function.
-    Point(Point),
-    /// On its way out by this interface, which is not counted yet.
-    Leaves(u16),
-    /// Where no link leads on.
-    Unlinked,
-    /// At the end of its walk.
-    End(Reached),
-}
-
-pub(crate) const GONE: At = At::End(Reached::Gone);
-
-/// Where a packet is behind a link.
-pub(crate) fn onward(sink: Option<Sink>) -> At {
-    match sink {
-        None => At::Unlinked,
-        Some(Sink::Interface(interface)) => At::Leaves(interface),
-        Some(Sink::Port(node, port)) => {
-            At::Point(Point { node, backward: port == RIGHT, held: false })
-        }
-    }
 }
 
 impl Compiled {
@@ -98,7 +64,7 @@ impl Compiled {
             return;
         }
         for (at, (packet, layout)) in packets.iter_mut().zip(layouts).enumerate() {
-            let has_record = self.fused.as_ref().is_some_and(|fused| fused.has_record(at));
+            let has_record = self.cache.as_ref().is_some_and(|cache| cache.has_record(at));
             if has_record || !shape.fits(layout.presence()) {
                 continue;
             }
@@ -156,7 +122,7 @@ impl Compiled {
         packet.held = point.held;
         let chain = &self.functions.chain;
         if let Some(number) = self.programs.find(point, layout.presence(), chain, &self.graph)
-            && fits(walk.hops, self.programs.all[number].residual.visits)
+            && fits(walk.hops, self.programs.set.all[number].residual.visits)
         {
             return self.run_program(number, packet, layout, walk);
         }
@@ -283,12 +249,6 @@ impl Compiled {
         }
         GONE
     }
-}
-
-/// Whether so many more visits stay within the limit.
-#[inline]
-pub(crate) fn fits(hops: u32, visits: u32) -> bool {
-    hops.saturating_add(visits) <= HOP_LIMIT
 }
 
 /// What stands where a packet was that has gone elsewhere.

@@ -16,5 +16,7 @@ pub mod service_graph;
 pub mod show;
 pub mod text;
 pub mod value;
+pub mod values;
 pub mod verify;
 pub mod visit;
+pub mod walk;

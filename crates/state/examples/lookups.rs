@@ -65,18 +65,18 @@ fn find<const N: usize>(name: &str, store: &mut Store, table: TableRef, keys: &[
     let direct = best(order.len(), || {
         for key in &order {
             store.begin();
-            black_box(store.find_joined(table, key, 1).map(|(_, slots)| slots[0]));
+            black_box(store.find_hinted(table, key, 1).map(|(_, slots)| slots[0]));
         }
     });
     let batch = best(order.len(), || {
         for batch in order.chunks_exact(BATCH) {
             for key in batch {
-                store.ahead(table, key);
+                store.prefetch(table, key);
             }
             store.fetch();
             for key in batch {
                 store.begin();
-                black_box(store.find_joined(table, key, 1).map(|(_, slots)| slots[0]));
+                black_box(store.find_hinted(table, key, 1).map(|(_, slots)| slots[0]));
             }
         }
     });

@@ -5,7 +5,7 @@
 //! next line in turn is split in two, so that no insertion takes long. What does not fit in a line
 //! goes to lines chained to it.
 
-use crate::words::{LINE, make_room};
+use crate::memory::{LINE, make_room};
 
 /// Entries in a line.
 const WAYS: u32 = 12;
@@ -24,7 +24,7 @@ impl Line {
 
 /// The index. Empty ways have tag 0.
 #[derive(Debug)]
-pub(crate) struct Index {
+pub struct Index {
     lines: Vec<Line>,
     /// The largest power of two up to their number.
     base: usize,
@@ -46,8 +46,16 @@ enum At {
     Chained(usize),
 }
 
+impl Default for Index {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Index {
-    pub(crate) fn new() -> Self {
+    /// An index without entries.
+    #[must_use]
+    pub fn new() -> Self {
         let (chained, spare, moved) = (Vec::new(), Vec::new(), Vec::new());
         Self { lines: vec![Line::EMPTY], base: 1, mask: 1, chained, len: 0, spare, moved }
     }
@@ -55,7 +63,7 @@ impl Index {
     /// What `is` makes of the first place that it accepts, among those with this hash's tag in the
     /// lines for this hash.
     #[inline(always)]
-    pub(crate) fn find<T>(&self, hash: u64, is: impl Fn(u32) -> Option<T>) -> Option<T> {
+    pub fn find<T>(&self, hash: u64, is: impl Fn(u32) -> Option<T>) -> Option<T> {
         let tag = tag(hash);
         let mut line = &self.lines[self.home(hash)];
         loop {
@@ -72,13 +80,13 @@ impl Index {
 
     /// Reads the line of a hash, so that it is near when it is needed. The result means nothing.
     #[inline]
-    pub(crate) fn touch(&self, hash: u64) -> u64 {
+    pub fn touch(&self, hash: u64) -> u64 {
         self.lines[self.home(hash)].0[0]
     }
 
     /// The place that [`Index::find`] would look at first, if any.
     #[inline]
-    pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
+    pub fn guess(&self, hash: u64) -> Option<u32> {
         let line = &self.lines[self.home(hash)];
         let hits = ways_with(line, tag(hash));
         (hits != 0).then(|| place_in(line, way(hits)))
@@ -90,7 +98,7 @@ impl Index {
     }
 
     /// Adds a place. `rehash` gives the hash of any place that is in.
-    pub(crate) fn insert(&mut self, hash: u64, place: u32, rehash: impl Fn(u32) -> u64) {
+    pub fn insert(&mut self, hash: u64, place: u32, rehash: impl Fn(u32) -> u64) {
         if self.len >= self.lines.len() * FILL {
             self.split(rehash);
         }
@@ -99,7 +107,7 @@ impl Index {
     }
 
     /// Removes a place that was added under this hash.
-    pub(crate) fn remove(&mut self, hash: u64, place: u32) {
+    pub fn remove(&mut self, hash: u64, place: u32) {
         let mut at = At::First(self.home(hash));
         let mut hole = None;
         let mut before = None;

@@ -49,10 +49,10 @@
 //! and the entry, and stores when its group was last seen in the group's root: nothing else moves,
 //! since the queue of deadlines holds lower bounds, in slots of time.
 //!
-//! A packet for which several entries are looked up ([`Store::begin`], [`Store::find_joined`]) finds all
+//! A packet for which several entries are looked up ([`Store::begin`], [`Store::find_hinted`]) finds all
 //! but the first one where it found them last time, without hashing, and without the index.
 //!
-//! For batches, [`Store::ahead`] for all first keys, then [`Store::fetch`]: the misses of a pass wait
+//! For batches, [`Store::prefetch`] for all first keys, then [`Store::fetch`]: the misses of a pass wait
 //! together. That pays once tables are larger than the caches ([`Store::is_large`]), and costs where
 //! they are not.
 //!
@@ -68,46 +68,37 @@
 //! gives what is used, and then double without being copied where the allocator can remap pages. What ended
 //! leaves its place to the next one; memory is not given back.
 //!
-//! A flow record takes 64 bytes (192 a wide one), about 8 in the index, 4 and 8 for each entry that it rests on;
-//! a table whose entries records rest on, 4 for each; an entry on which several do, 32 and 4 to 8 for each.
+//! # Dependents
+//! Flow records depend on entries (`braid_flowcache`). A store knows nothing of them: it tells its
+//! [`Dependents`] before an entry changes, and a store without dependents pays nothing.
 #![forbid(unsafe_code)]
 
-mod absent;
-mod bugs;
-mod classes;
-mod due;
-mod fuel;
-mod group;
+mod deadlines;
+mod dependents;
+mod ended;
+mod handle;
 mod hash;
+mod hints;
 mod index;
-mod joined;
-mod links;
-mod listing;
+mod memory;
 mod pool;
-mod records;
 mod report;
 mod shape;
-mod shelf;
 mod store;
 mod table;
-mod uses;
-mod words;
+mod tables;
 
-pub use absent::{Keys, kept_elsewhere};
-#[cfg(feature = "planted-bugs")]
-pub use bugs::RECORD_BUGS;
-#[doc(hidden)]
-pub use bugs::RecordBug;
-pub use fuel::{Bound, Refill};
-pub use group::{Ended, EndedEntry};
+pub use dependents::Dependents;
+pub use ended::{Ended, EndedEntry};
+pub use handle::{Group, Handle, TableLocator, TableRef};
 pub use hash::HashKey;
-pub use listing::{Listed, Missing, Resting};
+pub use index::Index;
+pub use memory::{lengthen, make_room};
 pub use pool::Pool;
-pub use records::{Holds, NewRecord, RecordCounters};
+pub use report::describe;
 pub use shape::{KeyShape, SlotShape};
-pub use shelf::{Body, NARROW, Record, Shelf, WIDE};
-pub use store::{Created, Handle, Home, New, Store, TableRef};
-pub use uses::{Change, Update, Use};
+pub use store::{Created, Store};
+pub use tables::{New, Tables};
 
 /// A chain of one function without links, from the text of its model: for the examples and tests.
 ///

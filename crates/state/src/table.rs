@@ -1,10 +1,10 @@
 //! One table: entries with stable places, found by key.
 
-use crate::due::Queue;
+use crate::deadlines::{Queue, Times};
 use crate::hash::HashKey;
 use crate::index::Index;
+use crate::memory::{LINE, Words, lengthen, make_room};
 use crate::shape::{KeyShape, SlotShape};
-use crate::words::{LINE, Words, lengthen, make_room};
 use braid_ir::engine::TableCounters;
 use braid_ir::model::{StateDecl, StateId, WhenFull};
 
@@ -16,15 +16,6 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) struct Limits {
     pub(crate) capacity: u64,
     pub(crate) times: Times,
-}
-
-/// Time-outs and tick (ns).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Times {
-    pub(crate) idle: Option<u64>,
-    pub(crate) hard: Option<u64>,
-    /// At least 1.
-    pub(crate) tick: u64,
 }
 
 /// Where a table is, and those that it has to do with, by number in the store.
@@ -80,7 +71,7 @@ pub(crate) struct Table {
     /// Words from one entry to the next.
     stride: usize,
     near: Near,
-    /// Whether entries may have slots that are behind what records have counted.
+    /// Whether dependents may have counted more than the entries' slots say.
     pub(crate) is_lazy: bool,
     pub(crate) site: Site,
     pub(crate) keys: KeyShape,
@@ -304,7 +295,8 @@ impl Table {
         shape.put(words, slot, value);
     }
 
-    /// Records count in entries' stead: whoever finds one asks for that ([`Table::see_at`] finds none any more).
+    /// Dependents count instead of entries from now on: whoever finds an entry asks them first. So
+    /// [`Table::see_at`] finds none any more.
     pub(crate) fn set_lazy(&mut self) {
         self.is_lazy = true;
         self.near.words = u8::MAX;

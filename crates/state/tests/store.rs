@@ -157,9 +157,9 @@ impl Both {
     }
 
     /// A packet's lookup behind others of its run, which must be no different.
-    fn find_joined(&mut self, at: &Where, key: u8) {
+    fn find_hinted(&mut self, at: &Where, key: u8) {
         let (table, words) = (self.store.table(at.node, at.state, at.shard), self.packed(at, key));
-        let found = self.store.find_joined(table, &words, self.now);
+        let found = self.store.find_hinted(table, &words, self.now);
         let found = found.map(|(entry, slots)| (entry, slots.to_vec()));
         let expected = self.find(at, key, true);
         assert_eq!(found.as_ref().map(|found| found.0), expected.map(|both| both.0));
@@ -280,7 +280,7 @@ impl Both {
 
     fn act(&mut self, act: &Act) {
         match act {
-            Act::Find(at, key, true) => self.find_joined(at, *key),
+            Act::Find(at, key, true) => self.find_hinted(at, *key),
             Act::Find(at, key, false) => {
                 self.find(at, *key, false);
             }

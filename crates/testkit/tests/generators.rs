@@ -196,10 +196,10 @@ fn traffic_is_of_every_kind_and_meets_the_edges() {
 /// The records that packets can take, with how many have.
 fn records(engine: &Compiled) -> BTreeMap<String, u64> {
     let table = engine.flow_table().expect("flow records");
-    let classes = &table.classes;
-    let is_current = |record: &&FlowRecord| !classes[record.class as usize].is_outdated;
+    let classes = &table.templates;
+    let is_current = |record: &&FlowRecord| !classes[record.template as usize].is_outdated;
     let records = table.records.iter().filter(is_current);
-    records.map(|record| (format!("{} {:?}", record.class, record.key), record.packets)).collect()
+    records.map(|record| (format!("{} {:?}", record.template, record.key), record.packets)).collect()
 }
 
 /// How many packets took records that were there before.

@@ -210,13 +210,13 @@ fn paths_and_flows_name_native_functions() {
     let telling = format!("path lan <-> monitor5() <-> ids5({signatures}) <-> wan;");
     let (found, table) = paths(&five(&telling), &packets);
     assert_eq!(found[2..], ["record (hit): made for this packet", "record (hit)"]);
-    let parts = &table.classes[0].parts;
+    let parts = &table.templates[0].parts;
     let natives: Vec<_> = parts.iter().map(|part| (part.node, part.native.clone())).collect();
     let runs = |payload| Some(FlowNative { state: vec![payload], guards: 0 });
     assert_eq!(natives, [(0, runs(Payload::Ignore)), (1, runs(Payload::Read))]);
-    assert_eq!(table.classes[0].end, FlowEnd::Leave(1));
+    assert_eq!(table.templates[0].end, FlowEnd::Leave(1));
     let (_, table) = paths(&wrapped("monitor() <-> wrap()"), &packets);
-    let splices: Vec<_> = table.classes[0].splices.iter().map(ToString::to_string).collect();
+    let splices: Vec<_> = table.templates[0].splices.iter().map(ToString::to_string).collect();
     assert_eq!(splices, ["puts in at byte 14: de ad be ef", "puts in at byte 14: ca fe"]);
     let (found, _) = paths(&wrapped("wrap() <-> monitor()"), &packets);
     assert_eq!(found[2], "miss: no record can be made: its headers are elsewhere");

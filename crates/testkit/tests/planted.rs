@@ -1,7 +1,7 @@
 //! Flow records that are wrong on purpose: generated chains and traffic find each planted bug within so many pairs; in
 //! runs that `BRAID_CASES` has not made long, a case may find it instead.
 
-use braid_engine::{Compiled, RECORD_BUGS, RecordBug};
+use braid_engine::{Compiled, RECORD_MUTANTS, RecordMutant};
 use braid_ir::chain::Chain;
 use braid_testkit::case::{list, replay};
 use braid_testkit::generate::program::{Kind, any};
@@ -18,7 +18,7 @@ const SEEDS: u64 = 100;
 
 /// A bug that is looked for.
 struct Hunt {
-    bug: RecordBug,
+    bug: RecordMutant,
     pairs: u64,
     time: Duration,
 }
@@ -30,13 +30,13 @@ fn engine(seed: u64) -> Option<Engine> {
 
 /// Whether flow records with a bug make a difference.
 fn is_found(
-    bug: RecordBug,
+    bug: RecordMutant,
     engine: Engine,
     chain: &Chain,
     (stimuli, expected): &(Vec<Stimulus>, Trace),
 ) -> bool {
     let (extent, options) = engine.options();
-    let wrong = Compiled::with_record_bug(chain.clone(), extent, options, bug);
+    let wrong = Compiled::with_record_mutant(chain.clone(), extent, options, bug);
     let mut wrong = wrong.expect("an engine");
     engine.difference_of(&mut wrong, stimuli, expected).is_some()
 }
@@ -45,7 +45,7 @@ fn is_found(
 fn generated_chains_find_each_planted_bug_of_flow_records() {
     let wanted = std::env::var("BUG").unwrap_or_default();
     let is_wanted = |name: String| wanted.split(',').any(|one| name.contains(one));
-    let mut left: Vec<Hunt> = RECORD_BUGS
+    let mut left: Vec<Hunt> = RECORD_MUTANTS
         .into_iter()
         .filter(|bug| is_wanted(format!("{bug:?}")))
         .map(|bug| Hunt { bug, pairs: 0, time: Duration::ZERO })
@@ -75,13 +75,13 @@ fn generated_chains_find_each_planted_bug_of_flow_records() {
             return;
         }
     }
-    let mut left: Vec<RecordBug> = left.into_iter().map(|hunt| hunt.bug).collect();
+    let mut left: Vec<RecordMutant> = left.into_iter().map(|hunt| hunt.bug).collect();
     left.retain(|bug| budget::is_asked() || !found_by_cases(*bug));
     assert!(left.is_empty(), "not found: {left:?}");
 }
 
 /// Whether a case shows a bug.
-fn found_by_cases(bug: RecordBug) -> bool {
+fn found_by_cases(bug: RecordMutant) -> bool {
     let engine = ENGINES.iter().find(|engine| engine.has_records()).expect("one with records");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
     // Cases of whole chains, some of which are about records, come last.

@@ -19,7 +19,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("state", &["packet", "externs", "ir"]),
     ("classify", &["packet", "externs", "ir"]),
     ("jit", &["packet", "ir"]),
-    ("engine", &["packet", "externs", "native", "ir", "compiler", "state", "classify", "jit"]),
+    ("flowcache", &["packet", "externs", "native", "ir", "state"]),
+    (
+        "engine",
+        &["packet", "externs", "native", "ir", "compiler", "state", "flowcache", "classify", "jit"],
+    ),
     ("verify", &["packet", "externs", "ir"]),
     ("bench", &["packet", "externs", "io", "ir", "reference", "engine", "traffic"]),
     ("runtime", &["packet", "externs", "ir", "io"]),

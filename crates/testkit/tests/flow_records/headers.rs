@@ -1,7 +1,7 @@
 //! What records do beside writing headers.
 
 use crate::{chain, enter, left, same};
-use braid_engine::{Compiled, FlowClass, Options};
+use braid_engine::{Compiled, FlowTemplate, Options};
 use braid_ir::residual::Extent;
 use braid_packet::Field;
 use braid_testkit::compare::difference;
@@ -11,7 +11,7 @@ use braid_testkit::harness::{self, Form};
 use braid_testkit::record::{Detail, Stimulus, record};
 
 /// The classes of flow records that generated chains of library functions make.
-fn generated_classes() -> impl Iterator<Item = FlowClass> {
+fn generated_classes() -> impl Iterator<Item = FlowTemplate> {
     let programs = (0..300).step_by(3).map(|seed| (seed, any(seed)));
     let is_one = |text: &str| {
         let some = ["nf stamp", "nf strip", "nf paint", "nf note", "nf tap", "native nf"];
@@ -24,7 +24,7 @@ fn generated_classes() -> impl Iterator<Item = FlowClass> {
         let options = Options { eager: true, ..Options::fused() };
         let mut engine = Compiled::new(chain, Extent::Chain, options).expect("an engine");
         assert_eq!(difference(&expected, &record(&mut engine, &stimuli, Detail::End)), None);
-        engine.flow_table().expect("flow records").classes
+        engine.flow_table().expect("flow records").templates
     })
 }
 

@@ -2,7 +2,7 @@
 //! counted past its limit, so none may.
 
 use crate::{chain, enter, same};
-use braid_engine::{Compiled, Options, RecordBug};
+use braid_engine::{Compiled, Options, RecordMutant};
 use braid_ir::chain::Chain;
 use braid_ir::residual::Extent;
 use braid_testkit::compare::difference;
@@ -35,11 +35,11 @@ const TURNS: [(usize, usize); 9] =
 
 /// With flow records the chain does what it does without; records that ignore the limits of others are found.
 fn keeps_all_limits(chain: &Chain) {
-    is_kept_but_for(chain, RecordBug::OtherBoundsIgnored);
+    is_kept_but_for(chain, RecordMutant::OtherBoundsIgnored);
 }
 
 /// With flow records the chain does what it does without; with the bug it does not.
-fn is_kept_but_for(chain: &Chain, bug: RecordBug) {
+fn is_kept_but_for(chain: &Chain, bug: RecordMutant) {
     let mut found = 0;
     for (forward, backward) in TURNS {
         let stimuli = in_turn(forward, backward);
@@ -100,5 +100,5 @@ fn sum_that_wraps_is_compared_where_the_counter_stops() {
         "has inet and wrapping(n + 50) >= 50 => { n += 60; output; }
          has inet => drop \"round\";",
     );
-    is_kept_but_for(&chain, RecordBug::RoundForgotten);
+    is_kept_but_for(&chain, RecordMutant::WrapForgotten);
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use braid_engine::{
-    Change, FlowClass, FlowEnd, FlowField, FlowPart, FlowRecord, FlowTable, Missing, Part, Resting,
+    Change, FlowTemplate, FlowEnd, FlowField, FlowPart, FlowRecord, FlowTable, Missing, Part, Dependency,
     Update,
 };
 use braid_ir::chain::Chain;
@@ -22,8 +22,8 @@ pub fn text(chain: &Chain, table: &FlowTable, shown: Shown) -> String {
         Shown::Records(most) => most,
     };
     let mut told = 0;
-    for class in &table.classes {
-        let own = table.records.iter().filter(|record| record.class == class.number);
+    for class in &table.templates {
+        let own = table.records.iter().filter(|record| record.template == class.number);
         let own: Vec<&FlowRecord> = own.take(most - told).collect();
         if matches!(shown, Shown::Records(_)) && own.is_empty() {
             continue;
@@ -42,7 +42,7 @@ pub fn text(chain: &Chain, table: &FlowTable, shown: Shown) -> String {
 /// How packets were processed, and what has become of records.
 fn summary(table: &FlowTable) -> String {
     let (flows, records) = (table.flows, table.flows.records);
-    let classes = table.classes.len() as u64;
+    let classes = table.templates.len() as u64;
     format!(
         "packets: {} hits, {} misfits, {} misses\n\
          records: {} now, {} made, {} of them renewed, {} ended, {} refused, {} contended; {}\n",
@@ -63,7 +63,7 @@ fn summary(table: &FlowTable) -> String {
 }
 
 impl Names<'_> {
-    fn class(self, text: &mut String, class: &FlowClass) {
+    fn class(self, text: &mut String, class: &FlowTemplate) {
         let _ = writeln!(
             text,
             "class {}: {}{}, {}, {} bytes",
@@ -90,7 +90,7 @@ impl Names<'_> {
         for guard in &class.guards {
             let _ = writeln!(text, "  if {guard}");
         }
-        for basis in &class.rests_on {
+        for basis in &class.depends_on {
             let name = format!("{}.{}", self.name(basis.node), self.param(basis.node, basis.param));
             let _ = match basis.part {
                 Part::Whole => writeln!(text, "  rests on {name}"),
@@ -124,7 +124,7 @@ impl Names<'_> {
         let _ = writeln!(text, "  {}", self.end(&class.end));
     }
 
-    fn part(self, text: &mut String, class: &FlowClass, part: &FlowPart) {
+    fn part(self, text: &mut String, class: &FlowTemplate, part: &FlowPart) {
         let way = if part.backward { "backward" } else { "forward" };
         let _ = writeln!(text, "  {} ({}) {way}", self.name(part.node), self.model(part.node));
         for row in &part.rows {
@@ -181,14 +181,14 @@ impl Names<'_> {
         if !writes.is_empty() {
             let _ = writeln!(text, "    writes {}", writes.join(", "));
         }
-        record.rests_on.iter().for_each(|one| self.rests_on(text, one));
+        record.depends_on.iter().for_each(|one| self.depends_on(text, one));
         for Missing { node, table, key, .. } in &record.absent {
             let _ = writeln!(text, "    rests on no {}.{table}{}", self.name(*node), place(key));
         }
     }
 
     /// `rests on nat.map[10.0.0.1, 53]: port = 1024; packets + 1`
-    fn rests_on(self, text: &mut String, one: &Resting) {
+    fn depends_on(self, text: &mut String, one: &Dependency) {
         let entry = &one.entry;
         let _ = write!(
             text,
@@ -225,7 +225,7 @@ impl Names<'_> {
 }
 
 /// Within which bounds packets count in a slot.
-fn bounds(one: &Resting, slot: u32) -> String {
+fn bounds(one: &Dependency, slot: u32) -> String {
     let Some(bound) = one.bounds.iter().find(|bound| bound.slot == slot) else {
         return String::new();
     };

@@ -1,8 +1,8 @@
 //! Flow records as JSON.
 
 use braid_engine::{
-    Basis, Change, FlowClass, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable,
-    FlowTag, Missing, Part, Resting, Splice, Update,
+    Basis, Change, FlowTemplate, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable,
+    FlowTag, Missing, Part, Dependency, Splice, Update,
 };
 use braid_ir::chain::Chain;
 use braid_ir::model::{Kind, Word};
@@ -16,7 +16,7 @@ use super::names::{Names, Shown, payload_word};
 pub fn value(chain: &Chain, table: &FlowTable, shown: Shown) -> Value {
     let names = Names(chain);
     let (flows, records) = (table.flows, table.flows.records);
-    let classes: Vec<Value> = table.classes.iter().map(|class| names.class_value(class)).collect();
+    let classes: Vec<Value> = table.templates.iter().map(|class| names.class_value(class)).collect();
     let mut value = json!({
         "chain": chain.name,
         "hits": flows.hits,
@@ -53,7 +53,7 @@ fn direction(backward: bool) -> &'static str {
 }
 
 impl Names<'_> {
-    fn class_value(self, class: &FlowClass) -> Value {
+    fn class_value(self, class: &FlowTemplate) -> Value {
         let rule = |(node, param, rule): &(u16, braid_ir::model::ParamId, u32)| json!({ "function": self.name(*node), "rules": self.param(*node, *param), "rule": rule });
         let part = |part: &FlowPart| {
             let rows = part.rows.iter().map(|row| {
@@ -101,7 +101,7 @@ impl Names<'_> {
             "rules": class.rules.iter().map(rule).collect::<Value>(),
             "link": fields(&class.link),
             "guards": class.guards.iter().map(guard).collect::<Value>(),
-            "rests_on": class.rests_on.iter().map(|basis| self.basis(*basis)).collect::<Value>(),
+            "rests_on": class.depends_on.iter().map(|basis| self.basis(*basis)).collect::<Value>(),
             "outdated": class.is_outdated,
             "writes": class.writes,
             "pops": class.pops,
@@ -151,19 +151,19 @@ impl Names<'_> {
     fn record_value(self, record: &FlowRecord) -> Value {
         let absent = |one: &Missing| json!({ "function": self.name(one.node), "table": one.table, "key": key(&one.key) });
         json!({
-            "class": record.class,
+            "class": record.template,
             "key": fields(&record.key),
             "writes": fields(&record.writes),
             "checksums": { "ip": record.sums[0], "transport": record.sums[1] },
             "packets": record.packets,
             "bytes": record.bytes,
             "last_taken_ns": record.seen_ns,
-            "rests_on": record.rests_on.iter().map(|one| self.resting(one)).collect::<Value>(),
+            "rests_on": record.depends_on.iter().map(|one| self.resting(one)).collect::<Value>(),
             "absent": record.absent.iter().map(absent).collect::<Value>(),
         })
     }
 
-    fn resting(self, one: &Resting) -> Value {
+    fn resting(self, one: &Dependency) -> Value {
         let entry = &one.entry;
         let slots = entry.slots.iter().enumerate();
         let read = slots.filter(|(slot, _)| one.reads >> (*slot).min(63) & 1 == 1);

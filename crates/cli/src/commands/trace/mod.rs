@@ -6,7 +6,7 @@ mod watch;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use braid_engine::Path;
+use braid_engine::PacketPath;
 use braid_ir::chain::Chain;
 use braid_runtime::{Input, Run};
 use serde_json::json;
@@ -71,7 +71,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     Ok(Answer::Yes)
 }
 
-fn show(args: &Args, (walk, path): (&Walk, Option<&Path>), chain: &Chain, output: &Output) {
+fn show(args: &Args, (walk, path): (&Walk, Option<&PacketPath>), chain: &Chain, output: &Output) {
     if output.json {
         let mut value = value(args.packet, walk, chain);
         if let Some(path) = path {

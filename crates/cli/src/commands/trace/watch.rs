@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use braid_engine::{Compiled, Path};
+use braid_engine::{Compiled, PacketPath};
 use braid_io::{PacketSource, Progress, ReadError, Warning};
 use braid_ir::chain::Control;
 use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
@@ -77,7 +77,7 @@ pub struct Watched {
     entered: u64,
     done: Rc<Cell<bool>>,
     walk: Option<Walk>,
-    path: Option<Path>,
+    path: Option<PacketPath>,
 }
 
 /// Ignores outputs: the reference engine has sent them already.
@@ -100,7 +100,7 @@ impl Watched {
     }
 
     /// The walk, if the packet came, and its path through the engine with flow records.
-    pub fn into_walk(self) -> Option<(Walk, Option<Path>)> {
+    pub fn into_walk(self) -> Option<(Walk, Option<PacketPath>)> {
         Some((self.walk?, self.path))
     }
 }

@@ -1,0 +1,262 @@
+//! The engine as the flow cache sees it, and what the engine asks of the cache.
+
+use crate::Compiled;
+use crate::act::Functions;
+use crate::programs::{ProgramSet, Programs};
+use crate::walk::Walk;
+use braid_flowcache::{BlockEnd, FlowTable, Flows, Host, PacketPath, State, foresee};
+use braid_ir::chain::Chain;
+use braid_ir::engine::{Engine, Outputs};
+use braid_ir::model::{Op, ParamId, StateId, ValueId};
+use braid_ir::residual::{HeaderMask, Point, Residual, TallyId};
+use braid_ir::rules::RulePacket;
+use braid_ir::values::Values;
+use braid_ir::walk::{At, Reached};
+use braid_jit::Count;
+use braid_native::Instance;
+use braid_packet::{Layout, Packet};
+use braid_state::{Handle, TableRef};
+
+impl braid_flowcache::Programs for ProgramSet {
+    #[inline]
+    fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    #[inline]
+    fn residual(&self, program: usize) -> Option<&Residual> {
+        self.all.get(program).map(|program| &program.residual)
+    }
+
+    #[inline(always)]
+    fn known(&self, point: Point, presence: u32) -> Option<usize> {
+        self.points.known(point, presence)
+    }
+
+    #[inline]
+    fn last(&self, point: Point) -> Option<(HeaderMask, usize)> {
+        self.points.last(point)
+    }
+
+    fn end(&self, program: usize, block: usize) -> BlockEnd {
+        let program = &self.all[program];
+        let end = &program.ends[block];
+        BlockEnd { next: end.next, visits: end.visits, backward: program.ends_backward(block) }
+    }
+
+    fn is_even(&self, program: usize, hops: u32) -> bool {
+        self.all[program].is_even(hops)
+    }
+
+    fn count_packets(
+        &self,
+        program: usize,
+        block: usize,
+        counters: &[(TallyId, i32)],
+        (packets, bytes): (u64, u64),
+    ) {
+        let program = &self.all[program];
+        for (tally, longer) in counters {
+            let more = i64::from(*longer).wrapping_mul(packets.cast_signed());
+            program.counts[tally.0 as usize].update(|count| Count {
+                packets: count.packets.wrapping_add(packets),
+                bytes: count.bytes.wrapping_add(bytes).wrapping_add_signed(more),
+            });
+        }
+        program.ends[block].reached.update(|times| times.wrapping_add(packets));
+    }
+}
+
+impl braid_flowcache::Functions for Functions {
+    #[inline(always)]
+    fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    #[inline(always)]
+    fn state(&self) -> &State {
+        &self.store
+    }
+
+    #[inline(always)]
+    fn parts(&mut self) -> (&Chain, &mut State) {
+        (&self.chain, &mut self.store)
+    }
+
+    #[inline(always)]
+    fn now(&self) -> u64 {
+        self.now
+    }
+
+    #[inline(always)]
+    fn set_now(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    fn table(&self, node: u16, state: StateId, worker: u16) -> TableRef {
+        Functions::table(self, node, state, worker)
+    }
+
+    fn peek(
+        &mut self,
+        table: TableRef,
+        values: &Values<'_>,
+        parts: &[ValueId],
+    ) -> (&[u64], Option<Handle>) {
+        Functions::peek(self, table, values, parts)
+    }
+
+    #[inline]
+    fn compute(&self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
+        let params = &self.chain.nodes[usize::from(node)].params;
+        crate::ops::pure(params, values, op).ok()?.then_some(())
+    }
+
+    fn call(
+        &mut self,
+        (node, worker): (u16, u16),
+        out: &mut dyn Outputs,
+        values: &mut Values<'_>,
+        op: &Op,
+    ) -> Option<()> {
+        self.act_on(node, worker, out).common(None, values, op).ok()
+    }
+
+    fn classify(&self, node: u16, param: ParamId, packet: Option<&RulePacket>) -> (bool, u32) {
+        self.instances[usize::from(node)].classify(param, packet)
+    }
+
+    fn rule_flags(&self, node: u16, param: ParamId) -> u8 {
+        let rules = &self.instances[usize::from(node)].rules[param.index()];
+        rules.as_ref().map_or(0, |rules| rules.flags)
+    }
+
+    fn count_rule(&self, node: u16, param: ParamId, rule: u32, packets: u64) {
+        self.instances[usize::from(node)].count_rules(param, rule, packets);
+    }
+
+    fn shard(&self, node: u16, worker: u16) -> u16 {
+        self.instances[usize::from(node)].shard(worker)
+    }
+
+    fn native(&self, node: u16, shard: u16) -> Option<&Instance> {
+        let shards = &self.instances.get(usize::from(node))?.shards;
+        shards.get(usize::from(shard))?.native.as_ref()
+    }
+
+    fn native_mut(&mut self, node: u16, shard: u16) -> Option<(&mut Instance, &mut State)> {
+        let shards = &mut self.instances.get_mut(usize::from(node))?.shards;
+        Some((shards.get_mut(usize::from(shard))?.native.as_mut()?, &mut self.store))
+    }
+}
+
+/// The engine for its flow cache, which is beside it.
+macro_rules! host {
+    ($engine:ident, $out:expr) => {{
+        let Programs { set, words, .. } = &mut $engine.programs;
+        Host {
+            programs: &*set,
+            functions: &mut $engine.functions,
+            graph: &$engine.graph,
+            workers: $engine.workers,
+            wake: $engine.wake,
+            words,
+            out: $out,
+        }
+    }};
+}
+
+impl Compiled {
+    /// Packets are about to enter at a point: the flow cache finds their flows and records.
+    pub(crate) fn look_at(
+        &mut self,
+        entry: Point,
+        packets: &[Packet],
+        layouts: &[Layout],
+        out: &mut dyn Outputs,
+    ) {
+        if let Some(cache) = &mut self.cache {
+            cache.look_at(&mut host!(self, out), entry, packets, layouts);
+        }
+    }
+
+    /// The fast path: packets of the batch from the one at `from` on take their records; how many do.
+    pub(crate) fn run_records(
+        &mut self,
+        entry: Point,
+        from: usize,
+        packets: (&mut [Packet], &[Layout]),
+        reached: &mut Vec<Reached>,
+        out: &mut dyn Outputs,
+    ) -> usize {
+        let Some(cache) = &mut self.cache else { return 0 };
+        cache.run_records(&mut host!(self, out), (entry, from), packets, reached)
+    }
+
+    /// The packet at `from` has no record that fits: how many packets from it on go by their programs.
+    pub(crate) fn slow_path(
+        &mut self,
+        from: usize,
+        packets: &[Packet],
+        layouts: &[Layout],
+        walk: &mut Walk<'_>,
+    ) -> usize {
+        let Some(cache) = &mut self.cache else { return packets.len() };
+        cache.slow_path(&mut host!(self, walk.out), from, packets, layouts)
+    }
+
+    /// How packets were processed, if records are made.
+    #[must_use]
+    pub fn flows(&self) -> Option<Flows> {
+        Some(self.cache.as_ref()?.flows(self.tally.packets_in, &self.functions))
+    }
+
+    /// From now on it is known of each flow record how many packets have taken it, also where others look at
+    /// what it counts.
+    pub fn keep_flow_totals(&mut self) {
+        self.functions.store.parts().0.keep_totals();
+    }
+
+    /// All flow records, if records are made.
+    #[must_use]
+    pub fn flow_table(&self) -> Option<FlowTable> {
+        let (cache, flows) = (self.cache.as_ref()?, self.flows()?);
+        let engine = (&self.programs.set, &self.functions, &self.graph);
+        Some(FlowTable::new(cache, flows, engine))
+    }
+
+    /// Processes a packet as [`Engine::packet`] does, and tells its path, if records are made.
+    pub fn packet_by_path(
+        &mut self,
+        ingress: u16,
+        packet: Packet,
+        out: &mut dyn Outputs,
+    ) -> Option<PacketPath> {
+        let before = self.flows();
+        let foreseen =
+            before.and_then(|before| Some((before, self.foresee(ingress, &packet, out)?)));
+        self.packet(ingress, packet, out);
+        let (before, path) = foreseen?;
+        Some(path.corrected(before, self.flows()?))
+    }
+
+    /// The path that a packet would take now.
+    fn foresee(
+        &mut self,
+        ingress: u16,
+        packet: &Packet,
+        out: &mut dyn Outputs,
+    ) -> Option<PacketPath> {
+        let (mut packet, mut layout) = (packet.clone(), Layout::default());
+        packet.parse_to(&mut layout);
+        packet.ingress = ingress;
+        let At::Point(point) = self.entry(ingress) else {
+            return Some(PacketPath::miss("no function is where it enters"));
+        };
+        if !self.started {
+            return Some(PacketPath::miss("it is the first packet of all"));
+        }
+        let cache = self.cache.as_mut()?;
+        Some(foresee(cache, host!(self, out), point, (&packet, &layout)))
+    }
+}

@@ -1,0 +1,244 @@
+//! The flows of packets that are about to enter, and their records.
+
+use crate::extractors::Extractors;
+use crate::filter::Filter;
+use crate::host::{Programs, State};
+use crate::key::{IS_WIDE, KeyExtractor, OPEN, VARIANTS, kind, of_kind};
+use crate::slab::NONE;
+use braid_ir::residual::{HeaderMask, Point};
+use braid_packet::blend::{NARROW, WIDE, Window};
+use braid_packet::{Layout, Packet};
+use std::hint::black_box;
+use std::ops::Range;
+
+/// Most packets whose flows are found before the first of them runs.
+pub const BATCH: usize = 32;
+
+/// A packet's flow.
+#[derive(Clone, Copy)]
+pub(crate) struct Flow {
+    /// Its key, unless that is a wide one.
+    pub(crate) key: Window<NARROW>,
+    pub(crate) hash: u64,
+    /// For what its records are ([`kind`]), or [`NONE`]: then it has none, and the rest means nothing.
+    pub(crate) kind: u32,
+    /// The number of its record, or [`NONE`].
+    pub(crate) record: u32,
+}
+
+impl Flow {
+    /// That of a packet that has no records.
+    const NO: Flow = Flow { key: [0; NARROW], hash: 0, kind: NONE, record: NONE };
+
+    /// Whether its key is not a wide one; there may be none at all.
+    #[inline(always)]
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.kind & IS_WIDE == 0
+    }
+
+    /// The number of the extractor that gave its key.
+    pub(crate) fn extractor(&self) -> u32 {
+        of_kind(self.kind).0
+    }
+}
+
+/// The flows of the packets of a batch.
+pub(crate) struct Batch {
+    pub(crate) flows: [Flow; BATCH],
+    /// The keys of those that have wide keys.
+    pub(crate) wide: [Window<WIDE>; BATCH],
+    /// How many records had ended when the records of these were found.
+    pub(crate) ended: u64,
+}
+
+impl Batch {
+    pub(crate) fn new() -> Self {
+        Self { flows: [Flow::NO; BATCH], wide: [[0; WIDE]; BATCH], ended: 0 }
+    }
+
+    /// Finds the records of some packets again, where their hashes are such.
+    #[inline(never)]
+    pub(crate) fn find_again(
+        &mut self,
+        state: &State,
+        packets: Range<usize>,
+        is_such: impl Fn(u64) -> bool,
+    ) {
+        for at in packets {
+            if is_such(self.flows[at].hash) {
+                self.flows[at].record = self.find(state, at);
+            }
+        }
+    }
+
+    /// Looks the record of the packet at `at` up.
+    #[inline(never)]
+    pub(crate) fn find(&self, state: &State, at: usize) -> u32 {
+        let (flow, records) = (&self.flows[at], state.dependents());
+        let record = match flow.kind {
+            NONE => None,
+            kind if flow.is_narrow() => records.find(flow.hash, &flow.key, kind),
+            kind => records.find(flow.hash, &self.wide[at], kind),
+        };
+        record.unwrap_or(NONE)
+    }
+
+    /// The packet at `at` does not fit the record that was found for it: goes on to the next one of its flow, if
+    /// there is one.
+    pub(crate) fn vary(&mut self, state: &State, at: usize) -> bool {
+        while self.flows[at].kind % VARIANTS < VARIANTS - 1 {
+            self.flows[at].kind += 1;
+            self.flows[at].record = self.find(state, at);
+            if self.flows[at].record != NONE {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Chooses what record to make for the packet at `at`, which fits none that there is; false if its flow has as
+    /// many as it may have.
+    pub(crate) fn has_variant(&mut self, state: &State, at: usize) -> bool {
+        let first = self.flows[at].kind / VARIANTS * VARIANTS;
+        (first..first + VARIANTS).any(|kind| {
+            self.flows[at].kind = kind;
+            self.find(state, at) == NONE
+        })
+    }
+
+    /// Turns to an outdated record of the flow of the packet at `at`, if there is one.
+    pub(crate) fn turn_to_outdated(&mut self, state: &State, at: usize) -> bool {
+        let first = self.flows[at].kind / VARIANTS * VARIANTS;
+        (first..first + VARIANTS).any(|kind| {
+            self.flows[at].kind = kind;
+            let record = self.find(state, at);
+            self.flows[at].record = record;
+            let records = state.dependents();
+            record != NONE && records.is_template_outdated(records.template(record))
+        })
+    }
+
+    /// Finds the flows of packets that are about to enter at a point, and their records.
+    pub(crate) fn find_flows(
+        &mut self,
+        state: &State,
+        programs: &impl Programs,
+        extractors: &Extractors,
+        entry: Point,
+        (packets, layouts): (&[Packet], &[Layout]),
+    ) {
+        let Some((mut shape, mut program)) = programs.last(entry) else {
+            self.flows.fill(Flow::NO);
+            return;
+        };
+        let records = state.dependents();
+        self.ended = records.counters().ended;
+        let Self { flows, wide, .. } = self;
+        let flows = &mut flows[..packets.len()];
+        let mut at = 0;
+        loop {
+            let (extractor, number) = (extractors.program(program), program as u32);
+            if let Some(extractor) = extractor {
+                let run = (&mut flows[at..], &packets[at..], &layouts[at..]);
+                at += narrow_flows(extractor, state, (number, shape), run);
+            }
+            let (Some(packet), Some(layout)) = (packets.get(at), layouts.get(at)) else { break };
+            if shape.fits(layout.presence()) {
+                let wide = |extractor: &KeyExtractor| {
+                    wide_flow(extractor, state, number, (packet, layout), &mut wide[at])
+                };
+                flows[at] = extractor.map_or(Flow::NO, wide);
+            } else if let Some(other) = programs.known(entry, layout.presence())
+                && let Some(residual) = programs.residual(other)
+            {
+                (shape, program) = (residual.shape, other);
+                continue;
+            } else {
+                flows[at] = Flow::NO;
+            }
+            at += 1;
+        }
+        if records.are_many() {
+            records.fetch(flows.iter().map(|flow| flow.hash));
+        }
+        for flow in flows.iter_mut().filter(|flow| flow.is_narrow()) {
+            let record = records.find(flow.hash, &flow.key, flow.kind);
+            flow.record = record.unwrap_or(NONE);
+        }
+    }
+
+    /// Finds the flows of packets that are about to enter at a point, and their records, where they may meet native
+    /// functions.
+    #[inline(never)]
+    pub(crate) fn find_open_flows(
+        &mut self,
+        state: &State,
+        extractors: &mut Extractors,
+        (entry, many_workers): (Point, bool),
+        packets: (&[Packet], &[Layout]),
+    ) {
+        let records = state.dependents();
+        self.ended = records.counters().ended;
+        for (at, (packet, layout)) in packets.0.iter().zip(packets.1).enumerate() {
+            let number = extractors.entry(entry, layout, many_workers);
+            let found = number.and_then(|number| Some((number, extractors.get(number)?)));
+            let Some((number, extractor)) = found else {
+                self.flows[at] = Flow::NO;
+                continue;
+            };
+            debug_assert!(number >= OPEN, "ways in come behind programs");
+            self.flows[at] = match extractor.narrow_key(packet, layout) {
+                Some(key) => {
+                    let (hash, kind) = (state.tables().hash().hash_words(&key), kind(number, None));
+                    let record = records.find(hash, &key, kind).unwrap_or(NONE);
+                    Flow { key, hash, kind, record }
+                }
+                None => wide_flow(extractor, state, number, (packet, layout), &mut self.wide[at]),
+            };
+        }
+    }
+
+    /// Reads what the filter keeps of flows without a record, so that it is near when they are met.
+    #[inline(never)]
+    pub(crate) fn touch(&self, filter: &Filter, packets: usize) {
+        let flows = self.flows[..packets].iter().filter(|flow| flow.record == NONE);
+        black_box(flows.fold(0, |sum, flow| sum ^ filter.touch(flow.hash)));
+    }
+}
+
+/// The flows of packets up to the first one that is not of the program's shape, or has no narrow key: how many those
+/// are. Their records are still to be found.
+#[inline(always)]
+fn narrow_flows(
+    extractor: &KeyExtractor,
+    state: &State,
+    (program, shape): (u32, HeaderMask),
+    (flows, packets, layouts): (&mut [Flow], &[Packet], &[Layout]),
+) -> usize {
+    let (kind, hash_key) = (kind(program, None), state.tables().hash());
+    let mut found = 0;
+    for (flow, (packet, layout)) in flows.iter_mut().zip(packets.iter().zip(layouts)) {
+        let key = extractor.narrow_key(packet, layout);
+        let Some(key) = key.filter(|_| shape.fits(layout.presence())) else { break };
+        let hash = hash_key.hash_words(&key);
+        *flow = Flow { key, hash, kind, record: NONE };
+        found += 1;
+    }
+    found
+}
+
+/// The flow of a packet whose key is not narrow, which goes to `wide`.
+#[inline(never)]
+fn wide_flow(
+    extractor: &KeyExtractor,
+    state: &State,
+    program: u32,
+    (packet, layout): (&Packet, &Layout),
+    wide: &mut Window<WIDE>,
+) -> Flow {
+    let Some((key, outline)) = extractor.wide_key(packet, layout) else { return Flow::NO };
+    let (hash, kind) = (state.tables().hash().hash_words(&key), kind(program, Some(outline)));
+    let record = state.dependents().find(hash, &key, kind).unwrap_or(NONE);
+    *wide = key;
+    Flow { hash, kind, record, ..Flow::NO }
+}

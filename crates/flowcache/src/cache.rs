@@ -1,0 +1,213 @@
+//! The flow cache: records, and what the engine keeps to find, make and count them.
+
+use crate::basis::Changed;
+use crate::batch::Batch;
+use crate::bindings::{Bindings, place};
+use crate::counted::Counted;
+use crate::extractors::Extractors;
+use crate::filter::Filter;
+use crate::findings::Findings;
+use crate::host::{Functions, Host, Programs};
+use crate::mutants::RecordMutant;
+use crate::records::RecordCounters;
+use crate::sample::Sample;
+use crate::slab::NONE;
+use crate::template::Templates;
+use braid_ir::chain::Chain;
+use braid_ir::residual::Point;
+use braid_packet::{Layout, Packet};
+use std::cell::{Ref, RefCell};
+
+/// How packets were processed, and what has become of records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Flows {
+    /// Packets that took their flow's record.
+    pub hits: u64,
+    /// Packets whose flow had a record that they did not fit, or that came when something was due.
+    pub misfits: u64,
+    /// Packets whose flow had none.
+    pub misses: u64,
+    /// Records that were made in place of outdated ones, since their dependencies had changed.
+    pub renewed: u64,
+    /// Records that were made, ended, and not made since there were too many.
+    pub records: RecordCounters,
+}
+
+/// The flow cache of a chain. The records themselves are with the state ([`crate::State`]).
+pub struct FlowCache {
+    pub(crate) templates: Templates,
+    pub(crate) extractors: Extractors,
+    pub(crate) filter: Filter,
+    pub(crate) sample: Sample,
+    /// Whether the packets of the batch that is on its way are left out.
+    pub(crate) is_left_out: bool,
+    /// Whether records are made at once, and for paths that look nothing up, too.
+    pub(crate) eager: bool,
+    /// The packets of the batch that is on its way.
+    pub(crate) batch: Batch,
+    /// Whether there were packets without a record in the last batch.
+    pub(crate) missed: bool,
+    /// Memory for specialisations.
+    pub(crate) findings: Findings,
+    /// What native functions do for narrow and for wide records, by number of those.
+    pub(crate) bindings: [Vec<Bindings>; 2],
+    /// What paths have counted that is in no program's counters.
+    pub(crate) counted: RefCell<Counted>,
+    /// As in [`Flows`].
+    pub(crate) hits: u64,
+    pub(crate) misfits: u64,
+    pub(crate) renewed: u64,
+}
+
+impl FlowCache {
+    /// A cache for a chain, which has so many records at most. An eager one makes records at a flow's
+    /// second packet, and also where they do not pay.
+    #[must_use]
+    pub fn new(chain: &Chain, records: usize, eager: bool) -> Self {
+        Self {
+            templates: Templates::default(),
+            extractors: Extractors::new(chain, eager),
+            filter: Filter::new(if eager { 2 } else { 4 }, records),
+            sample: Sample::new(),
+            is_left_out: false,
+            eager,
+            batch: Batch::new(),
+            missed: false,
+            findings: Findings::new(),
+            bindings: [Vec::new(), Vec::new()],
+            counted: RefCell::default(),
+            hits: 0,
+            misfits: 0,
+            renewed: 0,
+        }
+    }
+
+    /// How so many packets that have come were processed.
+    #[must_use]
+    pub fn flows(&self, packets: u64, functions: &impl Functions) -> Flows {
+        let Self { hits, misfits, renewed, .. } = *self;
+        let records = functions.state().dependents().counters();
+        Flows { hits, misfits, misses: packets - hits - misfits, renewed, records }
+    }
+
+    /// Whether a packet of the batch on its way is known to have a record.
+    #[must_use]
+    pub fn has_record(&self, at: usize) -> bool {
+        !self.is_left_out && self.batch.flows[at].record != NONE
+    }
+
+    /// What records have counted that is in no program's counters.
+    pub fn counted(&self) -> Ref<'_, Counted> {
+        self.counted.borrow()
+    }
+
+    /// Forgets what records have counted that is in no program's counters.
+    pub fn forget_counted(&mut self) {
+        self.counted.take();
+    }
+
+    /// Packets are about to enter at a point: their flows and records are found, unless they are left out.
+    pub fn look_at<P: Programs, F: Functions>(
+        &mut self,
+        host: &mut Host<'_, P, F>,
+        entry: Point,
+        packets: &[Packet],
+        layouts: &[Layout],
+    ) {
+        let (takes, sample) = self.sampled(packets.len());
+        (self.sample, self.is_left_out) = (sample, !takes);
+        if takes {
+            self.find_flows(host, entry, packets, layouts);
+        }
+    }
+
+    /// Whether so many next packets are looked at, and the sample behind them.
+    pub(crate) fn sampled(&self, packets: usize) -> (bool, Sample) {
+        let mut sample = self.sample;
+        let again = self.hits + self.misfits + self.filter.again;
+        (self.eager || sample.takes(packets, again), sample)
+    }
+
+    /// Finds the flows of packets that are about to enter at a point, and their records.
+    #[inline(never)]
+    pub(crate) fn find_flows<P: Programs, F: Functions>(
+        &mut self,
+        host: &mut Host<'_, P, F>,
+        entry: Point,
+        packets: &[Packet],
+        layouts: &[Layout],
+    ) {
+        let now = host.functions.now();
+        let (_, state) = host.functions.parts();
+        let (records, tables) = state.parts();
+        records.sweep(tables, now);
+        let ignored = records.has_mutant(RecordMutant::WorkerIgnored);
+        let by_worker = host.workers > 1 && !ignored;
+        let (extractors, all) = (&mut self.extractors, (packets, layouts));
+        if extractors.is_open {
+            return self.batch.find_open_flows(state, extractors, (entry, by_worker), all);
+        }
+        extractors.add(host.programs, by_worker);
+        self.batch.find_flows(state, host.programs, extractors, entry, all);
+        if std::mem::take(&mut self.missed) {
+            self.batch.touch(&self.filter, packets.len());
+        }
+    }
+
+    /// What native functions do for a record.
+    pub(crate) fn bindings(&self, record: u32) -> Option<&Bindings> {
+        let (all, at) = place(record);
+        self.bindings[all].get(at)
+    }
+
+    /// A parameter has changed: records that depend on the part that changed are outdated.
+    pub fn outdate(&mut self, changed: &Changed, functions: &mut impl Functions) {
+        let (_, state) = functions.parts();
+        if !state.dependents().has_mutant(RecordMutant::ControlIgnored) {
+            self.templates.outdate(changed, state);
+        }
+    }
+
+    /// What records have counted is added to what programs and rules count.
+    pub fn settle(&self, programs: &impl Programs, functions: &impl Functions) {
+        let counts = functions.state().dependents().counted_by_template();
+        for (template, counts) in (0..self.templates.all.len() as u32).zip(counts) {
+            self.settle_template(template, counts, programs, functions);
+        }
+    }
+
+    /// The same for the records of a template, which have counted so many packets and bytes.
+    pub(crate) fn settle_template(
+        &self,
+        number: u32,
+        (packets, bytes): (u64, u64),
+        programs: &impl Programs,
+        functions: &impl Functions,
+    ) {
+        let Some((template, path)) = self.templates.get(number) else { return };
+        let mut settled = template.settled.replace((packets, bytes));
+        if functions.state().dependents().has_mutant(RecordMutant::CountsRepeated) {
+            settled = (0, 0);
+        }
+        let (packets, bytes) = (packets - settled.0, bytes - settled.1);
+        for (through, tallies) in path.programs() {
+            let (program, block) = (through.program as usize, through.block as usize);
+            programs.count_packets(program, block, tallies, (packets, bytes));
+        }
+        self.counted.borrow_mut().add(path, packets, bytes);
+        for (node, param, rule) in &path.rules {
+            functions.count_rule(*node, *param, *rule, packets);
+        }
+    }
+
+    /// Ends all records: what they take for granted is about to change. Their flows are not forgotten.
+    pub fn end_all(&mut self, programs: &impl Programs, functions: &mut impl Functions) {
+        self.settle(programs, functions);
+        let (_, state) = functions.parts();
+        let (records, tables) = state.parts();
+        records.hashes(tables.hash()).for_each(|hash| self.filter.expect(hash));
+        records.end_all(tables);
+        self.templates.clear();
+        self.extractors.clear();
+    }
+}

@@ -1,0 +1,84 @@
+//! What records count for their paths in the counters of functions and of the chain.
+
+use crate::path::Path;
+use braid_ir::chain::Chain;
+use braid_ir::engine::NodeCounters;
+use braid_ir::model::RowId;
+use braid_native::bridge as native;
+use std::collections::BTreeMap;
+
+/// What records count that is in no program's counters.
+#[derive(Debug, Default)]
+pub struct Counted {
+    /// By function, direction, and the reason for which it drops them: packets and bytes that a native function got, and
+    /// the bytes of those packets behind it.
+    natives: BTreeMap<(u16, bool, Option<u32>), [u64; 3]>,
+    /// Copies that were sent.
+    copied: u64,
+    /// By interface, packets that left and copies.
+    left: Vec<u64>,
+}
+
+impl Counted {
+    /// Packets took records of this path.
+    pub(crate) fn add(&mut self, path: &Path, packets: u64, bytes: u64) {
+        for one in path.natives() {
+            let key = (one.node, one.backward, one.drops);
+            let behind = bytes.wrapping_add_signed(one.longer.wrapping_mul(packets.cast_signed()));
+            let count = self.natives.entry(key).or_default();
+            for (count, more) in count.iter_mut().zip([packets, bytes, behind]) {
+                *count = count.wrapping_add(more);
+            }
+        }
+    }
+
+    /// A copy was sent by an interface.
+    pub(crate) fn copy(&mut self, interface: u16) {
+        self.copied += 1;
+        self.leave(interface);
+    }
+
+    /// A packet has left by an interface.
+    pub(crate) fn leave(&mut self, interface: u16) {
+        let interface = usize::from(interface);
+        if self.left.len() <= interface {
+            self.left.resize(interface + 1, 0);
+        }
+        self.left[interface] += 1;
+    }
+
+    /// How many copies were sent.
+    #[must_use]
+    pub fn copied(&self) -> u64 {
+        self.copied
+    }
+
+    /// Interfaces, and how many packets have left by each.
+    pub fn left(&self) -> impl Iterator<Item = (u16, u64)> {
+        (0..).zip(self.left.iter().copied())
+    }
+
+    /// Adds what was counted to the counters of functions; `drop` is told the function, the row, the
+    /// reason and the number of packets that were dropped.
+    pub fn add_to(
+        &self,
+        chain: &Chain,
+        nodes: &mut [NodeCounters],
+        mut drop: impl FnMut(u16, RowId, &str, u64),
+    ) {
+        for ((node, backward, drops), [packets, bytes, behind]) in &self.natives {
+            let NodeCounters { forward, backward: back, rows, .. } = &mut nodes[usize::from(*node)];
+            let came = if *backward { back } else { forward };
+            let body = rows.get_mut(native::BODY.index());
+            for (traffic, bytes) in [(came, bytes)].into_iter().chain(body.map(|row| (row, behind)))
+            {
+                traffic.packets += packets;
+                traffic.bytes = traffic.bytes.wrapping_add(*bytes);
+            }
+            let reasons = &chain.nodes[usize::from(*node)].model.reasons;
+            if let Some(reason) = drops.and_then(|reason| reasons.get(reason as usize)) {
+                drop(*node, native::BODY, reason, *packets);
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a record computes for each packet: values that depend on the time, the packet's length, and
+//! what slots of state hold then (a token bucket, for example). Conditions on them are asked before
+//! anything happens.
+
+use crate::host::State;
+use braid_ir::arith::{binary, compare};
+use braid_ir::model::{BinOp, CmpOp, Word};
+use braid_packet::Packet;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// Most values of a path.
+const MOST: usize = 32;
+
+/// What they are for a packet.
+pub(crate) type Words = [Word; MOST];
+
+/// Values, conditions on them, and slots that they are assigned to. Values are named by their numbers.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Dynamic {
+    values: Vec<Expr>,
+    /// Values that must be 1 or 0.
+    checks: Vec<(u8, bool)>,
+    /// What is assigned: the number of an entry among those that the record depend on, its slot.
+    puts: Vec<(u8, u32, u8)>,
+    /// Tags that the packet must not have.
+    lacks: Vec<Arc<str>>,
+    /// Entries that the record depend on.
+    entries: u8,
+}
+
+/// A value, made of earlier ones.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Expr {
+    Const(Word),
+    /// Bytes of the packet on the wire.
+    Length,
+    /// The time.
+    Time,
+    /// What a slot of an entry holds.
+    Slot(u8, u32),
+    Bin(BinOp, u16, u8, u8),
+    Cmp(CmpOp, u8, u8),
+    /// The complement, within what is at most.
+    Not(Word, u8),
+    /// The low bits of it that are set in what is at most.
+    Resize(Word, u8),
+    /// It, or what is at most.
+    Clamp(Word, u8),
+}
+
+impl Dynamic {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.checks.is_empty() && self.puts.is_empty() && self.lacks.is_empty()
+    }
+
+    /// How much there is to do for each packet: values and what they are assigned to.
+    pub(crate) fn size(&self) -> u32 {
+        (self.values.len() + 2 * self.puts.len()) as u32
+    }
+
+    /// Adds a value: its number, if there are not too many.
+    pub(crate) fn add(&mut self, expr: Expr) -> Option<u8> {
+        let known = self.values.iter().position(|one| *one == expr);
+        let number = known.unwrap_or_else(|| {
+            self.values.push(expr);
+            self.values.len() - 1
+        });
+        (number < MOST).then_some(number as u8)
+    }
+
+    /// A condition.
+    pub(crate) fn check(&mut self, value: u8, is: bool) {
+        if !self.checks.contains(&(value, is)) {
+            self.checks.push((value, is));
+        }
+    }
+
+    /// Packets come without a tag.
+    pub(crate) fn lack(&mut self, tag: Arc<str>) {
+        if !self.lacks.contains(&tag) {
+            self.lacks.push(tag);
+        }
+    }
+
+    /// A slot of an entry that is assigned nothing yet is assigned a value.
+    pub(crate) fn put(&mut self, entry: usize, slot: u32, value: u8) {
+        self.puts.push((entry as u8, slot, value));
+    }
+
+    /// A slot of an entry is assigned nothing.
+    pub(crate) fn forget(&mut self, entry: usize, slot: u32) {
+        self.puts.retain(|(one, of, _)| (usize::from(*one), *of) != (entry, slot));
+    }
+
+    /// The time.
+    pub(crate) fn time(&mut self) -> Option<u8> {
+        self.add(Expr::Time)
+    }
+
+    /// It is for a record that depend on so many entries; `None` if that is too many.
+    pub(crate) fn depends_on(&mut self, entries: usize) -> Option<()> {
+        self.entries = u8::try_from(entries).ok()?;
+        Some(())
+    }
+
+    /// For a hash: values, but not what is made of them.
+    pub(crate) fn hash_values<H: Hasher>(&self, state: &mut H) {
+        self.values.iter().for_each(|value| value.hash(state));
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.values.clear();
+        self.checks.clear();
+        self.puts.clear();
+        self.lacks.clear();
+    }
+
+    /// Does this for a packet that takes the record with this number; false, and nothing has happened, if a condition
+    /// does not hold.
+    pub(crate) fn run(
+        &self,
+        state: &mut State,
+        record: u32,
+        packet: &Packet,
+        time: u64,
+        words: &mut Words,
+    ) -> bool {
+        if self.lacks.iter().any(|tag| packet.tags.contains_key(tag)) {
+            return false;
+        }
+        let (records, tables) = state.parts();
+        for (at, expr) in self.values.iter().enumerate() {
+            let value = |number: u8| words[usize::from(number)];
+            words[at] = match *expr {
+                Expr::Const(value) => value,
+                Expr::Length => packet.wire_len.into(),
+                Expr::Time => time.into(),
+                Expr::Slot(entry, slot) => {
+                    records.slot(tables, record, self.behind(entry), slot as usize)
+                }
+                Expr::Bin(op, width, a, b) => match binary(op, width, value(a), value(b)) {
+                    Ok(value) => value,
+                    Err(_) => return false,
+                },
+                Expr::Cmp(op, a, b) => compare(op, value(a), value(b)).into(),
+                Expr::Not(most, a) => !value(a) & most,
+                Expr::Resize(most, a) => value(a) & most,
+                Expr::Clamp(most, a) => value(a).min(most),
+            };
+        }
+        let value = |number: u8| words[usize::from(number)];
+        if self.checks.iter().any(|(number, is)| (value(*number) != 0) != *is) {
+            return false;
+        }
+        for (entry, slot, number) in &self.puts {
+            let place = (self.behind(*entry), *slot as usize);
+            records.put_slot(tables, record, place, value(*number));
+        }
+        true
+    }
+
+    /// Records know their entries from the last one on.
+    fn behind(&self, entry: u8) -> usize {
+        usize::from(self.entries - 1 - entry)
+    }
+}

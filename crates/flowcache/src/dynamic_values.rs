@@ -1,0 +1,108 @@
+//! Values in a specialisation that a record can only compute for each packet.
+
+use crate::dynamic::Expr;
+use crate::findings::Dependence;
+use crate::host::Functions;
+use crate::key::LENGTH;
+use crate::specialiser::Specialiser;
+use braid_ir::model::{BinOp, Op, ValueId, Word};
+use braid_ir::values::Values;
+
+impl<F: Functions> Specialiser<'_, F> {
+    /// Whether the result of an operation can only be computed for each packet.
+    pub(crate) fn is_dynamic(&self, values: &Values<'_>, op: &Op) -> bool {
+        let (mut dynamic, mut counted, mut slot, mut length) = (false, false, false, false);
+        op.visit_uses(&mut |id| match self.dependence(*id) {
+            Dependence::Time | Dependence::Dynamic(_) => dynamic = true,
+            Dependence::Slot { bytes, .. } => (slot, counted) = (true, counted || bytes > 0),
+            Dependence::Number { number: LENGTH, .. } => length = true,
+            _ => {}
+        });
+        let counts = |op: BinOp| matches!(op, BinOp::AddSat | BinOp::AddWrap);
+        let relative = |op: BinOp| counts(op) || matches!(op, BinOp::SubSat | BinOp::SubWrap);
+        dynamic
+            || match *op {
+                Op::Bin { op, .. } if slot => !counts(op) && (counted || length),
+                Op::Bin { op, .. } => length && !relative(op),
+                Op::Cmp { .. } => counted || slot && length,
+                Op::Resize { out, a } | Op::Clamp { out, a } => {
+                    counted && values.width(out) != values.width(a)
+                }
+                _ => false,
+            }
+    }
+
+    /// An operation whose result is computed for each packet.
+    pub(crate) fn follow_dynamic(&mut self, values: &Values<'_>, op: &Op) -> Option<Dependence> {
+        let most = |out: ValueId| values.ty(out).max();
+        let expr = match *op {
+            Op::Bin { out, op, a, b } => {
+                Expr::Bin(op, values.width(out), self.dynamic(values, a)?, self.dynamic(values, b)?)
+            }
+            Op::Cmp { op, a, b, .. } => {
+                Expr::Cmp(op, self.dynamic(values, a)?, self.dynamic(values, b)?)
+            }
+            Op::Not { out, a } => Expr::Not(most(out), self.dynamic(values, a)?),
+            Op::Resize { out, a } => Expr::Resize(most(out), self.dynamic(values, a)?),
+            Op::Clamp { out, a } => Expr::Clamp(most(out), self.dynamic(values, a)?),
+            Op::Select { cond, a, b, .. } => {
+                self.fix(values, cond)?;
+                return Some(self.dependence(if values.truth(cond) { a } else { b }));
+            }
+            _ => return None,
+        };
+        Some(Dependence::Dynamic(self.findings.path.dynamic.add(expr)?))
+    }
+
+    /// A value as one that is computed for each packet.
+    pub(crate) fn dynamic(&mut self, values: &Values<'_>, id: ValueId) -> Option<u8> {
+        let width = values.width(id);
+        let expr = match self.dependence(id) {
+            Dependence::Dynamic(number) => return Some(number),
+            Dependence::Fixed => Expr::Const(values.get(id)),
+            Dependence::Time => Expr::Time,
+            Dependence::Number { number: LENGTH, shift: 0, add: 0 } => Expr::Length,
+            Dependence::Number { number: LENGTH, shift: 0, add } => {
+                let by = Expr::Const(add.unsigned_abs().into());
+                let (length, by) = (
+                    self.findings.path.dynamic.add(Expr::Length)?,
+                    self.findings.path.dynamic.add(by)?,
+                );
+                let op = if add < 0 { BinOp::SubWrap } else { BinOp::AddWrap };
+                Expr::Bin(op, width, length, by)
+            }
+            Dependence::Slot { entry, slot, packets, bytes, wraps } => {
+                return self.dynamic_slot((entry, slot), width, (packets, bytes, wraps));
+            }
+            _ => return None,
+        };
+        self.findings.path.dynamic.add(expr)
+    }
+
+    /// A slot of an entry, with what packets add to it.
+    pub(crate) fn dynamic_slot(
+        &mut self,
+        (entry, slot): (usize, u32),
+        width: u16,
+        (packets, bytes, wraps): (i64, u32, Option<bool>),
+    ) -> Option<u8> {
+        if slot >= 63 {
+            return None;
+        }
+        self.findings.depends_on[entry].1.dynamic |= 1 << slot;
+        let dynamic = &mut self.findings.path.dynamic;
+        let old = dynamic.add(Expr::Slot(u8::try_from(entry).ok()?, slot))?;
+        let Some(wraps) = wraps else { return Some(old) };
+        let add = if wraps { BinOp::AddWrap } else { BinOp::AddSat };
+        let (length, times) = (dynamic.add(Expr::Length)?, dynamic.add(Expr::Const(bytes.into()))?);
+        // What is added has 64 bits at most, and is no larger than the slot can hold, or stops there.
+        let bytes = dynamic.add(Expr::Bin(BinOp::MulSat, 64, length, times))?;
+        let op = if packets < 0 { BinOp::SubSat } else { BinOp::AddSat };
+        let packets = dynamic.add(Expr::Const(packets.unsigned_abs().into()))?;
+        let more = dynamic.add(Expr::Bin(op, 64, bytes, packets))?;
+        let most = Word::MAX >> (128 - width);
+        let more = if wraps { Expr::Resize(most, more) } else { Expr::Clamp(most, more) };
+        let more = dynamic.add(more)?;
+        dynamic.add(Expr::Bin(add, width, old, more))
+    }
+}

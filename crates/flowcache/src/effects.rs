@@ -1,0 +1,176 @@
+//! What a record does beside what is written over a packet's first bytes: VLAN tags that come and go,
+//! tags that the packet carries from then on, events that functions publish, copies that they send
+//! out of the chain.
+
+use crate::dynamic::Words;
+use crate::guard::Number;
+use crate::key::Bits;
+use braid_ir::chain::Chain;
+use braid_ir::engine::{Event, EventValue, Outputs};
+use braid_ir::model::{Dest, EventId, Kind, Word};
+use braid_packet::Packet;
+use braid_packet::blend::Retag;
+use std::fmt;
+use std::sync::Arc;
+
+/// All of it, as paths have it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct SideEffects {
+    /// VLAN tags.
+    pub(crate) vlans: Retag,
+    /// Tags that packets get, by name.
+    pub(crate) tags: Vec<(Arc<str>, Word)>,
+    /// Events in order.
+    pub(crate) publications: Vec<Publication>,
+    /// Functions that send a copy of the packet as it leaves, and where.
+    pub(crate) copies: Vec<(u16, Dest)>,
+    /// What a native function puts in and takes out behind all that, in order.
+    pub(crate) splices: Vec<Splice>,
+}
+
+/// Bytes that packets get or lose at an offset from their start (SpeedyBox's encapsulation and decapsulation).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Splice {
+    /// These are put in.
+    In {
+        /// Where.
+        at: usize,
+        /// What.
+        bytes: Box<[u8]>,
+    },
+    /// So many are taken out.
+    Out {
+        /// From where.
+        at: usize,
+        /// How many.
+        len: usize,
+    },
+}
+
+impl fmt::Display for Splice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Splice::In { at, bytes } => {
+                write!(f, "puts in at byte {at}:")?;
+                bytes.iter().try_for_each(|byte| write!(f, " {byte:02x}"))
+            }
+            Splice::Out { at, len } => write!(f, "takes out bytes {at}..{}", at + len),
+        }
+    }
+}
+
+impl Splice {
+    /// Where the bytes are that must be there, how many of them go, and how many come.
+    pub(crate) fn change(&self) -> (usize, usize, usize) {
+        match self {
+            Splice::In { at, bytes } => (*at, 0, bytes.len()),
+            Splice::Out { at, len } => (*at, *len, 0),
+        }
+    }
+}
+
+/// An event that a function publishes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Publication {
+    pub(crate) node: u16,
+    pub(crate) event: EventId,
+    pub(crate) args: Vec<Arg>,
+}
+
+/// An argument of an event.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Arg {
+    Word(Kind, Word),
+    /// These bits of the packet.
+    Bits(Kind, Bits),
+    /// A number in the packet, shifted down, plus this.
+    Number(Kind, Number, u32, i64),
+    Time(Kind),
+    /// A value that is computed for each packet.
+    Dynamic(Kind, u8),
+    Text(String),
+}
+
+impl Publication {
+    /// Says it of a packet as it came.
+    fn run(
+        &self,
+        chain: &Chain,
+        packet: &Packet,
+        (now, words): (u64, &Words),
+        out: &mut dyn Outputs,
+    ) {
+        let value = |arg: &Arg| {
+            let (kind, value) = match arg {
+                Arg::Word(kind, value) => (kind, *value),
+                Arg::Bits(kind, bits) => (kind, bits.get(&packet.wide_window())),
+                Arg::Number(kind, number, shift, add) => {
+                    let number = number.of(packet.data(), packet.wire_len) >> shift;
+                    (kind, Word::from(number).wrapping_add_signed((*add).into()))
+                }
+                Arg::Time(kind) => (kind, now.into()),
+                Arg::Dynamic(kind, number) => (kind, words[usize::from(*number)]),
+                Arg::Text(text) => return EventValue::Str(text.clone()),
+            };
+            EventValue::Scalar(*kind, value)
+        };
+        let decl = &chain.nodes[usize::from(self.node)].model.events[self.event.index()];
+        let names = decl.fields.iter().map(|(name, _)| name.clone());
+        out.event(Event {
+            time_ns: now,
+            node: self.node,
+            name: decl.name.clone(),
+            ancestors: decl.ancestors.clone(),
+            fields: names.zip(self.args.iter().map(value)).collect(),
+        });
+    }
+}
+
+impl SideEffects {
+    /// Says what there is to publish of a packet as it came.
+    pub(crate) fn publish(
+        &self,
+        chain: &Chain,
+        packet: &Packet,
+        at_hand: (u64, &Words),
+        out: &mut dyn Outputs,
+    ) {
+        self.publications.iter().for_each(|publish| publish.run(chain, packet, at_hand, out));
+    }
+
+    /// Does the rest for a packet whose first bytes have been written.
+    pub(crate) fn finish(&self, packet: &mut Packet) {
+        for (name, value) in &self.tags {
+            match packet.tags.get_mut(name) {
+                Some(old) => *old = *value,
+                None => drop(packet.tags.insert(Arc::clone(name), *value)),
+            }
+        }
+        if self.vlans != Retag::default() {
+            packet.retag(&self.vlans);
+        }
+        for splice in &self.splices {
+            // It is known that they are there, and that there is room.
+            let _done = match splice {
+                Splice::In { at, bytes } => packet.insert(*at, bytes),
+                Splice::Out { at, len } => packet.remove(*at, *len),
+            };
+        }
+    }
+
+    /// By how many bytes packets become longer by what native functions put in and take out.
+    pub(crate) fn longer(&self) -> i64 {
+        let of = |splice: &Splice| {
+            let (_, less, more) = splice.change();
+            more as i64 - less as i64
+        };
+        self.splices.iter().map(of).sum()
+    }
+
+    /// Whether there is anything but what native functions put in and take out.
+    pub(crate) fn is_of_programs(&self) -> bool {
+        let Self { vlans, tags, publications, copies, splices: _ } = self;
+        *vlans != Retag::default()
+            || !(tags.is_empty() && publications.is_empty() && copies.is_empty())
+    }
+}

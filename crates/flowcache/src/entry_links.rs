@@ -1,0 +1,424 @@
+//! Which records rest on which entries.
+//!
+//! A record has its links in a row: for each entry its place. What it does with them is the same for many records, and
+//! kept once ([`crate::entry_use::Uses::list`]). A group of entries has the numbers of the records that rest on it.
+
+use crate::absences::{Absences, Keys};
+use crate::entry_use::{EntryUse, MOST_WRITERS, Uses};
+use crate::mutants::{Mutants, RecordMutant};
+use crate::slab::{NONE, Slabs};
+use braid_state::{Group, Handle, TableRef, Tables, lengthen, make_room};
+
+/// That a record rests on an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Link {
+    /// The number of its [`EntryUse`]; [`NONE`] if the entry must not be there.
+    pub(crate) how: u32,
+    /// Where the entry is in its table; its number in [`crate::absent::Absences`].
+    pub(crate) place: u32,
+}
+
+/// The links of all records.
+#[derive(Debug, Default)]
+struct Links {
+    /// For each record: the number of its list of uses, then for each link the place, and where the record is among
+    /// those that rest on the group (with the first one of several links to a group).
+    words: Vec<u32>,
+    /// The first unused row for so many links: each leads to the next one.
+    spare: Vec<u32>,
+}
+
+impl Links {
+    /// Room for links: where it begins.
+    fn allot(&mut self, list: u32, links: &[Link]) -> u32 {
+        let size = links.len();
+        lengthen(&mut self.spare, size + 1, NONE);
+        let row = links.iter().flat_map(|link| [link.place, 0]);
+        let at = self.spare[size];
+        if at == NONE {
+            let at = self.words.len() as u32;
+            make_room(&mut self.words, 1 + 2 * size);
+            self.words.push(list);
+            self.words.extend(row);
+            return at;
+        }
+        let words = &mut self.words[at as usize..][..1 + 2 * size];
+        self.spare[size] = std::mem::replace(&mut words[0], list);
+        words[1..].iter_mut().zip(row).for_each(|(word, new)| *word = new);
+        at
+    }
+
+    /// A record has none any more.
+    fn free(&mut self, at: u32, size: usize) {
+        self.words[at as usize] = std::mem::replace(&mut self.spare[size], at);
+    }
+
+    fn place(&self, at: u32, number: usize) -> u32 {
+        self.words[at as usize + 1 + 2 * number]
+    }
+
+    /// Where a record is on the group of a link.
+    fn rank(&mut self, at: u32, number: usize) -> &mut u32 {
+        &mut self.words[at as usize + 2 + 2 * number]
+    }
+}
+
+/// What records do with a group, as bits that several slots may have ([`bits`]).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Takes {
+    /// Slots that they take for granted; also of records that have ended since there was none.
+    pub(crate) reads: u16,
+    /// Those that count.
+    pub(crate) counts: u16,
+    /// Those that are read, and assigned, for each packet.
+    dynamic: u16,
+    puts: u16,
+    /// Those that count, with bounds and without.
+    bounded: u16,
+    free: u16,
+}
+
+impl Takes {
+    fn of(one: &EntryUse) -> Self {
+        let (counts, bounded) = (one.counts(), one.bounded());
+        let slots = [one.reads, counts, one.dynamic, one.puts, bounded, counts & !bounded];
+        let [reads, counts, dynamic, puts, bounded, free] =
+            slots.map(|slots| bits(one.table, slots));
+        Self { reads, counts, dynamic, puts, bounded, free }
+    }
+
+    /// Whether nothing is in the way of bounds on a slot.
+    pub(crate) fn may_bound(self, table: TableRef, slot: u32) -> bool {
+        (self.dynamic | self.puts) & bits(table, 1 << slot.min(63)) == 0
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            reads: self.reads | other.reads,
+            counts: self.counts | other.counts,
+            dynamic: self.dynamic | other.dynamic,
+            puts: self.puts | other.puts,
+            bounded: self.bounded | other.bounded,
+            free: self.free | other.free,
+        }
+    }
+}
+
+/// Several records on a group.
+#[derive(Debug, Default)]
+struct Crowd {
+    records: Vec<u32>,
+    takes: Takes,
+}
+
+/// The records on all groups. Most groups have one.
+#[derive(Debug, Default)]
+struct Heads {
+    /// By table and number of a group's root; behind the tables, those on absent entries: the only record, or with
+    /// [`CROWD`] a number in `crowds`.
+    all: Vec<Vec<u32>>,
+    crowds: Vec<Crowd>,
+    /// Unused ones of those.
+    spare: Vec<u32>,
+}
+
+/// That a group has, or has had, several records. Records' places are below.
+pub(crate) const CROWD: u32 = 1 << 30;
+
+impl Heads {
+    fn new(tables: usize) -> Self {
+        Self { all: vec![Vec::new(); tables + 1], ..Self::default() }
+    }
+
+    #[inline(always)]
+    fn get(&self, (table, number): Group) -> u32 {
+        self.all[table].get(number).copied().unwrap_or(NONE)
+    }
+
+    fn set(&mut self, (table, number): Group, head: u32) {
+        let heads = &mut self.all[table];
+        lengthen(heads, number + 1, NONE);
+        heads[number] = head;
+    }
+
+    /// The crowd on a group, if that is what it has.
+    fn crowd(&self, group: Group) -> Option<&Crowd> {
+        let head = self.get(group);
+        let is_crowd = head != NONE && head & CROWD != 0;
+        is_crowd.then(|| &self.crowds[(head ^ CROWD) as usize])
+    }
+
+    /// The same; there is one.
+    fn crowd_mut(&mut self, group: Group) -> &mut Crowd {
+        let head = self.get(group);
+        &mut self.crowds[(head ^ CROWD) as usize]
+    }
+
+    /// A group of which a record is the only one is to get others.
+    fn gather(&mut self, group: Group, takes: Takes) {
+        let only = self.get(group);
+        let number = self.spare.pop().unwrap_or_else(|| {
+            self.crowds.push(Crowd::default());
+            (self.crowds.len() - 1) as u32
+        });
+        let crowd = &mut self.crowds[number as usize];
+        crowd.records.push(only);
+        crowd.takes = takes;
+        self.set(group, number | CROWD);
+    }
+
+    /// A group has no records any more.
+    fn clear(&mut self, group: Group) {
+        let head = self.get(group);
+        if head & CROWD != 0 {
+            self.spare.push(head ^ CROWD);
+        }
+        self.set(group, NONE);
+    }
+}
+
+/// Bits for slots of one of a group's tables.
+pub(crate) fn bits(table: TableRef, slots: u64) -> u16 {
+    let all = (0..4).fold(0, |all, part| all | (slots >> (16 * part)) as u16);
+    all.rotate_left(table.to_bits() % 16)
+}
+
+/// Which records depend on which entries, and on the absence of which.
+#[derive(Debug)]
+pub(crate) struct EntryLinks {
+    links: Links,
+    /// Those of a record that is made.
+    made: Vec<Link>,
+    heads: Heads,
+    pub(crate) uses: Uses,
+    pub(crate) absences: Absences,
+}
+
+impl EntryLinks {
+    /// No records depend on these tables yet.
+    pub(crate) fn new(tables: usize) -> Self {
+        Self {
+            links: Links::default(),
+            made: Vec::new(),
+            heads: Heads::new(tables),
+            uses: Uses::default(),
+            absences: Absences::new(),
+        }
+    }
+
+    /// A new record depends on entries, and on the absence of others.
+    pub(crate) fn add(
+        &mut self,
+        slabs: &mut Slabs,
+        tables: &mut Tables,
+        record: u32,
+        (entries, absent): (&[(Handle, EntryUse)], Option<&Keys>),
+    ) {
+        let mut links = std::mem::take(&mut self.made);
+        links.clear();
+        for (entry, one) in entries {
+            let root = tables.root(one.table) as u32;
+            links.push(Link { how: self.uses.number(one, root), place: entry.place() });
+            if !one.updates.is_empty() {
+                tables.set_lazy(one.table);
+            }
+        }
+        for (table, key) in absent.into_iter().flat_map(Keys::iter) {
+            let place = self.absences.number(table, key, tables.hash());
+            let link = Link { how: NONE, place };
+            if !links.contains(&link) {
+                links.push(link);
+            }
+        }
+        self.tie(slabs, record, &links, tables);
+        self.made = links;
+    }
+
+    /// The use that a link stands for; `None` if an entry must not be there.
+    pub(crate) fn use_of(&self, link: Link) -> Option<&EntryUse> {
+        self.uses.all.get(link.how as usize)
+    }
+
+    /// The links of a record, in the order in which it was told of them, entries first.
+    pub(crate) fn links(
+        &self,
+        slabs: &Slabs,
+        record: u32,
+    ) -> impl DoubleEndedIterator<Item = Link> + '_ {
+        let row = self.links.words.get(slabs.link(record) as usize..).unwrap_or(&[]);
+        let (list, places) = row.split_first().map_or((&[][..], &[][..]), |(list, places)| {
+            (self.uses.listed(*list), places.as_chunks::<2>().0)
+        });
+        list.iter().zip(places).map(|(how, row)| Link { how: *how, place: row[0] })
+    }
+
+    /// The group of a link.
+    fn group(&self, tables: &Tables, link: Link) -> Group {
+        match self.uses.all.get(link.how as usize) {
+            Some(one) => tables.group(one.table, link.place),
+            None => (self.absent_table(), link.place as usize),
+        }
+    }
+
+    /// The links of a record to a group, by number.
+    fn links_to<'a>(
+        &'a self,
+        slabs: &Slabs,
+        record: u32,
+        to: Group,
+        tables: &'a Tables,
+    ) -> impl Iterator<Item = (usize, Link)> + 'a {
+        let is_it = move |link: &Link| {
+            let table = self.uses.roots.get(link.how as usize).map(|root| *root as usize);
+            table.unwrap_or(self.absent_table()) == to.0 && self.group(tables, *link) == to
+        };
+        self.links(slabs, record).enumerate().filter(move |(_, link)| is_it(link))
+    }
+
+    /// The records on a group.
+    pub(crate) fn on(&self, of: Group) -> &[u32] {
+        if let Some(crowd) = self.heads.crowd(of) {
+            return &crowd.records;
+        }
+        let only = self.heads.all[of.0].get(of.1).filter(|only| **only != NONE);
+        only.map_or(&[], std::slice::from_ref)
+    }
+
+    /// What they do with it.
+    pub(crate) fn takes(&self, slabs: &Slabs, of: Group, tables: &Tables) -> Takes {
+        if let Some(crowd) = self.heads.crowd(of) {
+            return crowd.takes;
+        }
+        let links = self.on(of).iter().flat_map(|record| self.links_to(slabs, *record, of, tables));
+        let uses = links.filter_map(|(_, link)| self.uses.all.get(link.how as usize));
+        uses.fold(Takes::default(), |all, one| all.and(Takes::of(one)))
+    }
+
+    /// Whether there are any.
+    #[inline(always)]
+    pub(crate) fn has_links(&self, group: Group) -> bool {
+        self.heads.get(group) != NONE
+    }
+
+    /// When a record that rests on a group was last taken.
+    pub(crate) fn seen(&self, slabs: &Slabs, of: Group) -> Option<u64> {
+        self.on(of).iter().map(|record| slabs.hot(*record).seen).max()
+    }
+
+    /// Whether a record that does this with an entry of a group gets on with those that are there.
+    pub(crate) fn fits(&self, slabs: &Slabs, of: Group, one: &EntryUse, tables: &Tables) -> bool {
+        let (there, new) = (self.takes(slabs, of, tables), Takes::of(one));
+        let few = self.on(of).len() < MOST_WRITERS || there.counts | new.counts == 0;
+        let clash = new.reads & (there.counts | there.puts)
+            | new.counts & (there.reads | there.dynamic | there.puts)
+            | new.dynamic & there.counts
+            | new.puts & (there.reads | there.counts)
+            | new.bounded & there.free
+            | new.free & there.bounded;
+        few && clash == 0
+    }
+
+    /// Where records on absent entries are.
+    pub(crate) fn absent_table(&self) -> usize {
+        self.heads.all.len() - 1
+    }
+
+    /// Links a new record to entries: those that must be there come first.
+    fn tie(&mut self, slabs: &mut Slabs, record: u32, links: &[Link], tables: &Tables) {
+        if links.is_empty() {
+            return;
+        }
+        let list = self.uses.list(links.iter().map(|link| link.how));
+        let row = self.links.allot(list, links);
+        slabs.set_link(record, row);
+        // Tables with links so far, modulo the number of bits.
+        let mut met = 0_u64;
+        for (number, link) in links.iter().enumerate() {
+            let to = self.group(tables, *link);
+            let takes = self.uses.all.get(link.how as usize).map(Takes::of).unwrap_or_default();
+            let bit = 1 << (to.0 % 64);
+            let first = || self.links_to(slabs, record, to, tables).next().map(|(first, _)| first);
+            let is_first = link.how == NONE || met & bit == 0 || first() == Some(number);
+            met |= bit;
+            if is_first {
+                match self.heads.get(to) {
+                    NONE => {
+                        self.heads.set(to, record);
+                        continue;
+                    }
+                    crowd if crowd & CROWD != 0 => {}
+                    _ => self.heads.gather(to, self.takes(slabs, to, tables)),
+                }
+                let crowd = self.heads.crowd_mut(to);
+                *self.links.rank(row, number) = crowd.records.len() as u32;
+                crowd.records.push(record);
+                crowd.takes = crowd.takes.and(takes);
+            } else if self.heads.crowd(to).is_some() {
+                let crowd = self.heads.crowd_mut(to);
+                crowd.takes = crowd.takes.and(takes);
+            }
+        }
+    }
+
+    /// A record that ends rests on nothing any more. `each` is told the groups on which it did.
+    pub(crate) fn untie(
+        &mut self,
+        slabs: &mut Slabs,
+        record: u32,
+        tables: &mut Tables,
+        mutants: Mutants,
+        mut each: impl FnMut(&mut Tables, Group),
+    ) {
+        let row = slabs.link(record);
+        if row == NONE {
+            return;
+        }
+        slabs.set_link(record, NONE);
+        let size = self.uses.listed(self.links.words[row as usize]).len();
+        for number in 0..size {
+            let how = self.uses.listed(self.links.words[row as usize])[number];
+            let of = self.group(tables, Link { how, place: self.links.place(row, number) });
+            let rank = *self.links.rank(row, number);
+            if self.leave(slabs, record, of, rank as usize, tables, mutants) {
+                if of.0 == self.absent_table() && !self.has_links(of) {
+                    self.absences.forget(of.1 as u32, tables.hash());
+                }
+                each(tables, of);
+            }
+        }
+        self.links.free(row, size);
+    }
+
+    /// Takes a record out of those on a group, where it has this rank; whether it was there.
+    fn leave(
+        &mut self,
+        slabs: &Slabs,
+        record: u32,
+        of: Group,
+        rank: usize,
+        tables: &Tables,
+        mutants: Mutants,
+    ) -> bool {
+        if self.on(of).get(rank) != Some(&record) {
+            return false;
+        }
+        if self.on(of).len() == 1 {
+            if self.heads.crowd(of).is_some() {
+                self.heads.crowd_mut(of).records.clear();
+            }
+            self.heads.clear(of);
+            return true;
+        }
+        let crowd = self.heads.crowd_mut(of);
+        crowd.records.swap_remove(rank);
+        // The one that was last has its place now.
+        if let Some(moved) = crowd.records.get(rank).copied() {
+            let first = self.links_to(slabs, moved, of, tables).next();
+            if let Some((number, _)) = first.filter(|_| !mutants.has(RecordMutant::RankForgotten)) {
+                let row = slabs.link(moved);
+                *self.links.rank(row, number) = rank as u32;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,492 @@
+//! Explains which path a packet takes, and why: for people who wonder why a flow has no record.
+
+use crate::basis::Basis;
+use crate::batch::Flow;
+use crate::cache::{FlowCache, Flows};
+use crate::extractors::Extractors;
+use crate::field_names::named_guard;
+use crate::findings::{Dependence, Findings};
+use crate::host::{Functions, Host, Programs};
+use crate::key::{VARIANTS, is_key};
+use crate::segments::{Stop, Why};
+use crate::slab::NONE;
+use crate::specialiser::Specialiser;
+use braid_ir::engine::worker;
+use braid_ir::model::{Op, StateId, ValueId};
+use braid_ir::residual::{End, Fate, Point, Residual, Step, What};
+use braid_packet::blend::Outline;
+use braid_packet::{Field, Layout, Packet};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The outcome that a packet took.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PacketPath {
+    /// Which one.
+    pub taken: Taken,
+    /// Why not another one, in words; empty for a record that was there.
+    pub why: String,
+}
+
+/// The paths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Taken {
+    /// The packet took its flow's record.
+    Hit,
+    /// Its flow has a record, which it did not fit.
+    Misfit,
+    /// Its flow has none.
+    Miss,
+}
+
+impl Taken {
+    /// In a word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Taken::Hit => "hit",
+            Taken::Misfit => "misfit",
+            Taken::Miss => "miss",
+        }
+    }
+}
+
+impl fmt::Display for PacketPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.taken, self.why.as_str()) {
+            (Taken::Hit, "") => f.write_str("record (hit)"),
+            (Taken::Hit, why) => write!(f, "record (hit): {why}"),
+            (taken, why) => write!(f, "{}: {why}", taken.name()),
+        }
+    }
+}
+
+fn outcome(taken: Taken, why: impl Into<String>) -> PacketPath {
+    PacketPath { taken, why: why.into() }
+}
+
+fn miss(why: impl Into<String>) -> PacketPath {
+    outcome(Taken::Miss, why)
+}
+
+/// What is said of a record that is made for the very packet.
+const MADE: &str = "made for this packet";
+/// And of one that is made in place of another one.
+const RENEWED: &str = "made for this packet, in place of one that is outdated";
+/// And where none is tried.
+const YET: &str = "no record yet: one is tried for the fourth packet of its flow that could have one, and where that \
+                   fails for the eighth, sixteenth, …";
+
+/// And where it is not looked for.
+const LEFT_OUT: &str = "no record is looked for: nearly all packets before it were of new flows, so that three of four are \
+                        left out";
+
+impl PacketPath {
+    /// The path of a packet for which no program can run yet, and why.
+    #[must_use]
+    pub fn miss(why: &str) -> Self {
+        miss(why)
+    }
+
+    /// The path that a packet took for which this one was foreseen, by what was counted before and
+    /// after.
+    #[must_use]
+    pub fn corrected(self, before: Flows, after: Flows) -> Self {
+        let taken = match after.hits > before.hits {
+            true => Taken::Hit,
+            false if after.misfits > before.misfits => Taken::Misfit,
+            false => Taken::Miss,
+        };
+        // What only shows when it is tried.
+        let why = match taken {
+            _ if taken == self.taken => self.why,
+            Taken::Misfit => "its record can count no more until that is worked out".into(),
+            _ if after.records.contended > before.records.contended => {
+                "no record can be made: other records look at state that it would change, or change what it would \
+                 look at"
+                    .into()
+            }
+            _ => "no record can be made: there are too many".into(),
+        };
+        Self { taken, why }
+    }
+}
+
+/// The path that a packet would take now that enters at a point.
+pub fn foresee<P: Programs, F: Functions>(
+    cache: &mut FlowCache,
+    host: Host<'_, P, F>,
+    point: Point,
+    (packet, layout): (&Packet, &Layout),
+) -> PacketPath {
+    if !cache.sampled(1).0 {
+        return miss(LEFT_OUT);
+    }
+    let mut explainer = Explainer { cache, host };
+    explainer.foresee(point, packet, layout)
+}
+
+/// A flow cache with the engine that it is for.
+struct Explainer<'a, 'h, P, F> {
+    cache: &'a mut FlowCache,
+    host: Host<'h, P, F>,
+}
+
+impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
+    fn foresee(&mut self, point: Point, packet: &Packet, layout: &Layout) -> PacketPath {
+        let one = (std::slice::from_ref(packet), std::slice::from_ref(layout));
+        self.cache.find_flows(&mut self.host, point, one.0, one.1);
+        let flow = self.cache.batch.flows[0];
+        if flow.kind == NONE {
+            return miss(self.without_flow(point, layout));
+        }
+        let is_due = packet.time_ns.max(self.host.functions.now()) >= self.host.due();
+        let (misfit, is_outdated) = match self.with_records(flow, is_due, packet, layout) {
+            Some((outcome, _)) if outcome.taken == Taken::Hit || is_due => return outcome,
+            Some((misfit, is_outdated)) => (Some(misfit), is_outdated),
+            None => (None, false),
+        };
+        let extractor = self.cache.extractors.get(flow.extractor());
+        let is_left_out = extractor.is_some_and(|extractor| extractor.is_left_out());
+        let met = if misfit.is_some() { !flow.hash } else { flow.hash };
+        let admitted = self.cache.filter.would_admit(met);
+        let tried = self.try_record(flow, is_due, (packet, layout));
+        match (admitted, tried, misfit) {
+            (_, Ok(()), _) if is_outdated => outcome(Taken::Hit, RENEWED),
+            (true, Ok(()), None) if is_left_out => {
+                miss("no record is tried: many like it would have saved no time")
+            }
+            (true, Ok(()), _) => outcome(Taken::Hit, MADE),
+            (_, Err(why), Some(misfit)) if is_outdated => outcome(
+                Taken::Misfit,
+                format!("{misfit}, and no other one can be made: {why}", misfit = misfit.why),
+            ),
+            (_, _, Some(misfit)) => misfit,
+            (false, Ok(()), None) => miss(YET),
+            (_, Err(why), None) => miss(format!("no record can be made: {why}")),
+        }
+    }
+
+    /// Whether a packet fits one of its flow's records, and if not, whether one of those is outdated; `None` if there
+    /// are none.
+    fn with_records(
+        &mut self,
+        flow: Flow,
+        is_due: bool,
+        packet: &Packet,
+        layout: &Layout,
+    ) -> Option<(PacketPath, bool)> {
+        let mut misfit: Option<(PacketPath, bool)> = None;
+        for variant in 0..VARIANTS {
+            self.cache.batch.flows[0].kind = flow.kind + variant;
+            let state = self.host.functions.state();
+            let records = state.dependents();
+            let record = match self.cache.batch.find(state, 0) {
+                NONE if variant == 0 => return None,
+                NONE => continue,
+                record => record,
+            };
+            let template = records.template(record);
+            if is_due {
+                return Some((outcome(Taken::Misfit, "something is due"), false));
+            }
+            if records.is_template_outdated(template) {
+                misfit = misfit.filter(|(_, is_outdated)| *is_outdated);
+                misfit
+                    .get_or_insert_with(|| (outcome(Taken::Misfit, self.outdated(template)), true));
+                continue;
+            }
+            let outcome = self.with_record(record, template, packet, layout);
+            if outcome.taken == Taken::Hit {
+                return Some((outcome, false));
+            }
+            misfit.get_or_insert((outcome, false));
+        }
+        misfit
+    }
+
+    /// That a record of a template is outdated.
+    fn outdated(&self, template: u32) -> String {
+        let path = self.cache.templates.paths.get(template as usize);
+        let name = |basis: &Basis| {
+            let model = &self.host.functions.chain().nodes[usize::from(basis.node)].model;
+            format!("{}.{}", self.name(basis.node), model.params[basis.param.index()].name)
+        };
+        let names: BTreeSet<String> =
+            path.into_iter().flat_map(|path| &path.bases).map(name).collect();
+        let names: Vec<String> = names.into_iter().collect();
+        format!("its record is outdated: {} changed, on which it rested", names.join(" or "))
+    }
+
+    /// Whether a packet fits a record of its flow, which is of this template.
+    fn with_record(
+        &self,
+        record: u32,
+        template: u32,
+        packet: &Packet,
+        layout: &Layout,
+    ) -> PacketPath {
+        let known = self.cache.templates.get(template);
+        let Some((template, path)) = known else {
+            return outcome(Taken::Misfit, "its record means nothing");
+        };
+        let data = packet.data();
+        if !template.link.holds(data) {
+            return outcome(
+                Taken::Misfit,
+                "its link addresses are not those that its record takes for granted",
+            );
+        }
+        let fails = path.guards.iter().find(|guard| !guard.holds(data, packet.wire_len));
+        if let Some(guard) = fails {
+            let words = named_guard(path, guard, (&self.cache.extractors, self.host.programs));
+            let is = guard.number.of(data, packet.wire_len) >> words.shift;
+            let is = if words.mask.is_some() { format!("{is:#x}") } else { is.to_string() };
+            return outcome(Taken::Misfit, format!("guard {words} does not hold: it is {is}"));
+        }
+        let time = packet.time_ns.max(self.host.functions.now());
+        let bindings = self.cache.bindings(record);
+        let unready = bindings.and_then(|all| all.unready(&*self.host.functions, layout, time));
+        if let Some((node, why)) = unready {
+            return outcome(Taken::Misfit, format!("{} {why}", self.name(node)));
+        }
+        let chain = self.host.functions.chain();
+        let mut searches = template.more.iter().flat_map(|more| &more.searches);
+        match searches.find(|search| !search.finds_nothing(chain, packet, layout)) {
+            Some(search) => {
+                let name = self.name(search.node);
+                outcome(Taken::Misfit, format!("{name} finds something in the payload"))
+            }
+            None => outcome(Taken::Hit, ""),
+        }
+    }
+
+    /// Why a packet belongs to no flow.
+    fn without_flow(&self, point: Point, layout: &Layout) -> String {
+        if self.host.graph.group(point.node).len() > 1 {
+            return "functions under Priority have no records".into();
+        }
+        let extractors: &Extractors = &self.cache.extractors;
+        let program = self.host.programs.known(point, layout.presence());
+        if program.is_none() && !extractors.is_open {
+            return "no packet with such headers has run yet".into();
+        }
+        if let Some(reason) = layout.malformed() {
+            return format!("the packet is malformed: {reason}");
+        }
+        let extractor = program.and_then(|program| extractors.program(program));
+        match (extractor, Outline::of(layout)) {
+            (None, _) if !extractors.is_open => "nothing is looked up on its way but routes: a record would save no time".into(),
+            (_, None) => {
+                "only IP over Ethernet, with up to two tags, without options or extension headers, has records".into()
+            }
+            (_, Some(_)) => "it belongs to no flow: its worker hangs on more than its key can have".into(),
+        }
+    }
+
+    /// Whether a record can be made for a packet.
+    fn try_record(
+        &mut self,
+        flow: Flow,
+        is_due: bool,
+        (packet, layout): (&Packet, &Layout),
+    ) -> Result<(), String> {
+        if is_due {
+            return Err("something is due".into());
+        }
+        let worker = worker(packet, self.host.workers);
+        let elsewhere = || "its headers are elsewhere".to_owned();
+        let start = self.cache.extractors.start(flow.extractor()).ok_or_else(elsewhere)?;
+        let (at_hand, mut findings) = ((packet, layout), Findings::new());
+        let host = &mut self.host;
+        let (functions, out) = (&mut *host.functions, &mut *host.out);
+        let specialiser =
+            Specialiser::new(flow.extractor(), functions, worker, out, at_hand, &mut findings);
+        let world = (host.programs, host.graph);
+        let found = specialiser.ok_or_else(elsewhere)?.run(start, world, host.words);
+        let eager = self.cache.eager;
+        match found {
+            Ok(_) if let Some(why) = findings.loss().filter(|_| !eager) => {
+                Err(format!("{why}: a record would save no time"))
+            }
+            Ok(_) if flow.is_narrow() && !findings.path.blend.is_narrow() => Err(
+                "it needs a longer record than others of its kind: one is tried for later packets"
+                    .into(),
+            ),
+            Ok(_) => Ok(()),
+            Err(stop) => Err(self.why(worker, stop, &findings)),
+        }
+    }
+
+    /// Why a run came to no end.
+    fn why(&self, worker: u16, stop: Stop, findings: &Findings) -> String {
+        match (stop.why, self.host.programs.residual(stop.program as usize)) {
+            (Why::Step, Some(residual)) => self.reason(residual, worker, stop, findings),
+            (Why::GoesOn, Some(residual)) => self.goes_on(residual, stop.block),
+            (Why::Step | Why::GoesOn, None) => "it goes nowhere".into(),
+            (Why::Uneven, _) => {
+                "the number of functions on the packet's way hangs on more than where it ends"
+                    .into()
+            }
+            (Why::Unknown(node), _) => {
+                format!("no packet with such headers has gone on at {} yet", self.name(node))
+            }
+            (Why::Beside, _) => {
+                "tags, events and copies would come out of order with what native functions do"
+                    .into()
+            }
+            (Why::Headers, _) => "its headers are elsewhere".into(),
+            (Why::Native(node, why), _) => format!("{} {why}", self.name(node)),
+        }
+    }
+
+    fn name(&self, node: u16) -> &str {
+        &self.host.functions.chain().nodes[usize::from(node)].name
+    }
+
+    /// `nat.map`
+    fn table(&self, node: u16, state: StateId) -> String {
+        let model = &self.host.functions.chain().nodes[usize::from(node)].model;
+        format!("{}.{}", self.name(node), model.state[state.index()].name)
+    }
+
+    /// Why the end of a block is not the end of a packet's walk.
+    fn goes_on(&self, residual: &Residual, block: usize) -> String {
+        let End::Exit(exit) = &residual.blocks[block].end else { return "it waits".into() };
+        match &exit.fate {
+            Fate::Go(point) => {
+                format!("it goes on at {}, by another program", self.name(point.node))
+            }
+            Fate::Output { node, .. } => {
+                format!("{} sends it or copies on to other functions", self.name(*node))
+            }
+            Fate::Resubmit { node } => format!("{} runs on it anew", self.name(*node)),
+            Fate::Leave { .. } | Fate::Drop { .. } | Fate::Fault { .. } | Fate::Consume { .. } => {
+                "it sends packets".into()
+            }
+        }
+    }
+
+    /// What a record could not publish.
+    fn reason(&self, residual: &Residual, worker: u16, stop: Stop, findings: &Findings) -> String {
+        let block = &residual.blocks[stop.block];
+        let Some(step) = stop.step.map(|step| &block.steps[step]) else {
+            return match &block.end {
+                End::Hold { node, .. } => format!("{} lets it wait", self.name(*node)),
+                End::Branch { cond, .. } => {
+                    format!("what is done hangs on {}", hung(residual, findings, &[*cond]))
+                }
+                _ => "it would change what it takes for granted, or what it sent a copy of".into(),
+            };
+        };
+        let node = step.site.node;
+        let name = self.name(node);
+        match &step.what {
+            What::Op(op) => self.op_reason(residual, (node, worker), op, step, findings),
+            What::Write(fields) => {
+                let names: Vec<_> = fields.iter().map(|(field, _)| field.info().name).collect();
+                let values: Vec<_> = fields.iter().map(|(_, value)| *value).collect();
+                let on = hung(residual, findings, &values);
+                format!("what {name} assigns to {} hangs on {on}", names.join(", "))
+            }
+            _ => {
+                format!("what {name} does hangs on {}", hung(residual, findings, &step.what.uses()))
+            }
+        }
+    }
+
+    fn op_reason(
+        &self,
+        residual: &Residual,
+        (node, worker): (u16, u16),
+        op: &Op,
+        step: &Step,
+        findings: &Findings,
+    ) -> String {
+        let name = self.name(node);
+        let model = &self.host.functions.chain().nodes[usize::from(node)].model;
+        match op {
+            Op::StateSet { state, .. } | Op::StatePut { state, .. } => {
+                let table = self.host.functions.table(node, *state, worker);
+                match findings.absent.last() == Some(table) {
+                    true => format!("it changes state: new entry {}", self.table(node, *state)),
+                    false => format!("it changes state: {}", self.table(node, *state)),
+                }
+            }
+            Op::StateDelete { state, .. } => {
+                format!("it changes state: removes {}", self.table(node, *state))
+            }
+            Op::StateLen { state, .. } => {
+                format!(
+                    "what is done hangs on the number of entries of {}",
+                    self.table(node, *state)
+                )
+            }
+            Op::Take { pool, .. } | Op::TakeThis { pool, .. } | Op::Release { pool, .. } => {
+                format!("it changes state: {name}'s pool {}", model.params[pool.index()].name)
+            }
+            Op::Emit { event, .. } => {
+                let (event, on) = (
+                    &model.events[event.index()].name,
+                    hung(residual, findings, &step.what.uses()),
+                );
+                format!("what {name} says in the event {event} hangs on {on}")
+            }
+            Op::Create { .. } => format!("{name} sends a packet"),
+            Op::PushVlan { .. } => format!("{name} adds a ninth VLAN tag"),
+            Op::Patterns { .. } => format!("{name} looks into the payload"),
+            Op::Extern { name: of, .. } => format!("{name} calls {of}"),
+            Op::Load { field, .. } => {
+                format!(
+                    "{name} reads {} after it was assigned, or it is not there",
+                    field.info().name
+                )
+            }
+            _ => {
+                format!("what {name} does hangs on {}", hung(residual, findings, &step.what.uses()))
+            }
+        }
+    }
+}
+
+/// What values hung on when a run stopped: fields that are not in the key, slots, the time.
+fn hung(residual: &Residual, findings: &Findings, values: &[ValueId]) -> String {
+    let is_open = |id: &ValueId| {
+        findings
+            .dependences
+            .get(id.index())
+            .is_some_and(|dependence| *dependence != Dependence::Fixed)
+    };
+    let (mut all, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    let mut left: Vec<ValueId> = values.iter().copied().filter(is_open).collect();
+    while let Some(value) = left.pop() {
+        if !seen.insert(value.index()) {
+            continue;
+        }
+        for block in &residual.blocks {
+            for step in block.steps.iter().filter(|step| step.what.outs().contains(&value)) {
+                match &step.what {
+                    What::Op(Op::Load { field: Field::PktTime, .. }) => {
+                        all.insert("the time".to_owned());
+                    }
+                    What::Op(Op::Load { field, .. }) if !is_key(*field) => {
+                        all.insert(field.info().name.to_owned());
+                    }
+                    What::Read { .. } => {
+                        all.insert("what is counted in state".to_owned());
+                    }
+                    what => left.extend(what.uses().into_iter().filter(is_open)),
+                }
+            }
+            block.end.visit_targets(&mut |target| {
+                let params = &residual.blocks[target.block.index()].params;
+                let args = params.iter().zip(&target.args).filter(|(param, _)| **param == value);
+                left.extend(args.map(|(_, arg)| *arg).filter(|arg| is_open(arg)));
+            });
+        }
+    }
+    match all.len() {
+        0 => "bits of the packet that are not in the key".into(),
+        _ => all.into_iter().collect::<Vec<_>>().join(", "),
+    }
+}

@@ -1,0 +1,171 @@
+//! The key extractors of a chain: one for each program, or for each way in where packets may meet
+//! native functions.
+
+use crate::host::Programs;
+use crate::key::{KeyExtractor, OPEN};
+use braid_ir::chain::Chain;
+use braid_ir::model::Op;
+use braid_ir::residual::{HeaderMask, Point, Residual, What};
+use braid_packet::blend::Outline;
+use braid_packet::{Header, Layout};
+
+/// Most ways in. Packets of further shapes have no records.
+const MOST_ENTRIES: usize = 512;
+
+/// Headers that some packets of a flow have and some have not.
+const PASSING: [Header; 4] = [Header::TcpMss, Header::TcpWscale, Header::TcpSackOk, Header::TcpTs];
+
+/// Where a specialisation begins.
+#[derive(Clone, Copy)]
+pub(crate) enum Start {
+    /// With a program, in which it must end: the key has no more than that program looks at.
+    Program(usize),
+    /// In front of a function. The key has all that anyone may look at.
+    Point(Point),
+}
+
+/// A way into the chain, for packets of a shape.
+#[derive(Debug)]
+struct Entry {
+    point: Point,
+    shape: HeaderMask,
+    extractor: KeyExtractor,
+}
+
+/// All key extractors.
+#[derive(Debug)]
+pub(crate) struct Extractors {
+    /// By program; `None` where a packet is as fast without a record.
+    programs: Vec<Option<KeyExtractor>>,
+    /// Whether packets may meet native functions. Then their flows are told apart by all that the
+    /// packets of one have in common.
+    pub(crate) is_open: bool,
+    /// Where they enter then, and the entry of the last packet.
+    entries: Vec<Entry>,
+    last_entry: usize,
+    /// Whether programs that look nothing up have extractors, too.
+    eager: bool,
+}
+
+impl Extractors {
+    pub(crate) fn new(chain: &Chain, eager: bool) -> Self {
+        Self {
+            programs: Vec::new(),
+            is_open: chain.nodes.iter().any(|node| node.model.native.is_some()),
+            entries: Vec::new(),
+            last_entry: 0,
+            eager,
+        }
+    }
+
+    /// Makes the extractors of programs that have none yet.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, programs: &impl Programs, many_workers: bool) {
+        if self.programs.len() < programs.count() {
+            self.add_new(programs, many_workers);
+        }
+    }
+
+    #[inline(never)]
+    fn add_new(&mut self, programs: &impl Programs, many_workers: bool) {
+        for number in self.programs.len()..programs.count() {
+            let residual = programs.residual(number);
+            let pays = residual.filter(|residual| self.eager || looks_up(residual));
+            let extractor = pays.map(|residual| KeyExtractor::of(residual, many_workers));
+            self.programs.push(extractor);
+        }
+    }
+
+    /// The extractor of a program.
+    #[inline(always)]
+    pub(crate) fn program(&self, number: usize) -> Option<&KeyExtractor> {
+        self.programs.get(number)?.as_ref()
+    }
+
+    /// The extractor with a number: a program's, or that of a way in.
+    pub(crate) fn get(&self, number: u32) -> Option<&KeyExtractor> {
+        match number.checked_sub(OPEN) {
+            Some(entry) => self.entries.get(entry as usize).map(|entry| &entry.extractor),
+            None => self.program(number as usize),
+        }
+    }
+
+    /// The same.
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut KeyExtractor> {
+        match number.checked_sub(OPEN) {
+            Some(entry) => self.entries.get_mut(entry as usize).map(|entry| &mut entry.extractor),
+            None => self.programs.get_mut(number as usize)?.as_mut(),
+        }
+    }
+
+    /// The number of the way in for packets with these headers at a point.
+    pub(crate) fn entry(
+        &mut self,
+        point: Point,
+        layout: &Layout,
+        many_workers: bool,
+    ) -> Option<u32> {
+        let presence = layout.presence();
+        let is_it = |entry: &Entry| entry.point == point && entry.shape.fits(presence);
+        let last = Some(self.last_entry).filter(|last| self.entries.get(*last).is_some_and(is_it));
+        let known = last.or_else(|| self.entries.iter().position(is_it));
+        if known.is_none() {
+            if self.entries.len() == MOST_ENTRIES || Outline::of(layout).is_none() {
+                return None;
+            }
+            let passing = PASSING.iter().fold(0, |bits, header| bits | 1 << *header as u32);
+            let shape = HeaderMask { care: !passing, present: presence & !passing };
+            let extractor = KeyExtractor::open(shape, many_workers);
+            self.entries.push(Entry { point, shape, extractor });
+        }
+        self.last_entry = known.unwrap_or(self.entries.len() - 1);
+        Some(OPEN + self.last_entry as u32)
+    }
+
+    /// Where a specialisation begins for packets with keys from the extractor with a number.
+    pub(crate) fn start(&self, number: u32) -> Option<Start> {
+        match self.is_open {
+            true => {
+                let entry = self.entries.get(number.wrapping_sub(OPEN) as usize)?;
+                Some(Start::Point(entry.point))
+            }
+            false => Some(Start::Program(number as usize)),
+        }
+    }
+
+    /// The point and the shape of packets for which the extractor with a number is.
+    pub(crate) fn place(
+        &self,
+        number: u32,
+        programs: &impl Programs,
+    ) -> Option<(Point, HeaderMask)> {
+        if let Some(entry) = number.checked_sub(OPEN) {
+            let Entry { point, shape, .. } = self.entries.get(entry as usize)?;
+            return Some((*point, *shape));
+        }
+        let residual = programs.residual(number as usize)?;
+        self.program(number as usize).map(|_| (residual.point, residual.shape))
+    }
+
+    /// Forgets the extractors of programs: there will be other programs.
+    pub(crate) fn clear(&mut self) {
+        self.programs.clear();
+    }
+}
+
+/// Whether a program looks anything up but routes. One that does not takes no longer than finding a record.
+fn looks_up(residual: &Residual) -> bool {
+    let mut steps = residual.blocks.iter().flat_map(|block| &block.steps);
+    steps.any(|step| match &step.what {
+        What::Find { .. } | What::Classify { .. } => true,
+        What::Op(op) => matches!(
+            op,
+            Op::Extern { .. }
+                | Op::Patterns { .. }
+                | Op::StateSet { .. }
+                | Op::StatePut { .. }
+                | Op::StateDelete { .. }
+        ),
+        _ => false,
+    })
+}

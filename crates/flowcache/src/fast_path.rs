@@ -1,0 +1,165 @@
+//! The fast path: packets take their flows' records.
+
+use crate::batch::Flow;
+use crate::bindings::Bindings;
+use crate::cache::FlowCache;
+use crate::host::{Functions, Host, Programs};
+use crate::mutants::RecordMutant;
+use crate::slab::{NONE, Record};
+use crate::template::Template;
+use braid_ir::engine::Outputs;
+use braid_ir::residual::Point;
+use braid_ir::walk::Reached;
+use braid_packet::blend::{NARROW, Outline, WIDE};
+use braid_packet::{Layout, Packet};
+
+impl FlowCache {
+    /// Packets of the batch from the one at `from` on take their records, in order, up to the first one that has
+    /// none that fits; how many do.
+    #[inline(never)]
+    pub fn run_records<P: Programs, F: Functions>(
+        &mut self,
+        host: &mut Host<'_, P, F>,
+        (entry, from): (Point, usize),
+        (packets, layouts): (&mut [Packet], &[Layout]),
+        reached: &mut Vec<Reached>,
+    ) -> usize {
+        if self.is_left_out {
+            return 0;
+        }
+        let due = host.due();
+        let Host { functions, out, .. } = host;
+        let records = functions.state().dependents();
+        let ended = records.counters().ended;
+        let wake = if records.has_mutant(RecordMutant::DueIgnored) { u64::MAX } else { due };
+        let goes_back = records.has_mutant(RecordMutant::TimeGoesBack);
+        if self.batch.ended != ended {
+            self.batch.find_again(functions.state(), from..from + packets.len(), |_| true);
+            self.batch.ended = ended;
+        }
+        let flows = &self.batch.flows[from..][..packets.len()];
+        if flows.first().is_none_or(|flow| flow.record == NONE) {
+            return 0;
+        }
+        let templates = &self.templates.all[..];
+        let first = reached.len();
+        reached.resize(first + packets.len(), Reached::Gone);
+        let reached_all = &mut reached[first..];
+        let (mut at, mut now) = (0, functions.now());
+        while at < packets.len() {
+            let (records, _) = functions.parts().1.parts();
+            let records = if goes_back { &mut [] } else { records.narrow() };
+            let run = (&flows[at..], &mut packets[at..], &layouts[at..], &mut reached_all[at..]);
+            let (taken, time) = hit_loop(records, templates, run, now, wake);
+            (at, now) = (at + taken, time);
+            let (Some(packet), Some(layout)) = (packets.get_mut(at), layouts.get(at)) else {
+                break;
+            };
+            let time = if goes_back { packet.time_ns } else { packet.time_ns.max(now) };
+            if flows[at].record == NONE || time >= wake {
+                break;
+            }
+            let (all, place) = crate::bindings::place(flows[at].record);
+            let bindings = self.bindings[all].get(place);
+            let at_hand = (packet, layout);
+            let template =
+                take(&mut **functions, templates, flows[at], bindings, at_hand, time, &mut **out);
+            let Some((template, packet)) = template else { break };
+            now = time;
+            packet.time_ns = time;
+            if let Some(more) = &template.more {
+                more.finish(packet, self.counted.get_mut(), &mut **out);
+            }
+            reached_all[at] = template.reached;
+            at += 1;
+            if functions.state().dependents().counters().ended != ended {
+                // What a native function has recorded has changed.
+                break;
+            }
+        }
+        functions.set_now(now);
+        for packet in &mut packets[..at] {
+            (packet.backward, packet.held) = (entry.backward, entry.held);
+        }
+        reached.truncate(first + at);
+        self.hits += at as u64;
+        at
+    }
+}
+
+/// Packets take narrow records of templates for which there is nothing more to be asked and done, from `now` on, up to
+/// the first one that does not: how many do, and when the last one did.
+#[inline(always)]
+fn hit_loop(
+    records: &mut [Record<NARROW, NARROW>],
+    templates: &[Template],
+    (flows, packets, layouts, reached): (&[Flow], &mut [Packet], &[Layout], &mut [Reached]),
+    mut now: u64,
+    wake: u64,
+) -> (usize, u64) {
+    let mut taken = 0;
+    let packets = packets.iter_mut().zip(layouts).zip(flows);
+    for (((packet, layout), flow), reached) in packets.zip(reached) {
+        let (time, wire_len) = (packet.time_ns.max(now), packet.wire_len);
+        // Neither wide ones nor no record are among them.
+        let Some(record) = records.get_mut(flow.record as usize) else { break };
+        let Some(template) = templates.get(record.hot.template as usize) else { break };
+        let fits = time < wake && record.hot.can_count(wire_len);
+        if !fits || !template.simply_fits(packet.data(), wire_len) {
+            break;
+        }
+        (now, packet.time_ns) = (time, time);
+        record.hot.count(time, wire_len);
+        layout.blend_narrow(packet.data_mut(), &template.narrow, &record.head, record.sums);
+        *reached = template.reached;
+        taken += 1;
+    }
+    (taken, now)
+}
+
+/// A packet takes its flow's record, unless it does not fit it: the record's template.
+#[inline(never)]
+fn take<'a, 'p>(
+    functions: &mut impl Functions,
+    templates: &'a [Template],
+    flow: Flow,
+    bindings: Option<&Bindings>,
+    (packet, layout): (&'p mut Packet, &Layout),
+    time: u64,
+    out: &mut dyn Outputs,
+) -> Option<(&'a Template, &'p mut Packet)> {
+    let records = functions.state().dependents();
+    let template = templates.get(records.template(flow.record) as usize)?;
+    if !template.fits(packet) || !records.can_count(flow.record, packet.wire_len) {
+        return None;
+    }
+    if bindings.is_some_and(|bindings| !bindings.are_ready(functions, layout, time)) {
+        return None;
+    }
+    if let Some(more) = &template.more
+        && more.asks
+        && !more.run(functions, flow.record, (&*packet, layout), time, out)
+    {
+        return None;
+    }
+    let (records, _) = functions.parts().1.parts();
+    if !flow.is_narrow() {
+        let outline = Outline::of(layout)?;
+        let record = records.get::<WIDE, WIDE>(flow.record)?;
+        record.hot.count(time, packet.wire_len);
+        let (head, sums) = (record.head, record.sums);
+        if let Some(bindings) = bindings {
+            bindings.run(functions, packet, (layout, outline), time, out);
+        }
+        packet.blend_wide((layout, outline), &template.blend, &head, sums);
+    } else {
+        let record = records.get::<NARROW, NARROW>(flow.record)?;
+        record.hot.count(time, packet.wire_len);
+        let (head, sums) = (record.head, record.sums);
+        if let Some(bindings) = bindings {
+            bindings.run(functions, packet, (layout, Outline::PLAIN), time, out);
+        }
+        layout.blend_narrow(packet.data_mut(), &template.narrow, &head, sums);
+    }
+    Some((template, packet))
+}

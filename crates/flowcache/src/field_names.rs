@@ -1,0 +1,287 @@
+//! What records look at and write, by the names of fields.
+
+use crate::bindings::{Bindings, HeaderChange};
+use crate::extractors::Extractors;
+use crate::guard::{Guard, Number, WIRE};
+use crate::host::Programs;
+use crate::key::{Bits, bits, is_key};
+use crate::listing::Listed;
+use crate::path::{Path, Segment};
+use braid_ir::model::Op;
+use braid_ir::residual::{HeaderMask, What};
+use braid_packet::blend::{Outline, WIDE, WIDE_BYTES, Window, widened};
+use braid_packet::field::{FieldInfo, Where};
+use braid_packet::show::format_field;
+use braid_packet::{Field, Header};
+use std::fmt;
+
+/// Where the fields of a path are looked up.
+pub(crate) type Source<'a, P> = (&'a Extractors, &'a P);
+
+/// A condition that packets must fulfil to take a record.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct FlowGuard {
+    /// The field, `pkt.len`, or which bytes of the packet.
+    pub field: String,
+    /// Bits of it that matter, if these are not all.
+    pub mask: Option<u32>,
+    /// The least value.
+    pub least: u32,
+    /// The largest value.
+    pub most: u32,
+    /// The largest value that there could be.
+    pub all: u32,
+    /// Where in the packet's bytes the least of its bits is.
+    pub(crate) shift: u32,
+}
+
+/// A field with its value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlowField {
+    /// The field's name, or which bytes of the packet.
+    pub field: String,
+    /// The value as people write it.
+    pub value: String,
+}
+
+impl fmt::Display for FlowGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, mask, least, most, all, .. } = self;
+        f.write_str(field)?;
+        if let Some(mask) = mask {
+            write!(f, " & {mask:#x}")?;
+            return match least == most {
+                true => write!(f, " == {least:#x}"),
+                false => write!(f, " in {least:#x}..{most:#x}"),
+            };
+        }
+        match (least, most) {
+            (least, most) if least == most => write!(f, " == {least}"),
+            (0, most) => write!(f, " <= {most}"),
+            (least, most) if most >= all => write!(f, " >= {least}"),
+            (least, most) => write!(f, " in {least}..{most}"),
+        }
+    }
+}
+
+/// What the first bytes of a record's packets are in the end, where they are written, and what is added to checksums
+/// in all.
+pub(crate) fn final_head(
+    path: &Path,
+    one: &Listed,
+    is_narrow: bool,
+    bindings: Option<&Bindings>,
+) -> ([u8; WIDE_BYTES], [Option<u16>; 2]) {
+    let mut written = match is_narrow {
+        false => one.head,
+        true => widened(&[one.head[0], one.head[1]]),
+    };
+    written.iter_mut().zip(path.first).for_each(|(word, first)| *word |= first);
+    let last = HeaderChange { blend: path.blend, bytes: written, sums: one.sums };
+    let before = bindings.into_iter().flat_map(Bindings::changes);
+    let (mut head, mut sums) = ([0; WIDE], [None; 2]);
+    for HeaderChange { blend, bytes, sums: added } in before.chain([&last]) {
+        for ((word, keep), bytes) in head.iter_mut().zip(blend.keep).zip(bytes) {
+            *word = *word & keep | bytes;
+        }
+        for at in [0, 1].into_iter().filter(|at| blend.sums[*at]) {
+            let (sum, carry) = added[at].overflowing_add(sums[at].unwrap_or(0));
+            sums[at] = Some(sum + u16::from(carry));
+        }
+    }
+    (bytes(&head), sums)
+}
+
+/// Fields that the functions of a path load or write, with the headers by which their place is known.
+fn fields<P: Programs>(
+    path: &Path,
+    writes_only: bool,
+    (extractors, programs): Source<'_, P>,
+) -> Vec<(Field, HeaderMask)> {
+    let mut all = Vec::new();
+    for segment in &path.segments {
+        let Segment::Program(through) = segment else { continue };
+        let Some(residual) = programs.residual(through.program as usize) else { continue };
+        for step in residual.blocks.iter().flat_map(|block| &block.steps) {
+            match &step.what {
+                What::Op(Op::Load { field, .. }) if !writes_only => {
+                    all.push((*field, residual.shape));
+                }
+                What::Write(fields) => {
+                    all.extend(fields.iter().map(|(field, _)| (*field, residual.shape)));
+                }
+                _ => {}
+            }
+        }
+    }
+    let none = HeaderMask { care: 0, present: 0 };
+    let shape = extractors.place(path.entry, programs).map_or(none, |(_, shape)| shape);
+    let natives = path.natives().flat_map(|native| &native.writes);
+    all.extend(natives.map(|field| (*field, shape)));
+    all
+}
+
+/// Fields that a path writes, in their order in the packet.
+pub(crate) fn written<P: Programs>(path: &Path, source: Source<'_, P>) -> Vec<(Field, Bits)> {
+    let mut assigned = [0; WIDE];
+    for blend in path.blends() {
+        assigned.iter_mut().zip(blend.keep).for_each(|(word, keep)| *word |= !keep);
+    }
+    named(path.outline, fields(path, true, source), &bytes(&assigned))
+}
+
+/// A guard by the name of the field that a program loads there.
+pub(crate) fn named_guard<P: Programs>(
+    path: &Path,
+    guard: &Guard,
+    source: Source<'_, P>,
+) -> FlowGuard {
+    in_words(fields(path, false, source), path.outline, guard)
+}
+
+/// Fields all of whose bits are in a mask, in their order in the packet; of those with bits in common the widest.
+fn named(
+    outline: Outline,
+    fields: Vec<(Field, HeaderMask)>,
+    mask: &[u8; WIDE_BYTES],
+) -> Vec<(Field, Bits)> {
+    let place = |(field, shape)| Some((field, bits(shape, outline, field)?));
+    let mut fields: Vec<_> = fields.into_iter().filter_map(place).collect();
+    fields.sort_by_key(|(field, bits)| (u32::MAX - bits.width, bits.at, *field as u32));
+    let mut left = *mask;
+    let mut found = Vec::new();
+    for (field, bits) in fields {
+        let mut own = [0; WIDE_BYTES];
+        bits.set(&mut own, u128::MAX);
+        if own.iter().zip(&left).all(|(own, left)| own & !left == 0) {
+            left.iter_mut().zip(own).for_each(|(left, own)| *left &= !own);
+            found.push((field, bits));
+        }
+    }
+    found.sort_by_key(|(_, bits)| (bits.at, u32::MAX - bits.shift));
+    found
+}
+
+/// Fields that all packets of a flow share, in the header that a UDP port announces: their offsets from
+/// UDP's first byte, and their lengths in bytes.
+fn above_udp(port: u16) -> Vec<(Field, usize, usize)> {
+    let Some(header) = Header::announced(Field::UdpDport, port) else { return Vec::new() };
+    let fields = header.info().fields.iter().filter(|info| info.is_flow);
+    let place = |info: &FieldInfo| match info.place {
+        Where::Bits(bits) => Some((info.field, header.info().at.1 + bits.offset, bits.len.into())),
+        _ => None,
+    };
+    fields.filter_map(place).collect()
+}
+
+/// Addresses of the link that a path's packets have.
+pub(crate) fn link(path: &Path) -> Vec<FlowField> {
+    let window = |words: [u64; 2]| bytes(&std::array::from_fn(|at| *words.get(at).unwrap_or(&0)));
+    values(LINK.into_iter(), window(path.link.mask), &window(path.link.is))
+}
+
+/// Fields that a flow's packets have in common. What version of IP they have goes without saying, and that they are
+/// no fragments.
+pub(crate) fn key(
+    outline: Outline,
+    mask: &[u8; WIDE_BYTES],
+    key: &[u8; WIDE_BYTES],
+) -> Vec<FlowField> {
+    let Outline { ip, is_ip6 } = outline;
+    let behind: &[(Field, usize, usize)] = match key[outline.proto()] {
+        1 => &[(Field::IcmpType, 0, 1), (Field::IcmpCode, 1, 1), (Field::IcmpId, 4, 2)],
+        58 => &[(Field::Icmp6Type, 0, 1), (Field::Icmp6Code, 1, 1), (Field::Icmp6Id, 4, 2)],
+        47 => &[(Field::GreProto, 2, 2)],
+        50 => &[(Field::EspSpi, 0, 4)],
+        _ => &[(Field::L4Sport, 0, 2), (Field::L4Dport, 2, 2)],
+    };
+    let network = if is_ip6 {
+        [(Field::Ip6Proto, 6, 1), (Field::Ip6Src, 8, 16), (Field::Ip6Dst, 24, 16)]
+    } else {
+        [(Field::IpProto, 9, 1), (Field::IpSrc, 12, 4), (Field::IpDst, 16, 4)]
+    };
+    let network = network.into_iter().map(|(field, at, len)| (field, ip + at, len));
+    let above = match key[outline.proto()] {
+        17 => above_udp(u16::from_be_bytes([key[outline.l4() + 2], key[outline.l4() + 3]])),
+        _ => Vec::new(),
+    };
+    let behind = behind.iter().copied().chain(above);
+    let behind = behind.map(|(field, at, len)| (field, outline.l4() + at, len));
+    let mut left = *mask;
+    left[ip - 2..=ip].fill(0);
+    if !is_ip6 && key[ip + 6..ip + 8] == [0, 0] {
+        left[ip + 6..ip + 8].fill(0);
+    }
+    values(LINK.into_iter().chain(network).chain(behind), left, key)
+}
+
+/// Addresses of the link: fields, offsets, bytes.
+const LINK: [(Field, usize, usize); 2] = [(Field::EthDst, 0, 6), (Field::EthSrc, 6, 6)];
+
+/// Those of some fields, by offset and bytes, that are in a mask, and what else is in it.
+fn values(
+    fields: impl Iterator<Item = (Field, usize, usize)>,
+    mut left: [u8; WIDE_BYTES],
+    is: &[u8; WIDE_BYTES],
+) -> Vec<FlowField> {
+    let mut found = Vec::new();
+    for (field, at, len) in fields {
+        if left[at..at + len].iter().all(|byte| *byte == 0xff) {
+            let bits = Bits { at, len, shift: 0, width: 8 * len as u32 };
+            found.push(shown(field, bits, is));
+            left[at..at + len].fill(0);
+        }
+    }
+    let rest = left.iter().enumerate().filter(|(_, mask)| **mask != 0);
+    found.extend(rest.map(|(at, mask)| FlowField {
+        field: format!("byte {at} & {mask:#04x}"),
+        value: format!("{:#04x}", is[at] & mask),
+    }));
+    found
+}
+
+/// A field's value in a packet's first bytes.
+pub(crate) fn shown(field: Field, bits: Bits, bytes: &[u8; WIDE_BYTES]) -> FlowField {
+    let value = format_field(field, bits.get(bytes));
+    FlowField { field: field.info().name.to_owned(), value }
+}
+
+/// A guard by the name of one of these fields.
+fn in_words(fields: Vec<(Field, HeaderMask)>, outline: Outline, guard: &Guard) -> FlowGuard {
+    let Guard { number, least, most } = *guard;
+    if number.at == WIRE {
+        let field = "pkt.len".to_owned();
+        return FlowGuard { field, mask: None, least, most, all: u32::MAX, shift: 0 };
+    }
+    let mut near: Vec<(Field, Number, u32)> = fields
+        .into_iter()
+        .filter(|(field, _)| !is_key(*field))
+        .filter_map(|(field, shape)| {
+            let bits = bits(shape, outline, field)?;
+            let whole = bits.number()?;
+            let same = (whole.at, whole.len) == (number.at, number.len);
+            (same && number.mask & !whole.mask == 0).then_some((field, whole, bits.shift))
+        })
+        .collect();
+    near.sort_by_key(|(field, whole, _)| (whole.mask.count_ones(), *field as u32));
+    let (field, whole, shift) = match near.first() {
+        Some((field, whole, shift)) => (field.info().name.to_owned(), whole.mask, *shift),
+        None => (format!("bytes {}..{}", number.at, number.at + number.len), u32::MAX, 0),
+    };
+    FlowGuard {
+        field,
+        mask: (whole != number.mask).then_some(number.mask >> shift),
+        least: least >> shift,
+        most: most >> shift,
+        all: number.mask >> shift,
+        shift,
+    }
+}
+
+/// Words as bytes.
+pub(crate) fn bytes(window: &Window<WIDE>) -> [u8; WIDE_BYTES] {
+    let mut bytes = [0; WIDE_BYTES];
+    let (chunks, _) = bytes.as_chunks_mut::<8>();
+    chunks.iter_mut().zip(window).for_each(|(chunk, word)| *chunk = word.to_le_bytes());
+    bytes
+}

@@ -1,0 +1,205 @@
+//! What a specialisation finds: the dependences of values, and all that a record will say.
+
+use crate::absences::Keys;
+use crate::bindings::Binding;
+use crate::entry_use::EntryUse;
+use crate::guard::{Guards, Number};
+use crate::key::Bits;
+use crate::path::Path;
+use braid_ir::model::{ValueId, Word};
+use braid_packet::blend::{Outline, Retag, WIDE, WIDE_BYTES, Window};
+use braid_state::{Handle, TableRef};
+use std::sync::Arc;
+
+/// What a specialisation finds. The memory is used again, and holds what the last one found.
+pub(crate) struct Findings {
+    /// What values depend on, of those that were reached.
+    pub(crate) dependences: Vec<Dependence>,
+    /// What copies that functions have sent are like.
+    pub(crate) copies: Vec<Image>,
+    /// Values that are bits of the key.
+    pub(crate) keys: Vec<(ValueId, Bits)>,
+    pub(crate) guards: Guards,
+    pub(crate) path: Path,
+    pub(crate) bytes: Window<WIDE>,
+    pub(crate) sums: [u16; 2],
+    /// Entries that were found, each once, and what each packet does with them.
+    pub(crate) depends_on: Vec<(Handle, EntryUse)>,
+    /// Slots of those that were assigned what is computed for each packet: what they hold then, and on what it dependences.
+    pub(crate) put: Vec<(usize, u32, Word, Dependence)>,
+    pub(crate) asked: Asked,
+    /// Keys of entries that were not there.
+    pub(crate) absent: Keys,
+    /// How often something was looked up, or a native function asked.
+    pub(crate) lookups: u32,
+    /// How many steps programs have taken.
+    pub(crate) steps: u32,
+    pub(crate) counters: Counters,
+    /// What native functions do.
+    pub(crate) bindings: Vec<Binding>,
+    /// Headers whose presence matters to programs.
+    pub(crate) care: u128,
+    /// Arguments of a jump.
+    pub(crate) args: Vec<(Word, Dependence)>,
+    /// Memory of what earlier records did with entries.
+    pub(crate) spare: Vec<EntryUse>,
+}
+
+/// What a value depend on, beside what a record depend on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Dependence {
+    /// Nothing.
+    Fixed,
+    /// It is a number in the packet, shifted down by `shift`, plus `add`.
+    Number { number: Number, shift: u32, add: i64 },
+    /// It is a number in the packet, shifted down, of which guards can only ask for the very bits.
+    Bits { number: Number, shift: u32 },
+    /// It is what a slot of an entry (by number among those that were found) holds, plus `packets`, plus
+    /// `bytes` times the bytes on the wire; whether it wraps where it would not fit, once anything was added.
+    Slot { entry: usize, slot: u32, packets: i64, bytes: u32, wraps: Option<bool> },
+    /// It is the time.
+    Time,
+    /// It is computed for each packet: its number in [`crate::dynamic::Dynamic`].
+    Dynamic(u8),
+    /// Anything else.
+    Packet,
+}
+
+/// What was looked up so far: by the values that a key is made of, which stay as they are, like state.
+#[derive(Default)]
+pub(crate) struct Asked {
+    parts: Vec<ValueId>,
+    /// The table, where the parts end, and the number of the entry among those that were found.
+    all: Vec<(TableRef, usize, Option<usize>)>,
+}
+
+impl Asked {
+    pub(crate) fn push(&mut self, table: TableRef, parts: &[ValueId], found: Option<usize>) {
+        self.parts.extend_from_slice(parts);
+        self.all.push((table, self.parts.len(), found));
+    }
+
+    /// What was found by a key made of the same values, if it was asked for.
+    pub(crate) fn get(
+        &self,
+        table: TableRef,
+        parts: &[ValueId],
+        confuses: bool,
+    ) -> Option<Option<usize>> {
+        let is_it = |(one, end, _): &&(TableRef, usize, _)| {
+            *one == table && (confuses || self.parts[..*end].ends_with(parts))
+        };
+        self.all.iter().find(is_it).map(|(_, _, found)| *found)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.parts.clear();
+        self.all.clear();
+    }
+}
+
+/// A slot that was compared, of an entry by its number.
+pub(crate) struct Compared {
+    pub(crate) entry: usize,
+    pub(crate) slot: u32,
+    /// What was added to it before: for the packet, and for each of its bytes.
+    pub(crate) packets: i64,
+    pub(crate) bytes: u32,
+    /// Whether the sum that was compared wraps.
+    pub(crate) wraps: bool,
+    /// What it must hold in front of the packet at least, and with what was added at most.
+    pub(crate) least: Word,
+    pub(crate) most: Word,
+}
+
+/// What a run without effect knows of counters that are compared.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) compared: Vec<Compared>,
+    /// Slots that are compared before anything is added to them, as an earlier run of the same packet has found.
+    pub(crate) known: Vec<(TableRef, Handle, u32)>,
+}
+
+impl Counters {
+    /// A run starts.
+    pub(crate) fn start(&mut self) {
+        self.compared.clear();
+    }
+
+    /// The first run of a packet starts.
+    pub(crate) fn forget(&mut self) {
+        self.known.clear();
+    }
+}
+
+/// A copy that a function sends, with what had been done to the packet by then.
+#[derive(PartialEq)]
+pub(crate) struct Image {
+    pub(crate) head: [u8; WIDE_BYTES],
+    pub(crate) mask: [u8; WIDE_BYTES],
+    pub(crate) ttl: u8,
+    pub(crate) vlans: Retag,
+    pub(crate) tags: Vec<(Arc<str>, Word)>,
+}
+
+impl Findings {
+    pub(crate) fn new() -> Self {
+        Self {
+            dependences: Vec::new(),
+            copies: Vec::new(),
+            keys: Vec::new(),
+            guards: Guards::default(),
+            path: Path::new(),
+            bytes: [0; WIDE],
+            sums: [0; 2],
+            depends_on: Vec::new(),
+            put: Vec::new(),
+            asked: Asked::default(),
+            absent: Keys::default(),
+            lookups: 0,
+            steps: 0,
+            counters: Counters::default(),
+            bindings: Vec::new(),
+            care: 0,
+            args: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// A specialiser starts, of packets that come by an entry with an outline.
+    pub(crate) fn start(&mut self, entry: u32, outline: Outline) {
+        self.copies.clear();
+        self.guards.0.clear();
+        self.path.start(entry, outline);
+        for (_, mut one) in self.depends_on.drain(..) {
+            one.clear();
+            self.spare.push(one);
+        }
+        self.put.clear();
+        self.counters.start();
+        self.absent.clear();
+        self.bindings.clear();
+        (self.lookups, self.steps, self.care) = (0, 0, 0);
+    }
+
+    /// Why a record would save no time.
+    pub(crate) fn loss(&self) -> Option<&'static str> {
+        // As measured: machine code takes about so many steps while a record computes a value.
+        let least = 12 + 2 * self.path.dynamic.size();
+        match (self.lookups, self.path.dynamic.size()) {
+            (0, _) => Some("nothing is looked up on its way but routes"),
+            (_, 0) => None,
+            _ if self.steps >= least => None,
+            _ => Some("too much of it has to be computed for each packet"),
+        }
+    }
+
+    /// A program with so many values runs.
+    pub(crate) fn enter(&mut self, values: usize) {
+        if self.dependences.len() < values {
+            self.dependences.resize(values, Dependence::Packet);
+        }
+        self.keys.clear();
+        self.asked.clear();
+    }
+}

@@ -1,0 +1,476 @@
+//! The flow table for people: what templates there are and what each record says, by the names of fields and
+//! functions.
+
+use crate::basis::Basis;
+use crate::batches::{Payload, groups};
+use crate::cache::{FlowCache, Flows};
+use crate::effects::Splice;
+use crate::field_names::{
+    FlowField, FlowGuard, Source, bytes, final_head, key, link, named_guard, shown, written,
+};
+use crate::host::{Functions, Programs};
+use crate::key::{Bits, OPEN, of_kind, unfolded};
+use crate::listing::{Dependency, Listed, Missing, list};
+use crate::path::{Native, Path, Segment};
+use crate::template::Template;
+use braid_ir::chain::Sink;
+use braid_ir::graph::{Graph, port};
+use braid_ir::model::{Dest, ParamId, PortId, RIGHT, RowId, Word};
+use braid_native::bridge as native;
+use braid_ir::residual::{Counter, End, Fate, HeaderMask, Point, Residual, TallyId};
+use braid_ir::walk::Reached;
+use braid_packet::Field;
+use std::fmt;
+
+/// All flow records at a time, by template.
+#[derive(Clone, Debug)]
+pub struct FlowTable {
+    /// How packets were processed.
+    pub flows: Flows,
+    /// Templates by number; those without records, too.
+    pub templates: Vec<FlowTemplate>,
+    /// Records by program and key.
+    pub records: Vec<FlowRecord>,
+}
+
+/// What many records have in common: a path through programs and native functions.
+#[derive(Clone, Debug)]
+pub struct FlowTemplate {
+    /// Its number.
+    pub number: u32,
+    /// The number of the program, if packets can meet no native functions.
+    pub program: Option<u32>,
+    /// Where the packets enter.
+    pub point: Point,
+    /// What headers they have, as far as that matters.
+    pub shape: HeaderMask,
+    /// What becomes of them.
+    pub end: FlowEnd,
+    /// Interfaces by which copies of them leave.
+    pub copies: Vec<u16>,
+    /// Functions in the order of the packets' path.
+    pub parts: Vec<FlowPart>,
+    /// Functions with state functions: those of a group could run them at the same time, behind the group before
+    /// (SpeedyBox, Table I).
+    pub batches: Vec<Vec<u16>>,
+    /// Rules that decide: function, rule set, rule.
+    pub rules: Vec<(u16, ParamId, u32)>,
+    /// Addresses of the link that packets must have.
+    pub link: Vec<FlowField>,
+    /// What else they must fulfil.
+    pub guards: Vec<FlowGuard>,
+    /// Parameters that the records depend on.
+    pub depends_on: Vec<Basis>,
+    /// Whether one of these has changed since: then no packet takes the records.
+    pub is_outdated: bool,
+    /// Fields that are written.
+    pub writes: Vec<&'static str>,
+    /// How many VLAN tags packets lose, the outermost first.
+    pub pops: usize,
+    /// VLAN tags that they get, the outermost first.
+    pub pushes: Vec<FlowTag>,
+    /// Tags that they carry from then on.
+    pub tags: Vec<(String, Word)>,
+    /// What they get and lose in the end.
+    pub splices: Vec<Splice>,
+    /// What the TTL goes down by.
+    pub ttl: u8,
+    /// Whether the checksums of the IPv4 header and of what is behind it are updated.
+    pub sums: [bool; 2],
+    /// Records that there are.
+    pub records: u64,
+    /// Packets that took records of it.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A VLAN tag.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FlowTag {
+    /// Its type (TPID).
+    pub tpid: u16,
+    /// Its identifier.
+    pub id: u16,
+    /// Its priority (PCP).
+    pub pcp: u8,
+    /// Whether packets may be dropped first (DEI).
+    pub dei: bool,
+}
+
+impl fmt::Display for FlowTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tpid, id, pcp, dei } = *self;
+        write!(f, "vlan {id}")?;
+        if tpid != 0x8100 {
+            write!(f, " tpid {tpid:#06x}")?;
+        }
+        if pcp > 0 {
+            write!(f, " pcp {pcp}")?;
+        }
+        f.write_str(if dei { " dei" } else { "" })
+    }
+}
+
+/// What a function does with the packets of a template.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlowPart {
+    /// The function.
+    pub node: u16,
+    /// Whether they go backward through it.
+    pub backward: bool,
+    /// Rows that count them.
+    pub rows: Vec<RowId>,
+    /// Events that it publishes, in order.
+    pub events: Vec<String>,
+    /// What its state functions do with the payload at most; `None` if it has none.
+    pub state: Option<Payload>,
+    /// What it runs for each of them, if it is a native function.
+    pub native: Option<FlowNative>,
+}
+
+/// What a native function runs for each packet that takes a record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlowNative {
+    /// What its state functions do with the payload, in order.
+    pub state: Vec<Payload>,
+    /// How many conditions it looks at.
+    pub guards: usize,
+}
+
+/// What becomes of the packets of a template.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FlowEnd {
+    /// They leave by this interface.
+    Leave(u16),
+    /// They are dropped.
+    Drop {
+        /// By this function.
+        node: u16,
+        /// At this row.
+        row: RowId,
+        /// The reason.
+        reason: String,
+    },
+    /// A function takes them.
+    Consume(u16),
+}
+
+/// A record.
+#[derive(Clone, Debug)]
+pub struct FlowRecord {
+    /// The number of its template.
+    pub template: u32,
+    /// Fields that packets of the flow have in common.
+    pub key: Vec<FlowField>,
+    /// What is written.
+    pub writes: Vec<FlowField>,
+    /// What is added to the checksums of the IPv4 header and of what is behind it, where they are updated.
+    pub sums: [Option<u16>; 2],
+    /// Packets that have taken it.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+    /// When it was last taken (ns).
+    pub seen_ns: Option<u64>,
+    /// Entries that must stay.
+    pub depends_on: Vec<Dependency>,
+    /// Entries that must not be there.
+    pub absent: Vec<Missing>,
+}
+
+/// A flow cache with what it is described by.
+struct View<'a, P, F> {
+    cache: &'a FlowCache,
+    programs: &'a P,
+    functions: &'a F,
+    graph: &'a Graph,
+}
+
+impl FlowTable {
+    /// The records of a flow cache, by the programs and functions of its chain. Packets were
+    /// processed as `flows` says.
+    #[must_use]
+    pub fn new<P: Programs, F: Functions>(
+        cache: &FlowCache,
+        flows: Flows,
+        (programs, functions, graph): (&P, &F, &Graph),
+    ) -> Self {
+        let view = View { cache, programs, functions, graph };
+        let (templates, records) = view.templates_and_records();
+        Self { flows, templates, records }
+    }
+}
+
+impl<P: Programs, F: Functions> View<'_, P, F> {
+    fn templates_and_records(&self) -> (Vec<FlowTemplate>, Vec<FlowRecord>) {
+        let records = self.functions.state().dependents();
+        let counts = records.counted_by_template();
+        let all = &self.cache.templates;
+        let templates = (0..).zip(all.all.iter().zip(&all.paths));
+        let mut templates: Vec<FlowTemplate> = templates
+            .map(|(number, (template, path))| {
+                let (packets, bytes) = counts.get(number as usize).copied().unwrap_or_default();
+                FlowTemplate { packets, bytes, ..self.flow_template(number, template, path) }
+            })
+            .collect();
+        let listed = list(records, self.functions.state().tables());
+        let record = |one: Listed| {
+            let template = templates.get_mut(one.template as usize)?;
+            template.records += 1;
+            for part in &mut template.parts {
+                one.depends_on.iter().for_each(|dependency| part.changes(dependency));
+            }
+            let path = &all.paths[one.template as usize];
+            let (program, outline, is_narrow) = of_kind(one.kind);
+            let mut mask = *self.cache.extractors.get(program)?.mask(outline)?;
+            let mut full_key = one.key;
+            if is_narrow {
+                full_key = unfolded(&[one.key[0], one.key[1]]);
+                mask.iter_mut().zip(path.link.mask).for_each(|(word, link)| *word &= !link);
+            }
+            let (head, sums) = final_head(path, &one, is_narrow, self.cache.bindings(one.number));
+            let value = |(field, bits): (Field, Bits)| shown(field, bits, &head);
+            Some(FlowRecord {
+                template: one.template,
+                key: key(outline, &bytes(&mask), &bytes(&full_key)),
+                writes: written(path, self.source()).into_iter().map(value).collect(),
+                sums,
+                packets: one.packets,
+                bytes: one.bytes,
+                seen_ns: one.seen_ns,
+                depends_on: one.depends_on,
+                absent: one.absent,
+            })
+        };
+        let records = listed.into_iter().filter_map(record).collect();
+        templates.iter_mut().for_each(|template| {
+            let parts = template.parts.iter().map(|part| (part.node, part.state));
+            template.batches = groups(parts);
+        });
+        (templates, records)
+    }
+
+    fn source(&self) -> Source<'_, P> {
+        (&self.cache.extractors, self.programs)
+    }
+
+    fn flow_template(&self, number: u32, template: &Template, path: &Path) -> FlowTemplate {
+        let (point, mut shape) =
+            self.cache.extractors.place(path.entry, self.programs).unwrap_or(NOWHERE);
+        if path.entry >= OPEN {
+            // All that is there: what is not goes without saying.
+            shape.care = shape.present;
+        }
+        FlowTemplate {
+            number,
+            program: (path.entry < OPEN).then_some(path.entry),
+            point,
+            shape,
+            end: self.path_end(path, point.node, template.reached),
+            copies: template.more.as_ref().map_or(Vec::new(), |more| more.goal.copies.clone()),
+            parts: self.parts(path),
+            batches: Vec::new(),
+            rules: path.rules.clone(),
+            link: link(path),
+            guards: path
+                .guards
+                .iter()
+                .map(|guard| named_guard(path, guard, self.source()))
+                .collect(),
+            depends_on: path.bases.clone(),
+            is_outdated: self.functions.state().dependents().is_template_outdated(number),
+            writes: written(path, self.source())
+                .iter()
+                .map(|(field, _)| field.info().name)
+                .collect(),
+            pops: path.effects.vlans.lost,
+            pushes: tags(&path.effects.vlans.got),
+            tags: path
+                .effects
+                .tags
+                .iter()
+                .map(|(name, value)| (name.to_string(), *value))
+                .collect(),
+            splices: path.effects.splices.clone(),
+            ttl: path.blends().map(|blend| blend.ttl).sum(),
+            sums: [0, 1].map(|at| path.blends().any(|blend| blend.sums[at])),
+            records: 0,
+            packets: 0,
+            bytes: 0,
+        }
+    }
+
+    /// What functions do with a path's packets, in order.
+    fn parts(&self, path: &Path) -> Vec<FlowPart> {
+        let (mut parts, mut programs) = (Vec::new(), path.programs());
+        for segment in &path.segments {
+            match segment {
+                Segment::Program(_) => {
+                    let Some((through, tallies)) = programs.next() else { continue };
+                    let residual = self.programs.residual(through.program as usize);
+                    let Some(residual) = residual else { continue };
+                    parts.extend(self.in_order(residual.point, counted(residual, tallies)));
+                }
+                Segment::Native(native) => parts.push(FlowPart::of(native)),
+            }
+        }
+        for publish in &path.effects.publications {
+            let model = &self.functions.chain().nodes[usize::from(publish.node)].model;
+            let name = model.events[publish.event.index()].name.clone();
+            let part = parts.iter_mut().find(|part| part.node == publish.node);
+            part.into_iter().for_each(|part| part.events.push(name.clone()));
+        }
+        parts.iter_mut().for_each(|part| part.searches(path));
+        parts
+    }
+
+    /// What becomes of packets at the end of a path that begins at a function.
+    fn path_end(&self, path: &Path, node: u16, reached: Reached) -> FlowEnd {
+        if let Reached::Interface(interface) = reached {
+            return FlowEnd::Leave(interface);
+        }
+        match path.segments.last() {
+            None => FlowEnd::Consume(node),
+            Some(Segment::Program(through)) => {
+                match self.programs.residual(through.program as usize) {
+                    Some(residual) => self.flow_end(residual, through.block as usize),
+                    None => FlowEnd::Consume(node),
+                }
+            }
+            Some(Segment::Native(Native { node, drops, .. })) => {
+                let reasons = &self.functions.chain().nodes[usize::from(*node)].model.reasons;
+                let reason = drops.and_then(|reason| reasons.get(reason as usize));
+                let reason = reason.cloned().unwrap_or_default();
+                FlowEnd::Drop { node: *node, row: native::BODY, reason }
+            }
+        }
+    }
+
+    fn flow_end(&self, residual: &Residual, block: usize) -> FlowEnd {
+        let End::Exit(exit) = &residual.blocks[block].end else {
+            return FlowEnd::Consume(residual.point.node);
+        };
+        match &exit.fate {
+            Fate::Leave { interface } => FlowEnd::Leave(*interface),
+            Fate::Drop { node, row, reason } => {
+                let model = &self.functions.chain().nodes[usize::from(*node)].model;
+                let reason = model.reasons[reason.index()].clone();
+                FlowEnd::Drop { node: *node, row: *row, reason }
+            }
+            Fate::Fault { node, fault } => {
+                let model = &self.functions.chain().nodes[usize::from(*node)].model;
+                // It is the last one.
+                let row = model.rows.len().saturating_sub(1);
+                let row = RowId(u32::try_from(row).unwrap_or(u32::MAX));
+                FlowEnd::Drop { node: *node, row, reason: fault.reason().to_owned() }
+            }
+            Fate::Consume { node } | Fate::Output { node, .. } | Fate::Resubmit { node } => {
+                FlowEnd::Consume(*node)
+            }
+            Fate::Go(point) => FlowEnd::Consume(point.node),
+        }
+    }
+
+    /// The functions of a path in the order in which packets that enter at a point come to them.
+    fn in_order(&self, point: Point, mut parts: Vec<FlowPart>) -> Vec<FlowPart> {
+        let mut ordered = Vec::with_capacity(parts.len());
+        let mut next = parts.iter().position(|part| part.node == point.node);
+        while let Some(at) = next {
+            let FlowPart { node, backward, .. } = parts[at];
+            ordered.push(parts.remove(at));
+            let model = &self.functions.chain().nodes[usize::from(node)].model;
+            let ports = (0..model.ports.len() as u32).map(|port| Dest::Port(PortId(port)));
+            let mut dests = [Dest::Onward, Dest::Back].into_iter().chain(ports);
+            next = dests.find_map(|dest| {
+                let Sink::Port(node, port) = self.graph.next(node, port(dest, backward))? else {
+                    return None;
+                };
+                let is_it = |part: &FlowPart| (part.node, part.backward) == (node, port == RIGHT);
+                parts.iter().position(is_it)
+            });
+        }
+        ordered.append(&mut parts);
+        ordered
+    }
+}
+
+/// Where no packets enter.
+const NOWHERE: (Point, HeaderMask) =
+    (Point { node: 0, backward: false, held: false }, HeaderMask { care: 0, present: 0 });
+
+impl FlowPart {
+    /// It searches the payload, if the path publications so.
+    pub(crate) fn searches(&mut self, path: &Path) {
+        if path.searches.iter().any(|search| search.node == self.node) {
+            self.has_state(Payload::Read);
+        }
+    }
+
+    /// Its packets change this entry, if it is one of its own that they do change.
+    pub(crate) fn changes(&mut self, dependency: &Dependency) {
+        let is_changed = dependency.puts > 0 || !dependency.updates.is_empty();
+        if dependency.entry.node == self.node && is_changed {
+            self.has_state(Payload::Ignore);
+        }
+    }
+
+    /// A batch does what most its functions do.
+    fn has_state(&mut self, payload: Payload) {
+        self.state = self.state.max(Some(payload));
+    }
+}
+
+impl FlowPart {
+    /// What a native function does.
+    fn of(native: &Native) -> Self {
+        let Native { node, backward, ref state, guards, .. } = *native;
+        Self {
+            node,
+            backward,
+            rows: vec![native::BODY],
+            events: Vec::new(),
+            state: state.iter().copied().max(),
+            native: Some(FlowNative { state: state.clone(), guards }),
+        }
+    }
+}
+
+/// What functions count of packets by tallies of a program, by number.
+fn counted(residual: &Residual, tallies: &[(TallyId, i32)]) -> Vec<FlowPart> {
+    let tallies = tallies.iter().map(|(tally, _)| &residual.tallies[tally.0 as usize]);
+    let mut parts: Vec<FlowPart> = Vec::new();
+    for one in tallies.flatten() {
+        let known = parts.iter().position(|part| part.node == one.node);
+        let at = known.unwrap_or_else(|| {
+            parts.push(FlowPart {
+                node: one.node,
+                backward: false,
+                rows: Vec::new(),
+                events: Vec::new(),
+                state: None,
+                native: None,
+            });
+            parts.len() - 1
+        });
+        match one.counter {
+            Counter::Forward => {}
+            Counter::Backward => parts[at].backward = true,
+            Counter::Row(row) => parts[at].rows.push(row),
+        }
+    }
+    parts.sort_by_key(|part| part.node);
+    parts
+}
+
+/// Tags by their bytes.
+fn tags(bytes: &[u8]) -> Vec<FlowTag> {
+    let (tags, _) = bytes.as_chunks::<4>();
+    let tag = |&[a, b, high, low]: &[u8; 4]| FlowTag {
+        tpid: u16::from_be_bytes([a, b]),
+        id: u16::from_be_bytes([high & 0xf, low]),
+        pcp: high >> 5,
+        dei: high >> 4 & 1 == 1,
+    };
+    tags.iter().map(tag).collect()
+}

@@ -1,0 +1,313 @@
+//! What values of a run without effect depend on, and guards for that.
+
+use crate::findings::Dependence;
+use crate::guard::{Guard, Number};
+use crate::host::Functions;
+use crate::key::LENGTH;
+use crate::mutants::RecordMutant;
+use crate::specialiser::Specialiser;
+use braid_ir::model::{BinOp, CmpOp, Op, SetRef, ValueId, Word};
+use braid_ir::value::ParamValue;
+use braid_ir::values::Values;
+
+/// The most that each packet may add to a slot, beside its bytes.
+const MOST_ADDED: i64 = u32::MAX as i64;
+
+impl<F: Functions> Specialiser<'_, F> {
+    /// Makes a value one that depends on nothing more: by a guard that its bits are these, if they are few.
+    #[inline(always)]
+    pub(crate) fn fix(&mut self, values: &Values<'_>, id: ValueId) -> Option<()> {
+        if self.is_fixed(id) { Some(()) } else { self.fix_open(values, id) }
+    }
+
+    #[inline(never)]
+    fn fix_open(&mut self, values: &Values<'_>, id: ValueId) -> Option<()> {
+        let (number, shift, value) = match self.dependence(id) {
+            Dependence::Fixed => return Some(()),
+            Dependence::Slot { entry, slot, bytes: 0, .. } => {
+                self.findings.depends_on[entry].1.read(slot);
+                self.set_dependence(id, Dependence::Fixed);
+                return Some(());
+            }
+            Dependence::Dynamic(number) if values.width(id) == 1 => {
+                self.findings.path.dynamic.check(number, values.truth(id));
+                self.set_dependence(id, Dependence::Fixed);
+                return Some(());
+            }
+            Dependence::Time
+            | Dependence::Dynamic(_)
+            | Dependence::Slot { .. }
+            | Dependence::Packet => return None,
+            Dependence::Number { number, shift, add } => {
+                (number, shift, i64::try_from(values.get(id)).ok()?.checked_sub(add)?)
+            }
+            Dependence::Bits { number, shift } => {
+                (number, shift, i64::try_from(values.get(id)).ok()?)
+            }
+        };
+        self.fix_bits(number, u32::try_from(value).ok()?, shift)?;
+        self.set_dependence(id, Dependence::Fixed);
+        Some(())
+    }
+
+    /// A guard that a number has this value, which is shifted down, if it has few bits.
+    pub(crate) fn fix_bits(&mut self, number: Number, value: u32, shift: u32) -> Option<()> {
+        if number.mask.count_ones() > 8 {
+            return None;
+        }
+        let value = value.checked_shl(shift)?;
+        self.findings.guards.add(Guard { number, least: value, most: value });
+        Some(())
+    }
+
+    /// The same for TCP flags of which only some matter.
+    pub(crate) fn fix_flags(&mut self, values: &Values<'_>, id: ValueId, flags: u8) -> Option<()> {
+        let Dependence::Number { number, shift, add: 0 } = self.dependence(id) else {
+            return self.fix(values, id);
+        };
+        let mask = number.mask & u32::from(flags) << shift;
+        if mask != 0 {
+            let value = u32::try_from(values.get(id)).ok()? << shift & mask;
+            self.findings.guards.add(Guard {
+                number: Number { mask, ..number },
+                least: value,
+                most: value,
+            });
+        }
+        Some(())
+    }
+
+    pub(crate) fn fix_all(&mut self, values: &Values<'_>, ids: &[ValueId]) -> Option<()> {
+        ids.iter().try_for_each(|id| self.fix(values, *id))
+    }
+
+    /// What the result of an operation depend on, if that is less than all of its operands: guards publish what
+    /// it takes for granted.
+    pub(crate) fn follow(&mut self, node: u16, values: &Values<'_>, op: &Op) -> Option<Dependence> {
+        match *op {
+            Op::InSet { a, ref set, .. } => {
+                let Dependence::Number { number, shift, add } = self.dependence(a) else {
+                    return None;
+                };
+                let stretch = self.stretch(node, values.get(a), set)?;
+                let bound = |value: Word| i64::try_from(value).unwrap_or(i64::MAX);
+                let (least, most) = (bound(stretch.0), bound(stretch.1));
+                let range = (least.saturating_sub(add), most.saturating_sub(add));
+                self.within(values, a, (number, shift), range)?;
+                Some(Dependence::Fixed)
+            }
+            Op::Bin { out, op, a, b } => self.follow_bin(values, out, op, (a, b)),
+            Op::Cmp { op, a, b, .. } => {
+                self.fix_slots(values, &[a, b])?;
+                match (self.dependence(a), self.dependence(b)) {
+                    (dependence, Dependence::Fixed) if dependence != Dependence::Fixed => {
+                        self.compare(values, op, a, b)
+                    }
+                    (Dependence::Fixed, dependence) if dependence != Dependence::Fixed => {
+                        self.compare(values, turned(op), b, a)
+                    }
+                    _ => None,
+                }
+            }
+            Op::Select { cond, a, b, .. } => {
+                self.fix(values, cond)?;
+                Some(self.dependence(if values.truth(cond) { a } else { b }))
+            }
+            Op::Resize { out, a } | Op::Clamp { out, a } => {
+                let (to, from) = (values.width(out), values.width(a));
+                // What is counted stops or goes round at the width of its slot.
+                let same = to == from || !matches!(self.dependence(a), Dependence::Slot { .. });
+                (to >= from && same).then(|| self.dependence(a))
+            }
+            _ => None,
+        }
+    }
+
+    fn follow_bin(
+        &mut self,
+        values: &Values<'_>,
+        out: ValueId,
+        op: BinOp,
+        (a, b): (ValueId, ValueId),
+    ) -> Option<Dependence> {
+        match (self.dependence(a), self.dependence(b)) {
+            (slot @ Dependence::Slot { .. }, by) => {
+                if let Some(dependence) = self.count(values, op, slot, (b, by)) {
+                    return Some(dependence);
+                }
+            }
+            (by, slot @ Dependence::Slot { .. }) => {
+                if let Some(dependence) = self.count(values, op, slot, (a, by)) {
+                    return Some(dependence);
+                }
+            }
+            _ => {}
+        }
+        self.fix_slots(values, &[a, b])?;
+        let (packet, fixed) = match (self.dependence(a), self.dependence(b), op) {
+            (_, Dependence::Fixed, _) => (a, b),
+            (Dependence::Fixed, _, BinOp::AddWrap | BinOp::AddSat | BinOp::And) => (b, a),
+            _ => return None,
+        };
+        let Dependence::Number { number, shift, add } = self.dependence(packet) else {
+            return None;
+        };
+        let by = i64::try_from(values.get(fixed)).ok()?;
+        let add = match op {
+            BinOp::AddWrap | BinOp::AddSat => add.checked_add(by)?,
+            BinOp::SubWrap | BinOp::SubSat => add.checked_sub(by)?,
+            BinOp::And if add == 0 => {
+                let bits = values.get(fixed) & Word::from(number.mask >> shift);
+                let mask = (bits as u32) << shift;
+                return Some(Dependence::Bits { number: Number { mask, ..number }, shift });
+            }
+            _ => return None,
+        };
+        // So long as nothing wraps or stops.
+        let most = i64::try_from(values.ty(out).max()).unwrap_or(i64::MAX);
+        self.within(values, packet, (number, shift), (-add, most.saturating_sub(add)))?;
+        Some(Dependence::Number { number, shift, add })
+    }
+
+    /// What a slot, or what it will be, is with an operand added.
+    fn count(
+        &self,
+        values: &Values<'_>,
+        op: BinOp,
+        to: Dependence,
+        (id, by): (ValueId, Dependence),
+    ) -> Option<Dependence> {
+        let Dependence::Slot { entry, slot, packets, bytes, wraps } = to else { return None };
+        let wraps = match op {
+            BinOp::AddSat if wraps != Some(true) => false,
+            BinOp::AddWrap if wraps != Some(false) => true,
+            _ => return None,
+        };
+        let (more, length) = match by {
+            Dependence::Fixed => (i64::try_from(values.get(id)).ok()?, 0),
+            Dependence::Number { number: LENGTH, shift: 0, add } => (add, 1),
+            _ => return None,
+        };
+        let packets = packets.checked_add(more).filter(|packets| packets.abs() <= MOST_ADDED)?;
+        Some(Dependence::Slot { entry, slot, packets, bytes: bytes + length, wraps: Some(wraps) })
+    }
+
+    /// The values around this one that are in a set, too, or as little as it.
+    fn stretch(&self, node: u16, value: Word, set: &SetRef) -> Option<(Word, Word)> {
+        let params = &self.functions.chain().nodes[usize::from(node)].params;
+        let set = match set {
+            SetRef::Const(set) => set,
+            SetRef::Param(param) => match &params[param.index()] {
+                ParamValue::Set(set) => set,
+                _ => return None,
+            },
+            SetRef::List(..) => return None,
+        };
+        let (mut least, mut most) = (0, Word::MAX);
+        for &(low, high) in set.intervals() {
+            if value < low {
+                most = most.min(low - 1);
+            } else if value > high {
+                least = least.max(high + 1);
+            } else {
+                return Some((low, high));
+            }
+        }
+        Some((least, most))
+    }
+
+    /// Values of slots are taken for granted.
+    fn fix_slots(&mut self, values: &Values<'_>, ids: &[ValueId]) -> Option<()> {
+        let mut ids = ids.iter();
+        ids.try_for_each(|id| match self.dependence(*id) {
+            Dependence::Slot { .. } => self.fix(values, *id),
+            _ => Some(()),
+        })
+    }
+
+    /// A guard that what a value is made of stays in an interval, which it must be in.
+    fn within(
+        &mut self,
+        values: &Values<'_>,
+        id: ValueId,
+        (number, shift): (Number, u32),
+        (least, most): (i64, i64),
+    ) -> Option<()> {
+        let Dependence::Number { add, .. } = self.dependence(id) else { return None };
+        let now = i64::try_from(values.get(id)).ok()?.checked_sub(add)?;
+        if now < least || now > most {
+            return None;
+        }
+        let all = i64::from(number.mask >> shift);
+        let least = least.saturating_sub(i64::from(self.has_mutant(RecordMutant::GuardTooWide)));
+        if least > 0 || most < all {
+            let bound = |value: i64| u32::try_from(value.clamp(0, all) << shift).ok();
+            let guard = Guard { number, least: bound(least)?, most: bound(most)? };
+            self.findings.guards.add(guard);
+        }
+        Some(())
+    }
+
+    /// A comparison of bits of the packet with a fixed value.
+    fn compare(
+        &mut self,
+        values: &Values<'_>,
+        op: CmpOp,
+        id: ValueId,
+        with: ValueId,
+    ) -> Option<Dependence> {
+        let (number, shift, add) = match self.dependence(id) {
+            Dependence::Number { number, shift, add } => (number, shift, add),
+            Dependence::Bits { number, shift } if matches!(op, CmpOp::Eq | CmpOp::Ne) => {
+                let value = u32::try_from(values.get(id) << shift).ok()?;
+                self.findings.guards.add(Guard { number, least: value, most: value });
+                return Some(Dependence::Fixed);
+            }
+            _ => return None,
+        };
+        let value = i64::try_from(values.get(id)).ok()?;
+        // Larger than all that the bits can be is as good as the least such value.
+        let with = i64::try_from(values.get(with)).unwrap_or(i64::MAX).min(1 << 40);
+        let below = (i64::MIN, with - 1);
+        let (up_to, from, above) = ((i64::MIN, with), (with, i64::MAX), (with + 1, i64::MAX));
+        let (least, most) = match op {
+            CmpOp::Lt | CmpOp::Ge => {
+                if value < with {
+                    below
+                } else {
+                    from
+                }
+            }
+            CmpOp::Le | CmpOp::Gt => {
+                if value <= with {
+                    up_to
+                } else {
+                    above
+                }
+            }
+            CmpOp::Eq | CmpOp::Ne => {
+                if value == with {
+                    (with, with)
+                } else if value < with {
+                    below
+                } else {
+                    above
+                }
+            }
+        };
+        let range = (least.saturating_sub(add), most.saturating_sub(add));
+        self.within(values, id, (number, shift), range)?;
+        Some(Dependence::Fixed)
+    }
+}
+
+/// A comparison with its operands exchanged.
+pub(crate) fn turned(op: CmpOp) -> CmpOp {
+    match op {
+        CmpOp::Eq | CmpOp::Ne => op,
+        CmpOp::Lt => CmpOp::Gt,
+        CmpOp::Le => CmpOp::Ge,
+        CmpOp::Gt => CmpOp::Lt,
+        CmpOp::Ge => CmpOp::Le,
+    }
+}

@@ -1,0 +1,209 @@
+//! Bounds on slots that records count in: a condition on a counter that holds so long as no more than so much is
+//! counted ("until 100 packets"). How much a record may still count follows from all its bounds, and is all that its packets are asked
+//! for: the record's count of bytes begins as far below what it can count.
+//!
+//! What is left is worked out anew when a record can count no more, and after someone else has found the entry. Several
+//! records may count in one slot: each gets a part of what is left.
+
+use crate::entry_links::Link;
+use crate::entry_use::{Bound, Change, EntryUse};
+use crate::mutants::RecordMutant;
+use crate::records::Records;
+use crate::slab::NONE;
+use braid_ir::model::Word;
+use braid_state::{Handle, TableRef, Tables};
+
+/// What packets with records have at least: an Ethernet and an IPv4 header.
+const LEAST_BYTES: Word = 34;
+/// Records with bounds on one group: those of a connection, rather than of all that a host sends. Whenever anyone else finds an
+/// entry, each has to work out anew what is left.
+const MOST_SHARERS: usize = 4;
+
+/// What becomes of a record that cannot count a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refill {
+    /// Now it can.
+    Filled,
+    /// It can count others, perhaps.
+    Kept,
+    /// It has ended: the packet leaves its bounds.
+    Ended,
+}
+
+/// What each packet of a record adds to a slot.
+#[derive(Clone, Copy)]
+struct Added {
+    packets: Word,
+    bytes: Word,
+}
+
+impl Added {
+    /// What a record adds to a slot that it counts in.
+    fn of(one: &EntryUse, slot: u32) -> Option<Self> {
+        let update = one.updates.iter().find(|update| update.slot == slot)?;
+        let Change::Add { packets, bytes, .. } = update.change else { return None };
+        // Fewer packets would only add more.
+        Some(Self { packets: Word::try_from(packets).unwrap_or(0), bytes: bytes.into() })
+    }
+
+    /// What packets of so many bytes in all add at most.
+    fn by(self, bytes: u32) -> Word {
+        let bytes = Word::from(bytes);
+        self.bytes * bytes + self.packets * (bytes / LEAST_BYTES)
+    }
+
+    /// Bytes of packets that add no more than this.
+    fn bytes(self, left: Word) -> u32 {
+        let per_least = LEAST_BYTES * self.bytes + self.packets;
+        let bytes = left.saturating_mul(LEAST_BYTES).checked_div(per_least);
+        bytes.and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(u32::MAX)
+    }
+}
+
+impl EntryUse {
+    /// The slot is bounded, beside what it is already.
+    pub fn bound(&mut self, new: Bound) {
+        match self.bounds.iter_mut().find(|bound| bound.slot == new.slot) {
+            Some(bound) => {
+                bound.least = bound.least.max(new.least);
+                bound.most = bound.most.min(new.most);
+            }
+            None => self.bounds.push(new),
+        }
+    }
+
+    /// Whether a slot that holds this in front of a packet of so many bytes stays within a bound.
+    #[must_use]
+    pub fn stays_within(&self, bound: Bound, value: Word, bytes: u32) -> bool {
+        let added = Added::of(self, bound.slot);
+        let more = added.map_or(0, |by| by.bytes * Word::from(bytes) + by.packets);
+        bound.least <= value && value.saturating_add(more) <= bound.most
+    }
+
+    /// Slots with bounds, as bits.
+    pub(crate) fn bounded(&self) -> u64 {
+        self.bounds.iter().fold(0, |slots, bound| slots | 1 << bound.slot)
+    }
+}
+
+impl Records {
+    /// The links of a record to entries with bounds.
+    fn bounded(&self, number: u32) -> impl Iterator<Item = (Link, &EntryUse)> {
+        let links = self.links(number).filter(|link| link.how != NONE);
+        let uses = links.filter_map(|link| Some((link, self.use_of(link)?)));
+        uses.filter(|(_, one)| !one.bounds.is_empty())
+    }
+
+    /// Whether a record can have bounds on a slot that it counts in, beside those that are there.
+    #[must_use]
+    pub fn may_bound(
+        &self,
+        tables: &Tables,
+        (table, entry): (TableRef, Handle),
+        slot: u32,
+    ) -> bool {
+        let group = tables.group(table, entry.place());
+        let is_free = self.takes(group, tables).may_bound(table, slot);
+        is_free && self.on(group).len() < MOST_SHARERS
+    }
+
+    /// Lets a record that cannot count a packet of so many bytes count again, if it may.
+    pub fn refill(&mut self, tables: &mut Tables, number: u32, bytes: u32) -> Refill {
+        self.settle(tables, number);
+        if self.can_count(number, bytes) {
+            return Refill::Filled;
+        }
+        self.each_beside(tables, number, |records, tables, record| records.settle(tables, record));
+        if self.would_leave(tables, number, bytes) && !self.has_mutant(RecordMutant::FuelEndless) {
+            self.end(tables, number);
+            return Refill::Ended;
+        }
+        let mut fuel = self.fuel(tables, number, true);
+        if fuel < bytes {
+            // What others have got and not used is taken back.
+            self.each_beside(tables, number, |records, _, record| records.drain(record));
+            fuel = self.fuel(tables, number, false);
+        }
+        if self.has_mutant(RecordMutant::FuelEndless) {
+            fuel = u32::MAX;
+        }
+        self.fill(number, fuel);
+        if fuel < bytes { Refill::Kept } else { Refill::Filled }
+    }
+
+    /// Does something with each record that rests on the same groups as a record's bounds, also with itself.
+    fn each_beside(
+        &mut self,
+        tables: &mut Tables,
+        number: u32,
+        does: impl Fn(&mut Self, &mut Tables, u32),
+    ) {
+        for link in 0.. {
+            let Some((link, one)) = self.bounded(number).nth(link) else { break };
+            let group = tables.group(one.table, link.place);
+            for at in 0..self.on(group).len() {
+                does(self, tables, self.on(group)[at]);
+            }
+        }
+    }
+
+    /// Whether a packet of so many bytes leaves a record's bounds.
+    fn would_leave(&self, tables: &Tables, number: u32, bytes: u32) -> bool {
+        self.bounded(number).any(|(link, one)| {
+            one.bounds.iter().any(|bound| {
+                let value = tables.slot(one.table, link.place, bound.slot as usize);
+                let mut bound = *bound;
+                if self.has_mutant(RecordMutant::LeastForgotten) {
+                    bound.least = 0;
+                }
+                !one.stays_within(bound, value, bytes)
+            })
+        })
+    }
+
+    /// How many bytes a record may count. No bound of another record on the same slot may be left by that either,
+    /// as long as the other record may still count: it would not notice. If the record shares what is left with
+    /// others, it gets a part.
+    fn fuel(&self, tables: &Tables, number: u32, shares: bool) -> u32 {
+        let bounded = self.bounded(number);
+        let all = bounded.flat_map(|(link, one)| one.bounds.iter().map(move |at| (link, one, at)));
+        let fuel = all.map(|(link, one, bound)| {
+            let (mut most, mut granted, mut writers) = (bound.most, 0, 1);
+            for (with, has) in self.others_on(tables, number, link, one) {
+                let Some(by) = Added::of(with, bound.slot) else { continue };
+                writers += 1;
+                if has == 0 || self.has_mutant(RecordMutant::FuelSpentTwice) {
+                    continue;
+                }
+                granted += by.by(has);
+                let theirs = with.bounds.iter().find(|theirs| theirs.slot == bound.slot);
+                let theirs = theirs.filter(|_| !self.has_mutant(RecordMutant::OtherBoundsIgnored));
+                most = theirs.map_or(most, |theirs| most.min(theirs.most));
+            }
+            let value = tables.slot(one.table, link.place, bound.slot as usize);
+            let left = most.saturating_sub(value).saturating_sub(granted);
+            let own = if shares { left / writers } else { left };
+            Added::of(one, bound.slot).map_or(0, |by| by.bytes(own))
+        });
+        fuel.min().unwrap_or(0)
+    }
+
+    /// What other records with bounds do with an entry on which a record rests, and how many bytes each of them may
+    /// still count.
+    fn others_on(
+        &self,
+        tables: &Tables,
+        number: u32,
+        link: Link,
+        one: &EntryUse,
+    ) -> impl Iterator<Item = (&EntryUse, u32)> {
+        let group = tables.group(one.table, link.place);
+        let entry = (one.table, link.place);
+        let others = self.on(group).iter().copied().filter(move |other| *other != number);
+        others.flat_map(move |other| {
+            let links = self.bounded(other);
+            let same = links.filter(move |(at, with)| (with.table, at.place) == entry);
+            same.map(move |(_, with)| (with, u32::MAX - self.hot(other).bytes))
+        })
+    }
+}

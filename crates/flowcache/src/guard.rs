@@ -1,0 +1,172 @@
+//! Guards: what a record takes for granted of bits of the packet that are not in its key.
+
+use braid_packet::blend::{Outline, words};
+
+/// Where the number of bytes on the wire is looked for.
+pub(crate) const WIRE: u8 = u8::MAX;
+
+/// A number in the packet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Number {
+    /// Offset of its first byte, or [`WIRE`].
+    pub(crate) at: u8,
+    /// Bytes: 1, 2 or 4.
+    pub(crate) len: u8,
+    /// Bits of it that matter.
+    pub(crate) mask: u32,
+}
+
+/// That a number is in an interval.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Guard {
+    pub(crate) number: Number,
+    pub(crate) least: u32,
+    pub(crate) most: u32,
+}
+
+impl Number {
+    /// Its value in a packet that begins like this.
+    pub(crate) fn of(self, head: &[u8], wire_len: u32) -> u32 {
+        if self.at == WIRE {
+            return wire_len & self.mask;
+        }
+        let number = match head.get(usize::from(self.at)..).and_then(|bytes| bytes.first_chunk()) {
+            Some(bytes) => u32::from_be_bytes(*bytes) >> (32 - 8 * u32::from(self.len)),
+            None => self.at_end(head),
+        };
+        number & self.mask
+    }
+
+    /// The same near the packet's end, or behind it.
+    #[cold]
+    fn at_end(self, head: &[u8]) -> u32 {
+        let byte = |at: u8| u32::from(head.get(usize::from(at)).copied().unwrap_or(0));
+        (self.at..self.at + self.len).fold(0, |number, at| number << 8 | byte(at))
+    }
+}
+
+impl Guard {
+    /// One that no packet fulfils.
+    pub(crate) const NEVER: Guard =
+        Guard { number: Number { at: WIRE, len: 4, mask: u32::MAX }, least: 1, most: 0 };
+
+    /// The least TTL, if it asks for no more than that of packets with [`Outline::PLAIN`].
+    pub(crate) fn least_ttl(&self) -> Option<u8> {
+        let at = u8::try_from(Outline::PLAIN.ttl()).ok()?;
+        let is_it = self.number == Number { at, len: 1, mask: 0xff } && self.most >= 0xff;
+        u8::try_from(self.least).ok().filter(|_| is_it)
+    }
+
+    /// Whether it holds for a packet that begins like this.
+    #[inline(always)]
+    pub(crate) fn holds(&self, head: &[u8], wire_len: u32) -> bool {
+        let value = self.number.of(head, wire_len);
+        self.least <= value && value <= self.most
+    }
+}
+
+/// The same of bits of one byte; where a packet has no such byte, they are 0.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct ByteGuard {
+    at: u8,
+    mask: u8,
+    least: u8,
+    /// How much more they may be.
+    more: u8,
+}
+
+impl ByteGuard {
+    /// One that asks the same as another guard, if that asks for bits of one byte.
+    pub(crate) fn of(guard: &Guard) -> Option<Self> {
+        let Guard { number: Number { at, len, mask }, least, most } = *guard;
+        let behind = u8::try_from(mask.trailing_zeros() / 8).ok()?;
+        if at == WIRE || behind >= len {
+            return None;
+        }
+        let (shift, most) = (8 * u32::from(behind), most.min(mask));
+        let byte = |value: u32| u8::try_from(value >> shift).ok();
+        let least = byte(least.checked_next_multiple_of(1 << shift)?)?;
+        let more = byte(most)?.checked_sub(least)?;
+        Some(Self { at: at + len - 1 - behind, mask: byte(mask)?, least, more })
+    }
+
+    /// Whether it holds for a packet with these bytes.
+    #[inline(always)]
+    pub(crate) fn holds(self, data: &[u8]) -> bool {
+        let value = data.get(usize::from(self.at)).copied().unwrap_or(0) & self.mask;
+        value.wrapping_sub(self.least) <= self.more
+    }
+}
+
+/// That bits of a packet's first two words, where the link's addresses are, are these.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Link {
+    pub(crate) mask: [u64; 2],
+    pub(crate) is: [u64; 2],
+}
+
+impl Link {
+    /// Whether it holds for a packet that begins like this.
+    #[inline(always)]
+    pub(crate) fn holds(&self, head: &[u8]) -> bool {
+        let [one, two] = words(head);
+        (one & self.mask[0]) ^ self.is[0] | (two & self.mask[1]) ^ self.is[1] == 0
+    }
+}
+
+/// Guards that are asked for one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Guards(pub(crate) Vec<Guard>);
+
+impl Guards {
+    /// Adds one.
+    pub(crate) fn add(&mut self, guard: Guard) {
+        match self.0.iter_mut().find(|one| one.number == guard.number) {
+            Some(one) => {
+                one.least = one.least.max(guard.least);
+                one.most = one.most.min(guard.most);
+            }
+            None => self.0.push(guard),
+        }
+    }
+
+    /// Adds those that do not follow from others: that bits are these publications all about some of them.
+    pub(crate) fn needed(&self, needed: &mut Vec<Guard>) {
+        let all = &self.0;
+        let follows = |one: &Guard| {
+            all.iter().any(|other| {
+                let (a, b) = (one.number, other.number);
+                let is_part = (a.at, a.len) == (b.at, b.len) && a.mask & !b.mask == 0;
+                is_part && a.mask != b.mask && other.least == other.most
+            })
+        };
+        needed.extend(all.iter().filter(|guard| !follows(guard)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guard_of_a_byte_holds_where_the_guard_does() {
+        let values = [0, 1, 5, 0x0f, 0x10, 0x80, 0xff, 0x0100, 0x0f00, 0x1000, 0xff00, 0x1_0000];
+        let bytes: [&[u8]; 5] =
+            [&[0; 6], &[0xff; 6], &[0x10, 0x05, 0x8f, 0x01, 0, 0x10], &[0x10, 0x05], &[]];
+        let mut found = 0;
+        for len in [1, 2, 4] {
+            for mask in [0x01, 0xf0, 0xff, 0x0100, 0x3f00, 0x01ff, 0xff00_0000] {
+                for (least, most) in values.iter().flat_map(|a| values.map(|b| (*a, b))) {
+                    let number = Number { at: 1, len, mask };
+                    let guard = Guard { number, least, most };
+                    let Some(byte) = ByteGuard::of(&guard) else { continue };
+                    found += 1;
+                    for bytes in bytes {
+                        assert_eq!(byte.holds(bytes), guard.holds(bytes, 0), "{guard:?} {bytes:?}");
+                    }
+                }
+            }
+        }
+        assert!(found > 500, "{found}");
+    }
+}

@@ -1,0 +1,133 @@
+//! Flow records for people: what each one is, and what it rests on.
+
+use crate::entry_use::{Bound, Update};
+use crate::records::Records;
+use crate::slab::{Hot, IS_WIDE, Record, WIDE};
+use braid_ir::engine::StateEntry;
+use braid_ir::model::{Kind, Word};
+use braid_state::{Tables, describe};
+
+/// A record.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Listed {
+    /// Its number.
+    pub number: u32,
+    /// Its flow, as in [`crate::NewRecord`], like what follows; zeros behind the words of a narrow one.
+    pub key: [u64; WIDE.0],
+    /// For which packets it is, beside the key.
+    pub kind: u32,
+    /// What is to be done.
+    pub template: u32,
+    /// What is written over the packet's first bytes.
+    pub head: [u64; WIDE.1],
+    /// What is added to its checksums.
+    pub sums: [u16; 2],
+    /// When it was last taken (ns); `None`: not yet.
+    pub seen_ns: Option<u64>,
+    /// Packets that have taken it, since [`Records::keep_totals`] at most.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+    /// Entries that must stay, by function, table and key.
+    pub depends_on: Vec<Dependency>,
+    /// Entries that must not be there, in the same order.
+    pub absent: Vec<Missing>,
+}
+
+/// An entry that a record rests on.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Dependency {
+    /// The entry as it is now.
+    pub entry: StateEntry,
+    /// Slots that the record takes for granted, as bits.
+    pub reads: u64,
+    /// Slots that are assigned for each packet.
+    pub puts: u64,
+    /// Slots that each of its packets changes in a way that adds up.
+    pub updates: Vec<Update>,
+    /// Bounds of those.
+    pub bounds: Vec<Bound>,
+}
+
+/// An entry that is not there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Missing {
+    /// The function.
+    pub node: u16,
+    /// The table's name.
+    pub table: String,
+    /// The shard.
+    pub shard: u16,
+    /// The parts of the key.
+    pub key: Vec<(Kind, Word)>,
+}
+
+/// All records, by kind and key.
+#[must_use]
+pub fn list(records: &Records, tables: &Tables) -> Vec<Listed> {
+    let slabs = records.slabs();
+    let narrow = (0..).zip(&slabs.narrow.all).map(|(at, one)| listed((records, tables), at, one));
+    let wide = (IS_WIDE..).zip(&slabs.wide.all).map(|(at, one)| listed((records, tables), at, one));
+    let mut all: Vec<_> = narrow.chain(wide).flatten().collect();
+    all.sort_by_key(|one| (one.kind, one.key.map(u64::swap_bytes)));
+    all
+}
+
+/// A record, unless it has ended.
+fn listed<const K: usize, const W: usize>(
+    (records, tables): (&Records, &Tables),
+    number: u32,
+    record: &Record<K, W>,
+) -> Option<Listed> {
+    let Hot { seen, kind, template, .. } = record.hot;
+    if template == Hot::ENDED {
+        return None;
+    }
+    let (packets, bytes) = records.total(number);
+    let word = |words: &[u64], at: usize| words.get(at).copied().unwrap_or(0);
+    let mut listed = Listed {
+        number,
+        key: std::array::from_fn(|at| word(&record.key, at)),
+        kind,
+        template,
+        head: std::array::from_fn(|at| word(&record.head, at)),
+        sums: record.sums,
+        seen_ns: (seen > 0).then_some(seen),
+        packets: packets + u64::from(record.hot.packets),
+        bytes: bytes + u64::from(records.counted(number).bytes),
+        depends_on: Vec::new(),
+        absent: Vec::new(),
+    };
+    for link in records.links(number) {
+        match records.use_of(link) {
+            Some(one) => listed.depends_on.push(Dependency {
+                entry: describe(tables, records, (one.table, link.place)),
+                reads: one.reads | one.dynamic,
+                puts: one.puts,
+                updates: one.updates.clone(),
+                bounds: one.bounds.clone(),
+            }),
+            None => listed.absent.extend(missing((records, tables), link.place)),
+        }
+    }
+    let entry = |one: &Dependency| {
+        let StateEntry { node, table, key, .. } = &one.entry;
+        (*node, table.clone(), words(key))
+    };
+    listed.depends_on.sort_by_cached_key(entry);
+    let missing = |one: &Missing| (one.node, one.table.clone(), words(&one.key));
+    listed.absent.sort_by_cached_key(missing);
+    Some(listed)
+}
+
+fn missing((records, tables): (&Records, &Tables), number: u32) -> Option<Missing> {
+    let (table, key) = records.absent(number)?;
+    let (node, _, shard) = tables.owner(table);
+    let key = tables.key_shape(table).describe(key);
+    Some(Missing { node, table: tables.name(table).to_owned(), shard, key })
+}
+
+/// The parts of a key without what they denote.
+fn words(key: &[(Kind, Word)]) -> Vec<Word> {
+    key.iter().map(|(_, value)| *value).collect()
+}

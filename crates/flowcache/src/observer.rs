@@ -1,0 +1,103 @@
+//! Invalidation: records end, settle or renew entries before the store changes or shows those.
+
+use crate::entry_links::{Takes, bits};
+use crate::mutants::RecordMutant;
+use crate::records::Records;
+use braid_ir::model::Word;
+use braid_state::{Dependents, Group, Handle, SlotShape, TableRef, Tables};
+
+impl Dependents for Records {
+    #[inline(always)]
+    fn exist(&self) -> bool {
+        !self.is_empty()
+    }
+
+    #[inline(always)]
+    fn depend_on(&self, group: Group) -> bool {
+        self.has_links(group)
+    }
+
+    /// An entry is found in a table with slots that records change: the slots are brought up to date.
+    #[inline(never)]
+    fn entry_found(&mut self, tables: &mut Tables, group: Group) {
+        let takes = self.takes(group, tables);
+        if takes.counts == 0 || self.has_mutant(RecordMutant::CountersUnsettled) {
+            return;
+        }
+        for at in 0..self.on(group).len() {
+            let record = self.on(group)[at];
+            self.settle(tables, record);
+            if !self.has_mutant(RecordMutant::FuelKept) {
+                self.drain(record);
+            }
+        }
+    }
+
+    /// Records end that take the slot for granted, unless it holds the same already, and those by
+    /// which it would not be later than it is.
+    #[inline(never)]
+    fn slot_will_change(
+        &mut self,
+        tables: &mut Tables,
+        (table, entry): (TableRef, Handle),
+        slot: usize,
+        value: Word,
+        now: u64,
+    ) {
+        let place = entry.place();
+        let slots = bits(table, 1 << slot.min(63));
+        let group = tables.group(table, place);
+        let Takes { reads, counts, .. } = self.takes(group, tables);
+        if (reads | counts) & slots == 0 {
+            return;
+        }
+        let is_same = tables.slot(table, place, slot) == value;
+        if is_same || self.has_mutant(RecordMutant::StaleSlot) {
+            return;
+        }
+        let is_late = value > Word::from(now) && !self.has_mutant(RecordMutant::StaleTime);
+        self.end_dependent(tables, group, |link, one| {
+            let reads = one.reads >> slot.min(63) & 1 == 1;
+            let is_it = (one.table, link.place) == (table, place);
+            is_it && (reads || is_late && one.is_time(slot))
+        });
+    }
+
+    #[inline]
+    fn group_will_end(&mut self, tables: &mut Tables, group: Group) {
+        if !self.is_empty() && !self.has_mutant(RecordMutant::StaleEntry) {
+            self.end_dependent(tables, group, |_, _| true);
+        }
+    }
+
+    fn group_is_due(&mut self, tables: &mut Tables, group: Group) {
+        if let Some(seen) = self.seen(group)
+            && !self.has_mutant(RecordMutant::LivenessLost)
+        {
+            tables.renew(group, seen);
+        }
+    }
+
+    #[inline]
+    fn entry_will_appear(&mut self, tables: &mut Tables, table: TableRef, key: &[u64]) {
+        if self.has_absences() {
+            self.end_absent(tables, table, key);
+        }
+    }
+
+    fn last_used(&self, group: Group) -> Option<u64> {
+        self.seen(group)
+    }
+
+    fn settle_copy(
+        &self,
+        entry: (TableRef, u32),
+        group: Group,
+        shape: &SlotShape,
+        words: &mut [u64],
+    ) {
+        if !self.has_mutant(RecordMutant::ReportUnsettled) {
+            self.settle_words(entry, group, shape, words);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The path of a flow's packets through programs and native functions, and all that a record says of
+//! it.
+
+use crate::basis::{Basis, Part};
+use crate::dynamic::Dynamic;
+use crate::effects::SideEffects;
+use crate::guard::{Guard, Link};
+use braid_ir::chain::Chain;
+use braid_ir::model::ParamId;
+use braid_ir::residual::TallyId;
+use braid_ir::value::ParamValue;
+use braid_native::Payload;
+use braid_packet::blend::{Blend, Outline};
+use braid_packet::{Field, Layout, Packet};
+use std::hash::{Hash, Hasher};
+
+/// A path through programs and native functions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Path {
+    /// The program, or where packets may meet native functions the number of the entry, by which they come.
+    pub(crate) entry: u32,
+    /// Those, in order. A path without native functions has one program.
+    pub(crate) segments: Vec<Segment>,
+    /// Tallies of all programs, in order, and by how many bytes the packets are then longer than when they came.
+    pub(crate) tallies: Vec<(TallyId, i32)>,
+    /// Rules that are counted: function, rule set, rule.
+    pub(crate) rules: Vec<(u16, ParamId, u32)>,
+    pub(crate) guards: Vec<Guard>,
+    pub(crate) searches: Vec<Search>,
+    pub(crate) dynamic: Dynamic,
+    /// Parameters that it depend on.
+    pub(crate) bases: Vec<Basis>,
+    /// Where the packets' headers are.
+    pub(crate) outline: Outline,
+    pub(crate) blend: Blend,
+    /// What the first two words of packets with narrow records are, and what is written to them.
+    pub(crate) link: Link,
+    pub(crate) first: [u64; 2],
+    pub(crate) effects: SideEffects,
+}
+
+/// A part of a path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Segment {
+    Program(Through),
+    Native(Native),
+}
+
+/// A path through a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Through {
+    /// The program.
+    pub(crate) program: u32,
+    /// The block where it ends.
+    pub(crate) block: u32,
+    /// Where its tallies end among those of the path.
+    tallies: usize,
+}
+
+/// What a native function does with packets by what it has recorded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Native {
+    pub(crate) node: u16,
+    pub(crate) backward: bool,
+    /// What happens to the packets' headers before, since the last one whose functions see them, if any of its own do.
+    pub(crate) before: Option<Box<Blend>>,
+    /// What its state functions do with the payload, in order.
+    pub(crate) state: Vec<Payload>,
+    /// How many conditions it looks at after each packet.
+    pub(crate) guards: usize,
+    /// Fields that it writes.
+    pub(crate) writes: Vec<Field>,
+    /// The reason for which it drops them.
+    pub(crate) drops: Option<u32>,
+    /// By how many bytes they become longer.
+    pub(crate) longer: i64,
+}
+
+/// Patterns of which a packet's payload must have none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Search {
+    pub(crate) node: u16,
+    pub(crate) param: ParamId,
+}
+
+impl Search {
+    /// Whether a packet's payload is there as a whole, and has none of them.
+    pub(crate) fn finds_nothing(self, chain: &Chain, packet: &Packet, layout: &Layout) -> bool {
+        match &chain.nodes[usize::from(self.node)].params[self.param.index()] {
+            ParamValue::Patterns(set) if !layout.payload_truncated() => {
+                set.lowest_match(packet.payload(layout)).is_none()
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Hash for Path {
+    /// By what paths of a program mostly differ in.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for segment in &self.segments {
+            state.write_u64(match segment {
+                Segment::Program(through) => {
+                    u64::from(through.program) << 32 | u64::from(through.block)
+                }
+                Segment::Native(native) => native.node.into(),
+            });
+        }
+        state.write_usize(self.outline.ip);
+        self.first.iter().chain(&self.link.is).for_each(|word| state.write_u64(*word));
+        self.rules.iter().for_each(|(_, _, rule)| state.write_u32(*rule));
+        for Guard { least, most, .. } in &self.guards {
+            state.write_u64(u64::from(*least) << 32 | u64::from(*most));
+        }
+        for Basis { part, .. } in &self.bases {
+            state.write_u32(if let Part::Backend(number) = part { *number } else { u32::MAX });
+        }
+        self.dynamic.hash_values(state);
+        self.effects.hash(state);
+    }
+}
+
+impl Path {
+    /// One that nothing is known of.
+    pub(crate) fn new() -> Self {
+        Self {
+            entry: 0,
+            segments: Vec::new(),
+            tallies: Vec::new(),
+            rules: Vec::new(),
+            guards: Vec::new(),
+            searches: Vec::new(),
+            dynamic: Dynamic::default(),
+            bases: Vec::new(),
+            outline: Outline::PLAIN,
+            blend: Blend::NONE,
+            link: Link::default(),
+            first: [0; 2],
+            effects: SideEffects::default(),
+        }
+    }
+
+    /// Nothing is known any more but by what packets come, and where their headers are.
+    pub(crate) fn start(&mut self, entry: u32, outline: Outline) {
+        (self.entry, self.outline) = (entry, outline);
+        (self.blend, self.link, self.first) = (Blend::NONE, Link::default(), [0; 2]);
+        self.segments.clear();
+        self.tallies.clear();
+        self.rules.clear();
+        self.guards.clear();
+        self.searches.clear();
+        self.dynamic.clear();
+        self.bases.clear();
+        self.effects = SideEffects::default();
+    }
+
+    /// Whether packets do something beside their path.
+    pub(crate) fn has_effects(&self) -> bool {
+        self.effects != SideEffects::default()
+    }
+
+    /// It leads through a program, to the end of a block.
+    pub(crate) fn pass(&mut self, program: u32, block: u32) {
+        let tallies = self.tallies.len();
+        self.segments.push(Segment::Program(Through { program, block, tallies }));
+    }
+
+    /// The paths through programs, with what is counted there.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = (Through, &[(TallyId, i32)])> {
+        let mut from = 0;
+        self.segments.iter().filter_map(move |segment| {
+            let Segment::Program(through) = segment else { return None };
+            let tallies = &self.tallies[from..through.tallies];
+            from = through.tallies;
+            Some((*through, tallies))
+        })
+    }
+
+    /// The native functions.
+    pub(crate) fn natives(&self) -> impl Iterator<Item = &Native> {
+        self.segments.iter().filter_map(|segment| match segment {
+            Segment::Program(_) => None,
+            Segment::Native(native) => Some(native),
+        })
+    }
+
+    /// What happens to headers, in order.
+    pub(crate) fn blends(&self) -> impl Iterator<Item = &Blend> {
+        self.natives().filter_map(|native| native.before.as_deref()).chain([&self.blend])
+    }
+}
+
+impl Path {
+    /// Rests on no backend by itself any more, but on all of them.
+    pub(crate) fn coarsen(&mut self) {
+        for at in 0..self.bases.len() {
+            if let Part::Backend(_) = self.bases[at].part {
+                self.bases[at].part = Part::Whole;
+            }
+        }
+        let all = std::mem::take(&mut self.bases);
+        all.into_iter().for_each(|basis| self.depend_on_basis(basis));
+    }
+
+    pub(crate) fn depend_on_basis(&mut self, basis: Basis) {
+        if !self.bases.contains(&basis) {
+            self.bases.push(basis);
+        }
+    }
+}

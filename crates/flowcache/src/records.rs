@@ -1,0 +1,570 @@
+//! Flow records: what becomes of a flow's packets, found by the flow's key, for as long as the state
+//! that it depends on stays as it is (SpeedyBox's global table, §V-A, over the state of all
+//! functions).
+//!
+//! A record depends on entries: on their existence, and on the values of some of their slots. It also
+//! depends on the absence of other entries ([`crate::absences`]). When an entry ends or such a slot
+//! is assigned to, the record ends. In return, a packet that takes a record need not renew those
+//! entries: an entry is as lately seen as the records that depend on it, which are asked when its
+//! time would be over. Nor does the packet count in entries ([`crate::entry_use`]).
+
+use crate::absences::{Keys, kept_elsewhere};
+use crate::counts::Counts;
+use crate::entry_links::{CROWD, EntryLinks, Link, Takes};
+use crate::entry_use::{EntryUse, apply};
+use crate::mutants::{Mutants, RecordMutant};
+use crate::slab::{Holds, Hot, IS_WIDE, NARROW, NONE, Record, Slabs};
+use crate::template_counts::TemplateCounts;
+use braid_ir::model::Word;
+use braid_state::{Group, Handle, HashKey, SlotShape, TableRef, Tables};
+use std::hint::black_box;
+
+/// Records of a table that stays in the processor's caches without any help.
+const MANY: usize = 4096;
+
+/// How long a record must not have been taken to make room for another (ns).
+const STALE_NS: u64 = 1_000_000_000;
+
+/// Records that the search for outdated ones looks at, at a time.
+const AT_A_TIME: usize = 2;
+
+/// How long an outdated record that the search meets must not have been taken to end (ns).
+const SILENT_NS: u64 = 10_000_000_000;
+
+/// A new record; see [`Record`].
+#[derive(Clone, Copy, Debug)]
+pub struct NewRecord<'a, const K: usize, const W: usize> {
+    /// Its flow.
+    pub key: [u64; K],
+    /// The hash of that key.
+    pub hash: u64,
+    /// For which packets it is, beside the key.
+    pub kind: u32,
+    /// What is to be done.
+    pub template: u32,
+    /// What is written over the packet.
+    pub head: [u64; W],
+    /// What is added to its checksums.
+    pub sums: [u16; 2],
+    /// The time (ns).
+    pub now: u64,
+    /// Entries that it depends on: each once.
+    pub depends_on: &'a [(Handle, EntryUse)],
+    /// Packed keys of which there must not be an entry.
+    pub absent: &'a Keys,
+}
+
+impl<'a, const K: usize, const W: usize> NewRecord<'a, K, W> {
+    /// The same as a record of another size.
+    #[must_use]
+    pub fn with<const L: usize, const V: usize>(
+        &self,
+        key: [u64; L],
+        head: [u64; V],
+    ) -> NewRecord<'a, L, V> {
+        let NewRecord { hash, kind, template, sums, now, depends_on, absent, .. } = *self;
+        NewRecord { key, hash, kind, template, head, sums, now, depends_on, absent }
+    }
+}
+
+/// What has become of records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RecordCounters {
+    /// Made.
+    pub made: u64,
+    /// Ended, since their dependencies changed.
+    pub ended: u64,
+    /// Ended of those, since they were outdated, or nobody had taken them for a second, when another one needed their
+    /// room.
+    pub replaced: u64,
+    /// Not made, since there were too many, or they depend on too many entries not being there.
+    pub refused: u64,
+    /// Not made, since other records look at what this one would change, or the other way round, or too many
+    /// change it.
+    pub contended: u64,
+}
+
+/// The records of a chain, by number. Numbers are below [`CROWD`], with [`IS_WIDE`] for wide records.
+#[derive(Debug)]
+pub struct Records {
+    slabs: Slabs,
+    entries: EntryLinks,
+    templates: TemplateCounts,
+    counts: Counts,
+    len: usize,
+    most: usize,
+    counters: RecordCounters,
+    mutants: Mutants,
+}
+
+impl Records {
+    /// No records, for these tables. None are made before [`Records::allow`].
+    #[must_use]
+    pub fn new(tables: &Tables) -> Self {
+        Self {
+            slabs: Slabs::new(),
+            entries: EntryLinks::new(tables.count()),
+            templates: TemplateCounts::default(),
+            counts: Counts::default(),
+            len: 0,
+            most: 0,
+            counters: RecordCounters::default(),
+            mutants: Mutants::default(),
+        }
+    }
+
+    /// Allows so many records, none if 0: all that there are end.
+    pub fn allow(&mut self, tables: &mut Tables, most: usize) {
+        self.end_all(tables);
+        self.most = most.min(CROWD as usize - 1);
+    }
+
+    /// Whether records have this mutant.
+    #[doc(hidden)]
+    #[must_use]
+    #[inline(always)]
+    pub fn has_mutant(&self, mutant: RecordMutant) -> bool {
+        self.mutants.has(mutant)
+    }
+
+    /// Records have this mutant from now on.
+    #[cfg(feature = "planted-bugs")]
+    pub fn plant(&mut self, mutant: RecordMutant) {
+        self.mutants.plant(mutant);
+    }
+
+    /// What has become of records.
+    #[must_use]
+    #[inline]
+    pub fn counters(&self) -> RecordCounters {
+        self.counters
+    }
+
+    /// Whether there are any records.
+    #[must_use]
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The number of the record of a flow, if there is one.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) fn find<const K: usize, const W: usize>(
+        &self,
+        hash: u64,
+        key: &[u64; K],
+        kind: u32,
+    ) -> Option<u32>
+    where
+        Slabs: Holds<K, W>,
+    {
+        let place = self.slabs.slab().find(hash, key, kind, self.mutants);
+        place.map(|place| place | Slabs::MARK)
+    }
+
+    /// A record by its number.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) fn get<const K: usize, const W: usize>(
+        &mut self,
+        number: u32,
+    ) -> Option<&mut Record<K, W>>
+    where
+        Slabs: Holds<K, W>,
+    {
+        self.slabs.slab_mut().all.get_mut((number & !IS_WIDE) as usize)
+    }
+
+    /// All narrow records by number, also those that have ended.
+    #[inline]
+    pub(crate) fn narrow(&mut self) -> &mut [Record<{ NARROW.0 }, { NARROW.1 }>] {
+        &mut self.slabs.narrow.all
+    }
+
+    pub(crate) fn slabs(&self) -> &Slabs {
+        &self.slabs
+    }
+
+    pub(crate) fn hot(&self, number: u32) -> &Hot {
+        self.slabs.hot(number)
+    }
+
+    /// Whether a record can count a packet of so many bytes.
+    #[must_use]
+    pub fn can_count(&self, number: u32, bytes: u32) -> bool {
+        self.slabs.hot(number).can_count(bytes)
+    }
+
+    /// The template of a record.
+    #[must_use]
+    pub fn template(&self, number: u32) -> u32 {
+        self.slabs.hot(number).template
+    }
+
+    /// Whether there are so many records that fetching them ahead of time pays.
+    #[must_use]
+    pub fn are_many(&self) -> bool {
+        self.len >= MANY
+    }
+
+    /// Fetches the records that these hashes likely lead to.
+    pub fn fetch(&self, hashes: impl Iterator<Item = u64> + Clone) {
+        let narrow = &self.slabs.narrow;
+        let sum = hashes.clone().fold(0, |sum, hash| sum ^ narrow.touch(hash));
+        black_box(hashes.fold(sum, |sum, hash| sum ^ narrow.touch_record(hash)));
+    }
+
+    /// Makes a record, if there is room or room can be made, all that it depends on is there, and it
+    /// gets on with the other records. The flow has none.
+    pub(crate) fn make<const K: usize, const W: usize>(
+        &mut self,
+        tables: &mut Tables,
+        new: &NewRecord<'_, K, W>,
+    ) -> bool
+    where
+        Slabs: Holds<K, W>,
+    {
+        let has_room = self.entries.absences.has_room(new.absent.len());
+        if !has_room || !self.make_room::<K, W>(tables, new.now) {
+            self.counters.refused += 1;
+            return false;
+        }
+        let there = |(entry, one): &(Handle, EntryUse)| tables.exists(one.table, *entry);
+        if !new.depends_on.iter().all(there) {
+            return false;
+        }
+        let ignores = self.has_mutant(RecordMutant::ContentionIgnored);
+        let fits = |(entry, one): &(Handle, EntryUse)| {
+            let group = tables.group(one.table, entry.place());
+            ignores || self.entries.fits(&self.slabs, group, one, tables)
+        };
+        if !new.depends_on.iter().all(fits) {
+            self.counters.contended += 1;
+            self.make_way(tables, new.depends_on);
+            return false;
+        }
+        let NewRecord { key, hash, kind, template, head, sums, .. } = *new;
+        let hot = Hot { seen: 0, kind, template, packets: 0, bytes: 0 };
+        let record = Record { key, hot, head, sums, link: NONE };
+        let number = self.slabs.slab_mut().add(record, hash, self.most, tables.hash());
+        let number = number | Slabs::MARK;
+        self.counts.start(number);
+        if new.depends_on.iter().any(|(_, one)| !one.bounds.is_empty()) {
+            self.fill(number, 0);
+        }
+        self.templates.join(template);
+        self.len += 1;
+        self.counters.made += 1;
+        let forgets = self.has_mutant(RecordMutant::AbsenceForgotten);
+        let absent = if forgets { None } else { Some(new.absent) };
+        self.entries.add(&mut self.slabs, tables, number, (new.depends_on, absent));
+        true
+    }
+
+    /// Records with bounds make way for those that look at each packet: of these there can be more on an entry.
+    fn make_way(&mut self, tables: &mut Tables, depends_on: &[(Handle, EntryUse)]) {
+        for (entry, one) in depends_on.iter().filter(|(_, one)| one.dynamic | one.puts != 0) {
+            let group = tables.group(one.table, entry.place());
+            self.end_dependent(tables, group, |_, other| !other.bounds.is_empty());
+        }
+    }
+
+    /// Whether there is room for one more record: at the limit, one ends that is outdated or that nobody has taken
+    /// for a while.
+    fn make_room<const K: usize, const W: usize>(&mut self, tables: &mut Tables, now: u64) -> bool
+    where
+        Slabs: Holds<K, W>,
+    {
+        if self.len < self.most {
+            return true;
+        }
+        let templates = &self.templates;
+        match self.slabs.slab_mut().stale(|template| templates.is_outdated(template)) {
+            Some((place, is_outdated, seen))
+                if is_outdated || now.saturating_sub(seen) > STALE_NS =>
+            {
+                self.end(tables, place | Slabs::MARK);
+                self.counters.replaced += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The hashes by which the records that there are are found.
+    pub fn hashes<'a>(&'a self, hash: &'a HashKey) -> impl Iterator<Item = u64> + 'a {
+        self.slabs.narrow.hashes(hash).chain(self.slabs.wide.hashes(hash))
+    }
+
+    /// Ends all records.
+    pub fn end_all(&mut self, tables: &mut Tables) {
+        for position in 0..self.slabs.len() {
+            self.end(tables, self.slabs.number(position));
+        }
+        self.templates = TemplateCounts::default();
+        self.entries.uses.clear();
+    }
+
+    /// Ends the narrow records of such kinds.
+    pub fn end_narrow(&mut self, tables: &mut Tables, is_it: impl Fn(u32) -> bool) {
+        for place in 0..self.slabs.narrow.all.len() {
+            if is_it(self.slabs.narrow.all[place].hot.kind) {
+                self.end(tables, place as u32);
+            }
+        }
+    }
+
+    /// Ends a record, if it has not ended: its entries were seen when it was last taken.
+    pub fn end(&mut self, tables: &mut Tables, number: u32) {
+        self.settle(tables, number);
+        let hot = self.slabs.hot_mut(number);
+        if hot.template == Hot::ENDED {
+            return;
+        }
+        let template = std::mem::replace(&mut hot.template, Hot::ENDED);
+        let seen = hot.seen;
+        self.counts.end(number);
+        self.templates.leave(template);
+        self.len -= 1;
+        self.counters.ended += 1;
+        let keeps = !self.has_mutant(RecordMutant::LivenessLostAtEnd);
+        let Self { slabs, entries, mutants, .. } = self;
+        entries.untie(slabs, number, tables, *mutants, |tables, group| {
+            if keeps {
+                tables.renew(group, seen);
+            }
+        });
+        slabs.remove(number, tables.hash());
+    }
+
+    /// Ends the records on a group for which this holds.
+    #[inline(never)]
+    pub(crate) fn end_dependent(
+        &mut self,
+        tables: &mut Tables,
+        group: Group,
+        ends: impl Fn(Link, &EntryUse) -> bool,
+    ) {
+        // Backwards, since the place of one that ends is taken by the last one.
+        for at in (0..self.on(group).len()).rev() {
+            let Some(record) = self.on(group).get(at).copied() else { continue };
+            let is_it = |link: Link| self.use_of(link).is_some_and(|one| ends(link, one));
+            if self.links(record).any(is_it) {
+                self.end(tables, record);
+            }
+        }
+    }
+
+    /// Ends the records that depend on the absence of an entry with this key.
+    #[inline(never)]
+    pub(crate) fn end_absent(&mut self, tables: &mut Tables, table: TableRef, key: &[u64]) {
+        let Some(number) = self.entries.absences.known(table, key, tables.hash()) else { return };
+        let group = (self.entries.absent_table(), number as usize);
+        for at in (0..self.on(group).len()).rev() {
+            if let Some(record) = self.on(group).get(at).copied() {
+                self.end(tables, record);
+            }
+        }
+    }
+
+    /// A function no longer keeps elsewhere, in a shard, under a number, what it kept: records that depend on it end.
+    pub fn change_elsewhere(
+        &mut self,
+        tables: &mut Tables,
+        (node, shard): (u16, u16),
+        number: u64,
+    ) {
+        if self.has_absences() && !self.has_mutant(RecordMutant::StaleElsewhere) {
+            let (table, key) = kept_elsewhere(node, shard, number);
+            self.end_absent(tables, table, &key);
+        }
+    }
+
+    /// Whether records depend on the absence of any entry.
+    pub(crate) fn has_absences(&self) -> bool {
+        !self.entries.absences.is_empty()
+    }
+
+    /// The key of an entry that must not be there, by the place in a link to it, if it is one in a table.
+    pub(crate) fn absent(&self, place: u32) -> Option<(TableRef, &[u64])> {
+        self.entries.absences.key(place)
+    }
+
+    /// The records on a group.
+    pub(crate) fn on(&self, group: Group) -> &[u32] {
+        self.entries.on(group)
+    }
+
+    /// Whether there are any records on a group.
+    #[inline(always)]
+    pub(crate) fn has_links(&self, group: Group) -> bool {
+        self.entries.has_links(group)
+    }
+
+    /// What records do with a group.
+    pub(crate) fn takes(&self, group: Group, tables: &Tables) -> Takes {
+        self.entries.takes(&self.slabs, group, tables)
+    }
+
+    /// When a record that depends on a group was last taken.
+    pub(crate) fn seen(&self, group: Group) -> Option<u64> {
+        self.entries.seen(&self.slabs, group)
+    }
+
+    /// The links of a record, entries first.
+    pub(crate) fn links(&self, record: u32) -> impl DoubleEndedIterator<Item = Link> + '_ {
+        self.entries.links(&self.slabs, record)
+    }
+
+    /// The use that a link stands for; `None` if an entry must not be there.
+    pub(crate) fn use_of(&self, link: Link) -> Option<&EntryUse> {
+        self.entries.use_of(link)
+    }
+
+    /// A record with what it has counted since that was given away last.
+    pub(crate) fn counted(&self, number: u32) -> Hot {
+        self.counts.counted(&self.slabs, number)
+    }
+
+    /// A record with bounds, which has counted nothing, may count packets of so many bytes in all.
+    pub(crate) fn fill(&mut self, number: u32, bytes: u32) {
+        self.counts.fill(&mut self.slabs, number, bytes);
+    }
+
+    /// What a record may still count is not known any more.
+    pub(crate) fn drain(&mut self, number: u32) {
+        self.counts.drain(&mut self.slabs, number);
+    }
+
+    /// From now on it is known of each record how many packets have taken it, for [`crate::listing::list`].
+    pub fn keep_totals(&mut self) {
+        self.counts.keep_totals();
+    }
+
+    /// What a record has counted and given away.
+    pub(crate) fn total(&self, number: u32) -> (u64, u64) {
+        self.counts.total(number)
+    }
+
+    /// What a record has counted is added to what its template counts, and to the slots of its entries.
+    pub(crate) fn settle(&mut self, tables: &mut Tables, number: u32) {
+        let loses = self.has_mutant(RecordMutant::CountsLost);
+        let record = self.counted(number);
+        if record.packets == 0 {
+            return;
+        }
+        if !loses {
+            self.templates.count(record.template, record.packets, record.bytes);
+        }
+        self.counts.give(number, record.packets, record.bytes);
+        for link in self.links(number) {
+            if let Some(one) = self.use_of(link).filter(|one| !one.updates.is_empty()) {
+                let (shape, words) = tables.slots_of(one.table, link.place);
+                apply(one, &record, shape, words);
+            }
+        }
+        self.counts.count_anew(&mut self.slabs, number);
+    }
+
+    /// Adds what records have counted to a copy of an entry's slots.
+    pub(crate) fn settle_words(
+        &self,
+        (table, place): (TableRef, u32),
+        group: Group,
+        shape: &SlotShape,
+        words: &mut [u64],
+    ) {
+        for number in self.on(group) {
+            let record = &self.counted(*number);
+            let links = self.links(*number).filter(|link| link.place == place);
+            let uses = links.filter_map(|link| self.use_of(link));
+            for one in uses.filter(|one| one.table == table && record.packets > 0) {
+                apply(one, record, shape, words);
+            }
+        }
+    }
+
+    /// An entry that a record depends on; the last one has the number 0.
+    fn entry(&self, record: u32, number: usize) -> Option<(TableRef, u32)> {
+        let link = self.links(record).rev().filter(|link| link.how != NONE).nth(number)?;
+        Some((self.use_of(link)?.table, link.place))
+    }
+
+    /// What a slot holds, of an entry that a record depends on: the last one has the number 0.
+    #[must_use]
+    pub fn slot(&self, tables: &Tables, record: u32, entry: usize, slot: usize) -> Word {
+        let entry = self.entry(record, entry);
+        entry.map_or(0, |(table, place)| tables.slot(table, place, slot))
+    }
+
+    /// Assigns a slot of an entry that a record depends on.
+    pub fn put_slot(
+        &self,
+        tables: &mut Tables,
+        record: u32,
+        (entry, slot): (usize, usize),
+        value: Word,
+    ) {
+        let Some((table, place)) = self.entry(record, entry) else { return };
+        tables.put_slot(table, place, slot, value);
+    }
+
+    /// The dependencies of a template's records beside state have changed.
+    pub fn outdate_template(&mut self, template: u32) {
+        self.templates.outdate(template);
+    }
+
+    /// An outdated template without records, which begins anew, and the packets and bytes that its
+    /// records have counted.
+    pub fn renew_template(&mut self) -> Option<(u32, (u64, u64))> {
+        self.templates.renew()
+    }
+
+    /// Whether there are outdated records.
+    #[must_use]
+    pub fn has_outdated(&self) -> bool {
+        self.templates.has_outdated()
+    }
+
+    /// Whether the records of a template are outdated.
+    #[must_use]
+    pub fn is_template_outdated(&self, template: u32) -> bool {
+        self.templates.is_outdated(template)
+    }
+
+    /// Ends outdated records of flows that have been silent for a while: of a few next ones, so that all have been
+    /// looked at after a time. Costs nothing if there are none.
+    #[inline]
+    pub fn sweep(&mut self, tables: &mut Tables, now: u64) {
+        if self.has_outdated() {
+            self.sweep_some(tables, now);
+        }
+    }
+
+    #[inline(never)]
+    fn sweep_some(&mut self, tables: &mut Tables, now: u64) {
+        let all = self.slabs.len();
+        for _ in 0..AT_A_TIME {
+            let number = self.slabs.number(self.templates.next(all));
+            let Hot { seen, template, .. } = *self.slabs.hot(number);
+            if self.is_template_outdated(template) && now.saturating_sub(seen) > SILENT_NS {
+                self.end(tables, number);
+            }
+        }
+    }
+
+    /// Packets and bytes that records of each template have counted since it has its number.
+    #[must_use]
+    pub fn counted_by_template(&self) -> Vec<(u64, u64)> {
+        let mut counts = self.templates.counts();
+        let taken = self.slabs.numbers().filter(|one| self.slabs.hot(*one).packets > 0);
+        for Hot { template, packets, bytes, .. } in taken.map(|one| self.counted(one)) {
+            // A record has its template from the start.
+            let Some(count) = counts.get_mut(template as usize) else { continue };
+            count.0 += u64::from(packets);
+            count.1 += u64::from(bytes);
+        }
+        counts
+    }
+}

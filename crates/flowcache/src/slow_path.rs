@@ -1,0 +1,267 @@
+//! The slow path: a packet has no record that fits. It may have one made, or runs by its program.
+
+use crate::batch::Flow;
+use crate::bindings::{Bindings, place};
+use crate::cache::FlowCache;
+use crate::fuel::Refill;
+use crate::host::{Functions, Host, Programs};
+use crate::key::{KeyExtractor, VARIANTS, of_kind};
+use crate::mutants::RecordMutant;
+use crate::records::NewRecord;
+use crate::slab::NONE;
+use crate::specialiser::Specialiser;
+use braid_ir::engine::worker;
+use braid_ir::residual::HeaderMask;
+use braid_packet::blend::narrowed;
+use braid_packet::{Layout, Packet};
+use std::ops::Range;
+
+impl FlowCache {
+    /// The packet at `from` has no record that fits: how many packets from it on go by their programs. None, if
+    /// it has a record now.
+    #[inline(never)]
+    pub fn slow_path<P: Programs, F: Functions>(
+        &mut self,
+        host: &mut Host<'_, P, F>,
+        from: usize,
+        packets: &[Packet],
+        layouts: &[Layout],
+    ) -> usize {
+        if self.is_left_out || packets.is_empty() {
+            return packets.len();
+        }
+        let state = host.functions.state();
+        if self.batch.ended != state.dependents().counters().ended {
+            // They are found again.
+            return 0;
+        }
+        self.missed = true;
+        if self.batch.flows[from].kind != NONE
+            && let Some(count) = self.try_record(host, from, packets, layouts)
+        {
+            return count;
+        }
+        // Native functions get packets one by one.
+        if self.extractors.is_open { 1 } else { self.meet(from..from + packets.len()) }
+    }
+
+    /// The packet at `from`, which has a flow, gets another record, or one is made: how many packets go by their
+    /// programs. `None`, if that is for the filter to say.
+    fn try_record<P: Programs, F: Functions>(
+        &mut self,
+        host: &mut Host<'_, P, F>,
+        from: usize,
+        packets: &[Packet],
+        layouts: &[Layout],
+    ) -> Option<usize> {
+        let (due, now) = (host.due(), host.functions.now());
+        let (_, state) = host.functions.parts();
+        let flow = self.batch.flows[from];
+        let record = flow.record;
+        if record != NONE && packets[0].time_ns.max(now) >= due {
+            self.misfits += 1;
+            return Some(1);
+        }
+        // A record that could count no more can again, or another one may fit.
+        let bytes = packets[0].wire_len;
+        let (records, tables) = state.parts();
+        let is_full = record != NONE && !records.can_count(record, bytes);
+        let refill = is_full.then(|| records.refill(tables, record, bytes));
+        if refill == Some(Refill::Filled) || record != NONE && self.batch.vary(state, from) {
+            return Some(0);
+        }
+        if refill == Some(Refill::Kept) {
+            // Another record would be as near to the same bounds.
+            self.misfits += 1;
+            return Some(1);
+        }
+        let is_over = refill == Some(Refill::Ended);
+        if is_over {
+            self.filter.expect(flow.hash);
+        }
+        let record = if is_over { NONE } else { record };
+        let has_outdated = record != NONE && state.dependents().has_outdated();
+        if has_outdated && self.batch.turn_to_outdated(state, from) {
+            let some = from..from + packets.len();
+            return Some(usize::from(!self.renew_record(host, some, &packets[0], &layouts[0])));
+        }
+        let met = if record == NONE { flow.hash } else { !flow.hash };
+        let is_tried = self.filter.meets(met, true) && self.batch.has_variant(state, from);
+        if is_tried && self.make_record(host, from, &packets[0], &layouts[0]) {
+            self.filter.forget(met);
+            let (all, state) = (from..from + packets.len(), host.functions.state());
+            self.batch.find_again(state, all, |hash| hash == flow.hash);
+            return Some(0);
+        }
+        if is_over {
+            // What leaves bounds is often done once only.
+            self.filter.expect(flow.hash);
+        }
+        self.misfits += u64::from(flow.record != NONE);
+        (is_tried || flow.record != NONE).then_some(1)
+    }
+
+    /// The first of these packets goes by its program: how many do, up to one that has a record, or may have one made.
+    fn meet(&mut self, packets: Range<usize>) -> usize {
+        let mut behind = self.batch.flows[packets.clone()].iter().skip(1);
+        let stops = behind.position(|flow| {
+            let has_flow = flow.kind != NONE;
+            has_flow && (flow.record != NONE || self.filter.meets(flow.hash, false))
+        });
+        stops.map_or(packets.len(), |stops| 1 + stops)
+    }
+
+    /// The first of these packets of the batch has an outdated record, which ends: whether it has another one now. If
+    /// not, the flow's next packet tries again.
+    fn renew_record<P: Programs, F: Functions>(
+        &mut self,
+        host: &mut Host<'_, P, F>,
+        packets: Range<usize>,
+        packet: &Packet,
+        layout: &Layout,
+    ) -> bool {
+        let at = packets.start;
+        let flow = self.batch.flows[at];
+        let (records, tables) = host.functions.parts().1.parts();
+        records.end(tables, flow.record);
+        // No other packets than those of this flow have to be told.
+        self.batch.ended += 1;
+        let is_made = self.make_record(host, at, packet, layout);
+        let state = host.functions.state();
+        if is_made {
+            self.renewed += 1;
+        } else {
+            self.misfits += 1;
+            self.batch.flows[at].kind = flow.kind / VARIANTS * VARIANTS;
+            let has_first = self.batch.find(state, at) != NONE;
+            self.filter.expect(if has_first { !flow.hash } else { flow.hash });
+        }
+        self.batch.find_again(state, packets, |hash| hash == flow.hash);
+        is_made
+    }
+
+    /// Makes a record for the packet at `at`, which is about to enter; whether there is one now.
+    fn make_record<P: Programs, F: Functions>(
+        &mut self,
+        host: &mut Host<'_, P, F>,
+        at: usize,
+        packet: &Packet,
+        layout: &Layout,
+    ) -> bool {
+        let now = packet.time_ns.max(host.functions.now());
+        // What is due before the packet may change what the record would depend on.
+        if now >= host.due() {
+            return false;
+        }
+        let flow = self.batch.flows[at];
+        let Some(start) = self.extractors.start(flow.extractor()) else { return false };
+        if self.leaves_out(flow) {
+            return false;
+        }
+        let worker = worker(packet, host.workers);
+        let (at_hand, findings) = ((packet, layout), &mut self.findings);
+        let specialiser = Specialiser::new(
+            flow.extractor(),
+            &mut *host.functions,
+            worker,
+            &mut *host.out,
+            at_hand,
+            findings,
+        );
+        let world = (host.programs, host.graph);
+        let goal = specialiser.and_then(|mut one| one.run(start, world, host.words).ok());
+        let Some(goal) = goal else { return false };
+        if !self.pays(flow) || !self.has_room(flow, packet, host.functions) {
+            return false;
+        }
+        let records = host.functions.state().dependents();
+        if records.has_mutant(RecordMutant::RulesForgotten) {
+            self.findings.path.rules.clear();
+        }
+        let known = self.templates.known(&mut self.findings.path);
+        let template = known.or_else(|| {
+            if !self.templates.takes(&self.findings.path) {
+                return None;
+            }
+            let (records, _) = host.functions.parts().1.parts();
+            let keeps = !records.has_mutant(RecordMutant::OutdatedCountsLost);
+            let instead = records.renew_template();
+            if let Some((template, counts)) = instead.filter(|_| keeps) {
+                self.settle_template(template, counts, host.programs, host.functions);
+            }
+            let path = self.findings.path.clone();
+            self.templates.add(path, goal, instead.map(|(template, _)| template))
+        });
+        let Some(template) = template else { return false };
+        let found = &self.findings;
+        let wide = NewRecord {
+            key: self.batch.wide[at],
+            hash: flow.hash,
+            kind: flow.kind,
+            template,
+            head: found.bytes,
+            sums: found.sums,
+            now,
+            depends_on: &found.depends_on,
+            absent: &found.absent,
+        };
+        let (records, tables) = host.functions.parts().1.parts();
+        let is_made = match flow.is_narrow() {
+            false => records.make(tables, &wide),
+            true => records.make(tables, &wide.with(flow.key, narrowed(&found.bytes))),
+        };
+        if is_made && self.extractors.is_open {
+            self.bind(self.batch.find(host.functions.state(), at), layout);
+        }
+        is_made
+    }
+
+    /// Whether this attempt to make a record for a flow is left out.
+    fn leaves_out(&mut self, flow: Flow) -> bool {
+        let extractor = self.extractors.get_mut(flow.extractor());
+        let extractor = extractor.filter(|extractor| extractor.is_left_out());
+        extractor.map(KeyExtractor::leave_out).is_some()
+    }
+
+    /// Whether a record for a flow that says what was found saves time, of which the extractor learns.
+    fn pays(&mut self, flow: Flow) -> bool {
+        let pays = self.eager || self.findings.loss().is_none();
+        if let Some(extractor) = self.extractors.get_mut(flow.extractor()) {
+            extractor.learn(pays);
+        }
+        pays
+    }
+
+    /// Whether records of the flow of a packet can say what was found. If not, further ones of its kind are wide.
+    fn has_room(&mut self, flow: Flow, packet: &Packet, functions: &mut impl Functions) -> bool {
+        if !flow.is_narrow() {
+            return true;
+        }
+        let Some(extractor) = self.extractors.get_mut(flow.extractor()) else { return true };
+        let (path, bytes) = (&mut self.findings.path, &self.findings.bytes);
+        (path.link, path.first) = (extractor.link(packet), [bytes[0], bytes[1]]);
+        let has_room = path.blend.is_narrow() && !self.templates.lacks_link(path);
+        if !has_room {
+            extractor.make_wide();
+            let (records, tables) = functions.parts().1.parts();
+            records.end_narrow(tables, |kind| of_kind(kind).0 == flow.extractor());
+        }
+        has_room
+    }
+
+    /// Keeps what native functions do for packets with this layout that take a record that was just made.
+    fn bind(&mut self, record: u32, layout: &Layout) {
+        if record == NONE {
+            return;
+        }
+        let care = self.findings.care;
+        let shape = HeaderMask { care, present: layout.presence() & care };
+        let bindings = Bindings { shape, all: self.findings.bindings.drain(..).collect() };
+        let none = || Bindings { shape: HeaderMask { care: 0, present: 0 }, all: Box::default() };
+        let (all, at) = place(record);
+        if self.bindings[all].len() <= at {
+            self.bindings[all].resize_with(at + 1, none);
+        }
+        self.bindings[all][at] = bindings;
+    }
+}

@@ -1,0 +1,398 @@
+//! The specialiser: runs a program, without any effect, on a packet that is about to run, and writes
+//! down what the program does and what that depends on.
+//!
+//! Each value is known together with what it depends on: only on the key, parameters and state; or
+//! on bits of this packet, for which a condition or a value then needs a guard.
+
+use crate::basis::{Basis, Part};
+use crate::findings::{Dependence, Findings};
+use crate::headers::Headers;
+use crate::host::Functions;
+use crate::key::LENGTH;
+use crate::mutants::RecordMutant;
+use crate::path::Search;
+use crate::slab::NONE;
+use braid_externs::signature::{Profile, Touch};
+use braid_ir::engine::Outputs;
+use braid_ir::model::{Key, Op, ParamId, SetRef, Target, ValueId, Word};
+use braid_ir::residual::{Block, HeaderMask, Point, Step, TallyId, What};
+use braid_ir::value::ParamValue;
+use braid_ir::values::Values;
+use braid_packet::blend::Outline;
+use braid_packet::{Field, Layout, Packet};
+use braid_state::Handle;
+use std::borrow::Cow;
+
+/// A run without effect.
+pub(crate) struct Specialiser<'a, F> {
+    /// The number of the program that runs, or [`NONE`], its blocks, where its packets are, and what headers they have.
+    pub(crate) number: u32,
+    pub(crate) blocks: &'a [Block],
+    pub(crate) point: Point,
+    pub(crate) shape: HeaderMask,
+    pub(crate) functions: &'a mut F,
+    pub(crate) worker: u16,
+    pub(crate) out: &'a mut dyn Outputs,
+    /// The packet as it came.
+    pub(crate) origin: &'a Packet,
+    /// The packet as it is in front of the program, but for checksums.
+    pub(crate) packet: Cow<'a, Packet>,
+    /// The time when it runs.
+    pub(crate) now: u64,
+    /// Where the packet's headers are when it comes.
+    pub(crate) layout: &'a Layout,
+    pub(crate) outline: Outline,
+    pub(crate) findings: &'a mut Findings,
+    pub(crate) headers: Headers,
+    /// Whether the program has added or removed tags since the packet was last parsed.
+    pub(crate) stale: bool,
+    /// Functions that were visited.
+    pub(crate) hops: u32,
+}
+
+impl<'a, F: Functions> Specialiser<'a, F> {
+    /// A specialiser for a packet of a worker that comes by an entry.
+    pub(crate) fn new(
+        entry: u32,
+        functions: &'a mut F,
+        worker: u16,
+        out: &'a mut dyn Outputs,
+        (packet, layout): (&'a Packet, &'a Layout),
+        findings: &'a mut Findings,
+    ) -> Option<Self> {
+        let outline = Outline::of(layout)?;
+        let now = packet.time_ns.max(functions.now());
+        findings.counters.forget();
+        findings.start(entry, outline);
+        Some(Self {
+            number: NONE,
+            blocks: &[],
+            point: Point { node: 0, backward: false, held: false },
+            shape: HeaderMask { care: 0, present: 0 },
+            functions,
+            worker,
+            out,
+            origin: packet,
+            packet: Cow::Borrowed(packet),
+            now,
+            layout,
+            outline,
+            findings,
+            headers: Headers::of(packet),
+            stale: false,
+            hops: 0,
+        })
+    }
+
+    /// Starts anew, with what is known of counters now.
+    pub(crate) fn again(&mut self) {
+        self.findings.start(self.findings.path.entry, self.outline);
+        (self.packet, self.headers) = (Cow::Borrowed(self.origin), Headers::of(self.origin));
+        (self.stale, self.hops) = (false, 0);
+    }
+
+    /// A parameter is asked for: the record depend on it.
+    pub(crate) fn depend_on_basis(&mut self, node: u16, param: ParamId, part: Part) {
+        self.findings.path.depend_on_basis(Basis { node, param, part });
+    }
+
+    /// The same for what an operation asks for, whose operands depend on nothing more.
+    #[inline]
+    pub(crate) fn depend_on_operands(&mut self, node: u16, values: &Values<'_>, op: &Op) {
+        let (param, part) = match *op {
+            Op::Route { param, .. } | Op::Extern { param: Some(param), .. } => (param, Part::Whole),
+            Op::ListLen { param, .. } | Op::InSet { set: SetRef::List(param, _), .. } => {
+                (param, Part::Members)
+            }
+            Op::ListGet { param, index, .. } | Op::BackendUp { param, index, .. } => {
+                (param, Part::Backend(values.get(index) as u32))
+            }
+            _ => return,
+        };
+        let value = &self.functions.chain().nodes[usize::from(node)].params[param.index()];
+        // With another list come other programs.
+        if matches!(value, ParamValue::List(_)) {
+            return;
+        }
+        let is_one = matches!(part, Part::Backend(_));
+        if !(is_one && self.has_mutant(RecordMutant::BackendIgnored)) {
+            self.depend_on_basis(node, param, part);
+        }
+    }
+
+    pub(crate) fn has_mutant(&self, mutant: RecordMutant) -> bool {
+        self.functions.state().dependents().has_mutant(mutant)
+    }
+
+    /// Gives a block its parameters.
+    pub(crate) fn pass(&mut self, values: &mut Values<'_>, target: &Target) {
+        let params = &self.blocks[target.block.index()].params;
+        let Findings { dependences, args, .. } = &mut *self.findings;
+        args.clear();
+        args.extend(target.args.iter().map(|arg| (values.get(*arg), dependences[arg.index()])));
+        for (param, (value, dependence)) in params.iter().zip(&*args) {
+            values.set(*param, *value);
+            dependences[param.index()] = *dependence;
+        }
+        for (param, arg) in params.iter().zip(&target.args) {
+            self.is_key_of(*param, *arg);
+        }
+    }
+
+    /// A value is the same as another one, which may be bits of the key.
+    fn is_key_of(&mut self, value: ValueId, of: ValueId) {
+        let key = self.findings.keys.iter().find(|(known, _)| *known == of).copied();
+        self.findings.keys.extend(key.map(|(_, bits)| (value, bits)));
+    }
+
+    pub(crate) fn tally(&mut self, tally: TallyId) {
+        let is_forgotten = self.has_mutant(RecordMutant::TagsUncounted);
+        let longer = if is_forgotten { 0 } else { self.findings.path.effects.vlans.longer() };
+        self.findings.path.tallies.push((tally, longer));
+    }
+
+    pub(crate) fn dependence(&self, id: ValueId) -> Dependence {
+        self.findings.dependences[id.index()]
+    }
+
+    pub(crate) fn set_dependence(&mut self, id: ValueId, dependence: Dependence) {
+        self.findings.dependences[id.index()] = dependence;
+    }
+
+    pub(crate) fn is_fixed(&self, id: ValueId) -> bool {
+        matches!(self.findings.dependences[id.index()], Dependence::Fixed)
+    }
+
+    /// Does a step that only computes something from parameters and values that depend on nothing; false for others.
+    #[inline(always)]
+    pub(crate) fn computes(&mut self, values: &mut Values<'_>, step: &Step) -> bool {
+        let What::Op(op) = &step.what else { return false };
+        let Some((out, uses)) = simple(op) else { return false };
+        if !uses.into_iter().flatten().all(|id| self.is_fixed(id)) {
+            return false;
+        }
+        let node = step.site.node;
+        self.depend_on_operands(node, values, op);
+        let done = self.functions.compute(node, values, op).is_some();
+        self.set_dependence(out, Dependence::Fixed);
+        done
+    }
+
+    pub(crate) fn step(&mut self, values: &mut Values<'_>, step: &Step) -> Option<()> {
+        let node = step.site.node;
+        match &step.what {
+            What::Op(op) => return self.op(node, values, op),
+            What::Tally(tally) => self.tally(*tally),
+            What::Enter => {}
+            What::Parse => self.stale = false,
+            What::Write(fields) => {
+                for (field, value) in fields {
+                    self.write(values, *field, *value)?;
+                }
+            }
+            What::Classify { pass, rule, param, packet } => {
+                let flags = self.functions.rule_flags(node, *param);
+                let own = packet.as_ref().and_then(|fields| fields.tcp_flags);
+                let mut fixed = Some(());
+                step.what.visit_uses(&mut |id| {
+                    fixed = fixed.and_then(|()| match own == Some(*id) {
+                        true => self.fix_flags(values, *id, flags),
+                        false => self.fix(values, *id),
+                    });
+                });
+                fixed?;
+                self.findings.lookups += 1;
+                self.depend_on_basis(node, *param, Part::Whole);
+                let packet = packet.as_ref().map(|fields| values.rule_packet(fields));
+                let (passes, number) = self.functions.classify(node, *param, packet.as_ref());
+                self.know(values, *pass, Word::from(passes));
+                self.know(values, *rule, Word::from(number));
+            }
+            What::CountRule { param, rule } => {
+                self.fix(values, *rule)?;
+                self.depend_on_basis(node, *param, Part::Whole);
+                self.findings.path.rules.push((node, *param, values.get(*rule) as u32));
+            }
+            What::Find { found, entry, state, key } => {
+                let number = self.find(values, node, *state, key)?;
+                let handle = number.map(|number| self.findings.depends_on[number].0);
+                self.know(values, *found, Word::from(handle.is_some()));
+                self.know(values, *entry, handle.map_or(0, Handle::to_bits).into());
+            }
+            What::Read { outs, state, entry } => {
+                let entry = Handle::from_bits(values.get(*entry) as u64);
+                self.read(values, (node, *state, entry), outs)?;
+            }
+        }
+        Some(())
+    }
+
+    /// A value that depend on nothing.
+    pub(crate) fn know(&mut self, values: &mut Values<'_>, id: ValueId, value: Word) {
+        values.set(id, value);
+        self.set_dependence(id, Dependence::Fixed);
+    }
+
+    fn op(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
+        let by_function = match op {
+            Op::Load { .. }
+            | Op::PushVlan { .. }
+            | Op::PopVlan
+            | Op::Emit { .. }
+            | Op::Mirror { .. }
+            | Op::StoreTag { .. }
+            | Op::LoadTag { .. } => return self.on_packet(node, values, op),
+            Op::Has { out, header } if !self.stale && !self.headers.writes => {
+                let has = self.has(*header)?;
+                self.know(values, *out, has.into());
+                return Some(());
+            }
+            Op::StateSet { ok, state, key: Key::Explicit(key), values: slots } => {
+                let number = self.find(values, node, *state, key)??;
+                for (slot, value) in (0..).zip(slots) {
+                    self.assign(values, number, slot, *value)?;
+                }
+                self.know(values, *ok, 1);
+                return Some(());
+            }
+            Op::StatePut { ok, state, key: Key::Explicit(key), slot, value } => {
+                let number = self.find(values, node, *state, key)??;
+                self.assign(values, number, *slot, *value)?;
+                self.know(values, *ok, 1);
+                return Some(());
+            }
+            Op::Patterns { found, number, param } => {
+                return self.search(values, (node, *param), (*found, *number));
+            }
+            Op::StateDelete { state, key: Key::Explicit(key) } => {
+                // There is nothing to do as long as there is no such entry.
+                return self.find(values, node, *state, key)?.is_none().then_some(());
+            }
+            Op::Route { .. } => true,
+            Op::Extern { name, .. } => {
+                self.findings.lookups += 1;
+                let Profile { payload, state } = braid_externs::lookup(name)?.signature.profile;
+                payload == Touch::No && state != Touch::Writes
+            }
+            _ => false,
+        };
+        let dependence = self.result(node, values, op)?;
+        self.depend_on_operands(node, values, op);
+        if by_function {
+            self.functions.call((node, self.worker), self.out, values, op)?;
+        } else {
+            self.functions.compute(node, values, op)?;
+        }
+        op.visit_outs(&mut |out| self.set_dependence(*out, dependence));
+        Some(())
+    }
+
+    /// What the result of an operation depend on.
+    fn result(&mut self, node: u16, values: &Values<'_>, op: &Op) -> Option<Dependence> {
+        let mut is_open = false;
+        op.visit_uses(&mut |id| is_open |= !self.is_fixed(*id));
+        if !is_open {
+            return Some(Dependence::Fixed);
+        }
+        if let Op::Cmp { op, a, b, .. } = *op
+            && let Some(dependence) = self.bound(values, op, (a, b))
+        {
+            return dependence;
+        }
+        if self.is_dynamic(values, op) {
+            return self.follow_dynamic(values, op);
+        }
+        if let Some(dependence) = self.follow(node, values, op) {
+            return Some(dependence);
+        }
+        let mut fixed = Some(());
+        op.visit_uses(&mut |value| {
+            fixed = fixed.and_then(|()| self.fix(values, *value));
+        });
+        fixed.map(|()| Dependence::Fixed)
+    }
+
+    /// What looks at the packet, or does something with it or beside it.
+    fn on_packet(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
+        match op {
+            Op::Load { out, field } => self.load(values, *out, *field)?,
+            Op::PushVlan { id } => self.push_tag(values, *id)?,
+            Op::PopVlan => self.pop_tag()?,
+            Op::Emit { event, args } => self.publish(values, (node, *event), args)?,
+            Op::Mirror { port } => self.copy(node, *port),
+            Op::StoreTag { tag, a } => self.set_tag(values, (node, *tag), *a)?,
+            Op::LoadTag { out, tag } => self.tag(values, (node, *tag), *out),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn load(&mut self, values: &mut Values<'_>, out: ValueId, field: Field) -> Option<()> {
+        let point = self.point;
+        let (value, dependence) = match field {
+            Field::PktBackward => (point.backward.into(), Dependence::Fixed),
+            Field::PktHeld => (point.held.into(), Dependence::Fixed),
+            Field::PktTime => (self.now.into(), Dependence::Time),
+            Field::PktLen => {
+                let longer = self.findings.path.effects.vlans.longer();
+                let length = i64::from(self.packet.wire_len) + i64::from(longer);
+                let dependence =
+                    Dependence::Number { number: LENGTH, shift: 0, add: longer.into() };
+                (Word::try_from(length).ok()?, dependence)
+            }
+            // Where it is has changed, but not where it is looked for.
+            _ if self.stale => return None,
+            // What publications so is in every key.
+            Field::InetVersion | Field::IpHlen | Field::PktFragment | Field::PktLaterFragment => {
+                let value = self.packet.get(self.layout, field).filter(|_| !self.headers.writes)?;
+                (value, Dependence::Fixed)
+            }
+            field => {
+                let (value, dependence, key) = self.field(field)?;
+                self.findings.keys.extend(key.map(|bits| (out, bits)));
+                (value, dependence)
+            }
+        };
+        values.set(out, value);
+        self.set_dependence(out, dependence);
+        Some(())
+    }
+
+    /// Searches the payload: a record can publish that there is nothing in it, and each packet's is looked at.
+    fn search(
+        &mut self,
+        values: &mut Values<'_>,
+        place: (u16, ParamId),
+        outs: (ValueId, ValueId),
+    ) -> Option<()> {
+        let search = Search { node: place.0, param: place.1 };
+        if !search.finds_nothing(self.functions.chain(), &self.packet, self.layout) {
+            return None;
+        }
+        let Findings { path, lookups, .. } = &mut *self.findings;
+        if !path.searches.contains(&search) {
+            path.searches.push(search);
+        }
+        *lookups += 1;
+        self.know(values, outs.0, 0);
+        self.know(values, outs.1, 0);
+        Some(())
+    }
+}
+
+/// The result and the operands of operations on values and parameters.
+#[inline(always)]
+fn simple(op: &Op) -> Option<(ValueId, [Option<ValueId>; 3])> {
+    Some(match *op {
+        Op::Const { out, .. } | Op::Param { out, .. } | Op::ListLen { out, .. } => (out, [None; 3]),
+        Op::Not { out, a } | Op::Resize { out, a } | Op::Clamp { out, a } => {
+            (out, [Some(a), None, None])
+        }
+        Op::InSet { out, a, .. }
+        | Op::ListGet { out, index: a, .. }
+        | Op::BackendUp { out, index: a, .. } => (out, [Some(a), None, None]),
+        Op::Bin { out, a, b, .. } | Op::Cmp { out, a, b, .. } => (out, [Some(a), Some(b), None]),
+        Op::Select { out, cond, a, b } => (out, [Some(cond), Some(a), Some(b)]),
+        _ => return None,
+    })
+}

@@ -1,0 +1,344 @@
+//! Record templates: what the records of one path have in common, and what is done for each packet.
+
+use crate::basis::Changed;
+use crate::counted::Counted;
+use crate::dynamic::{Dynamic, Words};
+use crate::effects::SideEffects;
+use crate::goal::Goal;
+use crate::guard::{ByteGuard, Guard, Link};
+use crate::host::{Functions, State};
+use crate::key::{LENGTH, OPEN};
+use crate::mutants::RecordMutant;
+use crate::path::{Path, Search};
+use braid_ir::engine::Outputs;
+use braid_ir::walk::Reached;
+use braid_packet::blend::{Blend, NARROW_BYTES, NarrowBlend, Outline};
+use braid_packet::{Layout, Packet};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// Most templates. Flows of further ones get no records.
+const MOST: usize = 1 << 16;
+/// Most links' addresses that templates have. Records with further ones are wide.
+const MOST_LINKS: usize = 1 << 12;
+/// Most of those that have something effects: where that is what each flow has of its own, there are many.
+const MOST_WITH_EFFECTS: usize = MOST / 2;
+
+/// So many templates may differ in the very backend that they depend on.
+const FINE: usize = 1 << 12;
+
+/// A template of records: what each of their packets needs, in the order in which most do.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Template {
+    pub(crate) narrow: NarrowBlend,
+    /// What else is asked and done for each packet.
+    pub(crate) more: Option<Box<More>>,
+    pub(crate) link: Link,
+    /// Guards but for those below.
+    pub(crate) guards: Box<[Guard]>,
+    /// The least TTL where it mostly is, most bytes on the wire, and bits of some byte (TCP's flags, mostly).
+    least_ttl: u8,
+    byte: ByteGuard,
+    most_bytes: u32,
+    /// Where the packets go.
+    pub(crate) reached: Reached,
+    pub(crate) blend: Blend,
+    /// Packets and bytes that are in the counters of program and rules.
+    pub(crate) settled: Cell<(u64, u64)>,
+}
+
+/// What is asked, and done, for each packet of some templates.
+#[derive(Debug)]
+pub(crate) struct More {
+    /// Whether anything is asked, or said of packets as they come.
+    pub(crate) asks: bool,
+    pub(crate) searches: Vec<Search>,
+    dynamic: Dynamic,
+    effects: SideEffects,
+    pub(crate) goal: Goal,
+}
+
+impl Template {
+    /// No packet fits its records from now on.
+    fn outdate(&mut self) {
+        self.guards = Box::new([Guard::NEVER]);
+    }
+
+    /// Whether the bits of a packet are what its records take for granted.
+    pub(crate) fn fits(&self, packet: &Packet) -> bool {
+        let (data, wire_len) = (packet.data(), packet.wire_len);
+        let ttl = data.get(Outline::PLAIN.ttl()).copied().unwrap_or(u8::MAX);
+        ttl >= self.least_ttl
+            && wire_len <= self.most_bytes
+            && self.byte.holds(data)
+            && self.link.holds(data)
+            && self.guards.iter().all(|guard| guard.holds(data, wire_len))
+    }
+
+    /// Whether there is nothing else to be asked and done, and a packet with these bytes, and so many on the wire, fits,
+    /// which has a narrow record. (No function is called for that: the loop that takes records needs no memory for what it
+    /// works with.)
+    #[inline(always)]
+    pub(crate) fn simply_fits(&self, data: &[u8], wire_len: u32) -> bool {
+        let Some(head) = data.first_chunk::<NARROW_BYTES>() else { return false };
+        self.more.is_none()
+            && self.guards.is_empty()
+            && head[Outline::PLAIN.ttl()] >= self.least_ttl
+            && wire_len <= self.most_bytes
+            && self.byte.holds(data)
+            && self.link.holds(head)
+    }
+}
+
+/// Guards of packets with an outline, apart.
+struct Split {
+    least_ttl: u8,
+    most_bytes: u32,
+    byte: ByteGuard,
+    others: Box<[Guard]>,
+}
+
+impl Split {
+    fn of(guards: &[Guard], outline: Outline) -> Self {
+        let (mut least_ttl, mut most_bytes, mut byte) = (0, u32::MAX, None);
+        let mut others = Vec::new();
+        for guard in guards {
+            let ttl = guard.least_ttl().filter(|_| outline == Outline::PLAIN);
+            if let Some(ttl) = ttl {
+                least_ttl = ttl.max(least_ttl);
+            } else if guard.number == LENGTH && guard.least == 0 {
+                most_bytes = guard.most.min(most_bytes);
+            } else if let Some(one) = ByteGuard::of(guard).filter(|_| byte.is_none()) {
+                byte = Some(one);
+            } else {
+                others.push(*guard);
+            }
+        }
+        let (byte, others) = (byte.unwrap_or_default(), others.into());
+        Self { least_ttl, most_bytes, byte, others }
+    }
+}
+
+impl More {
+    /// What there is for packets of a path that go there, if anything.
+    fn of(path: &Path, goal: Goal) -> Option<Box<Self>> {
+        let (searches, dynamic) = (path.searches.clone(), path.dynamic.clone());
+        let mut effects = path.effects.clone();
+        if goal.reached == Reached::Gone && goal.copies.is_empty() {
+            effects.tags.clear();
+            effects.splices.clear();
+        }
+        let asks = !searches.is_empty() || !dynamic.is_empty() || !effects.publications.is_empty();
+        // Where packets may meet native functions, it is asked what those have to do.
+        let is_there = asks || effects != SideEffects::default() || goal.leaves.is_some();
+        let is_there = is_there || path.entry >= OPEN;
+        is_there.then(|| Box::new(Self { asks, searches, dynamic, effects, goal }))
+    }
+
+    /// Asks, does and publications this for a packet that takes the record with this number; false, and nothing has happened,
+    /// if the packet does not fit.
+    #[inline(never)]
+    pub(crate) fn run(
+        &self,
+        functions: &mut impl Functions,
+        record: u32,
+        (packet, layout): (&Packet, &Layout),
+        time: u64,
+        out: &mut dyn Outputs,
+    ) -> bool {
+        let mut words = Words::default();
+        let (chain, state) = functions.parts();
+        let fits = self.searches.iter().all(|search| search.finds_nothing(chain, packet, layout))
+            && self.dynamic.run(state, record, packet, time, &mut words);
+        if fits {
+            self.effects.publish(chain, packet, (time, &words), out);
+        }
+        fits
+    }
+
+    /// Does what comes behind for a packet whose first bytes have been written.
+    #[inline(never)]
+    pub(crate) fn finish(&self, packet: &mut Packet, counted: &mut Counted, out: &mut dyn Outputs) {
+        self.effects.finish(packet);
+        self.goal.send(packet, counted, out);
+    }
+}
+
+/// All templates.
+#[derive(Debug, Default)]
+pub(crate) struct Templates {
+    pub(crate) all: Vec<Template>,
+    /// The path of each.
+    pub(crate) paths: Vec<Path>,
+    pub(crate) numbers: HashMap<Path, u32>,
+    /// The link's addresses, and how many templates have each.
+    links: HashMap<(Link, [u64; 2]), u32>,
+    /// How many have something effects.
+    with_effects: usize,
+}
+
+impl Templates {
+    /// A template and its path.
+    pub(crate) fn get(&self, number: u32) -> Option<(&Template, &Path)> {
+        Some((self.all.get(number as usize)?, self.paths.get(number as usize)?))
+    }
+
+    /// The number of the template of a path, which is made what it is to be if there are many; `None` if it has none yet.
+    pub(crate) fn known(&self, path: &mut Path) -> Option<u32> {
+        if self.numbers.len() >= FINE {
+            path.coarsen();
+        }
+        self.numbers.get(path).copied()
+    }
+
+    /// Whether there may be one more template for a path.
+    pub(crate) fn takes(&self, path: &Path) -> bool {
+        self.with_effects < MOST_WITH_EFFECTS || !path.has_effects()
+    }
+
+    /// Adds a template, in the place of another one if so: its number; `None` if there are too many.
+    pub(crate) fn add(&mut self, path: Path, goal: Goal, instead: Option<u32>) -> Option<u32> {
+        let number = instead.unwrap_or(self.all.len() as u32);
+        let (narrow, blend) = (path.blend.narrow(path.first), path.blend);
+        let Split { least_ttl, most_bytes, byte, others: guards } =
+            Split::of(&path.guards, path.outline);
+        let link = path.link;
+        let reached = goal.reached;
+        let more = More::of(&path, goal);
+        let settled = Cell::default();
+        let template = Template {
+            narrow,
+            more,
+            link,
+            guards,
+            least_ttl,
+            byte,
+            most_bytes,
+            reached,
+            blend,
+            settled,
+        };
+        if instead.is_some() {
+            self.leave(number);
+            self.all[number as usize] = template;
+            self.paths[number as usize] = path.clone();
+        } else if self.all.len() < MOST {
+            self.all.push(template);
+            self.paths.push(path.clone());
+        } else {
+            return None;
+        }
+        self.with_effects += usize::from(path.has_effects());
+        *self.links.entry((path.link, path.first)).or_default() += 1;
+        self.numbers.insert(path, number);
+        Some(number)
+    }
+
+    /// Another template is about to take the place of this one.
+    fn leave(&mut self, number: u32) {
+        let path = &self.paths[number as usize];
+        self.with_effects -= usize::from(path.has_effects());
+        if let Entry::Occupied(mut link) = self.links.entry((path.link, path.first)) {
+            *link.get_mut() -= 1;
+            if *link.get() == 0 {
+                link.remove();
+            }
+        }
+    }
+
+    /// Whether a template would have addresses of the link that none has, where there are many.
+    pub(crate) fn lacks_link(&self, path: &Path) -> bool {
+        self.links.len() >= MOST_LINKS && !self.links.contains_key(&(path.link, path.first))
+    }
+
+    /// Marks those that depend on what has changed.
+    pub(crate) fn outdate(&mut self, changed: &Changed, state: &mut State) {
+        let (records, _) = state.parts();
+        let touched = |path: &Path| path.bases.iter().any(|basis| changed.touches(basis));
+        let left_out = match records.has_mutant(RecordMutant::ClassNotOutdated) {
+            true => self.paths.iter().rposition(touched),
+            false => None,
+        };
+        for (at, (template, path)) in self.all.iter_mut().zip(&mut self.paths).enumerate() {
+            if !touched(path) || left_out == Some(at) {
+                continue;
+            }
+            if !records.is_template_outdated(at as u32) {
+                self.numbers.remove(path);
+                template.outdate();
+                records.outdate_template(at as u32);
+            }
+            // What its records have counted, and perhaps nobody has asked for yet, belongs to the same rules.
+            path.rules.retain_mut(|(node, param, rule)| {
+                let moves = (*node, *param) == (changed.node, changed.param)
+                    && !records.has_mutant(RecordMutant::RulesNotMoved);
+                let moved = if moves { changed.moved(*rule) } else { Some(*rule) };
+                moved.inspect(|moved| *rule = *moved).is_some()
+            });
+        }
+    }
+
+    /// Forgets all templates: there are no records.
+    pub(crate) fn clear(&mut self) {
+        self.all.clear();
+        self.paths.clear();
+        self.numbers.clear();
+        self.links.clear();
+        self.with_effects = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::basis::{Basis, Part};
+    use braid_ir::model::ParamId;
+
+    /// A path by a backend of a load balancer.
+    fn path(backend: u32) -> Path {
+        let basis = Basis { node: 0, param: ParamId(0), part: Part::Backend(backend) };
+        Path { bases: vec![basis], ..Path::new() }
+    }
+
+    fn goal() -> Goal {
+        Goal { reached: Reached::Gone, copies: Vec::new(), leaves: None }
+    }
+
+    #[test]
+    fn ways_by_too_many_backends_share_a_class() {
+        let mut templates = Templates::default();
+        let mut number = |backend| {
+            let mut path = path(backend);
+            let known = templates.known(&mut path);
+            known.or_else(|| templates.add(path, goal(), None))
+        };
+        let fine: Vec<_> = (0..FINE as u32).map(&mut number).collect();
+        assert_eq!((fine[1], number(1)), (Some(1), Some(FINE as u32)));
+        assert_eq!(number(FINE as u32 + 7), Some(FINE as u32));
+        assert_eq!(templates.paths[FINE].bases[0].part, Part::Whole);
+    }
+
+    #[test]
+    fn class_takes_the_place_of_another_one() {
+        let mut templates = Templates::default();
+        assert_eq!(templates.add(path(0), goal(), None), Some(0));
+        templates.numbers.clear();
+        assert_eq!(templates.add(path(1), goal(), Some(0)), Some(0));
+        assert_eq!(templates.known(&mut path(1)), Some(0));
+        assert_eq!((templates.known(&mut path(0)), templates.all.len()), (None, 1));
+    }
+
+    #[test]
+    fn addresses_of_the_link_that_no_class_has_any_more_are_forgotten() {
+        let mut templates = Templates::default();
+        let to = |address: u64| Path { first: [address, 0], ..Path::new() };
+        for address in 0..2 * MOST_LINKS as u64 {
+            let instead = (address > 0).then_some(0);
+            assert!(!templates.lacks_link(&to(address)));
+            templates.add(to(address), goal(), instead);
+        }
+        assert_eq!(templates.links.len(), 1);
+    }
+}

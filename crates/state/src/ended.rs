@@ -1,0 +1,85 @@
+//! Entries that have ended, for the programs that run then.
+
+use crate::handle::TableRef;
+use crate::table::Table;
+use braid_ir::model::StateId;
+use std::ops::Range;
+
+/// Entries that ended together and whose `expire` programs have to run, in this order. An engine
+/// keeps one for each depth at which it lets entries end; nothing is allocated once it has grown.
+#[derive(Debug, Default)]
+pub struct Ended {
+    entries: Vec<Member>,
+    words: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct Member {
+    table: TableRef,
+    node: u16,
+    state: StateId,
+    shard: u16,
+    key: Range<usize>,
+    slots: Range<usize>,
+}
+
+/// An entry that ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EndedEntry<'a> {
+    /// Its table.
+    pub table: TableRef,
+    /// The function.
+    pub node: u16,
+    /// The table, by number in the function.
+    pub state: StateId,
+    /// The shard in which it was created, where its program runs.
+    pub shard: u16,
+    /// Its packed key.
+    pub key: &'a [u64],
+    /// Its packed slots.
+    pub slots: &'a [u64],
+}
+
+impl Ended {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries in the order in which their programs run.
+    pub fn entries(&self) -> impl Iterator<Item = EndedEntry<'_>> {
+        self.entries.iter().map(|entry| EndedEntry {
+            table: entry.table,
+            node: entry.node,
+            state: entry.state,
+            shard: entry.shard,
+            key: &self.words[entry.key.clone()],
+            slots: &self.words[entry.slots.clone()],
+        })
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.words.clear();
+    }
+
+    /// Adds the entry at a place, which is still in its table.
+    pub(crate) fn push(&mut self, at: usize, table: &Table, place: u32) {
+        let (key, slots) = (self.copy(table.key(place)), self.copy(table.slots(place)));
+        self.entries.push(Member {
+            table: TableRef(at as u32),
+            node: table.site.node,
+            state: table.site.state,
+            shard: table.creator(place),
+            key,
+            slots,
+        });
+    }
+
+    fn copy(&mut self, words: &[u64]) -> Range<usize> {
+        let start = self.words.len();
+        self.words.extend_from_slice(words);
+        start..self.words.len()
+    }
+}

@@ -1,0 +1,101 @@
+//! Names of tables and entries: what callers of a store keep.
+
+/// A table of a store, for a shard.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TableRef(pub(crate) u32);
+
+/// Where a function's table is for each worker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableLocator {
+    /// The table of the first shard.
+    pub(crate) first: u32,
+    /// The distance from one shard's table to the next one's.
+    pub(crate) step: u32,
+    /// The last shard.
+    pub(crate) last: u16,
+    /// Whether entries of other tables live with this one's.
+    pub(crate) is_partner: bool,
+}
+
+/// An entry of a table: its place, and its generation there. The handle stays valid until the entry
+/// ends. After that it names no entry until 2^31 others have used the place.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Handle(u64);
+
+/// Entries that live together, by the entry that is their root: the number of its table, and its
+/// number there.
+pub type Group = (usize, usize);
+
+impl TableLocator {
+    /// The table for a worker.
+    #[must_use]
+    #[inline]
+    pub fn table(self, worker: u16) -> TableRef {
+        // Numbers of tables have 32 bits.
+        TableRef(self.first.wrapping_add(u32::from(worker.min(self.last)).wrapping_mul(self.step)))
+    }
+
+    /// Whether entries of other tables live with this one's.
+    #[must_use]
+    #[inline]
+    pub fn is_partner(self) -> bool {
+        self.is_partner
+    }
+}
+
+impl TableRef {
+    /// The table as a number, for machine code.
+    #[must_use]
+    #[inline]
+    pub fn to_bits(self) -> u32 {
+        self.0
+    }
+
+    /// The table with a number from [`TableRef::to_bits`].
+    #[must_use]
+    #[inline]
+    pub fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    /// The table's position among all tables of its store.
+    #[must_use]
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Handle {
+    /// The handle as a number, for machine code.
+    #[must_use]
+    #[inline]
+    pub fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The handle with a number from [`Handle::to_bits`]. Any other number names some entry or none.
+    #[must_use]
+    #[inline]
+    pub fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// The handle of the entry at a place, from the entry's first word.
+    #[inline]
+    pub(crate) fn of(head: u64, place: u32) -> Self {
+        Self(head >> 32 << 32 | u64::from(place))
+    }
+
+    /// Where the entry is in its table.
+    #[must_use]
+    #[inline]
+    pub fn place(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline]
+    pub(crate) fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}

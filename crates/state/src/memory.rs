@@ -1,0 +1,121 @@
+//! Memory in 64-bit words that starts at a cache line.
+
+/// Words in a cache line.
+pub(crate) const LINE: usize = 8;
+
+/// Bytes from which on arrays are large.
+const LARGE: usize = 1 << 20;
+/// Bytes for which large arrays have address space.
+const ROOM: usize = 1 << 26;
+
+/// Makes room in an array for more. A large one moves once, to where it has address space to grow: allocators give
+/// such arrays pages of their own, so that nothing is copied afterwards, and no holes are left behind. The system gives
+/// memory as it is used.
+#[inline]
+pub fn make_room<T>(all: &mut Vec<T>, more: usize) {
+    if all.capacity() - all.len() < more {
+        expand(all, more);
+    }
+}
+
+#[inline(never)]
+fn expand<T>(all: &mut Vec<T>, more: usize) {
+    let bytes = (all.len() + more) * size_of::<T>();
+    if (LARGE..ROOM).contains(&bytes) {
+        all.reserve_exact(ROOM / size_of::<T>() - all.len());
+    } else {
+        all.reserve(more);
+    }
+}
+
+/// Makes an array so long at least.
+pub fn lengthen<T: Clone>(all: &mut Vec<T>, len: usize, value: T) {
+    if all.len() < len {
+        make_room(all, len - all.len());
+        all.resize(len, value);
+    }
+}
+
+/// A growing array of words. The first one is at the start of a cache line, so that parts whose size
+/// divides a line's do not straddle two.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    buffer: Vec<u64>,
+    /// Words before the first line.
+    lead: usize,
+}
+
+impl Words {
+    /// Appends words of value 0. Amortised: the array doubles (see [`make_room`]).
+    pub(crate) fn grow(&mut self, count: usize) {
+        let wanted = self.buffer.len() + count;
+        if self.buffer.capacity() < wanted || self.buffer.is_empty() {
+            make_room(&mut self.buffer, count + LINE);
+            self.align();
+        }
+        self.buffer.resize(self.buffer.len() + count, 0);
+    }
+
+    /// Moves the contents to the first line of a new buffer.
+    fn align(&mut self) {
+        let skip = self.buffer.as_ptr().addr() / size_of::<u64>() % LINE;
+        let lead = (LINE - skip) % LINE;
+        let (old, len) = (self.lead, self.buffer.len() - self.lead);
+        if old == lead {
+            return;
+        }
+        self.buffer.resize(self.buffer.len().max(lead + len), 0);
+        self.buffer.copy_within(old..old + len, lead);
+        self.buffer.truncate(lead + len);
+        self.lead = lead;
+    }
+
+    /// Bytes in use.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.buffer)
+    }
+
+    /// The index in the buffer. Sums wrap: what is out of bounds is found when it is used.
+    #[inline]
+    fn index(&self, at: usize) -> usize {
+        self.lead.wrapping_add(at)
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, at: usize, len: usize) -> &[u64] {
+        &self.buffer[self.index(at)..][..len]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, at: usize, len: usize) -> &mut [u64] {
+        let index = self.index(at);
+        &mut self.buffer[index..][..len]
+    }
+
+    #[inline]
+    pub(crate) fn word(&self, at: usize) -> u64 {
+        self.buffer[self.index(at)]
+    }
+
+    #[inline]
+    pub(crate) fn try_word(&self, at: usize) -> Option<u64> {
+        self.buffer.get(self.index(at)).copied()
+    }
+
+    #[inline(always)]
+    pub(crate) fn try_get(&self, at: usize, len: usize) -> Option<&[u64]> {
+        self.buffer.get(self.index(at)..)?.get(..len)
+    }
+
+    /// A cache line.
+    #[inline(always)]
+    pub(crate) fn try_line_mut(&mut self, line: usize) -> Option<&mut [u64; LINE]> {
+        self.buffer.get_mut(self.lead..)?.as_chunks_mut().0.get_mut(line)
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, at: usize, value: u64) {
+        let index = self.index(at);
+        self.buffer[index] = value;
+    }
+}

@@ -1,0 +1,441 @@
+//! All tables of a chain, without what depends on their entries.
+
+use crate::deadlines::{Queue, Times};
+use crate::ended::Ended;
+use crate::handle::{Group, Handle, TableLocator, TableRef};
+use crate::hash::HashKey;
+use crate::shape::{KeyShape, SlotShape};
+use crate::table::{Fresh, Limits, NONE, Site, Table};
+use braid_ir::chain::{Chain, Node};
+use braid_ir::engine::share;
+use braid_ir::model::{Granularity, Model, Setting, StateDecl, StateId, Word};
+use braid_ir::value::ParamValue;
+use std::sync::Arc;
+
+/// The tables of all functions and shards of a chain.
+#[derive(Debug)]
+pub struct Tables {
+    pub(crate) functions: Vec<Function>,
+    pub(crate) all: Vec<Table>,
+    hash: HashKey,
+    /// Tables with time-outs.
+    timed: Vec<usize>,
+    /// No entry is due before.
+    next: u64,
+    /// The next entry's number.
+    ids: u64,
+    /// Members of a group that ends: table in the function, number, place.
+    members: Vec<(usize, u64, u32)>,
+}
+
+/// The tables of one function.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) model: Arc<Model>,
+    pub(crate) shards: u16,
+    /// Number of its first table. All tables of a shard are next to each other.
+    pub(crate) first: usize,
+}
+
+/// A new entry.
+#[derive(Clone, Copy, Debug)]
+pub struct New<'a> {
+    /// Its packed key. The table has no entry with it.
+    pub key: &'a [u64],
+    /// Its packed slots.
+    pub slots: &'a [u64],
+    /// In tables that live with another one: the entry of that one that this run of the program
+    /// last found or assigned, if any.
+    pub partner: Option<Handle>,
+    /// The time (ns).
+    pub now: u64,
+    /// The shard for which the program runs.
+    pub shard: u16,
+    /// Whether a packet's program creates it, which renews the entries that it lives with.
+    pub renews: bool,
+}
+
+/// Why a group of entries ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cause {
+    Expired,
+    Evicted,
+    Deleted,
+}
+
+impl Tables {
+    /// The tables of a chain before its first packet: entries of global state, nothing else.
+    pub(crate) fn new(chain: &Chain, hash: HashKey) -> Self {
+        let mut tables = Self {
+            functions: Vec::new(),
+            all: Vec::new(),
+            hash,
+            timed: Vec::new(),
+            next: u64::MAX,
+            ids: 0,
+            members: Vec::new(),
+        };
+        for (position, node) in (0..).zip(&chain.nodes) {
+            tables.add_function(position, node, chain.workers);
+        }
+        let timed = tables.all.iter().enumerate();
+        tables.timed = timed.filter(|(_, table)| table.queue.is_some()).map(|(at, _)| at).collect();
+        tables
+    }
+
+    fn add_function(&mut self, position: u16, node: &Node, workers: u16) {
+        let model = &node.model;
+        let sharded = model.state.iter().any(|decl| decl.sharded);
+        let shards = if sharded { workers.max(1) } else { 1 };
+        let first = self.all.len();
+        for shard in 0..shards {
+            let row = self.all.len();
+            for state in (0..).map(StateId).take(model.state.len()) {
+                let decl = &model.state[state.index()];
+                let site = Site {
+                    node: position,
+                    state,
+                    shard,
+                    row,
+                    partner: decl.lives_with.map(|with| row + with.index()),
+                    root: row + root(model, state).index(),
+                    is_root: decl.lives_with.is_none(),
+                    has_groups: model.state.iter().any(|decl| decl.lives_with.is_some()),
+                    sharded: shards > 1,
+                    runs: model.expire.iter().any(|(of, _)| *of == state),
+                };
+                let limits = limits(decl, &node.params, shards, shard);
+                self.all.push(Table::new(decl, site, limits));
+            }
+        }
+        self.functions.push(Function { model: model.clone(), shards, first });
+        for (state, decl) in (0..).map(StateId).zip(&model.state) {
+            if decl.granularity == Granularity::Global {
+                self.create_global(position, state, decl, &node.params);
+            }
+        }
+    }
+
+    /// Global state has its entry from the start.
+    fn create_global(
+        &mut self,
+        node: u16,
+        state: StateId,
+        decl: &StateDecl,
+        params: &[ParamValue],
+    ) {
+        let shards = if decl.sharded { self.functions[usize::from(node)].shards } else { 1 };
+        let default = decl.default.iter().flatten();
+        let values: Vec<Word> = default.map(|slot| setting(*slot, params)).collect();
+        for shard in 0..shards {
+            let at = self.locator(node, state).table(shard).index();
+            let mut slots = vec![0; self.all[at].slots.words()];
+            self.all[at].slots.pack(&values, &mut slots);
+            let fresh = Fresh {
+                key: &[],
+                slots: &slots,
+                hash: self.hash.hash(&[]),
+                now: 0,
+                id: self.ids,
+                shard,
+                root: None,
+            };
+            self.ids += 1;
+            self.all[at].insert(&fresh, &self.hash);
+        }
+    }
+
+    /// Where a function's table is for each worker.
+    ///
+    /// # Panics
+    /// When the chain has no such function or table.
+    #[must_use]
+    pub fn locator(&self, node: u16, state: StateId) -> TableLocator {
+        let function = &self.functions[usize::from(node)];
+        let states = &function.model.state;
+        TableLocator {
+            first: (function.first + state.index()) as u32,
+            step: states.len() as u32,
+            last: if states[state.index()].sharded { function.shards - 1 } else { 0 },
+            is_partner: states.iter().any(|decl| decl.lives_with == Some(state)),
+        }
+    }
+
+    /// Number of tables: [`TableRef::index`] is below.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The key of the hash by which entries are found.
+    #[must_use]
+    #[inline(always)]
+    pub fn hash(&self) -> &HashKey {
+        &self.hash
+    }
+
+    #[inline(always)]
+    pub(crate) fn at(&self, table: TableRef) -> &Table {
+        &self.all[table.index()]
+    }
+
+    #[inline(always)]
+    pub(crate) fn at_mut(&mut self, table: TableRef) -> &mut Table {
+        &mut self.all[table.index()]
+    }
+
+    /// How a table's keys are packed.
+    #[must_use]
+    pub fn key_shape(&self, table: TableRef) -> &KeyShape {
+        &self.at(table).keys
+    }
+
+    /// How a table's slots are packed.
+    #[must_use]
+    pub fn slot_shape(&self, table: TableRef) -> &SlotShape {
+        &self.at(table).slots
+    }
+
+    /// Whether an entry has not ended.
+    #[must_use]
+    #[inline]
+    pub fn exists(&self, table: TableRef, entry: Handle) -> bool {
+        self.at(table).has(entry.place(), entry.generation())
+    }
+
+    /// The packed slots of an entry; `None` when it has ended.
+    #[must_use]
+    #[inline]
+    pub fn slots(&self, table: TableRef, entry: Handle) -> Option<&[u64]> {
+        let at = self.at(table);
+        at.has(entry.place(), entry.generation()).then(|| at.slots(entry.place()))
+    }
+
+    /// The value of a slot of the entry at a place.
+    #[must_use]
+    pub fn slot(&self, table: TableRef, place: u32, slot: usize) -> Word {
+        let at = self.at(table);
+        at.slots.get(at.slots(place), slot)
+    }
+
+    /// Assigns a slot of the entry at a place. Nobody who depends on the entry is told.
+    pub fn put_slot(&mut self, table: TableRef, place: u32, slot: usize, value: Word) {
+        self.at_mut(table).put(place, slot, value);
+    }
+
+    /// The slots of the entry at a place, and how they are packed. Nobody who depends on the entry is
+    /// told of assignments.
+    pub fn slots_of(&mut self, table: TableRef, place: u32) -> (&SlotShape, &mut [u64]) {
+        self.at_mut(table).slots_of(place)
+    }
+
+    /// The group of the entry at a place.
+    #[must_use]
+    pub fn group(&self, table: TableRef, place: u32) -> Group {
+        let at = self.at(table);
+        let root = if at.site.is_root { place } else { at.head(place) as u32 };
+        (at.site.root, self.all[at.site.root].number(root))
+    }
+
+    /// The table with the roots of a table's groups.
+    #[must_use]
+    pub fn root(&self, table: TableRef) -> usize {
+        self.at(table).site.root
+    }
+
+    /// The group of an entry with this first word.
+    #[inline(always)]
+    pub(crate) fn group_of(&self, at: usize, head: u64) -> Group {
+        let root = self.all[at].site.root;
+        (root, self.all[root].number(head as u32))
+    }
+
+    /// A group was seen at a time, if not later. Nothing happens if there is no such table.
+    pub fn renew(&mut self, (table, number): Group, seen: u64) {
+        if let Some(table) = self.all.get_mut(table) {
+            table.renew_number(number as u32, seen);
+        }
+    }
+
+    /// Dependents count instead of the entries of a table from now on: they are asked whenever an
+    /// entry is found that they depend on.
+    pub fn set_lazy(&mut self, table: TableRef) {
+        self.at_mut(table).set_lazy();
+    }
+
+    /// The function of a table, and the table's number there and shard.
+    #[must_use]
+    pub fn owner(&self, table: TableRef) -> (u16, StateId, u16) {
+        let site = &self.at(table).site;
+        (site.node, site.state, site.shard)
+    }
+
+    /// The name of a table.
+    #[must_use]
+    pub fn name(&self, table: TableRef) -> &str {
+        let (node, state, _) = self.owner(table);
+        &self.functions[usize::from(node)].model.state[state.index()].name
+    }
+
+    pub(crate) fn next_due(&self) -> u64 {
+        self.next
+    }
+
+    /// The entry that a new one would live with is gone.
+    pub(crate) fn lacks_partner(&self, table: TableRef, new: &New<'_>) -> bool {
+        let Some(with) = self.at(table).site.partner else { return false };
+        !new.partner.is_some_and(|entry| self.exists(TableRef(with as u32), entry))
+    }
+
+    pub(crate) fn insert(&mut self, at: usize, new: &New<'_>) -> Handle {
+        let site = self.all[at].site;
+        let partner = site.partner.zip(new.partner);
+        let root = partner.map(|(with, entry)| self.all[with].head(entry.place()) as u32);
+        let fresh = Fresh {
+            key: new.key,
+            slots: new.slots,
+            hash: self.hash.hash(new.key),
+            now: new.now,
+            id: self.ids,
+            shard: new.shard,
+            root,
+        };
+        self.ids += 1;
+        let table = &mut self.all[at];
+        let place = table.insert(&fresh, &self.hash);
+        table.counters.created += 1;
+        match root {
+            Some(root) => {
+                let up = &mut self.all[site.root];
+                let rest = up.follow(root, (place, site.state.0));
+                if new.renews {
+                    up.renew(root, new.now);
+                }
+                self.all[at].follow(place, rest);
+            }
+            None => {
+                let due = self.all[at].schedule(place);
+                self.next = self.next.min(due.unwrap_or(u64::MAX));
+            }
+        }
+        Handle::of(self.all[at].head(place), place)
+    }
+
+    /// Ends the group with this root. Those whose programs have to run are put into `ended`: the
+    /// root first, then by table and creation.
+    pub(crate) fn end_group(&mut self, root: usize, place: u32, cause: Cause, ended: &mut Ended) {
+        let mut members = std::mem::take(&mut self.members);
+        let row = self.all[root].site.row;
+        let mut at = (root - row, place);
+        loop {
+            let table = &self.all[row + at.0];
+            members.push((at.0, table.cold(at.1).id, at.1));
+            let (next, state) = table.next(at.1);
+            if next == NONE {
+                break;
+            }
+            at = (state as usize, next);
+        }
+        members[1..].sort_unstable();
+        for (state, _, place) in members.drain(..) {
+            self.end(row + state, place, cause, ended);
+        }
+        self.members = members;
+    }
+
+    fn end(&mut self, at: usize, place: u32, cause: Cause, ended: &mut Ended) {
+        let table = &mut self.all[at];
+        match cause {
+            Cause::Expired => table.counters.expired += 1,
+            Cause::Evicted => table.counters.evicted += 1,
+            Cause::Deleted => {}
+        }
+        if cause != Cause::Deleted && table.site.runs {
+            ended.push(at, table, place);
+        }
+        table.remove(place, &self.hash);
+    }
+
+    /// The table with the first entry that may be due by a time, and when. No entry is due before
+    /// the first one in its queue.
+    pub(crate) fn first_due(&mut self, until: u64) -> Option<(u64, usize)> {
+        loop {
+            let first = self.earliest();
+            self.next = first.map_or(u64::MAX, |(due, _)| due);
+            let (due, at) = first.filter(|(due, _)| *due <= until)?;
+            if !self.all[at].open_slot() {
+                return Some((due, at));
+            }
+        }
+    }
+
+    /// The group of the first entry in a table's queue.
+    pub(crate) fn first_group(&self, at: usize) -> Option<Group> {
+        let number = self.all[at].queue.as_ref().and_then(Queue::first_number)?;
+        Some((at, number as usize))
+    }
+
+    /// Takes the first entry out of a table's queue: its place, if it is due.
+    pub(crate) fn next_expired(&mut self, at: usize) -> Option<u32> {
+        self.all[at].next_expired()
+    }
+
+    /// What comes first in all queues: its time and table.
+    fn earliest(&self) -> Option<(u64, usize)> {
+        let firsts = self.timed.iter().filter_map(|&at| {
+            let table = &self.all[at];
+            let (due, id) = table.queue.as_ref()?.first()?;
+            // Slots are opened before any entry ends that is due then.
+            Some((due, id.is_some(), table.site.node, table.site.state, id, at))
+        });
+        firsts.min().map(|(due, .., at)| (due, at))
+    }
+
+    /// A function has new values of parameters: capacities and all deadlines follow at once.
+    pub(crate) fn change(&mut self, node: u16, params: &[ParamValue]) {
+        let function = &self.functions[usize::from(node)];
+        let count = usize::from(function.shards) * function.model.state.len();
+        for table in &mut self.all[function.first..][..count] {
+            let decl = &function.model.state[table.site.state.index()];
+            let old = table.limits;
+            table.limits = limits(decl, params, function.shards, table.site.shard);
+            if table.limits.times != old.times {
+                table.reschedule();
+            }
+        }
+        self.next = self.earliest().map_or(u64::MAX, |(due, _)| due);
+    }
+}
+
+/// The table whose entries are the roots of the groups that a table's entries belong to.
+fn root(model: &Model, state: StateId) -> StateId {
+    let mut at = state;
+    while let Some(with) = model.state[at.index()].lives_with {
+        at = with;
+    }
+    at
+}
+
+fn setting(setting: Setting, params: &[ParamValue]) -> Word {
+    match setting {
+        Setting::Const(value) => value,
+        Setting::Param(param) => match params.get(param.index()) {
+            Some(ParamValue::Scalar(value)) => *value,
+            _ => 0,
+        },
+    }
+}
+
+/// The limits of a table in a shard. What is above 2^64 counts as the largest.
+fn limits(decl: &StateDecl, params: &[ParamValue], shards: u16, shard: u16) -> Limits {
+    let value = |of| u64::try_from(setting(of, params)).unwrap_or(u64::MAX);
+    let total = value(decl.capacity);
+    Limits {
+        capacity: if decl.sharded { share(total, shards, shard) } else { total },
+        times: Times {
+            idle: decl.idle.map(value),
+            hard: decl.hard.map(value),
+            tick: value(decl.tick).max(1),
+        },
+    }
+}
