@@ -46,7 +46,7 @@ fn is_kept_but_for(chain: &Chain, bug: RecordMutant) {
         let (_, flows) = same(chain, &stimuli);
         assert!(flows.hits > 0, "{flows:?}");
         let options = Options { eager: true, ..Options::fused() };
-        let wrong = Compiled::with_record_bug(chain.clone(), Extent::Chain, options, bug);
+        let wrong = Compiled::with_record_mutant(chain.clone(), Extent::Chain, options, bug);
         let wrong = record(&mut wrong.expect("an engine"), &stimuli, Detail::End);
         let expected = record(harness::reference(chain).as_mut(), &stimuli, Detail::End);
         found += usize::from(difference(&expected, &wrong).is_some());
