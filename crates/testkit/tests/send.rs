@@ -1,0 +1,16 @@
+//! Engines go to threads of their own: a worker can be given one.
+
+use braid_engine::Compiled;
+use braid_ir::interp::Reference;
+
+fn goes_to_threads<T: Send>() {}
+
+#[test]
+fn compiled_engines_go_to_threads() {
+    goes_to_threads::<Compiled>();
+}
+
+#[test]
+fn reference_goes_to_threads() {
+    goes_to_threads::<Reference>();
+}
