@@ -34,6 +34,9 @@ impl Default for Jit {
     }
 }
 
+/// Most blocks of a program that becomes machine code: to make it must not stop packets for long.
+const MOST_BLOCKS: usize = 20_000;
+
 /// A program as machine code.
 pub(crate) struct Native {
     pub(crate) code: Code,
@@ -56,8 +59,10 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    pub(crate) fn first(jit: Jit) -> Self {
+    /// The stage of a new program with this many blocks.
+    pub(crate) fn first(jit: Jit, blocks: usize) -> Self {
         match jit {
+            _ if blocks > MOST_BLOCKS => Stage::Interpreted,
             Jit::Off => Stage::Interpreted,
             Jit::After(packets) => Stage::Waiting(packets),
         }

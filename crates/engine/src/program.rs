@@ -46,7 +46,7 @@ impl Program {
         let visits: Vec<u32> = visits.collect();
         let entered = entered_at(&residual, &visits);
         let mut program = Self {
-            stage: Stage::first(jit),
+            stage: Stage::first(jit, residual.blocks.len()),
             counts: vec![Cell::default(); residual.tallies.len()],
             ends: Vec::new(),
             visits,

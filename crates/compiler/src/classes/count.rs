@@ -1,4 +1,4 @@
-//! Elements of programs by kind: what SNF's Fig. 5 and 6 count.
+//! Elements of programs by kind, as in Fig. 5 and 6 of SNF.
 
 use crate::synth::general;
 use braid_ir::chain::{Chain, Sink};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Add;
 
-/// So many elements of each kind.
+/// The number of elements of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Elements {
     /// Parses of the packet's headers.
@@ -128,14 +128,14 @@ fn of_op(op: &Op, one: &mut Elements) {
     }
 }
 
-/// The elements on the way of a program that has most of them, its parse included.
+/// The elements on the path of a program that has most of them, including its parse.
 pub(super) fn longest(program: &Residual) -> Elements {
     let parse = Elements { parses: 1, ..Elements::default() };
     parse + from_blocks(program, &|_| Elements::default())[0]
 }
 
-/// For each block, the elements on the longest way from it, with what comes behind the blocks that
-/// end the program.
+/// For each block, the elements on the longest path from it, including the programs that follow the
+/// blocks that end this one.
 fn from_blocks(program: &Residual, behind: &dyn Fn(usize) -> Elements) -> Vec<Elements> {
     let mut from = vec![Elements::default(); program.blocks.len()];
     for (number, block) in program.blocks.iter().enumerate().rev() {
@@ -153,8 +153,9 @@ fn from_blocks(program: &Residual, behind: &dyn Fn(usize) -> Elements) -> Vec<El
     from
 }
 
-/// What functions do on the longest way from a point on when each works for itself: the same
-/// programs, but over one function each. Of changes of headers those of the first two tags count.
+/// The elements on the longest path from a point on if each function works for itself: the same
+/// programs, but over one function each. Of the header changes, only changes of the first two tags
+/// count.
 pub(super) fn apart(chain: &Chain, graph: &Graph, point: Point, presence: u128) -> Elements {
     Apart { chain, graph, known: HashMap::new() }.from(point, presence, 0)
 }

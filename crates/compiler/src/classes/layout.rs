@@ -1,5 +1,5 @@
-//! Where blocks are in a picture of a program, and the lines between them: in layers by depth, and
-//! around the blocks that they pass (Sugiyama, Tagawa, Toda, 1981, without its better orders).
+//! The places of blocks and lines in a picture of a program. Blocks are in layers by depth, and lines
+//! lead around the blocks that they pass (Sugiyama, Tagawa, Toda, 1981, without its better orders).
 
 use braid_ir::residual::{End, Residual};
 
@@ -105,7 +105,7 @@ fn blocks(program: &Residual, count: usize) -> Vec<Item> {
     items
 }
 
-/// What a line passes from block to block, both included: a lane in each layer between.
+/// The items that a line passes from block to block, both included: a lane in each layer between.
 fn lanes(items: &mut Vec<Item>, from: (usize, usize), to: usize) -> Vec<usize> {
     let (mut way, mut last) = (vec![from.0], from);
     for layer in items[from.0].layer + 1..items[to].layer {

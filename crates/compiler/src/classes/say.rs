@@ -1,6 +1,5 @@
 //! Values and steps of programs in words.
 
-use super::ways::is_effect;
 use crate::symbolic::facts::allowed;
 use crate::symbolic::fold::mirrored;
 use crate::symbolic::range::{one, shifted};
@@ -443,5 +442,28 @@ fn port(chain: &Chain, node: u16, dest: Dest) -> String {
             let ports = &chain.nodes[usize::from(node)].model.ports;
             ports.get(port.index()).cloned().unwrap_or_default()
         }
+    }
+}
+
+/// Whether a path lists a step among its effects.
+fn is_effect(what: &What) -> bool {
+    match what {
+        What::Write(_) => true,
+        What::Op(op) => matches!(
+            op,
+            Op::StateSet { .. }
+                | Op::StatePut { .. }
+                | Op::StateDelete { .. }
+                | Op::Take { .. }
+                | Op::TakeThis { .. }
+                | Op::Release { .. }
+                | Op::Emit { .. }
+                | Op::Mirror { .. }
+                | Op::Create { .. }
+                | Op::StoreTag { .. }
+                | Op::PushVlan { .. }
+                | Op::PopVlan
+        ),
+        _ => false,
     }
 }

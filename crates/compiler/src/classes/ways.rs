@@ -1,27 +1,27 @@
-//! Ways through a program: each is a traffic class, with what its packets fulfil and what becomes of
-//! them.
+//! Paths through a program. Each is a traffic class, with the conditions that its packets fulfil and
+//! their fate.
 
 use super::say::{Bound, Speaker, Test, end_text, set_text};
 use crate::symbolic::range::{complement, intersect};
 use braid_ir::chain::Chain;
 use braid_ir::model::{Target, Ty};
-use braid_ir::residual::{Block, End, Fate, Residual, What};
+use braid_ir::residual::{Block, End, Fate, Residual};
 use braid_ir::value::IntervalSet;
 use serde::Serialize;
 use std::cmp::Reverse;
 
-/// A way through a program.
+/// A path through a program.
 #[derive(Clone, Debug, Serialize)]
 pub struct Way {
-    /// What packets and state fulfil: the packet filter (SNF, "Packet unit representation").
+    /// The conditions on packets and state: the packet filter (SNF, "Packet unit representation").
     pub conditions: Vec<String>,
-    /// What is done, other than arithmetic: writes, state, events.
+    /// Its effects: writes, state, events.
     pub effects: Vec<String>,
-    /// What becomes of the packet.
+    /// The packet's fate.
     pub end: String,
 }
 
-/// The number of ways; `None` past 10^18.
+/// The number of paths; `None` past 10^18.
 pub(super) fn count(program: &Residual) -> Option<u64> {
     const MOST: u64 = 1_000_000_000_000_000_000;
     let mut ways = vec![0_u64; program.blocks.len()];
@@ -37,11 +37,11 @@ pub(super) fn count(program: &Residual) -> Option<u64> {
     ways.first().copied()
 }
 
-/// Most blocks that are looked at for the first ways.
+/// Most blocks that the search for the first paths visits.
 const MOST_LOOKED_AT: usize = 200_000;
 
-/// The first ways that packets can take, at most so many: those first that lead out of the chain with the
-/// fewest conditions. Ways with conditions of which one value cannot fulfil all are left out.
+/// The first paths that packets can take, at most `most`. Paths that lead out of the chain with the
+/// fewest conditions come first. Paths whose conditions contradict each other are left out.
 pub(super) fn ways(chain: &Chain, program: &Residual, most: usize) -> Vec<Way> {
     let far = distance(program);
     let speaker = Speaker::new(chain, program);
@@ -81,7 +81,7 @@ pub(super) fn ways(chain: &Chain, program: &Residual, most: usize) -> Vec<Way> {
     found
 }
 
-/// For each block the fewest conditions on a way from it out of the chain.
+/// For each block, the fewest conditions on a path from it out of the chain.
 fn distance(program: &Residual) -> Vec<usize> {
     let mut far = vec![usize::MAX; program.blocks.len()];
     for (number, block) in program.blocks.iter().enumerate().rev() {
@@ -97,11 +97,11 @@ fn distance(program: &Residual) -> Vec<usize> {
     far
 }
 
-/// A way that is under way.
+/// A path that has not ended yet.
 #[derive(Clone, Default)]
 struct Started {
     bound: Bound,
-    /// Values that were tested, in order, with those that are left.
+    /// The tested values in order, each with the set that the tests leave.
     tested: Vec<(String, String, Ty, IntervalSet)>,
     others: Vec<String>,
     effects: Vec<String>,
@@ -115,7 +115,7 @@ impl Started {
         (at, self)
     }
 
-    /// The way on which a test holds, or does not; `None` if it cannot be.
+    /// The path on which a test holds, or does not; `None` if that is impossible.
     fn with(mut self, test: &Test, holds: bool) -> Option<Self> {
         let set = if holds { test.set.clone() } else { complement(&test.set, test.ty.width) };
         let known = self.tested.iter_mut().find(|(subject, ..)| *subject == test.subject);
@@ -135,7 +135,7 @@ impl Started {
     }
 }
 
-/// That a value is in a set, in words.
+/// The condition that a value is in a set, in words.
 fn said(text: &str, ty: Ty, set: &IntervalSet) -> String {
     let rest = complement(set, ty.width);
     match (set.intervals(), rest.intervals()) {
@@ -147,29 +147,5 @@ fn said(text: &str, ty: Ty, set: &IntervalSet) -> String {
         ([(0, high)], _) => format!("{text} <= {}", ty.kind.show(*high)),
         (many, few) if few.len() < many.len() => format!("{text} not in {}", set_text(ty, &rest)),
         _ => format!("{text} in {}", set_text(ty, set)),
-    }
-}
-
-/// Whether a step is worth telling beside conditions.
-pub(super) fn is_effect(what: &What) -> bool {
-    use braid_ir::model::Op;
-    match what {
-        What::Write(_) => true,
-        What::Op(op) => matches!(
-            op,
-            Op::StateSet { .. }
-                | Op::StatePut { .. }
-                | Op::StateDelete { .. }
-                | Op::Take { .. }
-                | Op::TakeThis { .. }
-                | Op::Release { .. }
-                | Op::Emit { .. }
-                | Op::Mirror { .. }
-                | Op::Create { .. }
-                | Op::StoreTag { .. }
-                | Op::PushVlan { .. }
-                | Op::PopVlan
-        ),
-        _ => false,
     }
 }

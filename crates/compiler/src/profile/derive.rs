@@ -11,7 +11,7 @@ use braid_ir::model::{
 use braid_ir::native::{Native, Profile as Declared};
 use braid_packet::{Access, FIELDS, Field, HEADERS, Header};
 
-/// What an implicit `flow` or `biflow` key reads.
+/// Fields that an implicit `flow` or `biflow` key reads.
 const FLOW: &[Field] = &[
     Field::InetVersion,
     Field::InetSrc,
@@ -21,7 +21,7 @@ const FLOW: &[Field] = &[
     Field::InetDport,
 ];
 
-/// What the key of a quoted packet reads.
+/// Fields that the key of a quoted packet reads.
 const QUOTED_FLOW: &[Field] = &[
     Field::QuotedInetVersion,
     Field::QuotedInetSrc,
@@ -31,7 +31,7 @@ const QUOTED_FLOW: &[Field] = &[
     Field::QuotedInetDport,
 ];
 
-/// What a packet that is built takes over from the link header.
+/// Fields that a new packet takes over from the link header.
 const LINK: &[Field] = &[
     Field::EthSrc,
     Field::EthDst,
@@ -44,7 +44,7 @@ const LINK: &[Field] = &[
     Field::Vlan2Dei,
 ];
 
-/// What any rule set may look at.
+/// Fields that a rule set may look at.
 const RULES: &[Field] = &[
     Field::InetVersion,
     Field::InetSrc,
@@ -88,7 +88,7 @@ fn profile(model: &Model, backward: Option<bool>) -> Profile {
     walk.profile
 }
 
-/// What a native function does to packets, as it declares or as it was seen.
+/// The profile of a native function: declared by the function, or observed.
 #[must_use]
 pub fn of_native(name: &str, origin: &'static str, seen: &Declared) -> Profile {
     let function = name.to_owned();
@@ -97,7 +97,7 @@ pub fn of_native(name: &str, origin: &'static str, seen: &Declared) -> Profile {
     profile
 }
 
-/// Adds what a native function does to packets.
+/// Adds the actions of a native function.
 fn does(profile: &mut Profile, seen: &Declared) {
     profile.reads.extend(seen.reads.iter());
     let writable = seen.writes.iter().filter(|field| field.info().access == Access::Rw);
@@ -159,7 +159,7 @@ struct Walk<'m> {
     on_time: bool,
     /// The direction that packets are known to have.
     backward: Option<bool>,
-    /// What cannot fault in the current program.
+    /// The operations of the current program that cannot fault.
     sound: Sound,
 }
 
@@ -234,7 +234,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What a native function says of itself; all that there is, if it says nothing.
+    /// The profile that a native function declares; everything, if it declares none.
     fn native(&mut self) {
         let may = self.model.native.as_ref().map_or(Declared::ANYTHING, Native::may);
         does(&mut self.profile, &may);

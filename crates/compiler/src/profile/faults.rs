@@ -11,10 +11,10 @@ pub(super) type Sound = HashSet<(usize, usize)>;
 /// An entry, by table and key.
 type Entry = (StateId, Key);
 
-/// Most facts that are kept at a time; the oldest are forgotten, which is never wrong.
+/// Most facts at a time. The oldest are forgotten first; fewer facts are never wrong.
 const MAX_FACTS: usize = 64;
 
-/// What is known where a block begins.
+/// The facts at the beginning of a block.
 #[derive(Clone, Default)]
 struct Facts {
     /// Entries that exist.
@@ -107,7 +107,7 @@ impl Facts {
         found
     }
 
-    /// Keeps what also holds on another way to the block.
+    /// Keeps the facts that also hold on another path to the block.
     fn meet(&mut self, other: &Facts) {
         self.there.retain(|entry| other.there.contains(entry));
         self.there_if.retain(|fact| other.there_if.contains(fact));

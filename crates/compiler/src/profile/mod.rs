@@ -1,7 +1,7 @@
-//! Action profiles (NFP §4.1, Table 2): what a function does to packets and state. Always derived
-//! from the model, never declared by hand; only externs declare theirs.
+//! Action profiles (NFP §4.1, Table 2): the actions of a function on packets and state. Braid derives
+//! them from the model; only externs declare theirs.
 //!
-//! A profile over-approximates: whatever some packet can make the function do is in it.
+//! A profile over-approximates: it holds every action that some packet can cause.
 
 mod derive;
 mod faults;
@@ -15,7 +15,7 @@ use braid_packet::{Field, Header};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
 
-/// What a function does to packets and state.
+/// The actions of a function on packets and state.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Profile {
     /// The function's name.
@@ -57,8 +57,8 @@ pub struct Profile {
     pub creates: BTreeSet<&'static str>,
     /// Whether it makes copies: mirrors, or several outputs.
     pub copies: bool,
-    /// Whether bytes of the packet go into other packets as they are, whatever they are: mirrors,
-    /// several outputs, quotes.
+    /// Whether bytes of the packet go into other packets unchanged: mirrors, several outputs,
+    /// quotes.
     pub copies_bytes: bool,
     /// Whether it absorbs packets.
     pub consumes: bool,
@@ -74,8 +74,8 @@ pub struct Profile {
     pub events: BTreeSet<String>,
     /// Externs that it calls.
     pub externs: BTreeSet<String>,
-    /// Those of them that read or change what their instance keeps: the health of backends, the
-    /// random generator.
+    /// The externs among them that read or change the state of their instance: the health of
+    /// backends, the random generator.
     pub stateful_externs: BTreeSet<String>,
     /// Whether it acts without a packet: timers, handlers of expiries.
     pub acts_on_time: bool,
@@ -86,7 +86,7 @@ pub struct Profile {
 pub struct StateUse {
     /// The table's name.
     pub name: String,
-    /// Per what it has entries: `global`, `flow`, `biflow`, `(ip.src, l4.sport)`.
+    /// Its granularity: `global`, `flow`, `biflow`, `(ip.src, l4.sport)`.
     pub per: String,
     /// Whether packets read it, or test whether it has an entry.
     pub reads: bool,

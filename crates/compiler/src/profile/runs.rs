@@ -1,4 +1,4 @@
-//! Which blocks of a program can run, given what is known of the packet's direction.
+//! The blocks of a program that can run, given the packet's direction if it is known.
 
 use braid_ir::model::{Block, CmpOp, Op, Program, Term, ValueId, Word};
 use braid_packet::Field;

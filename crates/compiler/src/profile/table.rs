@@ -5,8 +5,8 @@ use braid_packet::{Field, Header};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// One line a function with the columns of NFP Table 2, and three more for what Braid's functions
-/// can do beyond it: build packets, make copies, keep state.
+/// One line for each function, with the columns of NFP Table 2 and three more for actions that the
+/// table lacks: build packets, make copies, keep state.
 #[must_use]
 pub fn table(profiles: &[Profile]) -> String {
     let mut head = vec!["NF".to_owned()];
@@ -56,7 +56,7 @@ fn align(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Everything that a profile holds, a line each; what is empty is left out.
+/// Each part of a profile in a line of its own, without the empty parts.
 #[must_use]
 pub fn details(profile: &Profile) -> String {
     let mut lines = vec![
