@@ -7,10 +7,11 @@ use braid_ir::graph::Graph;
 use braid_ir::residual::{Fate, HeaderMask, Point, Residual};
 use braid_packet::{Access, FIELDS, Field};
 
+use crate::ends::{Done, Goal, Path, Stop};
 use crate::ops::State;
-use crate::original::{Done, Stop, Walk};
+use crate::original::Walk;
 use crate::packet::{Kind, Packet, SUMS};
-use crate::residual::{Goal, Path, Program, read};
+use crate::residual::{Program, read};
 use crate::solver::{Answer, Session, Solver};
 use crate::term::{Sort, Term, Terms};
 use crate::world::{Touch, World};
