@@ -7,10 +7,11 @@ use braid_ir::graph::Graph;
 use braid_ir::residual::{Fate, HeaderMask, Point, Residual};
 use braid_packet::{Access, FIELDS, Field};
 
+use crate::ends::{Done, Goal, Path, Stop};
 use crate::ops::State;
-use crate::original::{Done, Stop, Walk};
+use crate::original::Walk;
 use crate::packet::{Kind, Packet, SUMS};
-use crate::residual::{Goal, Path, Program, read};
+use crate::residual::{Program, read};
 use crate::solver::{Answer, Session, Solver};
 use crate::term::{Sort, Term, Terms};
 use crate::world::{Touch, World};
@@ -106,18 +107,7 @@ fn verdict(
     let start = start(&mut terms, residual.point, residual.shape);
     let program = read(&mut terms, chain, &kind, residual, start.clone())?;
     found.paths = program.paths.len();
-    let mut walk = Walk {
-        terms: &mut terms,
-        chain,
-        graph,
-        kind: &kind,
-        paths: &program.paths,
-        most: residual.visits + 1,
-        touches: Vec::new(),
-        stops: Vec::new(),
-    };
-    walk.run(residual.point, start)?;
-    let (touches, stops) = (walk.touches, walk.stops);
+    let (touches, stops) = walk(&mut terms, (chain, graph), &kind, residual, &program, start)?;
     let questions = questions(&mut terms, chain, &program, &touches, &stops);
     let plain = plain(&mut terms, &kind);
     let lemmas: Vec<_> = questions.iter().map(|one| terms.not(one.bad)).collect();
@@ -170,6 +160,29 @@ fn verdict(
         }
     }
     Ok(Verdict::Proven)
+}
+
+/// Walks along the chain, to where the program's paths end.
+fn walk(
+    terms: &mut Terms,
+    (chain, graph): (&Chain, &Graph),
+    kind: &Kind,
+    residual: &Residual,
+    program: &Program,
+    start: State,
+) -> Result<(Vec<Touch>, Vec<Stop>), String> {
+    let mut walk = Walk {
+        terms,
+        chain,
+        graph,
+        kind,
+        paths: &program.paths,
+        most: residual.visits + 1,
+        touches: Vec::new(),
+        stops: Vec::new(),
+    };
+    walk.run(residual.point, start)?;
+    Ok((walk.touches, walk.stops))
 }
 
 /// Whether a question's parts can differ, each by itself. Never, if none of them can.

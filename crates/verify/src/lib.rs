@@ -4,8 +4,10 @@
 mod bits;
 pub mod chain;
 pub mod check;
+mod ends;
 pub mod example;
 pub mod headers;
+mod join;
 mod logic;
 mod meet;
 mod ops;

@@ -3,40 +3,16 @@
 use std::collections::BTreeMap;
 
 use braid_ir::chain::{Chain, Sink};
-use braid_ir::engine::Fault;
 use braid_ir::graph::{Graph, port};
-use braid_ir::model::{Dest, QueueId, RIGHT, ReasonId, RowId, Target, Term as Ending};
+use braid_ir::model::{RIGHT, RowId, Target, Term as Ending};
 use braid_ir::residual::{Counter, Point};
 
+use crate::ends::{Done, Path, Stop};
+use crate::join::{Arrival, merge, queue_has_room};
 use crate::ops::{Run, State};
 use crate::packet::Kind;
-use crate::residual::Path;
-use crate::term::{Sort, Term, Terms};
+use crate::term::{Term, Terms};
 use crate::world::Touch;
-
-/// How a function's run ends.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Done {
-    Output(Vec<Dest>),
-    Drop(RowId, ReasonId),
-    Fault(Fault),
-    Consume,
-    Hold(QueueId, Term),
-    Resubmit,
-}
-
-/// A place where the walk stops: at a program's end, or where it may be left to another program.
-pub(crate) struct Stop {
-    pub(crate) guard: Term,
-    pub(crate) state: State,
-    pub(crate) node: u16,
-    pub(crate) backward: bool,
-    /// Functions that were counted as visited.
-    pub(crate) visits: u128,
-    pub(crate) done: Done,
-    /// Where the packet goes next, if it goes by one port.
-    pub(crate) next: Option<Sink>,
-}
 
 /// A walk along the chain.
 pub(crate) struct Walk<'a> {
@@ -250,18 +226,6 @@ fn leave(
     Ok(())
 }
 
-/// Whether a queue has room.
-pub(crate) fn queue_has_room(terms: &mut Terms, node: u16, queue: QueueId) -> Term {
-    terms.var(format!("room in {node}.{queue}"), Sort::Bool)
-}
-
-/// One jump to a block: its condition, state and arguments.
-pub(crate) struct Arrival {
-    pub(crate) guard: Term,
-    pub(crate) state: State,
-    pub(crate) args: Vec<Term>,
-}
-
 fn go(
     run: &mut Run<'_>,
     guard: Term,
@@ -275,29 +239,6 @@ fn go(
     let place = arrivals.get_mut(target.block.index()).ok_or("a jump to no block")?;
     place.push(Arrival { guard, state: run.state.clone(), args });
     Ok(())
-}
-
-/// Several paths become one.
-pub(crate) fn merge(
-    terms: &mut Terms,
-    chain: &Chain,
-    come: Vec<Arrival>,
-) -> Option<(Term, State, Vec<Term>)> {
-    let guards: Vec<_> = come.iter().map(|one| one.guard).collect();
-    let guard = terms.or(&guards);
-    if come.is_empty() || terms.decided(guard) == Some(false) {
-        return None;
-    }
-    let (_, conds) = terms.factor(&guards);
-    let states: Vec<_> = conds.iter().copied().zip(come.iter().map(|one| &one.state)).collect();
-    let state = State::choose(terms, chain, &states);
-    let mut args = come.last().map(|one| one.args.clone()).unwrap_or_default();
-    for (cond, one) in conds.iter().zip(&come).rev().skip(1) {
-        for (arg, other) in args.iter_mut().zip(&one.args) {
-            *arg = terms.ite(*cond, *other, *arg);
-        }
-    }
-    Some((guard, state, args))
 }
 
 fn meet(terms: &mut Terms, chain: &Chain, arrivals: &[(Term, State)]) -> (Term, State) {

@@ -1,34 +1,17 @@
 //! A residual program as terms: its paths, each with the condition under which packets take it.
 
 use braid_ir::chain::Chain;
-use braid_ir::engine::Fault;
-use braid_ir::graph::port;
-use braid_ir::model::{Dest, Op, QueueId, Target};
-use braid_ir::residual::{End, Exit, Fate, Point, Residual, RuleFields, Step, TallyId, What};
+use braid_ir::model::{Op, Target};
+use braid_ir::residual::{End, Exit, Fate, Residual, RuleFields, Step, TallyId, What};
 use braid_packet::Field;
 
+use crate::ends::{Goal, Path};
+use crate::join::{Arrival, merge, queue_has_room};
 use crate::ops::{RuleTerms, Run, State};
-use crate::original::{Arrival, Done, Stop, merge, queue_has_room};
 use crate::packet::Kind;
 use crate::term::{BitOp, Node, Sort, Term, Terms};
 use crate::values::Faults;
 use crate::world::Touch;
-
-/// How a path ends.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Goal {
-    Fate(Fate),
-    Hold { node: u16, queue: QueueId, delay: Term },
-}
-
-/// A path through a program.
-pub(crate) struct Path {
-    pub(crate) guard: Term,
-    pub(crate) state: State,
-    pub(crate) goal: Goal,
-    /// Functions that it counted as visited, 16 bits.
-    pub(crate) visits: Term,
-}
 
 /// A residual program as terms.
 #[derive(Default)]
@@ -37,48 +20,6 @@ pub(crate) struct Program {
     pub(crate) touches: Vec<Touch>,
     /// Conditions that must never hold, each with its meaning.
     pub(crate) never: Vec<(Term, String)>,
-}
-
-impl Path {
-    /// Whether this path, if its condition holds and it made as many visits, ends where the chain's
-    /// walk may stop.
-    pub(crate) fn stops_at(&self, stop: &Stop) -> bool {
-        use braid_ir::chain::Sink;
-        let Goal::Fate(fate) = &self.goal else {
-            return matches!((&self.goal, &stop.done),
-                (Goal::Hold { node, queue, .. }, Done::Hold(of, _))
-                    if *node == stop.node && queue == of);
-        };
-        match (fate, &stop.done) {
-            (Fate::Leave { interface }, Done::Output(_)) => {
-                stop.next == Some(Sink::Interface(*interface))
-            }
-            (Fate::Go(point), Done::Output(_)) => match stop.next {
-                Some(Sink::Port(node, at)) => {
-                    let backward = at == braid_ir::model::RIGHT;
-                    *point == Point { node, backward, held: false }
-                }
-                _ => false,
-            },
-            (Fate::Output { node, ports }, Done::Output(of)) => {
-                *node == stop.node && same_ports(ports, of, stop.backward)
-            }
-            (Fate::Drop { node, row, reason }, Done::Drop(at, why)) => {
-                *node == stop.node && row == at && reason == why
-            }
-            (Fate::Fault { node, fault }, Done::Fault(of)) => *node == stop.node && fault == of,
-            (Fate::Consume { node }, Done::Consume) | (Fate::Resubmit { node }, Done::Resubmit) => {
-                *node == stop.node
-            }
-            _ => false,
-        }
-    }
-}
-
-fn same_ports(a: &[Dest], b: &[Dest], backward: bool) -> bool {
-    let resolve =
-        |ports: &[Dest]| -> Vec<_> { ports.iter().map(|dest| port(*dest, backward)).collect() };
-    resolve(a) == resolve(b)
 }
 
 /// A program being turned into terms.
@@ -399,34 +340,4 @@ fn rule_terms(run: &mut Run<'_>, fields: Option<&RuleFields>) -> Result<RuleTerm
             None => (no, z8, z8),
         },
     })
-}
-
-impl Goal {
-    /// For people.
-    pub(crate) fn text(&self, chain: &Chain) -> String {
-        let name = |node: &u16| {
-            chain.nodes.get(usize::from(*node)).map_or("?", |node| node.name.as_str()).to_owned()
-        };
-        match self {
-            Goal::Hold { node, .. } => format!("waits in {}", name(node)),
-            Goal::Fate(fate) => match fate {
-                Fate::Leave { interface } => {
-                    let interface = chain.interfaces.get(usize::from(*interface));
-                    format!("leaves by {}", interface.map_or("?", |one| one.name.as_str()))
-                }
-                Fate::Go(point) => format!("goes on at {}", name(&point.node)),
-                Fate::Output { node, .. } => format!("is put out by {}", name(node)),
-                Fate::Drop { node, reason, .. } => {
-                    let model = chain.nodes.get(usize::from(*node)).map(|node| &node.model);
-                    let reason = model.and_then(|model| model.reasons.get(reason.index()));
-                    format!("is dropped by {}: {}", name(node), reason.map_or("?", |text| text))
-                }
-                Fate::Fault { node, fault } => {
-                    format!("ends in {} by fault {}", name(node), Fault::reason(*fault))
-                }
-                Fate::Consume { node } => format!("is consumed by {}", name(node)),
-                Fate::Resubmit { node } => format!("is resubmitted to {}", name(node)),
-            },
-        }
-    }
 }
