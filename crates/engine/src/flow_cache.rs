@@ -29,7 +29,7 @@ impl braid_flowcache::Programs for ProgramSet {
     }
 
     #[inline(always)]
-    fn known(&self, point: Point, presence: u32) -> Option<usize> {
+    fn known(&self, point: Point, presence: u128) -> Option<usize> {
         self.points.known(point, presence)
     }
 

@@ -25,7 +25,7 @@ pub trait Programs {
     fn residual(&self, program: usize) -> Option<&Residual>;
 
     /// The program for packets with these headers at a point, if there is one.
-    fn known(&self, point: Point, presence: u32) -> Option<usize>;
+    fn known(&self, point: Point, presence: u128) -> Option<usize>;
 
     /// The program that ran last at a point, and its shape.
     fn last(&self, point: Point) -> Option<(HeaderMask, usize)>;
