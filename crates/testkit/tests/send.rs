@@ -1,7 +1,7 @@
 //! Engines go to threads of their own: a worker can be given one.
 
 use braid_engine::Compiled;
-use braid_ir::interp::Reference;
+use braid_reference::Reference;
 
 fn goes_to_threads<T: Send>() {}
 

@@ -124,7 +124,7 @@ fn unknown(what: &str, name: &str, all: &[&str]) -> Failure {
 }
 
 /// Headers by their names, with the headers that they imply, as bits.
-fn presence(names: &[String]) -> Result<u32, Failure> {
+fn presence(names: &[String]) -> Result<u128, Failure> {
     let bit = |header: Header| 1 << header as u32;
     let mut bits = bit(Header::Pkt);
     for name in names {

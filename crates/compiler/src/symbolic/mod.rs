@@ -121,7 +121,7 @@ pub(crate) struct Synth<'a> {
     graph: &'a Graph,
     start: Point,
     /// Headers of the packet as it enters the program.
-    initial: u32,
+    initial: u128,
     values: Values,
     blocks: Blocks,
     /// Points in topological order.

@@ -10,7 +10,7 @@ use braid_testkit::generate::program::program;
 use braid_testkit::harness::{Form, compile};
 
 /// Leaves only the bugs that make no difference to a chain's program.
-fn sift(chain: &Chain, shape: u32, unseen: &mut Vec<PlantedBug>) {
+fn sift(chain: &Chain, shape: u128, unseen: &mut Vec<PlantedBug>) {
     let graph = Graph::new(chain).expect("a graph");
     let point = Point { node: 0, backward: false, held: false };
     let right = residual(chain, &graph, point, shape, Extent::Chain);

@@ -10,7 +10,7 @@ use braid_packet::Header;
 use std::sync::Arc;
 
 /// Presence of these headers and of those that they imply.
-pub fn presence(headers: &[Header]) -> u32 {
+pub fn presence(headers: &[Header]) -> u128 {
     let bit = |header: &Header| 1 << *header as u32;
     headers.iter().fold(1, |bits, header| {
         header.implies().iter().fold(bits | bit(header), |bits, header| bits | bit(header))

@@ -10,7 +10,7 @@ use braid_testkit::harness::{Form, compile_file};
 use std::path::{Path, PathBuf};
 
 /// Shapes of typical packets, with and without Ethernet header and tag.
-pub fn shapes() -> Vec<u32> {
+pub fn shapes() -> Vec<u128> {
     use Header::*;
     let inner: [&[Header]; 16] = [
         &[],
@@ -51,7 +51,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// All programs of a chain for these shapes.
-pub fn programs(chain: &Chain, shapes: &[u32]) -> Vec<Residual> {
+pub fn programs(chain: &Chain, shapes: &[u128]) -> Vec<Residual> {
     let graph = Graph::new(chain).expect("a graph");
     let mut all = Vec::new();
     let count = u16::try_from(chain.nodes.len()).expect("few functions");

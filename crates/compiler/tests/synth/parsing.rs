@@ -22,7 +22,7 @@ fn round_trip(program: &Residual, chain: &Chain) {
     assert_eq!(check(&parsed, chain), Ok(()));
 }
 
-fn shapes() -> Vec<u32> {
+fn shapes() -> Vec<u128> {
     let all: [&[_]; 6] =
         [&[Eth, Ip4, Udp], &[Vlan, Ip4, Tcp], &[Eth, Icmp], &[Ip6, Tcp], &[Quoted4, QuotedL4], &[]];
     all.iter().map(|headers| presence(headers)).collect()
