@@ -258,33 +258,7 @@ impl<'a> Synth<'a> {
         let set = |kinds: &[Word]| IntervalSet::new(kinds.iter().map(|kind| (*kind, *kind)));
         let headers = &mut way.state.headers;
         if !matches!(cell, Field::IcmpType | Field::Icmp6Type) {
-            let decided = cell.decided_bits();
-            let was: Vec<_> = listed(decided).map(|header| headers.has(header)).collect();
-            if cell == Field::L4Dport && headers.has(Header::Tcp) == Ok(true) {
-                return;
-            }
-            let mut may_change = false;
-            for (header, was) in listed(decided).zip(was) {
-                let by = header.info().follows.iter().filter(|(field, _)| field.owner() == cell);
-                let values: Vec<_> =
-                    by.flat_map(|(_, values)| *values).map(|value| (*value).into()).collect();
-                if was != Ok(false) {
-                    // Another header may have its bytes now, and what is written there.
-                    let fields = header.info().fields.iter().map(|info| info.field);
-                    way.state.cells.extend(fields.map(|field| (field, Cell::Reload)));
-                }
-                if !values.is_empty() && intersect(&range, &set(&values)).is_empty() {
-                    headers.set(header, false);
-                    may_change |= was != Ok(false);
-                } else {
-                    headers.forget(bit(header));
-                    may_change = true;
-                }
-            }
-            if may_change {
-                way.state.cells.insert(Field::PktPayloadLen, Cell::Reload);
-                way.state.stale = true;
-            }
+            decide_announced(way, cell, &range);
             return;
         }
         use Field::{Icmp6Id, Icmp6Rest, Icmp6Seq, IcmpId, IcmpRest, IcmpSeq};
@@ -437,6 +411,39 @@ impl<'a> Synth<'a> {
         let (Some(src), Some(dst), Some(proto)) = (src, dst, proto) else { return Ok(None) };
         let version = if version4 { 4 } else { 6 };
         Ok(Some(RuleFields { version, src, dst, proto, ports, tcp_flags, icmp }))
+    }
+}
+
+/// A field of which each value announces one header is about to be assigned.
+fn decide_announced(way: &mut Way, cell: Field, range: &IntervalSet) {
+    let headers = &mut way.state.headers;
+    let set = |kinds: &[Word]| IntervalSet::new(kinds.iter().map(|kind| (*kind, *kind)));
+    let decided = cell.decided_bits();
+    let was: Vec<_> = listed(decided).map(|header| headers.has(header)).collect();
+    if cell == Field::L4Dport && headers.has(Header::Tcp) == Ok(true) {
+        return;
+    }
+    let mut may_change = false;
+    for (header, was) in listed(decided).zip(was) {
+        let by = header.info().follows.iter().filter(|(field, _)| field.owner() == cell);
+        let values: Vec<_> =
+            by.flat_map(|(_, values)| *values).map(|value| (*value).into()).collect();
+        if was != Ok(false) {
+            // Another header may have its bytes now, and what is written there.
+            let fields = header.info().fields.iter().map(|info| info.field);
+            way.state.cells.extend(fields.map(|field| (field, Cell::Reload)));
+        }
+        if !values.is_empty() && intersect(range, &set(&values)).is_empty() {
+            headers.set(header, false);
+            may_change |= was != Ok(false);
+        } else {
+            headers.forget(bit(header));
+            may_change = true;
+        }
+    }
+    if may_change {
+        way.state.cells.insert(Field::PktPayloadLen, Cell::Reload);
+        way.state.stale = true;
     }
 }
 
