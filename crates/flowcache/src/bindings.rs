@@ -4,9 +4,9 @@
 use crate::host::{Functions, State};
 use crate::mutants::RecordMutant;
 use braid_ir::engine::Outputs;
-use braid_native::bridge as native;
 use braid_ir::residual::HeaderMask;
 use braid_native::StateFunction;
+use braid_native::bridge as native;
 use braid_packet::blend::{Blend, Outline, WIDE, Window};
 use braid_packet::{Layout, Packet};
 

@@ -16,9 +16,9 @@ use crate::template::Template;
 use braid_ir::chain::Sink;
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Dest, ParamId, PortId, RIGHT, RowId, Word};
-use braid_native::bridge as native;
 use braid_ir::residual::{Counter, End, Fate, HeaderMask, Point, Residual, TallyId};
 use braid_ir::walk::Reached;
+use braid_native::bridge as native;
 use braid_packet::Field;
 use std::fmt;
 

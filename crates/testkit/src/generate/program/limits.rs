@@ -46,7 +46,7 @@ impl Table {
             } else {
                 &["u8", "u8", "u32", "u64"]
             };
-            slots.push(Slot { name, ty: *rng.pick(types), bytes });
+            slots.push(Slot { name, ty: rng.pick::<&str>(types), bytes });
         }
         let types: Vec<_> =
             slots.iter().map(|slot| format!("{}: {}", slot.name, slot.ty)).collect();
