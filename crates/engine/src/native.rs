@@ -1,11 +1,11 @@
 //! Programs as machine code: when they are compiled, and what the code asks of the engine.
 
-use crate::act::{Emission, Functions, Work};
+use crate::act::Functions;
 use crate::ahead;
 use crate::exec::Exec;
 use crate::ops;
-use crate::program::Program;
-use crate::walk::Walk;
+use crate::options::Jit;
+use crate::work::{Emission, Walk, Work};
 use braid_ir::engine::{Fault, Outputs};
 use braid_ir::model::{ParamId, QueueId, ValueId, Word};
 use braid_ir::residual::{End, Residual};
@@ -16,23 +16,6 @@ use braid_jit::{Call, Classes, Code, Count, Ended, Host, Resource, Resources, co
 use braid_packet::{Layout, Packet};
 use braid_state::Handle;
 use std::cell::Cell;
-
-/// When programs become machine code.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Jit {
-    /// Never: they are interpreted.
-    Off,
-    /// When so many packets have run by them. Where there is no code generator for the machine,
-    /// never.
-    After(u32),
-}
-
-impl Default for Jit {
-    /// After as many packets as take about as long to interpret as the code takes to make.
-    fn default() -> Self {
-        Jit::After(500)
-    }
-}
 
 /// A program as machine code.
 pub(crate) struct Native {
@@ -192,30 +175,6 @@ impl Native {
     }
 }
 
-impl Program {
-    /// Whether [`Self::prefetch`] does anything.
-    pub(crate) fn prefetches(&self) -> bool {
-        matches!(&self.stage, Stage::Compiled(native) if native.code.prefetches())
-    }
-
-    /// Fetches what the program will likely look up first for a packet.
-    pub(crate) fn prefetch(
-        &self,
-        functions: &mut Functions,
-        worker: u16,
-        packet: &mut Packet,
-        layout: &mut Layout,
-        out: &mut dyn Outputs,
-        emissions: &mut Vec<Emission>,
-    ) {
-        let Stage::Compiled(native) = &self.stage else { return };
-        let now = functions.now;
-        let mut machine = native.machine(&self.residual, &mut [], functions, out, emissions);
-        machine.worker = worker;
-        native.code.prefetch(&mut machine, packet, layout, now);
-    }
-}
-
 /// The engine while machine code runs.
 pub(crate) struct Machine<'a> {
     program: &'a Residual,
@@ -230,6 +189,11 @@ pub(crate) struct Machine<'a> {
 }
 
 impl<'m> Machine<'m> {
+    /// Lookups are those of a worker.
+    pub(crate) fn set_worker(&mut self, worker: u16) {
+        self.worker = worker;
+    }
+
     /// A packet of a worker is about to run.
     #[inline(always)]
     pub(crate) fn begin(&mut self, now: u64, worker: u16) {
