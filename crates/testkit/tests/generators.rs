@@ -199,7 +199,9 @@ fn records(engine: &Compiled) -> BTreeMap<String, u64> {
     let classes = &table.templates;
     let is_current = |record: &&FlowRecord| !classes[record.template as usize].is_outdated;
     let records = table.records.iter().filter(is_current);
-    records.map(|record| (format!("{} {:?}", record.template, record.key), record.packets)).collect()
+    records
+        .map(|record| (format!("{} {:?}", record.template, record.key), record.packets))
+        .collect()
 }
 
 /// How many packets took records that were there before.

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use braid_engine::{
-    Change, FlowTemplate, FlowEnd, FlowField, FlowPart, FlowRecord, FlowTable, Missing, Part, Dependency,
-    Update,
+    Change, Dependency, FlowEnd, FlowField, FlowPart, FlowRecord, FlowTable, FlowTemplate, Missing,
+    Part, Update,
 };
 use braid_ir::chain::Chain;
 use braid_ir::model::{Kind, Word};

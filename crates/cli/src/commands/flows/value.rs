@@ -1,8 +1,8 @@
 //! Flow records as JSON.
 
 use braid_engine::{
-    Basis, Change, FlowTemplate, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable,
-    FlowTag, Missing, Part, Dependency, Splice, Update,
+    Basis, Change, Dependency, FlowEnd, FlowField, FlowGuard, FlowPart, FlowRecord, FlowTable,
+    FlowTag, FlowTemplate, Missing, Part, Splice, Update,
 };
 use braid_ir::chain::Chain;
 use braid_ir::model::{Kind, Word};
@@ -16,7 +16,8 @@ use super::{Names, Shown, payload_word};
 pub fn value(chain: &Chain, table: &FlowTable, shown: Shown) -> Value {
     let names = Names(chain);
     let (flows, records) = (table.flows, table.flows.records);
-    let classes: Vec<Value> = table.templates.iter().map(|class| names.class_value(class)).collect();
+    let classes: Vec<Value> =
+        table.templates.iter().map(|class| names.class_value(class)).collect();
     let mut value = json!({
         "chain": chain.name,
         "hits": flows.hits,
