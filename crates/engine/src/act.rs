@@ -1,17 +1,18 @@
 //! What a running program may touch, and what it sends.
 
-use crate::Hashing;
 use crate::ahead::Ahead;
 use crate::classes::Known;
 use crate::instance::Instance;
-use crate::state::{Scratch, Touched};
+use crate::options::Hashing;
+use crate::scratch::{Scratch, Touched};
+use crate::work::Role;
 use braid_flowcache::{Records, State};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Outputs;
-use braid_ir::model::{Dest, Model, QueueId, StateId};
+use braid_ir::model::{Model, QueueId, StateId, ValueId};
 use braid_ir::value::ParamValue;
-use braid_packet::{Layout, Packet};
-use braid_state::{HashKey, Store, TableLocator, TableRef};
+use braid_ir::values::Values;
+use braid_state::{Handle, HashKey, Store, TableLocator, TableRef};
 
 /// A function at work.
 pub(crate) struct Act<'a> {
@@ -144,6 +145,26 @@ impl Functions {
         }
     }
 
+    /// A function's table for what runs for a worker.
+    pub(crate) fn table(&self, node: u16, state: StateId, worker: u16) -> TableRef {
+        let instance = &self.instances[usize::from(node)];
+        self.locators[instance.first_locator + state.index()].table(worker)
+    }
+
+    /// A packed key, and the entry that has it, which nobody finds thereby.
+    pub(crate) fn peek(
+        &mut self,
+        table: TableRef,
+        values: &Values<'_>,
+        parts: &[ValueId],
+    ) -> (&[u64], Option<Handle>) {
+        let (store, key) = (&mut self.store, &mut self.scratch.key);
+        let shape = store.key_shape(table);
+        key.resize(shape.words(), 0);
+        shape.pack_each(parts.iter().map(|part| values.get(*part)), key);
+        (&*key, store.find(table, key))
+    }
+
     pub(crate) fn queue_has_room(&self, node: u16, queue: QueueId) -> bool {
         let params = &self.chain.nodes[usize::from(node)].params;
         self.instances[usize::from(node)].queue_has_room(params, queue)
@@ -158,45 +179,5 @@ impl Functions {
     ) -> Act<'a> {
         let shard = self.instances[usize::from(node)].shard(worker);
         self.act(node, shard, Role::Packet, out)
-    }
-}
-
-/// For what a program runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// For a packet, which renews the entries that it finds.
-    Packet,
-    /// For a timer.
-    Timer,
-    /// For an entry that ended: new entries are refused.
-    Expire,
-}
-
-/// The packet that a program works on.
-pub(crate) struct Work<'a> {
-    pub(crate) packet: &'a mut Packet,
-    /// Where its headers are.
-    pub(crate) layout: &'a mut Layout,
-    /// Packets that the program sends, before it is done.
-    pub(crate) emissions: &'a mut Vec<Emission>,
-}
-
-/// A packet that a program sends.
-pub(crate) struct Emission {
-    pub(crate) dest: Dest,
-    pub(crate) packet: Packet,
-    /// Whether it was built, not copied.
-    pub(crate) created: bool,
-}
-
-impl Work<'_> {
-    /// Finds the headers anew, after a change.
-    pub(crate) fn parse(&mut self) {
-        *self.layout = self.packet.parse();
-    }
-
-    /// The payload, if the capture has all of it.
-    pub(crate) fn payload(&self) -> Option<&[u8]> {
-        (!self.layout.payload_truncated()).then(|| self.packet.payload(self.layout))
     }
 }

@@ -1,6 +1,6 @@
 //! Changes of configuration.
 
-use crate::Compiled;
+use crate::compiled::Compiled;
 use crate::instance::{Instance, Rules, quotas, routes};
 use braid_externs::Backend as _;
 use braid_flowcache::Changed;
@@ -19,7 +19,7 @@ impl Compiled {
         };
         let node = usize::from(control.node);
         self.change_value(control)?;
-        if let Err(why) = self.tell_natives(control) {
+        if let Err(why) = self.functions.tell_natives(control) {
             let at = control.param.index();
             let instance = &mut self.functions.instances[node];
             instance.rules[at] = Rules::new(&before[at]);

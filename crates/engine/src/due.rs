@@ -1,27 +1,15 @@
 //! Time: what is due runs in the order (time, expiry before timer before held packet, position in
 //! the chain, table or timer or queue, creation).
 
-use crate::Compiled;
-use crate::act::{Functions, Role};
+use crate::act::Functions;
+use crate::compiled::Compiled;
+use crate::held::Held;
 use crate::plain;
-use crate::walk::Walk;
+use crate::work::{Role, Walk};
 use braid_ir::engine::{CATCH_UP, Outputs};
 use braid_ir::model::QueueId;
 use braid_ir::residual::Point;
 use braid_ir::walk::{At, Reached};
-use braid_packet::Packet;
-use std::collections::BTreeMap;
-
-/// A held packet.
-pub(crate) struct Held {
-    pub(crate) packet: Packet,
-    /// Visits of functions so far.
-    pub(crate) hops: u32,
-    pub(crate) worker: u16,
-}
-
-/// Held packets: by (time, function, queue, order of arrival).
-pub(crate) type Waiting = BTreeMap<(u64, u16, QueueId, u64), Held>;
 
 /// What is to be done at a time; the order of variants is that at equal times.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

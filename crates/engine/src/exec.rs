@@ -1,6 +1,7 @@
 //! Runs residual programs step by step.
 
-use crate::act::{Functions, Work};
+use crate::act::Functions;
+use crate::work::Work;
 use braid_ir::engine::{Fault, Outputs};
 use braid_ir::model::{Key, Op, Target, ValueId, Word};
 use braid_ir::residual::{End, Residual, Step, TallyId, What};

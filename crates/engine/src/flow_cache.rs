@@ -1,9 +1,8 @@
 //! The engine as the flow cache sees it, and what the engine asks of the cache.
 
-use crate::Compiled;
 use crate::act::Functions;
+use crate::compiled::Compiled;
 use crate::programs::{ProgramSet, Programs};
-use crate::walk::Walk;
 use braid_flowcache::{BlockEnd, FlowTable, Flows, Host, PacketPath, State, foresee};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Engine, Outputs};
@@ -11,7 +10,7 @@ use braid_ir::model::{Op, ParamId, StateId, ValueId};
 use braid_ir::residual::{HeaderMask, Point, Residual, TallyId};
 use braid_ir::rules::RulePacket;
 use braid_ir::values::Values;
-use braid_ir::walk::{At, Reached};
+use braid_ir::walk::At;
 use braid_jit::Count;
 use braid_native::Instance;
 use braid_packet::{Layout, Packet};
@@ -165,46 +164,9 @@ macro_rules! host {
         }
     }};
 }
+pub(crate) use host;
 
 impl Compiled {
-    /// Packets are about to enter at a point: the flow cache finds their flows and records.
-    pub(crate) fn look_at(
-        &mut self,
-        entry: Point,
-        packets: &[Packet],
-        layouts: &[Layout],
-        out: &mut dyn Outputs,
-    ) {
-        if let Some(cache) = &mut self.cache {
-            cache.look_at(&mut host!(self, out), entry, packets, layouts);
-        }
-    }
-
-    /// The fast path: packets of the batch from the one at `from` on take their records; how many do.
-    pub(crate) fn run_records(
-        &mut self,
-        entry: Point,
-        from: usize,
-        packets: (&mut [Packet], &[Layout]),
-        reached: &mut Vec<Reached>,
-        out: &mut dyn Outputs,
-    ) -> usize {
-        let Some(cache) = &mut self.cache else { return 0 };
-        cache.run_records(&mut host!(self, out), (entry, from), packets, reached)
-    }
-
-    /// The packet at `from` has no record that fits: how many packets from it on go by their programs.
-    pub(crate) fn slow_path(
-        &mut self,
-        from: usize,
-        packets: &[Packet],
-        layouts: &[Layout],
-        walk: &mut Walk<'_>,
-    ) -> usize {
-        let Some(cache) = &mut self.cache else { return packets.len() };
-        cache.slow_path(&mut host!(self, walk.out), from, packets, layouts)
-    }
-
     /// How packets were processed, if records are made.
     #[must_use]
     pub fn flows(&self) -> Option<Flows> {

@@ -1,7 +1,7 @@
 //! Native functions: an instance for each worker, asked for each packet. (`native` is about machine code.)
 
-use crate::Compiled;
-use crate::act::{Act, Functions, Work};
+use crate::act::{Act, Functions};
+use crate::work::Work;
 use braid_flowcache::end_changed;
 use braid_ir::chain::Control;
 use braid_ir::engine::{Fault, Outputs, StateEntry};
@@ -31,12 +31,10 @@ impl Functions {
             shards.filter_map(move |(at, shard)| Some((node, at, shard.native.as_ref()?)))
         })
     }
-}
 
-impl Compiled {
     /// What is due in native functions by now happens.
     pub(crate) fn advance_natives(&mut self, out: &mut dyn Outputs) {
-        let Functions { now, instances, store, .. } = &mut self.functions;
+        let Self { now, instances, store, .. } = self;
         for (node, instance) in (0..).zip(instances) {
             let shards = (0..).zip(&mut instance.shards);
             let functions = shards.filter_map(|(at, shard)| Some((at, shard.native.as_mut()?)));
@@ -52,7 +50,7 @@ impl Compiled {
     /// A parameter has changed: native functions are told, and may refuse.
     pub(crate) fn tell_natives(&mut self, control: &Control) -> Result<(), String> {
         let node = usize::from(control.node);
-        let Functions { chain, instances, store, .. } = &mut self.functions;
+        let Self { chain, instances, store, .. } = self;
         let Some(config) = chain.nodes.get(node) else { return Ok(()) };
         let name = &config.model.params[control.param.index()].name;
         let value = native::value(&config.params[control.param.index()]);
@@ -72,17 +70,17 @@ impl Compiled {
     }
 
     pub(crate) fn native_state(&self) -> Vec<StateEntry> {
-        let all = self.functions.natives();
+        let all = self.natives();
         all.flat_map(|(node, shard, function)| native::report(node, shard, function)).collect()
     }
 
     pub(crate) fn native_problems(&self) -> Vec<(u16, Noted)> {
-        let all = self.functions.natives();
+        let all = self.natives();
         all.flat_map(|(node, _, f)| f.problems().into_iter().map(move |p| (node, p))).collect()
     }
 
     pub(crate) fn native_profiles(&self) -> Vec<(u16, Profile)> {
-        self.functions.natives().map(|(node, _, function)| (node, function.observed())).collect()
+        self.natives().map(|(node, _, function)| (node, function.observed())).collect()
     }
 }
 

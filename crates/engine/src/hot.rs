@@ -2,12 +2,12 @@
 //! while nothing is due and nothing is sent beside them. Everything else is for the general walk, which
 //! takes a packet over wherever it is.
 
-use crate::Compiled;
+use crate::compiled::Compiled;
 use crate::native::{Machine, Native};
 use crate::program::{AtEnd, Program};
 use crate::programs::{Points, ProgramSet, Programs};
-use crate::report::Tally;
-use crate::walk::Walk;
+use crate::tally::Tally;
+use crate::work::Walk;
 use braid_ir::chain::Malformed;
 use braid_ir::engine::worker;
 use braid_ir::residual::Point;
@@ -28,7 +28,7 @@ pub(crate) enum Halt {
 impl Compiled {
     /// Takes packets that enter at a point, in order, to their ends, and tells `reached` of each; those
     /// before the one that has to go on by the general walk, with the reason, if there is one.
-    pub(crate) fn hurry(
+    pub(crate) fn run_compiled(
         &mut self,
         entry: Point,
         packets: &mut [Packet],

@@ -1,11 +1,11 @@
 //! Programs as machine code: when they are compiled, and what the code asks of the engine.
 
-use crate::act::{Emission, Functions, Work};
+use crate::act::Functions;
 use crate::ahead;
 use crate::exec::Exec;
 use crate::ops;
-use crate::program::Program;
-use crate::walk::Walk;
+use crate::options::Jit;
+use crate::work::{Emission, Walk, Work};
 use braid_ir::engine::{Fault, Outputs};
 use braid_ir::model::{ParamId, QueueId, ValueId, Word};
 use braid_ir::residual::{End, Residual};
@@ -17,24 +17,8 @@ use braid_packet::{Layout, Packet};
 use braid_state::Handle;
 use std::cell::Cell;
 
-/// When programs become machine code.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Jit {
-    /// Never: they are interpreted.
-    Off,
-    /// When so many packets have run by them. Where there is no code generator for the machine,
-    /// never.
-    After(u32),
-}
-
-impl Default for Jit {
-    /// After as many packets as take about as long to interpret as the code takes to make.
-    fn default() -> Self {
-        Jit::After(500)
-    }
-}
-
-/// Most blocks of a program that becomes machine code: to make it must not stop packets for long.
+/// The largest number of blocks of a program that becomes machine code: compiling must not hold
+/// packets up for long.
 const MOST_BLOCKS: usize = 20_000;
 
 /// A program as machine code.
@@ -197,30 +181,6 @@ impl Native {
     }
 }
 
-impl Program {
-    /// Whether [`Self::prefetch`] does anything.
-    pub(crate) fn prefetches(&self) -> bool {
-        matches!(&self.stage, Stage::Compiled(native) if native.code.prefetches())
-    }
-
-    /// Fetches what the program will likely look up first for a packet.
-    pub(crate) fn prefetch(
-        &self,
-        functions: &mut Functions,
-        worker: u16,
-        packet: &mut Packet,
-        layout: &mut Layout,
-        out: &mut dyn Outputs,
-        emissions: &mut Vec<Emission>,
-    ) {
-        let Stage::Compiled(native) = &self.stage else { return };
-        let now = functions.now;
-        let mut machine = native.machine(&self.residual, &mut [], functions, out, emissions);
-        machine.worker = worker;
-        native.code.prefetch(&mut machine, packet, layout, now);
-    }
-}
-
 /// The engine while machine code runs.
 pub(crate) struct Machine<'a> {
     program: &'a Residual,
@@ -235,6 +195,11 @@ pub(crate) struct Machine<'a> {
 }
 
 impl<'m> Machine<'m> {
+    /// Lookups are those of a worker.
+    pub(crate) fn set_worker(&mut self, worker: u16) {
+        self.worker = worker;
+    }
+
     /// A packet of a worker is about to run.
     #[inline(always)]
     pub(crate) fn begin(&mut self, now: u64, worker: u16) {

@@ -1,6 +1,7 @@
 //! What operations do that plain programs and residual programs have in common.
 
-use crate::act::{Act, Emission, Work};
+use crate::act::Act;
+use crate::work::{Emission, Work};
 use braid_externs::{Backend as _, CallCtx, MAX_RESULTS};
 use braid_ir::arith::{binary, compare};
 use braid_ir::engine::{Event, EventValue, Fault};

@@ -1,6 +1,7 @@
 //! The plain executor: runs a model's programs operation by operation, over the engine's state.
 
-use crate::act::{Act, Emission, Role, Work};
+use crate::act::Act;
+use crate::work::{Emission, Role, Work};
 use braid_ir::engine::{Fault, RESUBMIT_LIMIT, flow_words};
 use braid_ir::model::{
     Dest, Granularity, Key, Op, ParamId, Program, QueueId, ReasonId, RowId, StateId, Target, Term,

@@ -1,11 +1,16 @@
 //! A residual program with what an engine keeps for it: counts, and facts about its ends.
 
-use crate::native::{Jit, Stage};
+use crate::act::Functions;
+use crate::native::Stage;
+use crate::options::Jit;
+use crate::work::Emission;
+use braid_ir::engine::Outputs;
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::RowId;
 use braid_ir::residual::{Counter, End, Fate, Residual, TallyId, What};
 use braid_ir::walk::{At, GONE, Reached, fits, onward};
 use braid_jit::Count;
+use braid_packet::{Layout, Packet};
 use std::cell::Cell;
 
 /// A residual program and its counts.
@@ -57,6 +62,28 @@ impl Program {
         program.ends =
             (0..program.residual.blocks.len()).map(|at| program.at_end(at, graph)).collect();
         program
+    }
+
+    /// Whether [`Self::prefetch`] does anything.
+    pub(crate) fn prefetches(&self) -> bool {
+        matches!(&self.stage, Stage::Compiled(native) if native.code.prefetches())
+    }
+
+    /// Fetches what the program will likely look up first for a packet.
+    pub(crate) fn prefetch(
+        &self,
+        functions: &mut Functions,
+        worker: u16,
+        packet: &mut Packet,
+        layout: &mut Layout,
+        out: &mut dyn Outputs,
+        emissions: &mut Vec<Emission>,
+    ) {
+        let Stage::Compiled(native) = &self.stage else { return };
+        let now = functions.now;
+        let mut machine = native.machine(&self.residual, &mut [], functions, out, emissions);
+        machine.set_worker(worker);
+        native.code.prefetch(&mut machine, packet, layout, now);
     }
 
     fn at_end(&self, block: usize, graph: &Graph) -> AtEnd {

@@ -1,9 +1,9 @@
 //! Residual programs by point and header shape, made when the first packet of a shape turns up.
 
 use crate::act::Functions;
-use crate::native::Jit;
+use crate::options::Jit;
 use crate::program::Program;
-use crate::report::Tally;
+use crate::tally::Tally;
 use braid_compiler::synth;
 use braid_ir::chain::Chain;
 use braid_ir::engine::NodeCounters;

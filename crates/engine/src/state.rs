@@ -1,83 +1,13 @@
 //! State as programs see it: entries found, assigned, created; what runs when entries end.
 
-use crate::act::{Act, Functions, Role};
+use crate::act::Act;
 use crate::instance::setting;
 use crate::plain;
+use crate::work::Role;
 use braid_ir::engine::Fault;
 use braid_ir::model::{StateId, ValueId, Word};
 use braid_ir::values::Values;
 use braid_state::{Created, Ended, Handle, New, TableRef};
-
-/// Room for keys and slots while they are packed, and for entries that end.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    key: Vec<u64>,
-    slots: Vec<u64>,
-    /// Parts of a key, arguments of a jump.
-    pub(crate) parts: Vec<Word>,
-    /// Values of slots.
-    pub(crate) values: Vec<Word>,
-    pub(crate) ended: Ended,
-}
-
-/// The entries that the running program last found or assigned, of tables with whose entries others live.
-pub(crate) struct Touched {
-    /// The number of the run.
-    run: u64,
-    /// The number of the last run that started.
-    last: u64,
-    /// By table: the entry, and the run that found it.
-    entries: Vec<(u64, Handle)>,
-}
-
-impl Touched {
-    /// A program starts to run: it has found nothing yet.
-    #[inline]
-    pub(crate) fn start(&mut self) {
-        self.last = self.last.wrapping_add(1);
-        self.run = self.last;
-    }
-
-    /// For so many tables.
-    pub(crate) fn new(tables: usize) -> Self {
-        let none = (u64::MAX, Handle::from_bits(0));
-        Self { run: 0, last: 0, entries: vec![none; tables] }
-    }
-
-    #[inline]
-    pub(crate) fn set(&mut self, table: TableRef, entry: Handle) {
-        if let Some(known) = self.entries.get_mut(table.to_bits() as usize) {
-            *known = (self.run, entry);
-        }
-    }
-
-    pub(crate) fn get(&self, table: TableRef) -> Option<Handle> {
-        let (run, entry) = self.entries.get(table.to_bits() as usize)?;
-        (*run == self.run).then_some(*entry)
-    }
-}
-
-impl Functions {
-    /// A function's table for what runs for a worker.
-    pub(crate) fn table(&self, node: u16, state: StateId, worker: u16) -> TableRef {
-        let instance = &self.instances[usize::from(node)];
-        self.locators[instance.first_locator + state.index()].table(worker)
-    }
-
-    /// A packed key, and the entry that has it, which nobody finds thereby.
-    pub(crate) fn peek(
-        &mut self,
-        table: TableRef,
-        values: &Values<'_>,
-        parts: &[ValueId],
-    ) -> (&[u64], Option<Handle>) {
-        let (store, key) = (&mut self.store, &mut self.scratch.key);
-        let shape = store.key_shape(table);
-        key.resize(shape.words(), 0);
-        shape.pack_each(parts.iter().map(|part| values.get(*part)), key);
-        (&*key, store.find(table, key))
-    }
-}
 
 impl Act<'_> {
     pub(crate) fn table(&self, state: StateId) -> TableRef {

@@ -1,27 +1,21 @@
 //! A packet's walk: from function to function along the links, each walk to its end before the
 //! next begins.
 
-use crate::Compiled;
-use crate::act::Emission;
-use crate::due::Held;
+use crate::compiled::Compiled;
+use crate::exec::Exec;
+use crate::held::Held;
 use crate::instance::count;
-use crate::plain::{self, Outcome, Verdict};
+use crate::merge::merge;
+use crate::plain::{self, Outcome, Verdict, Write};
+use crate::work::{Emission, Walk, Work};
 use braid_ir::chain::Malformed;
-use braid_ir::engine::{LOST_HOP_LIMIT, LOST_UNLINKED, Outputs, worker};
-use braid_ir::graph::port;
+use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs, worker};
+use braid_ir::graph::{may_drop, port};
 use braid_ir::model::Dest;
-use braid_ir::residual::Point;
+use braid_ir::residual::{End, Exit, Fate, Point};
 use braid_ir::walk::{At, GONE, Reached, fits, onward};
+use braid_jit::Ended;
 use braid_packet::{Layout, Packet};
-
-/// What a packet that entered, its copies and its answers have in common.
-pub(crate) struct Walk<'a> {
-    /// Visits of functions so far.
-    pub(crate) hops: u32,
-    /// The worker that the packet belongs to.
-    pub(crate) worker: u16,
-    pub(crate) out: &'a mut dyn Outputs,
-}
 
 impl Compiled {
     /// Where packets that enter at an interface are first.
@@ -248,6 +242,165 @@ impl Compiled {
             }
         }
         GONE
+    }
+
+    /// Functions under `Priority` run on the same packet, those that win first. The verdict is that
+    /// of the first one that may drop packets (or did, by a fault), else of the last one.
+    pub(crate) fn run_group(
+        &mut self,
+        members: &[u16],
+        packet: &mut Packet,
+        walk: &mut Walk<'_>,
+    ) -> At {
+        if !fits(walk.hops, u32::try_from(members.len()).unwrap_or(u32::MAX)) {
+            self.tally.lose(LOST_HOP_LIMIT);
+            return GONE;
+        }
+        walk.hops += u32::try_from(members.len()).unwrap_or(HOP_LIMIT);
+        let mut outcomes = Vec::with_capacity(members.len());
+        for node in members {
+            self.count_entry(*node, packet);
+            outcomes.push((*node, self.plain_outcome(*node, &mut packet.clone(), walk)));
+        }
+        let logs: Vec<&[Write]> = outcomes.iter().map(|(_, outcome)| &*outcome.writes).collect();
+        merge(packet, &logs);
+        let decides = |node: u16, verdict: &Verdict| {
+            matches!(verdict, Verdict::Fault(_))
+                || may_drop(&self.functions.instances[usize::from(node)].model)
+        };
+        let stands = outcomes.iter().position(|(node, outcome)| decides(*node, &outcome.verdict));
+        let stands = stands.unwrap_or(outcomes.len() - 1);
+        let mut verdict = None;
+        for (place, (node, outcome)) in outcomes.into_iter().enumerate() {
+            self.send(node, outcome.emissions, packet.backward, walk);
+            if place == stands {
+                verdict = Some((node, outcome.verdict));
+            }
+        }
+        match verdict {
+            Some((node, verdict)) => self.settle(node, verdict, packet, walk),
+            None => GONE,
+        }
+    }
+
+    /// A residual program runs on a packet.
+    pub(crate) fn run_program(
+        &mut self,
+        number: usize,
+        packet: &mut Packet,
+        layout: &mut Layout,
+        walk: &mut Walk<'_>,
+    ) -> At {
+        let program = &mut self.programs.set.all[number];
+        let before = program.mark();
+        let functions = &mut self.functions;
+        let words = &mut *self.programs.words;
+        let mut ended = None;
+        if let Some(native) = program.stage.next(&program.residual, functions) {
+            let work = Work { packet, layout, emissions: &mut self.emissions };
+            let counts = &program.counts;
+            ended = native.run(&program.residual, words, functions, walk, work, counts);
+        }
+        let ended = ended.unwrap_or_else(|| {
+            let mut exec = Exec {
+                functions,
+                worker: walk.worker,
+                out: walk.out,
+                work: Work { packet, layout, emissions: &mut self.emissions },
+                counts: &program.counts,
+            };
+            exec.run(&program.residual, words)
+        });
+        if let Ended::End(block) = ended
+            && self.emissions.is_empty()
+            && let Some(at) = program.pass(block as usize, before, &mut walk.hops)
+        {
+            return at;
+        }
+        self.ended(number, ended, before, packet, walk)
+    }
+
+    /// Does what the end of a program says. What it counts is counted.
+    pub(crate) fn ended(
+        &mut self,
+        number: usize,
+        ended: Ended,
+        before: u64,
+        packet: &mut Packet,
+        walk: &mut Walk<'_>,
+    ) -> At {
+        // Taken, since what is sent meets programs as well.
+        let emissions = std::mem::take(&mut self.emissions);
+        let program = &mut self.programs.set.all[number];
+        match ended {
+            Ended::End(block) => {
+                let block = block as usize;
+                program.ends[block].reached.update(|times| times + 1);
+                walk.hops += program.hops(block, None, before);
+                packet.backward = program.ends_backward(block);
+                self.finish(number, block, packet, emissions, walk)
+            }
+            Ended::Hold { block, delay } => {
+                let block = block as usize;
+                walk.hops += program.hops(block, None, before);
+                packet.backward = program.ends_backward(block);
+                let End::Hold { node, queue, .. } = program.residual.blocks[block].end else {
+                    return GONE;
+                };
+                let until_ns = self.functions.now.saturating_add(delay);
+                self.send(node, emissions, packet.backward, walk);
+                self.settle(node, Verdict::Hold { queue, until_ns }, packet, walk)
+            }
+            Ended::Fault { block, step, fault } => {
+                let (block, at) = (block as usize, step as usize);
+                walk.hops += program.hops(block, Some(at), before);
+                let step = &program.residual.blocks[block].steps[at];
+                let node = step.site.node;
+                packet.backward = program.faults_backward(node, step.fault);
+                self.send(node, emissions, packet.backward, walk);
+                self.settle(node, Verdict::Fault(fault), packet, walk)
+            }
+        }
+    }
+
+    /// Does what the end of a program says where a function is done with a packet. What the end
+    /// counts is counted.
+    fn finish(
+        &mut self,
+        number: usize,
+        block: usize,
+        packet: &mut Packet,
+        emissions: Vec<Emission>,
+        walk: &mut Walk<'_>,
+    ) -> At {
+        let program = &self.programs.set.all[number].residual;
+        let End::Exit(Exit { fate, .. }) = &program.blocks[block].end else { return GONE };
+        match fate {
+            Fate::Output { node, ports } => {
+                let node = *node;
+                if let [port] = **ports {
+                    self.send(node, emissions, packet.backward, walk);
+                    return self.output(node, &[port], packet, walk);
+                }
+                let ports = ports.clone();
+                self.send(node, emissions, packet.backward, walk);
+                self.output(node, &ports, packet, walk)
+            }
+            Fate::Drop { node, .. } | Fate::Fault { node, .. } | Fate::Consume { node } => {
+                let node = *node;
+                self.send(node, emissions, packet.backward, walk);
+                GONE
+            }
+            Fate::Resubmit { node } => {
+                let node = *node;
+                packet.held = program.point.held && program.point.node == node;
+                let mut act = self.functions.act_on(node, walk.worker, walk.out);
+                let outcome = plain::on_resubmitted(&mut act, packet, 1, emissions);
+                self.send(node, outcome.emissions, packet.backward, walk);
+                self.settle(node, outcome.verdict, packet, walk)
+            }
+            Fate::Leave { .. } | Fate::Go(_) => GONE,
+        }
     }
 }
 

@@ -3,10 +3,10 @@
 
 use braid_state::{HashKey, Index, TableRef};
 
-/// Most keys. Flows that would need further ones get no records.
+/// The limit of absent keys. Flows that need more get no records.
 const MOST: usize = 1 << 20;
 
-/// The lowest number of what stands for the tables of those who keep state elsewhere.
+/// From this number on, numbers of tables stand for functions that keep state elsewhere.
 const ELSEWHERE: u32 = u32::MAX - (u16::MAX as u32);
 
 /// What the absence of stands for something staying as it is that is kept elsewhere than in the store: by a function, in
@@ -61,7 +61,7 @@ impl Keys {
 #[derive(Debug)]
 pub(crate) struct Absences {
     index: Index,
-    /// By number, as long as records rest on it.
+    /// By number, for as long as records depend on the key.
     keys: Vec<Key>,
     free: Vec<u32>,
 }
@@ -131,13 +131,13 @@ impl Absences {
         number
     }
 
-    /// The key of a number on which records rest, if it is one in the store.
+    /// The key with a number, if its table is in the store.
     pub(crate) fn key(&self, number: u32) -> Option<(TableRef, &[u64])> {
         let key = self.keys.get(number as usize).filter(|key| key.table.to_bits() < ELSEWHERE)?;
         Some((key.table, &key.words))
     }
 
-    /// No record rests on a key any more.
+    /// No record depends on a key any more.
     pub(crate) fn forget(&mut self, number: u32, hash: &HashKey) {
         if let Some(key) = self.keys.get(number as usize) {
             self.index.remove(key.hash(hash), number);

@@ -10,7 +10,7 @@ use braid_native::bridge as native;
 use braid_packet::blend::{Blend, Outline, WIDE, Window};
 use braid_packet::{Layout, Packet};
 
-/// What is up with functions that cannot be asked, or run, for a packet.
+/// Why a function cannot be asked, or run, for a packet.
 pub(crate) const DUE: &str = "has something to do first";
 pub(crate) const CUT: &str = "wants a payload that the capture cut";
 
@@ -123,7 +123,7 @@ pub(crate) fn place(record: u32) -> (usize, usize) {
     ((record >> 31) as usize, (record & u32::MAX >> 1) as usize)
 }
 
-/// Records end that depend on what a function's instance has recorded otherwise before.
+/// Ends the records that depend on recordings that the function's instance has changed.
 #[inline]
 pub fn end_changed(
     state: &mut State,

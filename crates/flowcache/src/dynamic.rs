@@ -21,11 +21,11 @@ pub(crate) struct Dynamic {
     values: Vec<Expr>,
     /// Values that must be 1 or 0.
     checks: Vec<(u8, bool)>,
-    /// What is assigned: the number of an entry among those that the record depend on, its slot.
+    /// What is assigned: the number of an entry among those that the record depends on, its slot.
     puts: Vec<(u8, u32, u8)>,
     /// Tags that the packet must not have.
     lacks: Vec<Arc<str>>,
-    /// Entries that the record depend on.
+    /// How many entries the record depends on.
     entries: u8,
 }
 
@@ -98,7 +98,7 @@ impl Dynamic {
         self.add(Expr::Time)
     }
 
-    /// It is for a record that depend on so many entries; `None` if that is too many.
+    /// The record depends on so many entries; `None` if they are too many.
     pub(crate) fn depends_on(&mut self, entries: usize) -> Option<()> {
         self.entries = u8::try_from(entries).ok()?;
         Some(())

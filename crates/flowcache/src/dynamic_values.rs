@@ -1,14 +1,15 @@
 //! Values in a specialisation that a record can only compute for each packet.
 
+use crate::dependence::Dependence;
 use crate::dynamic::Expr;
-use crate::findings::Dependence;
-use crate::host::Functions;
+use crate::entry_use::{Change, Update};
+use crate::findings::Findings;
+use crate::host::State;
 use crate::key::LENGTH;
-use crate::specialiser::Specialiser;
 use braid_ir::model::{BinOp, Op, ValueId, Word};
 use braid_ir::values::Values;
 
-impl<F: Functions> Specialiser<'_, F> {
+impl Findings {
     /// Whether the result of an operation can only be computed for each packet.
     pub(crate) fn is_dynamic(&self, values: &Values<'_>, op: &Op) -> bool {
         let (mut dynamic, mut counted, mut slot, mut length) = (false, false, false, false);
@@ -51,7 +52,7 @@ impl<F: Functions> Specialiser<'_, F> {
             }
             _ => return None,
         };
-        Some(Dependence::Dynamic(self.findings.path.dynamic.add(expr)?))
+        Some(Dependence::Dynamic(self.path.dynamic.add(expr)?))
     }
 
     /// A value as one that is computed for each packet.
@@ -64,10 +65,8 @@ impl<F: Functions> Specialiser<'_, F> {
             Dependence::Number { number: LENGTH, shift: 0, add: 0 } => Expr::Length,
             Dependence::Number { number: LENGTH, shift: 0, add } => {
                 let by = Expr::Const(add.unsigned_abs().into());
-                let (length, by) = (
-                    self.findings.path.dynamic.add(Expr::Length)?,
-                    self.findings.path.dynamic.add(by)?,
-                );
+                let (length, by) =
+                    (self.path.dynamic.add(Expr::Length)?, self.path.dynamic.add(by)?);
                 let op = if add < 0 { BinOp::SubWrap } else { BinOp::AddWrap };
                 Expr::Bin(op, width, length, by)
             }
@@ -76,7 +75,7 @@ impl<F: Functions> Specialiser<'_, F> {
             }
             _ => return None,
         };
-        self.findings.path.dynamic.add(expr)
+        self.path.dynamic.add(expr)
     }
 
     /// A slot of an entry, with what packets add to it.
@@ -89,8 +88,8 @@ impl<F: Functions> Specialiser<'_, F> {
         if slot >= 63 {
             return None;
         }
-        self.findings.depends_on[entry].1.dynamic |= 1 << slot;
-        let dynamic = &mut self.findings.path.dynamic;
+        self.depends_on[entry].1.dynamic |= 1 << slot;
+        let dynamic = &mut self.path.dynamic;
         let old = dynamic.add(Expr::Slot(u8::try_from(entry).ok()?, slot))?;
         let Some(wraps) = wraps else { return Some(old) };
         let add = if wraps { BinOp::AddWrap } else { BinOp::AddSat };
@@ -104,5 +103,77 @@ impl<F: Functions> Specialiser<'_, F> {
         let more = if wraps { Expr::Resize(most, more) } else { Expr::Clamp(most, more) };
         let more = dynamic.add(more)?;
         dynamic.add(Expr::Bin(add, width, old, more))
+    }
+
+    /// Forgets what a slot was assigned.
+    pub(crate) fn forget(&mut self, entry: usize, slot: u32) {
+        let Self { depends_on, put, path, .. } = self;
+        let how = &mut depends_on[entry].1;
+        how.updates.retain(|update| update.slot != slot);
+        how.puts &= !(1_u64.checked_shl(slot).unwrap_or(0));
+        put.retain(|put| (put.0, put.1) != (entry, slot));
+        path.dynamic.forget(entry, slot);
+    }
+
+    /// Whether a slot was assigned something that is computed for each packet.
+    pub(crate) fn has_put(&self, entry: usize, slot: u32) -> bool {
+        self.put.iter().any(|put| (put.0, put.1) == (entry, slot))
+    }
+
+    /// Whether a value is another one for each packet, and can be computed.
+    pub(crate) fn changes_with_packets(&self, id: ValueId) -> bool {
+        matches!(
+            self.dependence(id),
+            Dependence::Dynamic(_) | Dependence::Time | Dependence::Slot { .. }
+        ) || matches!(self.dependence(id), Dependence::Number { number: LENGTH, .. })
+    }
+
+    /// Assigns a slot something that is computed for each packet.
+    pub(crate) fn put_dynamic(
+        &mut self,
+        values: &Values<'_>,
+        (entry, slot): (usize, u32),
+        id: ValueId,
+    ) -> Option<()> {
+        let value = self.dynamic(values, id)?;
+        if slot >= 63 {
+            return None;
+        }
+        self.forget(entry, slot);
+        let Self { depends_on, put, path, .. } = self;
+        depends_on[entry].1.puts |= 1 << slot;
+        path.dynamic.put(entry, slot, value);
+        put.push((entry, slot, values.get(id), Dependence::Dynamic(value)));
+        Some(())
+    }
+
+    /// Slots that count, and whose values are needed for each packet, too, are assigned for each.
+    pub(crate) fn count_dynamic(&mut self, state: &State) -> Option<()> {
+        for entry in 0..self.depends_on.len() {
+            let how = &self.depends_on[entry].1;
+            let (table, dynamic) = (how.table, how.dynamic);
+            let mut at = 0;
+            while let Some(Update { slot, change }) =
+                self.depends_on[entry].1.updates.get(at).copied()
+            {
+                if dynamic >> slot & 1 == 0 {
+                    at += 1;
+                    continue;
+                }
+                let width = state.slot_shape(table).width(slot as usize);
+                let value = match change {
+                    Change::Time => self.path.dynamic.time()?,
+                    Change::Add { packets, bytes, wraps } => {
+                        self.dynamic_slot((entry, slot), width, (packets, bytes, Some(wraps)))?
+                    }
+                };
+                let Self { depends_on, path, .. } = self;
+                let how = &mut depends_on[entry].1;
+                how.updates.remove(at);
+                how.puts |= 1 << slot;
+                path.dynamic.put(entry, slot, value);
+            }
+        }
+        Some(())
     }
 }

@@ -13,7 +13,7 @@ use braid_packet::blend::Retag;
 use std::fmt;
 use std::sync::Arc;
 
-/// All of it, as paths have it.
+/// The side effects of a path.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct SideEffects {
     /// VLAN tags.
@@ -92,7 +92,7 @@ pub(crate) enum Arg {
 }
 
 impl Publication {
-    /// Says it of a packet as it came.
+    /// Publishes the event for a packet as it came.
     fn run(
         &self,
         chain: &Chain,
@@ -127,7 +127,7 @@ impl Publication {
 }
 
 impl SideEffects {
-    /// Says what there is to publish of a packet as it came.
+    /// Publishes the events for a packet as it came.
     pub(crate) fn publish(
         &self,
         chain: &Chain,
@@ -138,7 +138,7 @@ impl SideEffects {
         self.publications.iter().for_each(|publish| publish.run(chain, packet, at_hand, out));
     }
 
-    /// Does the rest for a packet whose first bytes have been written.
+    /// Tags, retags and splices a packet whose first bytes have been written.
     pub(crate) fn finish(&self, packet: &mut Packet) {
         for (name, value) in &self.tags {
             match packet.tags.get_mut(name) {
@@ -169,8 +169,7 @@ impl SideEffects {
 
     /// Whether there is anything but what native functions put in and take out.
     pub(crate) fn is_of_programs(&self) -> bool {
-        let Self { vlans, tags, publications, copies, splices: _ } = self;
-        *vlans != Retag::default()
-            || !(tags.is_empty() && publications.is_empty() && copies.is_empty())
+        let Self { tags, publications, copies, .. } = self;
+        !(tags.is_empty() && publications.is_empty() && copies.is_empty())
     }
 }

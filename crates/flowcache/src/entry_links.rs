@@ -1,7 +1,7 @@
-//! Which records rest on which entries.
+//! Links between records and the entries that they depend on.
 //!
 //! A record has its links in a row: for each entry its place. What it does with them is the same for many records, and
-//! kept once ([`crate::entry_use::Uses::list`]). A group of entries has the numbers of the records that rest on it.
+//! kept once ([`crate::entry_use::Uses::list`]). A group of entries has the numbers of the records that depend on it.
 
 use crate::absences::{Absences, Keys};
 use crate::entry_use::{EntryUse, MOST_WRITERS, Uses};
@@ -9,12 +9,12 @@ use crate::mutants::{Mutants, RecordMutant};
 use crate::slab::{NONE, Slabs};
 use braid_state::{Group, Handle, TableRef, Tables, lengthen, make_room};
 
-/// That a record rests on an entry.
+/// A record's dependency on an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Link {
     /// The number of its [`EntryUse`]; [`NONE`] if the entry must not be there.
     pub(crate) how: u32,
-    /// Where the entry is in its table; its number in [`crate::absent::Absences`].
+    /// Where the entry is in its table; its number in [`crate::absences::Absences`].
     pub(crate) place: u32,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Link {
 #[derive(Debug, Default)]
 struct Links {
     /// For each record: the number of its list of uses, then for each link the place, and where the record is among
-    /// those that rest on the group (with the first one of several links to a group).
+    /// those that depend on the group (with the first one of several links to a group).
     words: Vec<u32>,
     /// The first unused row for so many links: each leads to the next one.
     spare: Vec<u32>,
@@ -300,7 +300,7 @@ impl EntryLinks {
         self.heads.get(group) != NONE
     }
 
-    /// When a record that rests on a group was last taken.
+    /// When a record that depends on a group was last taken.
     pub(crate) fn seen(&self, slabs: &Slabs, of: Group) -> Option<u64> {
         self.on(of).iter().map(|record| slabs.hot(*record).seen).max()
     }
@@ -360,7 +360,7 @@ impl EntryLinks {
         }
     }
 
-    /// A record that ends rests on nothing any more. `each` is told the groups on which it did.
+    /// Removes the links of a record that ends. `each` is told the groups that it depended on.
     pub(crate) fn untie(
         &mut self,
         slabs: &mut Slabs,

@@ -114,7 +114,7 @@ pub(crate) struct Uses {
     pub(crate) roots: Vec<u32>,
     /// By table: the one that was asked for last.
     latest: Vec<u32>,
-    /// What records do with all that they rest on: numbers of uses, [`NONE`] for entries that must not be there.
+    /// What records do with all their entries: numbers of uses, [`NONE`] for entries that must not be there.
     lists: Vec<Arc<[u32]>>,
     list_numbers: HashMap<Arc<[u32]>, u32>,
     latest_list: u32,

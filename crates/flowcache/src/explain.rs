@@ -3,9 +3,10 @@
 use crate::basis::Basis;
 use crate::batch::Flow;
 use crate::cache::{FlowCache, Flows};
+use crate::dependence::Dependence;
 use crate::extractors::Extractors;
 use crate::field_names::named_guard;
-use crate::findings::{Dependence, Findings};
+use crate::findings::Findings;
 use crate::host::{Functions, Host, Programs};
 use crate::key::{VARIANTS, is_key};
 use crate::segments::{Stop, Why};
@@ -19,7 +20,7 @@ use braid_packet::{Field, Layout, Packet};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The outcome that a packet took.
+/// The path that a packet took.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PacketPath {
     /// Which one.
@@ -69,15 +70,15 @@ fn miss(why: impl Into<String>) -> PacketPath {
     outcome(Taken::Miss, why)
 }
 
-/// What is said of a record that is made for the very packet.
+/// The reason for a record that is made for the packet itself.
 const MADE: &str = "made for this packet";
-/// And of one that is made in place of another one.
+/// The reason for a record that is made in place of another one.
 const RENEWED: &str = "made for this packet, in place of one that is outdated";
-/// And where none is tried.
+/// The reason for not trying to make one.
 const YET: &str = "no record yet: one is tried for the fourth packet of its flow that could have one, and where that \
                    fails for the eighth, sixteenth, …";
 
-/// And where it is not looked for.
+/// The reason for not looking for one.
 const LEFT_OUT: &str = "no record is looked for: nearly all packets before it were of new flows, so that three of four are \
                         left out";
 
@@ -367,7 +368,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         }
     }
 
-    /// What a record could not publish.
+    /// What a record cannot do.
     fn reason(&self, residual: &Residual, worker: u16, stop: Stop, findings: &Findings) -> String {
         let block = &residual.blocks[stop.block];
         let Some(step) = stop.step.map(|step| &block.steps[step]) else {
@@ -449,7 +450,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
     }
 }
 
-/// What values hung on when a run stopped: fields that are not in the key, slots, the time.
+/// What values depended on when a specialisation stopped: fields that are not in the key, slots, the time.
 fn hung(residual: &Residual, findings: &Findings, values: &[ValueId]) -> String {
     let is_open = |id: &ValueId| {
         findings

@@ -2,30 +2,35 @@
 
 use crate::absences::Keys;
 use crate::bindings::Binding;
+use crate::bound::Counters;
+use crate::dependence::Dependence;
 use crate::entry_use::EntryUse;
-use crate::guard::{Guards, Number};
+use crate::guard::Guards;
 use crate::key::Bits;
+use crate::mutants::Mutants;
 use crate::path::Path;
 use braid_ir::model::{ValueId, Word};
+use braid_ir::values::Values;
 use braid_packet::blend::{Outline, Retag, WIDE, WIDE_BYTES, Window};
 use braid_state::{Handle, TableRef};
 use std::sync::Arc;
 
 /// What a specialisation finds. The memory is used again, and holds what the last one found.
 pub(crate) struct Findings {
-    /// What values depend on, of those that were reached.
+    /// What values depend on, by number.
     pub(crate) dependences: Vec<Dependence>,
     /// What copies that functions have sent are like.
     pub(crate) copies: Vec<Image>,
     /// Values that are bits of the key.
     pub(crate) keys: Vec<(ValueId, Bits)>,
     pub(crate) guards: Guards,
+    pub(crate) mutants: Mutants,
     pub(crate) path: Path,
     pub(crate) bytes: Window<WIDE>,
     pub(crate) sums: [u16; 2],
     /// Entries that were found, each once, and what each packet does with them.
     pub(crate) depends_on: Vec<(Handle, EntryUse)>,
-    /// Slots of those that were assigned what is computed for each packet: what they hold then, and on what it dependences.
+    /// Slots of those that were assigned a value computed for each packet: the entry, the slot, the
     pub(crate) put: Vec<(usize, u32, Word, Dependence)>,
     pub(crate) asked: Asked,
     /// Keys of entries that were not there.
@@ -43,26 +48,6 @@ pub(crate) struct Findings {
     pub(crate) args: Vec<(Word, Dependence)>,
     /// Memory of what earlier records did with entries.
     pub(crate) spare: Vec<EntryUse>,
-}
-
-/// What a value depend on, beside what a record depend on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Dependence {
-    /// Nothing.
-    Fixed,
-    /// It is a number in the packet, shifted down by `shift`, plus `add`.
-    Number { number: Number, shift: u32, add: i64 },
-    /// It is a number in the packet, shifted down, of which guards can only ask for the very bits.
-    Bits { number: Number, shift: u32 },
-    /// It is what a slot of an entry (by number among those that were found) holds, plus `packets`, plus
-    /// `bytes` times the bytes on the wire; whether it wraps where it would not fit, once anything was added.
-    Slot { entry: usize, slot: u32, packets: i64, bytes: u32, wraps: Option<bool> },
-    /// It is the time.
-    Time,
-    /// It is computed for each packet: its number in [`crate::dynamic::Dynamic`].
-    Dynamic(u8),
-    /// Anything else.
-    Packet,
 }
 
 /// What was looked up so far: by the values that a key is made of, which stay as they are, like state.
@@ -98,40 +83,6 @@ impl Asked {
     }
 }
 
-/// A slot that was compared, of an entry by its number.
-pub(crate) struct Compared {
-    pub(crate) entry: usize,
-    pub(crate) slot: u32,
-    /// What was added to it before: for the packet, and for each of its bytes.
-    pub(crate) packets: i64,
-    pub(crate) bytes: u32,
-    /// Whether the sum that was compared wraps.
-    pub(crate) wraps: bool,
-    /// What it must hold in front of the packet at least, and with what was added at most.
-    pub(crate) least: Word,
-    pub(crate) most: Word,
-}
-
-/// What a run without effect knows of counters that are compared.
-#[derive(Default)]
-pub(crate) struct Counters {
-    pub(crate) compared: Vec<Compared>,
-    /// Slots that are compared before anything is added to them, as an earlier run of the same packet has found.
-    pub(crate) known: Vec<(TableRef, Handle, u32)>,
-}
-
-impl Counters {
-    /// A run starts.
-    pub(crate) fn start(&mut self) {
-        self.compared.clear();
-    }
-
-    /// The first run of a packet starts.
-    pub(crate) fn forget(&mut self) {
-        self.known.clear();
-    }
-}
-
 /// A copy that a function sends, with what had been done to the packet by then.
 #[derive(PartialEq)]
 pub(crate) struct Image {
@@ -149,6 +100,7 @@ impl Findings {
             copies: Vec::new(),
             keys: Vec::new(),
             guards: Guards::default(),
+            mutants: Mutants::default(),
             path: Path::new(),
             bytes: [0; WIDE],
             sums: [0; 2],
@@ -166,7 +118,7 @@ impl Findings {
         }
     }
 
-    /// A specialiser starts, of packets that come by an entry with an outline.
+    /// A specialisation starts for packets that come by an entry with an outline.
     pub(crate) fn start(&mut self, entry: u32, outline: Outline) {
         self.copies.clear();
         self.guards.0.clear();
@@ -201,5 +153,23 @@ impl Findings {
         }
         self.keys.clear();
         self.asked.clear();
+    }
+
+    pub(crate) fn dependence(&self, id: ValueId) -> Dependence {
+        self.dependences[id.index()]
+    }
+
+    pub(crate) fn set_dependence(&mut self, id: ValueId, dependence: Dependence) {
+        self.dependences[id.index()] = dependence;
+    }
+
+    pub(crate) fn is_fixed(&self, id: ValueId) -> bool {
+        matches!(self.dependences[id.index()], Dependence::Fixed)
+    }
+
+    /// A value that depends on nothing.
+    pub(crate) fn know(&mut self, values: &mut Values<'_>, id: ValueId, value: Word) {
+        values.set(id, value);
+        self.set_dependence(id, Dependence::Fixed);
     }
 }

@@ -400,7 +400,7 @@ const NOWHERE: (Point, HeaderMask) =
     (Point { node: 0, backward: false, held: false }, HeaderMask { care: 0, present: 0 });
 
 impl FlowPart {
-    /// It searches the payload, if the path publications so.
+    /// It searches the payload, if the path does so there.
     pub(crate) fn searches(&mut self, path: &Path) {
         if path.searches.iter().any(|search| search.node == self.node) {
             self.has_state(Payload::Read);

@@ -1,11 +1,11 @@
-//! What values of a run without effect depend on, and guards for that.
+//! Follows the dependences of values through operations, and adds the guards that they need.
 
-use crate::findings::Dependence;
+use crate::bound::turned;
+use crate::dependence::Dependence;
+use crate::findings::Findings;
 use crate::guard::{Guard, Number};
-use crate::host::Functions;
 use crate::key::LENGTH;
 use crate::mutants::RecordMutant;
-use crate::specialiser::Specialiser;
 use braid_ir::model::{BinOp, CmpOp, Op, SetRef, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
@@ -13,8 +13,8 @@ use braid_ir::values::Values;
 /// The most that each packet may add to a slot, beside its bytes.
 const MOST_ADDED: i64 = u32::MAX as i64;
 
-impl<F: Functions> Specialiser<'_, F> {
-    /// Makes a value one that depends on nothing more: by a guard that its bits are these, if they are few.
+impl Findings {
+    /// Fixes a value: by a guard on its bits, if they are few.
     #[inline(always)]
     pub(crate) fn fix(&mut self, values: &Values<'_>, id: ValueId) -> Option<()> {
         if self.is_fixed(id) { Some(()) } else { self.fix_open(values, id) }
@@ -25,12 +25,12 @@ impl<F: Functions> Specialiser<'_, F> {
         let (number, shift, value) = match self.dependence(id) {
             Dependence::Fixed => return Some(()),
             Dependence::Slot { entry, slot, bytes: 0, .. } => {
-                self.findings.depends_on[entry].1.read(slot);
+                self.depends_on[entry].1.read(slot);
                 self.set_dependence(id, Dependence::Fixed);
                 return Some(());
             }
             Dependence::Dynamic(number) if values.width(id) == 1 => {
-                self.findings.path.dynamic.check(number, values.truth(id));
+                self.path.dynamic.check(number, values.truth(id));
                 self.set_dependence(id, Dependence::Fixed);
                 return Some(());
             }
@@ -45,18 +45,8 @@ impl<F: Functions> Specialiser<'_, F> {
                 (number, shift, i64::try_from(values.get(id)).ok()?)
             }
         };
-        self.fix_bits(number, u32::try_from(value).ok()?, shift)?;
+        self.guards.fix(number, u32::try_from(value).ok()?, shift)?;
         self.set_dependence(id, Dependence::Fixed);
-        Some(())
-    }
-
-    /// A guard that a number has this value, which is shifted down, if it has few bits.
-    pub(crate) fn fix_bits(&mut self, number: Number, value: u32, shift: u32) -> Option<()> {
-        if number.mask.count_ones() > 8 {
-            return None;
-        }
-        let value = value.checked_shl(shift)?;
-        self.findings.guards.add(Guard { number, least: value, most: value });
         Some(())
     }
 
@@ -68,11 +58,7 @@ impl<F: Functions> Specialiser<'_, F> {
         let mask = number.mask & u32::from(flags) << shift;
         if mask != 0 {
             let value = u32::try_from(values.get(id)).ok()? << shift & mask;
-            self.findings.guards.add(Guard {
-                number: Number { mask, ..number },
-                least: value,
-                most: value,
-            });
+            self.guards.add(Guard { number: Number { mask, ..number }, least: value, most: value });
         }
         Some(())
     }
@@ -83,13 +69,18 @@ impl<F: Functions> Specialiser<'_, F> {
 
     /// What the result of an operation depend on, if that is less than all of its operands: guards publish what
     /// it takes for granted.
-    pub(crate) fn follow(&mut self, node: u16, values: &Values<'_>, op: &Op) -> Option<Dependence> {
+    pub(crate) fn follow(
+        &mut self,
+        params: &[ParamValue],
+        values: &Values<'_>,
+        op: &Op,
+    ) -> Option<Dependence> {
         match *op {
             Op::InSet { a, ref set, .. } => {
                 let Dependence::Number { number, shift, add } = self.dependence(a) else {
                     return None;
                 };
-                let stretch = self.stretch(node, values.get(a), set)?;
+                let stretch = stretch(params, values.get(a), set)?;
                 let bound = |value: Word| i64::try_from(value).unwrap_or(i64::MAX);
                 let (least, most) = (bound(stretch.0), bound(stretch.1));
                 let range = (least.saturating_sub(add), most.saturating_sub(add));
@@ -192,30 +183,6 @@ impl<F: Functions> Specialiser<'_, F> {
         Some(Dependence::Slot { entry, slot, packets, bytes: bytes + length, wraps: Some(wraps) })
     }
 
-    /// The values around this one that are in a set, too, or as little as it.
-    fn stretch(&self, node: u16, value: Word, set: &SetRef) -> Option<(Word, Word)> {
-        let params = &self.functions.chain().nodes[usize::from(node)].params;
-        let set = match set {
-            SetRef::Const(set) => set,
-            SetRef::Param(param) => match &params[param.index()] {
-                ParamValue::Set(set) => set,
-                _ => return None,
-            },
-            SetRef::List(..) => return None,
-        };
-        let (mut least, mut most) = (0, Word::MAX);
-        for &(low, high) in set.intervals() {
-            if value < low {
-                most = most.min(low - 1);
-            } else if value > high {
-                least = least.max(high + 1);
-            } else {
-                return Some((low, high));
-            }
-        }
-        Some((least, most))
-    }
-
     /// Values of slots are taken for granted.
     fn fix_slots(&mut self, values: &Values<'_>, ids: &[ValueId]) -> Option<()> {
         let mut ids = ids.iter();
@@ -239,11 +206,11 @@ impl<F: Functions> Specialiser<'_, F> {
             return None;
         }
         let all = i64::from(number.mask >> shift);
-        let least = least.saturating_sub(i64::from(self.has_mutant(RecordMutant::GuardTooWide)));
+        let least = least.saturating_sub(i64::from(self.mutants.has(RecordMutant::GuardTooWide)));
         if least > 0 || most < all {
             let bound = |value: i64| u32::try_from(value.clamp(0, all) << shift).ok();
             let guard = Guard { number, least: bound(least)?, most: bound(most)? };
-            self.findings.guards.add(guard);
+            self.guards.add(guard);
         }
         Some(())
     }
@@ -260,7 +227,7 @@ impl<F: Functions> Specialiser<'_, F> {
             Dependence::Number { number, shift, add } => (number, shift, add),
             Dependence::Bits { number, shift } if matches!(op, CmpOp::Eq | CmpOp::Ne) => {
                 let value = u32::try_from(values.get(id) << shift).ok()?;
-                self.findings.guards.add(Guard { number, least: value, most: value });
+                self.guards.add(Guard { number, least: value, most: value });
                 return Some(Dependence::Fixed);
             }
             _ => return None,
@@ -301,13 +268,25 @@ impl<F: Functions> Specialiser<'_, F> {
     }
 }
 
-/// A comparison with its operands exchanged.
-pub(crate) fn turned(op: CmpOp) -> CmpOp {
-    match op {
-        CmpOp::Eq | CmpOp::Ne => op,
-        CmpOp::Lt => CmpOp::Gt,
-        CmpOp::Le => CmpOp::Ge,
-        CmpOp::Gt => CmpOp::Lt,
-        CmpOp::Ge => CmpOp::Le,
+/// The values around this one that are in a set, too, or as little as it.
+fn stretch(params: &[ParamValue], value: Word, set: &SetRef) -> Option<(Word, Word)> {
+    let set = match set {
+        SetRef::Const(set) => set,
+        SetRef::Param(param) => match &params[param.index()] {
+            ParamValue::Set(set) => set,
+            _ => return None,
+        },
+        SetRef::List(..) => return None,
+    };
+    let (mut least, mut most) = (0, Word::MAX);
+    for &(low, high) in set.intervals() {
+        if value < low {
+            most = most.min(low - 1);
+        } else if value > high {
+            least = least.max(high + 1);
+        } else {
+            return Some((low, high));
+        }
     }
+    Some((least, most))
 }

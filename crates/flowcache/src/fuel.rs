@@ -188,7 +188,7 @@ impl Records {
         fuel.min().unwrap_or(0)
     }
 
-    /// What other records with bounds do with an entry on which a record rests, and how many bytes each of them may
+    /// What other records with bounds do with an entry that a record depends on, and how many bytes each may
     /// still count.
     fn others_on(
         &self,

@@ -130,7 +130,17 @@ impl Guards {
         }
     }
 
-    /// Adds those that do not follow from others: that bits are these publications all about some of them.
+    /// Adds one that a number has this value, which is shifted down; `None` if it has many bits.
+    pub(crate) fn fix(&mut self, number: Number, value: u32, shift: u32) -> Option<()> {
+        if number.mask.count_ones() > 8 {
+            return None;
+        }
+        let value = value.checked_shl(shift)?;
+        self.add(Guard { number, least: value, most: value });
+        Some(())
+    }
+
+    /// Adds those that do not follow from others: a guard that fixes bits covers all guards on some of them.
     pub(crate) fn needed(&self, needed: &mut Vec<Guard>) {
         let all = &self.0;
         let follows = |one: &Guard| {

@@ -1,20 +1,48 @@
-//! Headers in a run without effect: what was assigned by now, and what of that a record will publish.
+//! A packet's headers in a specialisation: what was assigned by now, VLAN tags that were added and
+//! removed, where fields are, and what of all that a record will write.
 
 use crate::bindings::HeaderChange;
-use crate::findings::Dependence;
-use crate::host::Functions;
-use crate::key::{Bits, in_sum, is_address, is_key};
-use crate::mutants::RecordMutant;
-use crate::specialiser::Specialiser;
-use crate::tags::{Place, is_link};
-use braid_ir::model::{ValueId, Word};
-use braid_ir::values::Values;
-use braid_packet::blend::{Blend, Outline, WIDE, WIDE_BYTES, sums, words};
+use crate::dependence::Dependence;
+use crate::guard::Guards;
+use crate::key::{Bits, TAG_LEN, TAGS, bits_where, in_sum, is_address, is_key};
+use crate::mutants::{Mutants, RecordMutant};
+use braid_ir::model::Word;
+use braid_ir::residual::HeaderMask;
+use braid_packet::blend::{Blend, Outline, Retag, WIDE, WIDE_BYTES, sums, words};
 use braid_packet::field::Cover;
-use braid_packet::{Base, Field, Header, Packet};
+use braid_packet::{Base, Field, Header, Layout, Packet};
+use std::borrow::Cow;
+
+/// Most tags of a packet at any time: behind one more nothing is recognised.
+const MOST: usize = 8;
+
+/// Where a field is.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    /// In the packet's first bytes as they were when it came.
+    Came(Bits),
+    /// In the bytes of tags that it got.
+    Got(Bits),
+}
 
 /// What has become of a packet's headers.
-pub(crate) struct Headers {
+pub(crate) struct Headers<'a> {
+    /// The packet as it came, and where its headers were then.
+    pub(crate) origin: &'a Packet,
+    pub(crate) layout: &'a Layout,
+    pub(crate) outline: Outline,
+    /// The packet as it is in front of the program, but for checksums.
+    pub(crate) packet: Cow<'a, Packet>,
+    /// The headers that packets of the program have.
+    pub(crate) shape: HeaderMask,
+    /// Whether the program has added or removed tags since the packet was last parsed.
+    pub(crate) stale: bool,
+    /// What a record writes since the last [`HeaderChange`]: TTL and checksums.
+    pub(crate) blend: Blend,
+    /// VLAN tags that the packet has lost and got.
+    pub(crate) vlans: Retag,
+    /// Whether transport checksums follow addresses.
+    follows: bool,
     /// The packet's first bytes as they are by now, but for checksums.
     pub(crate) head: [u8; WIDE_BYTES],
     /// The same at the last [`HeaderChange`], and the bits that were assigned since.
@@ -31,11 +59,25 @@ pub(crate) struct Headers {
     down_before: u8,
 }
 
-impl Headers {
+impl<'a> Headers<'a> {
     /// Nothing has been assigned yet.
-    pub(crate) fn of(packet: &Packet) -> Self {
+    pub(crate) fn of(
+        packet: &'a Packet,
+        layout: &'a Layout,
+        outline: Outline,
+        mutants: Mutants,
+    ) -> Self {
         let (head, none) = (packet.wide_window(), [0; WIDE_BYTES]);
         Self {
+            origin: packet,
+            layout,
+            outline,
+            packet: Cow::Borrowed(packet),
+            shape: HeaderMask { care: 0, present: 0 },
+            stale: false,
+            blend: Blend::NONE,
+            vlans: Retag::default(),
+            follows: !mutants.has(RecordMutant::PseudoHeaderForgotten),
             head,
             base: head,
             mask: none,
@@ -56,19 +98,45 @@ impl Headers {
             _ => false,
         }
     }
-}
 
-impl<F: Functions> Specialiser<'_, F> {
+    /// A field is about to be assigned: where it is, if that is known.
+    pub(crate) fn writable(&mut self, field: Field) -> Option<Place> {
+        self.writes |= !is_link(field);
+        self.place(field).filter(|_| !self.stale)
+    }
+
+    /// Assigns bits of a tag that the packet got.
+    pub(crate) fn set_tag(&mut self, bits: Bits, value: Word) {
+        bits.set(&mut self.vlans.got, value);
+    }
+
+    /// The TTL becomes a value that is the one in the packet plus `add`.
+    pub(crate) fn count_down(
+        &mut self,
+        field: Field,
+        bits: Bits,
+        value: Word,
+        add: i64,
+    ) -> Option<()> {
+        self.sums_follow(field)?;
+        // Relative to what it was when the packet came, also if it was assigned before.
+        let down = -add - i64::from(self.down_before);
+        self.blend.ttl = u8::try_from(down).ok()?;
+        bits.set(&mut self.head, value);
+        bits.set(&mut self.mask, 0);
+        Some(())
+    }
+
     /// The packet is as it has been written by now; `None` if it has other headers then.
     pub(crate) fn renew(&mut self) -> Option<()> {
-        let (headers, blend) = (&mut self.headers, &self.findings.path.blend);
-        (headers.writes, headers.fresh) = (false, [0; WIDE_BYTES]);
-        headers.down = headers.down_before + blend.ttl;
-        headers.summed.iter_mut().zip(blend.sums).for_each(|(summed, sum)| *summed |= sum);
-        headers.written.iter_mut().zip(headers.mask).for_each(|(written, mask)| *written |= mask);
-        if headers.head != self.packet.wide_window() {
+        let blend = self.blend;
+        (self.writes, self.fresh) = (false, [0; WIDE_BYTES]);
+        self.down = self.down_before + blend.ttl;
+        self.summed.iter_mut().zip(blend.sums).for_each(|(summed, sum)| *summed |= sum);
+        self.written.iter_mut().zip(self.mask).for_each(|(written, mask)| *written |= mask);
+        if self.head != self.packet.wide_window() {
             let len = self.packet.data().len().min(WIDE_BYTES);
-            self.packet.to_mut().data_mut()[..len].copy_from_slice(&headers.head[..len]);
+            self.packet.to_mut().data_mut()[..len].copy_from_slice(&self.head[..len]);
             let layout = self.packet.parse();
             let same = layout.presence() == self.layout.presence();
             return (same && Outline::of(&layout) == Some(self.outline)).then_some(());
@@ -78,70 +146,47 @@ impl<F: Functions> Specialiser<'_, F> {
 
     /// What has been done to the headers since this was last asked; `None` if that cannot be said.
     pub(crate) fn change(&mut self) -> Option<HeaderChange> {
-        let mut blend = std::mem::replace(&mut self.findings.path.blend, Blend::NONE);
+        let mut blend = std::mem::replace(&mut self.blend, Blend::NONE);
         // Other packets of the flow may have the checksum that this one lacks.
         if blend.sums[1] && self.layout.lacks_sum() {
             return None;
         }
-        let headers = &mut self.headers;
-        let (mask, mut bytes) = (words::<WIDE>(&headers.mask), words::<WIDE>(&headers.head));
+        let (mask, mut bytes) = (words::<WIDE>(&self.mask), words::<WIDE>(&self.head));
         bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
         blend.keep = mask.map(|word| !word);
-        let sums = sums(self.layout, self.outline, &headers.base, &headers.head);
-        headers.down_before += blend.ttl;
-        (headers.base, headers.mask) = (headers.head, [0; WIDE_BYTES]);
+        let sums = sums(self.layout, self.outline, &self.base, &self.head);
+        self.down_before += blend.ttl;
+        (self.base, self.mask) = (self.head, [0; WIDE_BYTES]);
         Some(HeaderChange { blend, bytes, sums })
     }
 
-    /// Assigns a field.
-    pub(crate) fn write(&mut self, values: &Values<'_>, field: Field, id: ValueId) -> Option<()> {
-        self.headers.writes |= !is_link(field);
-        let bits = match self.place(field).filter(|_| !self.stale)? {
-            Place::Came(bits) => bits,
-            Place::Got(bits) => {
-                self.fix(values, id)?;
-                bits.set(&mut self.findings.path.effects.vlans.got, values.get(id));
-                return Some(());
-            }
-        };
-        let value = values.get(id);
-        if let Dependence::Number { number, shift: 0, add } = self.dependence(id)
-            && Some(number) == bits.number()
-            && bits.at == self.outline.ttl()
-        {
-            self.sums_follow(field)?;
-            // Relative to what it was when the packet came, also if it was assigned before.
-            let down = -add - i64::from(self.headers.down_before);
-            self.findings.path.blend.ttl = u8::try_from(down).ok()?;
-            bits.set(&mut self.headers.head, value);
-            bits.set(&mut self.headers.mask, 0);
-            return Some(());
-        }
-        self.fix(values, id)?;
-        self.assign_bits(field, bits, value)
-    }
-
     /// Assigns a fixed value to the bits of a field.
-    pub(crate) fn assign_bits(&mut self, field: Field, bits: Bits, value: Word) -> Option<()> {
+    pub(crate) fn assign(
+        &mut self,
+        guards: &mut Guards,
+        field: Field,
+        bits: Bits,
+        value: Word,
+    ) -> Option<()> {
         self.sums_follow(field)?;
-        let is_written = bits.are_in(&self.headers.written).1;
+        let is_written = bits.are_in(&self.written).1;
         if in_sum(self.outline, field) && !is_key(field) && !is_written {
             let old = self.origin.get(self.layout, field)?;
-            self.fix_bits(bits.number()?, u32::try_from(old).ok()?, bits.shift)?;
+            guards.fix(bits.number()?, u32::try_from(old).ok()?, bits.shift)?;
         }
         if bits.at == self.outline.ttl() {
-            self.findings.path.blend.ttl = 0;
+            self.blend.ttl = 0;
         }
-        bits.set(&mut self.headers.head, value);
-        bits.set(&mut self.headers.mask, Word::MAX);
-        bits.set(&mut self.headers.fresh, Word::MAX);
+        bits.set(&mut self.head, value);
+        bits.set(&mut self.mask, Word::MAX);
+        bits.set(&mut self.fresh, Word::MAX);
         Some(())
     }
 
     /// Checksums that cover a field are updated.
     fn sums_follow(&mut self, field: Field) -> Option<()> {
-        let follows = !self.has_mutant(RecordMutant::PseudoHeaderForgotten);
-        let sums = &mut self.findings.path.blend.sums;
+        let follows = self.follows;
+        let sums = &mut self.blend.sums;
         match field.info().header {
             Header::Eth | Header::Vlan | Header::Vlan2 => {}
             Header::Ip4 | Header::Ip6 | Header::Inet => {
@@ -159,4 +204,107 @@ impl<F: Functions> Specialiser<'_, F> {
         }
         Some(())
     }
+
+    /// How many tags the packet has now; `None` if its outline says otherwise.
+    fn tags(&self) -> Option<usize> {
+        let has = |header| usize::from(self.layout.has(header));
+        let came = has(Header::Vlan) + has(Header::Vlan2);
+        let tags = &self.vlans;
+        (came == self.outline.tags()).then(|| came - tags.lost + tags.got.len() / TAG_LEN)
+    }
+
+    /// It gets an outermost tag.
+    pub(crate) fn push_tag(&mut self, id: Word) -> Option<()> {
+        if self.tags()? == MOST {
+            return None;
+        }
+        let [high, low] = u16::try_from(id).unwrap_or(u16::MAX).to_be_bytes();
+        self.vlans.got.splice(..0, [0x81, 0, high & 0xf, low]);
+        self.stale = true;
+        Some(())
+    }
+
+    /// It loses its outermost tag.
+    pub(crate) fn pop_tag(&mut self) -> Option<()> {
+        if self.tags()? == 0 {
+            return None;
+        }
+        let tags = &mut self.vlans;
+        match tags.got.is_empty() {
+            true => tags.lost += 1,
+            false => drop(tags.got.drain(..TAG_LEN)),
+        }
+        self.stale = true;
+        Some(())
+    }
+
+    /// Nothing is assigned to tags that the packet loses.
+    pub(crate) fn forget_lost(&mut self) {
+        let lost = self.vlans.lost;
+        self.mask[TAGS..TAGS + lost * TAG_LEN].fill(0);
+    }
+
+    /// Whether a header is there now, if that is the same for all packets of the flow.
+    pub(crate) fn has(&self, header: Header) -> Option<bool> {
+        let is_moved = self.vlans.longer() != 0 || self.vlans.lost > 0;
+        match header {
+            Header::Vlan if is_moved => Some(self.tags()? >= 1),
+            Header::Vlan2 if is_moved => Some(self.tags()? >= 2),
+            _ => self.shape.has(header),
+        }
+    }
+
+    /// Where a field is, if it is in the packet's first bytes.
+    pub(crate) fn place(&self, field: Field) -> Option<Place> {
+        let outline = self.outline.with(&self.vlans);
+        let bits = bits_where(&|header| self.has(header), outline, field)?;
+        match self.vlans.origin(bits.at) {
+            Some(at) => (at + bits.len <= WIDE_BYTES).then_some(Place::Came(Bits { at, ..bits })),
+            None => Some(Place::Got(Bits { at: bits.at - TAGS, ..bits })),
+        }
+    }
+
+    /// What a field is that has its own bytes in the packet, after anything that was assigned, and on what that
+    /// dependences; which bits of the key it is, if it is some.
+    pub(crate) fn field(&self, field: Field) -> Option<(Word, Dependence, Option<Bits>)> {
+        let is_link = is_link(field);
+        let bits = match self.place(field) {
+            Some(Place::Got(bits)) => {
+                return Some((bits.get(&self.vlans.got), Dependence::Fixed, None));
+            }
+            Some(Place::Came(bits)) => bits,
+            // Where it is, or what it is, may have changed.
+            None if self.writes || is_link => return None,
+            None => return Some((self.packet.get(self.layout, field)?, Dependence::Packet, None)),
+        };
+        let value = bits.get(&self.head);
+        let (some, all) = bits.are_in(&self.fresh);
+        if some {
+            let fixed = all && (is_key(field) || is_link);
+            return fixed.then_some((value, Dependence::Fixed, None));
+        }
+        let is_key = is_key(field);
+        // Others may have followed what was assigned.
+        if self.writes && !is_link && !is_key {
+            return None;
+        }
+        if self.is_summed(field) {
+            return Some((value, Dependence::Packet, None));
+        }
+        match bits.are_in(&self.written) {
+            (_, true) => return Some((value, Dependence::Fixed, None)),
+            (true, false) => return None,
+            (false, false) if is_key => return Some((value, Dependence::Fixed, Some(bits))),
+            (false, false) => {}
+        }
+        let down = if bits.at == self.outline.ttl() { self.down } else { 0 };
+        let add = -i64::from(down);
+        let dependence = |number| Dependence::Number { number, shift: bits.shift, add };
+        Some((value, bits.number().map_or(Dependence::Packet, dependence), None))
+    }
+}
+
+/// Whether a field is of the Ethernet header or of tags: nothing else follows what is assigned to it.
+pub(crate) fn is_link(field: Field) -> bool {
+    matches!(field.info().header, Header::Eth | Header::Vlan | Header::Vlan2)
 }

@@ -190,7 +190,7 @@ fn outline(number: usize) -> Outline {
 #[derive(Clone, Copy)]
 enum LookedAt {
     Loaded(Field),
-    /// What it assigns. What a checksum that covers it changes by depend on what was there.
+    /// What it assigns. How much a checksum that covers it changes depends on the old value.
     Written(Field),
     /// Tags: what is loaded as one's may be another one's.
     Tags,

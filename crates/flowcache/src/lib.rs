@@ -1,4 +1,19 @@
 //! Flow records: the fast path of packets whose flow is known (SpeedyBox, made automatic).
+//!
+//! A packet whose flow has a record is parsed, found, checked and written at once, however many
+//! functions the chain has. Each packet ends in one of three ways:
+//! - **hit** (`fast_path.rs`): its flow's record fits the packet, and does all that the chain would do;
+//! - **guard failure** (`slow_path.rs`): a record exists but does not fit, or is outdated, or something
+//!   is due: the program runs;
+//! - **miss** (`slow_path.rs`): no record exists: the program runs. A record is tried for the flow's
+//!   fourth packet.
+//!
+//! The specialiser (`specialiser.rs`) makes records: it runs the program without effect and writes down
+//! what the program does, and which entries, parameters and bits of the packet that depends on. Bits
+//! of the packet become guards (`guard.rs`). Records are [`braid_state::Dependents`] of the entries
+//! (`observer.rs`): they end when an entry changes that they depend on.
+//!
+//! The engine is known only by two traits, [`Programs`] and [`Functions`].
 #![forbid(unsafe_code)]
 
 mod absences;
@@ -10,6 +25,7 @@ mod bound;
 mod cache;
 mod counted;
 mod counts;
+mod dependence;
 mod dynamic;
 mod dynamic_values;
 mod effects;
@@ -34,7 +50,6 @@ mod mutants;
 mod native_calls;
 mod observer;
 mod path;
-mod publish;
 mod records;
 mod sample;
 mod segments;
@@ -42,7 +57,6 @@ mod slab;
 mod slow_path;
 mod specialiser;
 mod state;
-mod tags;
 mod template;
 mod template_counts;
 

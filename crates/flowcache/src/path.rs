@@ -28,7 +28,7 @@ pub(crate) struct Path {
     pub(crate) guards: Vec<Guard>,
     pub(crate) searches: Vec<Search>,
     pub(crate) dynamic: Dynamic,
-    /// Parameters that it depend on.
+    /// Parameters that its records depend on.
     pub(crate) bases: Vec<Basis>,
     /// Where the packets' headers are.
     pub(crate) outline: Outline,
@@ -191,7 +191,7 @@ impl Path {
 }
 
 impl Path {
-    /// Rests on no backend by itself any more, but on all of them.
+    /// Depends on no single backend any more, but on all of them.
     pub(crate) fn coarsen(&mut self) {
         for at in 0..self.bases.len() {
             if let Part::Backend(_) = self.bases[at].part {

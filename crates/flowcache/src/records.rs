@@ -127,6 +127,11 @@ impl Records {
         self.mutants.has(mutant)
     }
 
+    /// The mutant that records have, if any.
+    pub(crate) fn mutants(&self) -> Mutants {
+        self.mutants
+    }
+
     /// Records have this mutant from now on.
     #[cfg(feature = "planted-bugs")]
     pub fn plant(&mut self, mutant: RecordMutant) {

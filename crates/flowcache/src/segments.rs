@@ -3,20 +3,24 @@
 
 use crate::bindings::HeaderChange;
 use crate::extractors::Start;
+use crate::findings::Findings;
 use crate::goal::Goal;
 use crate::host::{Functions, Programs};
 use crate::mutants::RecordMutant;
+use crate::native_calls::ask;
 use crate::specialiser::Specialiser;
-use braid_ir::graph::Graph;
-use braid_ir::model::Word;
+use braid_ir::graph::{Graph, port};
+use braid_ir::model::{Dest, PortId, Word};
 use braid_ir::residual::{End, Point, Residual};
 use braid_ir::values::Values;
-use braid_ir::walk::{At, fits};
+use braid_ir::walk::{At, GONE, fits, onward};
+use braid_native::Verdict;
+use braid_packet::blend::Retag;
 
 /// The programs that a packet can run by, and the links between functions.
 pub(crate) type World<'a, P> = (&'a P, &'a Graph);
 
-/// Where a run came to what a record cannot publish.
+/// Where a specialisation came to something that a record cannot do.
 #[derive(Clone, Copy)]
 pub(crate) struct Stop {
     pub(crate) why: Why,
@@ -30,11 +34,11 @@ pub(crate) struct Stop {
 /// Why a run goes no further.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Why {
-    /// What a step, or the end of a block, does or depend on.
+    /// A record cannot do a step, or the end of a block, or depend on it.
     Step,
     /// The end of a block is not the end of the packets' walk.
     GoesOn,
-    /// How many functions are on the packets' path depend on more than where it ends.
+    /// The number of functions on the packets' path depends on more than where it ends.
     Uneven,
     /// There is no program for the packet in front of a function.
     Unknown(u16),
@@ -56,7 +60,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         memory: &mut [Word],
     ) -> Result<Goal, Stop> {
         let first = self.run_once(start, world, memory);
-        if first.is_ok() || !self.knows_more_counters() {
+        if first.is_ok() || !self.findings.counters.knows_more(&self.findings.depends_on) {
             return first;
         }
         self.again();
@@ -97,26 +101,28 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         world: World<'a, P>,
         memory: &mut [Word],
     ) -> Result<Option<At>, Stop> {
-        let effects = &self.findings.path.effects;
-        if effects.is_of_programs() {
+        if self.has_effects_of_programs() {
             return Err(self.stop(Why::Beside, 0, None));
         }
+        let effects = &self.findings.path.effects;
         if !effects.splices.is_empty() {
             return Err(self.stop(Why::Headers, 0, None));
         }
-        self.renew().ok_or_else(|| self.stop(Why::Headers, 0, None))?;
+        self.headers.renew().ok_or_else(|| self.stop(Why::Headers, 0, None))?;
         let node = usize::from(point.node);
         let is_native = self.functions.chain().nodes[node].model.native.is_some();
         if is_native && world.1.group(point.node).len() == 1 {
             if !fits(self.hops, 1) {
                 return Err(self.stop(Why::Uneven, 0, None));
             }
-            let verdict = self.ask(point);
+            let at_hand = (&mut *self.findings, &mut self.headers);
+            let place = (point, self.worker, self.now);
+            let verdict = ask(at_hand, &*self.functions, place);
             let verdict =
                 verdict.map_err(|why| self.stop(Why::Native(point.node, why), 0, None))?;
             return Ok(Some(self.decided(point, verdict, world.1)));
         }
-        let number = world.0.known(point, self.layout.presence());
+        let number = world.0.known(point, self.headers.layout.presence());
         let number = number.ok_or_else(|| self.stop(Why::Unknown(point.node), 0, None))?;
         self.by_program(number, world, memory)
     }
@@ -133,7 +139,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let residual = residual.ok_or_else(|| self.stop(Why::Uneven, 0, None))?;
         let Residual { blocks, point, shape, values, .. } = residual;
         (self.number, self.blocks) = (number as u32, blocks);
-        (self.point, self.shape) = (*point, *shape);
+        (self.point, self.headers.shape) = (*point, *shape);
         if !programs.is_even(number, self.hops) {
             return Err(self.stop(Why::Uneven, 0, None));
         }
@@ -161,7 +167,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             let next = match &block.end {
                 End::Jump(target) => target,
                 End::Branch { cond, yes, no } => {
-                    let fixed = self.fix(values, *cond);
+                    let fixed = self.findings.fix(values, *cond);
                     fixed.ok_or_else(|| self.stop(Why::Step, at, None))?;
                     if values.truth(*cond) { yes } else { no }
                 }
@@ -176,35 +182,54 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
     }
 
+    /// Whether programs have done anything that would come out of order with native functions.
+    fn has_effects_of_programs(&self) -> bool {
+        self.findings.path.effects.is_of_programs() || self.headers.vlans != Retag::default()
+    }
+
+    /// Where a packet is of which a native function has decided this.
+    fn decided(&mut self, point: Point, verdict: Verdict, graph: &Graph) -> At {
+        self.hops += 1;
+        let to = |dest| onward(graph.next(point.node, port(dest, point.backward)));
+        match verdict {
+            Verdict::Forward => to(Dest::Onward),
+            Verdict::Port(number) => to(Dest::Port(PortId(number + 2))),
+            Verdict::Back => to(Dest::Back),
+            Verdict::Drop(_) | Verdict::Consume => GONE,
+        }
+    }
+
     /// What a record is made of, once the packet's walk is over.
     fn found(&mut self) -> Result<(), Why> {
-        if self.findings.path.effects.is_of_programs()
-            && self.findings.path.natives().next().is_some()
-        {
+        if self.has_effects_of_programs() && self.findings.path.natives().next().is_some() {
             return Err(Why::Beside);
         }
-        self.count_dynamic().ok_or(Why::Step)?;
-        self.settle_bounds().ok_or(Why::Step)?;
+        let state = self.functions.state();
+        self.findings.count_dynamic(state).ok_or(Why::Step)?;
+        let Findings { counters, depends_on, .. } = &mut *self.findings;
+        let wire_len = self.headers.origin.wire_len;
+        counters.settle(state, depends_on, wire_len).ok_or(Why::Step)?;
         let entries = &self.findings.depends_on;
         let (count, is_sound) = (entries.len(), entries.iter().all(|(_, how)| how.is_consistent()));
         if !is_sound || !self.copies_are_alike() {
             return Err(Why::Step);
         }
         self.findings.path.dynamic.depends_on(count).ok_or(Why::Step)?;
-        self.forget_lost();
-        let HeaderChange { blend, bytes, sums } = self.change().ok_or(Why::Step)?;
+        self.headers.forget_lost();
+        let HeaderChange { blend, bytes, sums } = self.headers.change().ok_or(Why::Step)?;
         let findings = &mut *self.findings;
         (findings.path.blend, findings.bytes, findings.sums) = (blend, bytes, sums);
+        findings.path.effects.vlans = std::mem::take(&mut self.headers.vlans);
         findings.guards.needed(&mut findings.path.guards);
         self.plant();
         Ok(())
     }
 
-    /// Bugs of what was found.
+    /// Plants mutants into the findings.
     fn plant(&mut self) {
-        let records = self.functions.state().dependents();
-        let bug = |bug| records.has_mutant(bug);
         let findings = &mut *self.findings;
+        let mutants = findings.mutants;
+        let bug = |bug| mutants.has(bug);
         if bug(RecordMutant::GuardForgotten) {
             findings.path.guards.pop();
         }

@@ -1,4 +1,4 @@
-//! Flow records of one size, found by their keys.
+//! Slabs of flow records, found by their keys.
 
 use crate::mutants::{Mutants, RecordMutant};
 use braid_state::{HashKey, Index};

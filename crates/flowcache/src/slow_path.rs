@@ -4,6 +4,7 @@ use crate::batch::Flow;
 use crate::bindings::{Bindings, place};
 use crate::cache::FlowCache;
 use crate::fuel::Refill;
+use crate::goal::Goal;
 use crate::host::{Functions, Host, Programs};
 use crate::key::{KeyExtractor, VARIANTS, of_kind};
 use crate::mutants::RecordMutant;
@@ -178,21 +179,7 @@ impl FlowCache {
         if records.has_mutant(RecordMutant::RulesForgotten) {
             self.findings.path.rules.clear();
         }
-        let known = self.templates.known(&mut self.findings.path);
-        let template = known.or_else(|| {
-            if !self.templates.takes(&self.findings.path) {
-                return None;
-            }
-            let (records, _) = host.functions.parts().1.parts();
-            let keeps = !records.has_mutant(RecordMutant::OutdatedCountsLost);
-            let instead = records.renew_template();
-            if let Some((template, counts)) = instead.filter(|_| keeps) {
-                self.settle_template(template, counts, host.programs, host.functions);
-            }
-            let path = self.findings.path.clone();
-            self.templates.add(path, goal, instead.map(|(template, _)| template))
-        });
-        let Some(template) = template else { return false };
+        let Some(template) = self.template(host, goal) else { return false };
         let found = &self.findings;
         let wide = NewRecord {
             key: self.batch.wide[at],
@@ -214,6 +201,28 @@ impl FlowCache {
             self.bind(self.batch.find(host.functions.state(), at), layout);
         }
         is_made
+    }
+
+    /// The template of the path that was found: one that there is, or a new one that leads to a goal.
+    fn template<P: Programs, F: Functions>(
+        &mut self,
+        host: &mut Host<'_, P, F>,
+        goal: Goal,
+    ) -> Option<u32> {
+        if let Some(known) = self.templates.known(&mut self.findings.path) {
+            return Some(known);
+        }
+        if !self.templates.takes(&self.findings.path) {
+            return None;
+        }
+        let (records, _) = host.functions.parts().1.parts();
+        let keeps = !records.has_mutant(RecordMutant::OutdatedCountsLost);
+        let instead = records.renew_template();
+        if let Some((template, counts)) = instead.filter(|_| keeps) {
+            self.settle_template(template, counts, host.programs, host.functions);
+        }
+        let path = self.findings.path.clone();
+        self.templates.add(path, goal, instead.map(|(template, _)| template))
     }
 
     /// Whether this attempt to make a record for a flow is left out.

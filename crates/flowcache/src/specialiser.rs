@@ -5,8 +5,10 @@
 //! on bits of this packet, for which a condition or a value then needs a guard.
 
 use crate::basis::{Basis, Part};
-use crate::findings::{Dependence, Findings};
-use crate::headers::Headers;
+use crate::dependence::Dependence;
+use crate::effects::{Arg, Publication};
+use crate::findings::{Findings, Image};
+use crate::headers::{Headers, Place};
 use crate::host::Functions;
 use crate::key::LENGTH;
 use crate::mutants::RecordMutant;
@@ -14,44 +16,36 @@ use crate::path::Search;
 use crate::slab::NONE;
 use braid_externs::signature::{Profile, Touch};
 use braid_ir::engine::Outputs;
-use braid_ir::model::{Key, Op, ParamId, SetRef, Target, ValueId, Word};
-use braid_ir::residual::{Block, HeaderMask, Point, Step, TallyId, What};
+use braid_ir::model::{
+    Dest, EventArg, EventId, Key, Op, ParamId, SetRef, TagId, Target, ValueId, Word,
+};
+use braid_ir::residual::{Block, Point, Step, TallyId, What};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_packet::blend::Outline;
 use braid_packet::{Field, Layout, Packet};
 use braid_state::Handle;
-use std::borrow::Cow;
+use std::sync::Arc;
 
-/// A run without effect.
+/// A specialisation: one run without effect.
 pub(crate) struct Specialiser<'a, F> {
-    /// The number of the program that runs, or [`NONE`], its blocks, where its packets are, and what headers they have.
+    /// The number of the program that runs, or [`NONE`], its blocks, and where its packets are.
     pub(crate) number: u32,
     pub(crate) blocks: &'a [Block],
     pub(crate) point: Point,
-    pub(crate) shape: HeaderMask,
     pub(crate) functions: &'a mut F,
     pub(crate) worker: u16,
     pub(crate) out: &'a mut dyn Outputs,
-    /// The packet as it came.
-    pub(crate) origin: &'a Packet,
-    /// The packet as it is in front of the program, but for checksums.
-    pub(crate) packet: Cow<'a, Packet>,
     /// The time when it runs.
     pub(crate) now: u64,
-    /// Where the packet's headers are when it comes.
-    pub(crate) layout: &'a Layout,
-    pub(crate) outline: Outline,
     pub(crate) findings: &'a mut Findings,
-    pub(crate) headers: Headers,
-    /// Whether the program has added or removed tags since the packet was last parsed.
-    pub(crate) stale: bool,
+    pub(crate) headers: Headers<'a>,
     /// Functions that were visited.
     pub(crate) hops: u32,
 }
 
 impl<'a, F: Functions> Specialiser<'a, F> {
-    /// A specialiser for a packet of a worker that comes by an entry.
+    /// A specialisation for a packet of a worker that comes by an entry.
     pub(crate) fn new(
         entry: u32,
         functions: &'a mut F,
@@ -64,34 +58,30 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let now = packet.time_ns.max(functions.now());
         findings.counters.forget();
         findings.start(entry, outline);
+        findings.mutants = functions.state().dependents().mutants();
         Some(Self {
             number: NONE,
             blocks: &[],
             point: Point { node: 0, backward: false, held: false },
-            shape: HeaderMask { care: 0, present: 0 },
             functions,
             worker,
             out,
-            origin: packet,
-            packet: Cow::Borrowed(packet),
             now,
-            layout,
-            outline,
+            headers: Headers::of(packet, layout, outline, findings.mutants),
             findings,
-            headers: Headers::of(packet),
-            stale: false,
             hops: 0,
         })
     }
 
     /// Starts anew, with what is known of counters now.
     pub(crate) fn again(&mut self) {
-        self.findings.start(self.findings.path.entry, self.outline);
-        (self.packet, self.headers) = (Cow::Borrowed(self.origin), Headers::of(self.origin));
-        (self.stale, self.hops) = (false, 0);
+        self.findings.start(self.findings.path.entry, self.headers.outline);
+        let Headers { origin, layout, outline, .. } = self.headers;
+        self.headers = Headers::of(origin, layout, outline, self.findings.mutants);
+        self.hops = 0;
     }
 
-    /// A parameter is asked for: the record depend on it.
+    /// A parameter is asked for: the record depends on it.
     pub(crate) fn depend_on_basis(&mut self, node: u16, param: ParamId, part: Part) {
         self.findings.path.depend_on_basis(Basis { node, param, part });
     }
@@ -115,13 +105,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             return;
         }
         let is_one = matches!(part, Part::Backend(_));
-        if !(is_one && self.has_mutant(RecordMutant::BackendIgnored)) {
+        if !(is_one && self.findings.mutants.has(RecordMutant::BackendIgnored)) {
             self.depend_on_basis(node, param, part);
         }
-    }
-
-    pub(crate) fn has_mutant(&self, mutant: RecordMutant) -> bool {
-        self.functions.state().dependents().has_mutant(mutant)
     }
 
     /// Gives a block its parameters.
@@ -146,21 +132,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     }
 
     pub(crate) fn tally(&mut self, tally: TallyId) {
-        let is_forgotten = self.has_mutant(RecordMutant::TagsUncounted);
-        let longer = if is_forgotten { 0 } else { self.findings.path.effects.vlans.longer() };
+        let is_forgotten = self.findings.mutants.has(RecordMutant::TagsUncounted);
+        let longer = if is_forgotten { 0 } else { self.headers.vlans.longer() };
         self.findings.path.tallies.push((tally, longer));
-    }
-
-    pub(crate) fn dependence(&self, id: ValueId) -> Dependence {
-        self.findings.dependences[id.index()]
-    }
-
-    pub(crate) fn set_dependence(&mut self, id: ValueId, dependence: Dependence) {
-        self.findings.dependences[id.index()] = dependence;
-    }
-
-    pub(crate) fn is_fixed(&self, id: ValueId) -> bool {
-        matches!(self.findings.dependences[id.index()], Dependence::Fixed)
     }
 
     /// Does a step that only computes something from parameters and values that depend on nothing; false for others.
@@ -168,13 +142,13 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     pub(crate) fn computes(&mut self, values: &mut Values<'_>, step: &Step) -> bool {
         let What::Op(op) = &step.what else { return false };
         let Some((out, uses)) = simple(op) else { return false };
-        if !uses.into_iter().flatten().all(|id| self.is_fixed(id)) {
+        if !uses.into_iter().flatten().all(|id| self.findings.is_fixed(id)) {
             return false;
         }
         let node = step.site.node;
         self.depend_on_operands(node, values, op);
         let done = self.functions.compute(node, values, op).is_some();
-        self.set_dependence(out, Dependence::Fixed);
+        self.findings.set_dependence(out, Dependence::Fixed);
         done
     }
 
@@ -184,7 +158,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             What::Op(op) => return self.op(node, values, op),
             What::Tally(tally) => self.tally(*tally),
             What::Enter => {}
-            What::Parse => self.stale = false,
+            What::Parse => self.headers.stale = false,
             What::Write(fields) => {
                 for (field, value) in fields {
                     self.write(values, *field, *value)?;
@@ -196,8 +170,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 let mut fixed = Some(());
                 step.what.visit_uses(&mut |id| {
                     fixed = fixed.and_then(|()| match own == Some(*id) {
-                        true => self.fix_flags(values, *id, flags),
-                        false => self.fix(values, *id),
+                        true => self.findings.fix_flags(values, *id, flags),
+                        false => self.findings.fix(values, *id),
                     });
                 });
                 fixed?;
@@ -205,19 +179,19 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 self.depend_on_basis(node, *param, Part::Whole);
                 let packet = packet.as_ref().map(|fields| values.rule_packet(fields));
                 let (passes, number) = self.functions.classify(node, *param, packet.as_ref());
-                self.know(values, *pass, Word::from(passes));
-                self.know(values, *rule, Word::from(number));
+                self.findings.know(values, *pass, Word::from(passes));
+                self.findings.know(values, *rule, Word::from(number));
             }
             What::CountRule { param, rule } => {
-                self.fix(values, *rule)?;
+                self.findings.fix(values, *rule)?;
                 self.depend_on_basis(node, *param, Part::Whole);
                 self.findings.path.rules.push((node, *param, values.get(*rule) as u32));
             }
             What::Find { found, entry, state, key } => {
                 let number = self.find(values, node, *state, key)?;
                 let handle = number.map(|number| self.findings.depends_on[number].0);
-                self.know(values, *found, Word::from(handle.is_some()));
-                self.know(values, *entry, handle.map_or(0, Handle::to_bits).into());
+                self.findings.know(values, *found, Word::from(handle.is_some()));
+                self.findings.know(values, *entry, handle.map_or(0, Handle::to_bits).into());
             }
             What::Read { outs, state, entry } => {
                 let entry = Handle::from_bits(values.get(*entry) as u64);
@@ -225,12 +199,6 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             }
         }
         Some(())
-    }
-
-    /// A value that depend on nothing.
-    pub(crate) fn know(&mut self, values: &mut Values<'_>, id: ValueId, value: Word) {
-        values.set(id, value);
-        self.set_dependence(id, Dependence::Fixed);
     }
 
     fn op(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
@@ -242,9 +210,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             | Op::Mirror { .. }
             | Op::StoreTag { .. }
             | Op::LoadTag { .. } => return self.on_packet(node, values, op),
-            Op::Has { out, header } if !self.stale && !self.headers.writes => {
-                let has = self.has(*header)?;
-                self.know(values, *out, has.into());
+            Op::Has { out, header } if !self.headers.stale && !self.headers.writes => {
+                let has = self.headers.has(*header)?;
+                self.findings.know(values, *out, has.into());
                 return Some(());
             }
             Op::StateSet { ok, state, key: Key::Explicit(key), values: slots } => {
@@ -252,13 +220,13 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 for (slot, value) in (0..).zip(slots) {
                     self.assign(values, number, slot, *value)?;
                 }
-                self.know(values, *ok, 1);
+                self.findings.know(values, *ok, 1);
                 return Some(());
             }
             Op::StatePut { ok, state, key: Key::Explicit(key), slot, value } => {
                 let number = self.find(values, node, *state, key)??;
                 self.assign(values, number, *slot, *value)?;
-                self.know(values, *ok, 1);
+                self.findings.know(values, *ok, 1);
                 return Some(());
             }
             Op::Patterns { found, number, param } => {
@@ -283,31 +251,35 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         } else {
             self.functions.compute(node, values, op)?;
         }
-        op.visit_outs(&mut |out| self.set_dependence(*out, dependence));
+        op.visit_outs(&mut |out| self.findings.set_dependence(*out, dependence));
         Some(())
     }
 
-    /// What the result of an operation depend on.
+    /// The dependence of the result of an operation.
     fn result(&mut self, node: u16, values: &Values<'_>, op: &Op) -> Option<Dependence> {
         let mut is_open = false;
-        op.visit_uses(&mut |id| is_open |= !self.is_fixed(*id));
+        op.visit_uses(&mut |id| is_open |= !self.findings.is_fixed(*id));
         if !is_open {
             return Some(Dependence::Fixed);
         }
-        if let Op::Cmp { op, a, b, .. } = *op
-            && let Some(dependence) = self.bound(values, op, (a, b))
-        {
-            return dependence;
+        let findings = &mut *self.findings;
+        if let Op::Cmp { op, a, b, .. } = *op {
+            let (a, b) = ((a, findings.dependence(a)), (b, findings.dependence(b)));
+            let state = (self.functions.state(), &findings.depends_on[..]);
+            if let Some(dependence) = findings.counters.compare(state, values, op, (a, b)) {
+                return dependence;
+            }
         }
-        if self.is_dynamic(values, op) {
-            return self.follow_dynamic(values, op);
+        if findings.is_dynamic(values, op) {
+            return findings.follow_dynamic(values, op);
         }
-        if let Some(dependence) = self.follow(node, values, op) {
+        let params = &self.functions.chain().nodes[usize::from(node)].params;
+        if let Some(dependence) = findings.follow(params, values, op) {
             return Some(dependence);
         }
         let mut fixed = Some(());
         op.visit_uses(&mut |value| {
-            fixed = fixed.and_then(|()| self.fix(values, *value));
+            fixed = fixed.and_then(|()| self.findings.fix(values, *value));
         });
         fixed.map(|()| Dependence::Fixed)
     }
@@ -316,8 +288,11 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     fn on_packet(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
         match op {
             Op::Load { out, field } => self.load(values, *out, *field)?,
-            Op::PushVlan { id } => self.push_tag(values, *id)?,
-            Op::PopVlan => self.pop_tag()?,
+            Op::PushVlan { id } => {
+                self.findings.fix(values, *id)?;
+                self.headers.push_tag(values.get(*id))?;
+            }
+            Op::PopVlan => self.headers.pop_tag()?,
             Op::Emit { event, args } => self.publish(values, (node, *event), args)?,
             Op::Mirror { port } => self.copy(node, *port),
             Op::StoreTag { tag, a } => self.set_tag(values, (node, *tag), *a)?,
@@ -334,31 +309,162 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             Field::PktHeld => (point.held.into(), Dependence::Fixed),
             Field::PktTime => (self.now.into(), Dependence::Time),
             Field::PktLen => {
-                let longer = self.findings.path.effects.vlans.longer();
-                let length = i64::from(self.packet.wire_len) + i64::from(longer);
+                let longer = self.headers.vlans.longer();
+                let length = i64::from(self.headers.packet.wire_len) + i64::from(longer);
                 let dependence =
                     Dependence::Number { number: LENGTH, shift: 0, add: longer.into() };
                 (Word::try_from(length).ok()?, dependence)
             }
             // Where it is has changed, but not where it is looked for.
-            _ if self.stale => return None,
-            // What publications so is in every key.
+            _ if self.headers.stale => return None,
+            // The bits that say so are in every key.
             Field::InetVersion | Field::IpHlen | Field::PktFragment | Field::PktLaterFragment => {
-                let value = self.packet.get(self.layout, field).filter(|_| !self.headers.writes)?;
+                let value = self
+                    .headers
+                    .packet
+                    .get(self.headers.layout, field)
+                    .filter(|_| !self.headers.writes)?;
                 (value, Dependence::Fixed)
             }
             field => {
-                let (value, dependence, key) = self.field(field)?;
+                let (value, dependence, key) = self.headers.field(field)?;
                 self.findings.keys.extend(key.map(|bits| (out, bits)));
                 (value, dependence)
             }
         };
         values.set(out, value);
-        self.set_dependence(out, dependence);
+        self.findings.set_dependence(out, dependence);
         Some(())
     }
 
-    /// Searches the payload: a record can publish that there is nothing in it, and each packet's is looked at.
+    /// Assigns a field.
+    fn write(&mut self, values: &Values<'_>, field: Field, id: ValueId) -> Option<()> {
+        let (place, value) = (self.headers.writable(field)?, values.get(id));
+        let bits = match place {
+            Place::Came(bits) => bits,
+            Place::Got(bits) => {
+                self.findings.fix(values, id)?;
+                self.headers.set_tag(bits, value);
+                return Some(());
+            }
+        };
+        if let Dependence::Number { number, shift: 0, add } = self.findings.dependence(id)
+            && Some(number) == bits.number()
+            && bits.at == self.headers.outline.ttl()
+        {
+            return self.headers.count_down(field, bits, value, add);
+        }
+        self.findings.fix(values, id)?;
+        self.headers.assign(&mut self.findings.guards, field, bits, value)
+    }
+
+    /// What has been done to the packet.
+    fn image(&self) -> Image {
+        let (headers, effects) = (&self.headers, &self.findings.path.effects);
+        Image {
+            head: headers.head,
+            mask: headers.mask,
+            ttl: headers.blend.ttl,
+            vlans: headers.vlans.clone(),
+            tags: effects.tags.clone(),
+        }
+    }
+
+    /// A function sends a copy.
+    pub(crate) fn copy(&mut self, node: u16, dest: Dest) {
+        self.findings.path.effects.copies.push((node, dest));
+        self.findings.copies.push(self.image());
+    }
+
+    /// Whether all copies are as the packet is now.
+    pub(crate) fn copies_are_alike(&self) -> bool {
+        self.findings.copies.iter().all(|copy| *copy == self.image())
+    }
+
+    /// A function publishes an event.
+    pub(crate) fn publish(
+        &mut self,
+        values: &Values<'_>,
+        (node, event): (u16, EventId),
+        args: &[EventArg],
+    ) -> Option<()> {
+        let mut all = Vec::with_capacity(args.len());
+        for arg in args {
+            all.push(match arg {
+                EventArg::Str(text) => Arg::Text(text.clone()),
+                EventArg::Param(param) => {
+                    self.depend_on_basis(node, *param, Part::Whole);
+                    let params = &self.functions.chain().nodes[usize::from(node)].params;
+                    match &params[param.index()] {
+                        ParamValue::Str(text) => Arg::Text(text.clone()),
+                        _ => Arg::Text(String::new()),
+                    }
+                }
+                EventArg::Value(id) => self.arg(values, *id)?,
+            });
+        }
+        self.findings.path.effects.publications.push(Publication { node, event, args: all });
+        Some(())
+    }
+
+    fn arg(&mut self, values: &Values<'_>, id: ValueId) -> Option<Arg> {
+        let kind = values.ty(id).kind;
+        if self.findings.mutants.has(RecordMutant::EventFixed) {
+            return Some(Arg::Word(kind, values.get(id)));
+        }
+        Some(match self.findings.dependence(id) {
+            Dependence::Time => Arg::Time(kind),
+            Dependence::Dynamic(_) | Dependence::Slot { .. } => {
+                Arg::Dynamic(kind, self.findings.dynamic(values, id)?)
+            }
+            Dependence::Number { number, shift, add } => Arg::Number(kind, number, shift, add),
+            Dependence::Bits { number, shift } => Arg::Number(kind, number, shift, 0),
+            Dependence::Fixed => match self.findings.keys.iter().find(|(value, _)| *value == id) {
+                Some((_, bits)) => Arg::Bits(kind, *bits),
+                None => Arg::Word(kind, values.get(id)),
+            },
+            Dependence::Packet => return None,
+        })
+    }
+
+    /// The packet gets a tag.
+    pub(crate) fn set_tag(
+        &mut self,
+        values: &Values<'_>,
+        (node, tag): (u16, TagId),
+        id: ValueId,
+    ) -> Option<()> {
+        self.findings.fix(values, id)?;
+        let name: Arc<str> = self.tag_name(node, tag).into();
+        let tags = &mut self.findings.path.effects.tags;
+        match tags.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, value)) => *value = values.get(id),
+            None => tags.push((name, values.get(id))),
+        }
+        Some(())
+    }
+
+    /// A function reads a tag, which the packet has from another one, or else did not have when it came.
+    pub(crate) fn tag(&mut self, values: &mut Values<'_>, (node, tag): (u16, TagId), out: ValueId) {
+        let name = self.tag_name(node, tag);
+        let most = self.functions.chain().nodes[usize::from(node)].model.tags[tag.index()].ty.max();
+        let known = self.findings.path.effects.tags.iter().find(|(known, _)| **known == *name);
+        let value = match known {
+            Some((_, value)) => *value,
+            None => {
+                let name = name.into();
+                self.findings.path.dynamic.lack(name);
+                0
+            }
+        };
+        self.findings.know(values, out, value & most);
+    }
+
+    fn tag_name(&self, node: u16, tag: TagId) -> &str {
+        &self.functions.chain().nodes[usize::from(node)].model.tags[tag.index()].name
+    }
+
+    /// Searches the payload. A record can say that nothing is found, and searches each packet's payload.
     fn search(
         &mut self,
         values: &mut Values<'_>,
@@ -366,7 +472,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         outs: (ValueId, ValueId),
     ) -> Option<()> {
         let search = Search { node: place.0, param: place.1 };
-        if !search.finds_nothing(self.functions.chain(), &self.packet, self.layout) {
+        if !search.finds_nothing(self.functions.chain(), &self.headers.packet, self.headers.layout)
+        {
             return None;
         }
         let Findings { path, lookups, .. } = &mut *self.findings;
@@ -374,8 +481,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             path.searches.push(search);
         }
         *lookups += 1;
-        self.know(values, outs.0, 0);
-        self.know(values, outs.1, 0);
+        self.findings.know(values, outs.0, 0);
+        self.findings.know(values, outs.1, 0);
         Some(())
     }
 }

@@ -1,10 +1,10 @@
 //! State in a specialisation: the entries that the record will depend on, and what each packet changes
 //! in them.
 
+use crate::dependence::Dependence;
 use crate::entry_use::{Change, EntryUse, Update};
-use crate::findings::{Dependence, Findings};
+use crate::findings::Findings;
 use crate::host::Functions;
-use crate::key::LENGTH;
 use crate::mutants::RecordMutant;
 use crate::specialiser::Specialiser;
 use braid_ir::model::{StateId, ValueId, Word};
@@ -22,11 +22,11 @@ impl<F: Functions> Specialiser<'_, F> {
         key: &[ValueId],
     ) -> Option<Option<usize>> {
         let table = self.functions.table(node, state, self.worker);
-        let confuses = self.has_mutant(RecordMutant::LookupConfused);
+        let confuses = self.findings.mutants.has(RecordMutant::LookupConfused);
         if let Some(number) = self.findings.asked.get(table, key, confuses) {
             return Some(number);
         }
-        self.fix_all(values, key)?;
+        self.findings.fix_all(values, key)?;
         let number = self.look_up(values, table, key);
         self.findings.asked.push(table, key, number);
         Some(number)
@@ -63,7 +63,7 @@ impl<F: Functions> Specialiser<'_, F> {
         let number = depends_on.iter().position(is_it)?;
         let (store, updates) = (self.functions.state(), &depends_on[number].1.updates);
         let (shape, words) = (store.slot_shape(table), store.slots(table, entry)?);
-        let length = Word::from(self.packet.wire_len);
+        let length = Word::from(self.headers.packet.wire_len);
         for (slot, out) in (0..).zip(outs) {
             let dependence = &mut dependences[out.index()];
             if let Some(put) = put.iter().find(|put| (put.0, put.1) == (number, slot)) {
@@ -106,25 +106,25 @@ impl<F: Functions> Specialiser<'_, F> {
         let (shape, words) = (store.slot_shape(how.table), store.slots(how.table, entry)?);
         let old = shape.get(words, slot as usize);
         let is_now = shape.width(slot as usize) == 64 && old <= Word::from(self.functions.now());
-        let change = match self.dependence(id) {
+        let change = match self.findings.dependence(id) {
             Dependence::Slot { entry, slot: from, packets, bytes, wraps }
                 if (entry, from) == (number, slot) =>
             {
                 // What it held before, perhaps with something added, whatever it was assigned since.
-                self.forget(number, slot);
+                self.findings.forget(number, slot);
                 let Some(wraps) = wraps else { return Some(()) };
-                let forgets = self.has_mutant(RecordMutant::BytesForgotten);
+                let forgets = self.findings.mutants.has(RecordMutant::BytesForgotten);
                 Change::Add { packets, bytes: if forgets { 0 } else { bytes }, wraps }
             }
             Dependence::Time if is_now => {
-                self.forget(number, slot);
+                self.findings.forget(number, slot);
                 Change::Time
             }
-            _ if self.has_put(number, slot) || self.changes_with_packets(id) => {
-                return self.put_dynamic(values, (number, slot), id);
+            _ if self.findings.has_put(number, slot) || self.findings.changes_with_packets(id) => {
+                return self.findings.put_dynamic(values, (number, slot), id);
             }
             _ => {
-                self.fix(values, id)?;
+                self.findings.fix(values, id)?;
                 self.findings.depends_on[number].1.read(slot);
                 return (values.get(id) == old).then_some(());
             }
@@ -133,78 +133,6 @@ impl<F: Functions> Specialiser<'_, F> {
             return None;
         }
         self.findings.depends_on[number].1.updates.push(Update { slot, change });
-        Some(())
-    }
-
-    /// Forgets what a slot was assigned.
-    fn forget(&mut self, entry: usize, slot: u32) {
-        let Findings { depends_on, put, path, .. } = &mut *self.findings;
-        let how = &mut depends_on[entry].1;
-        how.updates.retain(|update| update.slot != slot);
-        how.puts &= !(1_u64.checked_shl(slot).unwrap_or(0));
-        put.retain(|put| (put.0, put.1) != (entry, slot));
-        path.dynamic.forget(entry, slot);
-    }
-
-    /// Whether a slot was assigned something that is computed for each packet.
-    fn has_put(&self, entry: usize, slot: u32) -> bool {
-        self.findings.put.iter().any(|put| (put.0, put.1) == (entry, slot))
-    }
-
-    /// Whether a value is another one for each packet, and can be computed.
-    fn changes_with_packets(&self, id: ValueId) -> bool {
-        matches!(
-            self.dependence(id),
-            Dependence::Dynamic(_) | Dependence::Time | Dependence::Slot { .. }
-        ) || matches!(self.dependence(id), Dependence::Number { number: LENGTH, .. })
-    }
-
-    /// Assigns a slot something that is computed for each packet.
-    fn put_dynamic(
-        &mut self,
-        values: &Values<'_>,
-        (entry, slot): (usize, u32),
-        id: ValueId,
-    ) -> Option<()> {
-        let value = self.dynamic(values, id)?;
-        if slot >= 63 {
-            return None;
-        }
-        self.forget(entry, slot);
-        let Findings { depends_on, put, path, .. } = &mut *self.findings;
-        depends_on[entry].1.puts |= 1 << slot;
-        path.dynamic.put(entry, slot, value);
-        put.push((entry, slot, values.get(id), Dependence::Dynamic(value)));
-        Some(())
-    }
-
-    /// Slots that count, and whose values are needed for each packet, too, are assigned for each.
-    pub(crate) fn count_dynamic(&mut self) -> Option<()> {
-        for entry in 0..self.findings.depends_on.len() {
-            let how = &self.findings.depends_on[entry].1;
-            let (table, dynamic) = (how.table, how.dynamic);
-            let mut at = 0;
-            while let Some(Update { slot, change }) =
-                self.findings.depends_on[entry].1.updates.get(at).copied()
-            {
-                if dynamic >> slot & 1 == 0 {
-                    at += 1;
-                    continue;
-                }
-                let width = self.functions.state().slot_shape(table).width(slot as usize);
-                let value = match change {
-                    Change::Time => self.findings.path.dynamic.time()?,
-                    Change::Add { packets, bytes, wraps } => {
-                        self.dynamic_slot((entry, slot), width, (packets, bytes, Some(wraps)))?
-                    }
-                };
-                let Findings { depends_on, path, .. } = &mut *self.findings;
-                let how = &mut depends_on[entry].1;
-                how.updates.remove(at);
-                how.puts |= 1 << slot;
-                path.dynamic.put(entry, slot, value);
-            }
-        }
         Some(())
     }
 }

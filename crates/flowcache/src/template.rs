@@ -22,10 +22,10 @@ use std::collections::hash_map::Entry;
 const MOST: usize = 1 << 16;
 /// Most links' addresses that templates have. Records with further ones are wide.
 const MOST_LINKS: usize = 1 << 12;
-/// Most of those that have something effects: where that is what each flow has of its own, there are many.
+/// Most templates with side effects: where each flow has side effects of its own, there are many.
 const MOST_WITH_EFFECTS: usize = MOST / 2;
 
-/// So many templates may differ in the very backend that they depend on.
+/// The limit of templates that depend on single backends.
 const FINE: usize = 1 << 12;
 
 /// A template of records: what each of their packets needs, in the order in which most do.
@@ -175,7 +175,7 @@ pub(crate) struct Templates {
     pub(crate) numbers: HashMap<Path, u32>,
     /// The link's addresses, and how many templates have each.
     links: HashMap<(Link, [u64; 2]), u32>,
-    /// How many have something effects.
+    /// How many have side effects.
     with_effects: usize,
 }
 
@@ -253,7 +253,7 @@ impl Templates {
         self.links.len() >= MOST_LINKS && !self.links.contains_key(&(path.link, path.first))
     }
 
-    /// Marks those that depend on what has changed.
+    /// Marks the templates that depend on a parameter that has changed.
     pub(crate) fn outdate(&mut self, changed: &Changed, state: &mut State) {
         let (records, _) = state.parts();
         let touched = |path: &Path| path.bases.iter().any(|basis| changed.touches(basis));

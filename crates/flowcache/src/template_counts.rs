@@ -5,7 +5,7 @@
 //! and it ends when another one of its flow takes its place, when any other one needs room, or, if its flow has been
 //! silent for a while, when it is met by a search that goes on a little at a time.
 
-/// All classes, by number.
+/// All templates, by number.
 #[derive(Debug, Default)]
 pub(crate) struct TemplateCounts {
     all: Vec<Template>,

@@ -1,58 +1,12 @@
-//! Functions under `Priority`: they see the same packet, and what they wrote is put together.
+//! What functions under `Priority` wrote to the same packet is put together.
 
-use crate::Compiled;
-use crate::plain::{Verdict, Write};
-use crate::walk::Walk;
-use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT};
-use braid_ir::graph::may_drop;
-use braid_ir::walk::{At, GONE, fits};
+use crate::plain::Write;
 use braid_packet::{Field, Packet};
-
-impl Compiled {
-    /// Functions under `Priority` run on the same packet, those that win first. The verdict is that
-    /// of the first one that may drop packets (or did, by a fault), else of the last one.
-    pub(crate) fn run_group(
-        &mut self,
-        members: &[u16],
-        packet: &mut Packet,
-        walk: &mut Walk<'_>,
-    ) -> At {
-        if !fits(walk.hops, u32::try_from(members.len()).unwrap_or(u32::MAX)) {
-            self.tally.lose(LOST_HOP_LIMIT);
-            return GONE;
-        }
-        walk.hops += u32::try_from(members.len()).unwrap_or(HOP_LIMIT);
-        let mut outcomes = Vec::with_capacity(members.len());
-        for node in members {
-            self.count_entry(*node, packet);
-            outcomes.push((*node, self.plain_outcome(*node, &mut packet.clone(), walk)));
-        }
-        let logs: Vec<&[Write]> = outcomes.iter().map(|(_, outcome)| &*outcome.writes).collect();
-        merge(packet, &logs);
-        let decides = |node: u16, verdict: &Verdict| {
-            matches!(verdict, Verdict::Fault(_))
-                || may_drop(&self.functions.instances[usize::from(node)].model)
-        };
-        let stands = outcomes.iter().position(|(node, outcome)| decides(*node, &outcome.verdict));
-        let stands = stands.unwrap_or(outcomes.len() - 1);
-        let mut verdict = None;
-        for (place, (node, outcome)) in outcomes.into_iter().enumerate() {
-            self.send(node, outcome.emissions, packet.backward, walk);
-            if place == stands {
-                verdict = Some((node, outcome.verdict));
-            }
-        }
-        match verdict {
-            Some((node, verdict)) => self.settle(node, verdict, packet, walk),
-            None => GONE,
-        }
-    }
-}
 
 /// Puts together what functions wrote, those that win first. Where two wrote the same bits, the
 /// winner's stay; its added and removed headers decide the layout, and the others' fields are
 /// written where they still are.
-fn merge(packet: &mut Packet, logs: &[&[Write]]) {
+pub(crate) fn merge(packet: &mut Packet, logs: &[&[Write]]) {
     let shaper = logs.iter().position(|log| log.iter().any(Write::changes_headers));
     // What was written to the packet that arrived, those that win last; then the changes of headers,
     // with what was written to headers that are only there by them.

@@ -1,0 +1,139 @@
+//! The compiled engines: what they are made of.
+
+use crate::act::Functions;
+use crate::held::Waiting;
+use crate::options::Options;
+use crate::programs::Programs;
+use crate::tally::Tally;
+use crate::work::Emission;
+use braid_flowcache::FlowCache;
+#[cfg(feature = "planted-bugs")]
+use braid_flowcache::RecordMutant;
+use braid_ir::chain::{Chain, Node};
+use braid_ir::graph::Graph;
+use braid_ir::model::Setting;
+use braid_ir::residual::Extent;
+use braid_ir::value::ParamValue;
+use braid_ir::verify::verify;
+use braid_ir::walk::Reached;
+use braid_packet::Layout;
+
+/// A chain that runs by residual programs.
+pub struct Compiled {
+    pub(crate) functions: Functions,
+    pub(crate) graph: Graph,
+    pub(crate) workers: u16,
+    /// Whether a packet has entered yet.
+    pub(crate) started: bool,
+    /// No timer fires and no packet is released before this time.
+    pub(crate) wake: u64,
+    pub(crate) waiting: Waiting,
+    /// The number of the next held packet.
+    pub(crate) ids: u64,
+    pub(crate) tally: Tally,
+    pub(crate) programs: Programs,
+    /// Memory for what is known of the packets of a part.
+    pub(crate) layouts: Vec<Layout>,
+    /// Where packets went that came one by one.
+    pub(crate) reached: Vec<Reached>,
+    /// What the running program has sent.
+    pub(crate) emissions: Vec<Emission>,
+    /// For flow records, if there are any.
+    pub(crate) cache: Option<Box<FlowCache>>,
+}
+
+impl Compiled {
+    /// An engine for a chain, before its first packet.
+    ///
+    /// # Errors
+    /// When a model does not verify, a parameter's value is not of its type, a timer's period is
+    /// 0, or links or priorities make no sense. (Chains from the language have none of these.)
+    pub fn new(chain: Chain, extent: Extent, options: Options) -> Result<Self, String> {
+        for node in &chain.nodes {
+            check(node).map_err(|why| format!("{}: {why}", node.name))?;
+        }
+        let graph = Graph::new(&chain)?;
+        let workers = chain.workers.max(1);
+        let tally = Tally::new(&chain);
+        let programs = Programs::new(&chain, &graph, extent, options.jit);
+        let mut functions = Functions::new(chain, options.hash);
+        functions.load(options.records > 0)?;
+        let (records, tables) = functions.store.parts();
+        records.allow(tables, options.records);
+        let cache = (options.records > 0)
+            .then(|| Box::new(FlowCache::new(&functions.chain, options.records, options.eager)));
+        Ok(Self {
+            functions,
+            graph,
+            workers,
+            started: false,
+            wake: u64::MAX,
+            waiting: Waiting::default(),
+            ids: 0,
+            tally,
+            programs,
+            layouts: Vec::new(),
+            reached: Vec::new(),
+            emissions: Vec::new(),
+            cache,
+        })
+    }
+
+    /// As [`Compiled::new`], with programs that have a bug.
+    ///
+    /// # Errors
+    /// As [`Compiled::new`].
+    #[cfg(feature = "planted-bugs")]
+    pub fn with_bug(
+        chain: Chain,
+        extent: Extent,
+        options: Options,
+        bug: braid_compiler::synth::PlantedBug,
+    ) -> Result<Self, String> {
+        let mut engine = Self::new(chain, extent, options)?;
+        engine.programs.bug = Some(bug);
+        Ok(engine)
+    }
+
+    /// As [`Compiled::new`], with flow records that have a mutant.
+    ///
+    /// # Errors
+    /// As [`Compiled::new`].
+    #[cfg(feature = "planted-bugs")]
+    pub fn with_record_mutant(
+        chain: Chain,
+        extent: Extent,
+        options: Options,
+        mutant: RecordMutant,
+    ) -> Result<Self, String> {
+        let mut engine = Self::new(chain, extent, options)?;
+        engine.functions.store.parts().0.plant(mutant);
+        Ok(engine)
+    }
+}
+
+/// Whether a function can run: its model verifies and its values fit.
+fn check(node: &Node) -> Result<(), String> {
+    let model = &node.model;
+    verify(model).map_err(|errors| {
+        let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        format!("its model does not verify: {}", all.join("; "))
+    })?;
+    if node.params.len() != model.params.len() {
+        return Err(format!("{} values for {} parameters", node.params.len(), model.params.len()));
+    }
+    for (decl, value) in model.params.iter().zip(&node.params) {
+        value.check(&decl.ty).map_err(|why| format!("{}: {why}", decl.name))?;
+    }
+    let period = |setting: Setting| match setting {
+        Setting::Const(value) => value,
+        Setting::Param(param) => match node.params[param.index()] {
+            ParamValue::Scalar(value) => value,
+            _ => 0,
+        },
+    };
+    if model.timers.iter().any(|timer| period(timer.period) == 0) {
+        return Err("a timer's period is 0".to_owned());
+    }
+    Ok(())
+}

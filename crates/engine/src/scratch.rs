@@ -1,0 +1,53 @@
+//! Memory of running programs: packed keys and slots, and the entries that were found.
+
+use braid_ir::model::Word;
+use braid_state::{Ended, Handle, TableRef};
+
+/// Room for keys and slots while they are packed, and for entries that end.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(crate) key: Vec<u64>,
+    pub(crate) slots: Vec<u64>,
+    /// Parts of a key, arguments of a jump.
+    pub(crate) parts: Vec<Word>,
+    /// Values of slots.
+    pub(crate) values: Vec<Word>,
+    pub(crate) ended: Ended,
+}
+
+/// The entries that the running program last found or assigned, of tables with whose entries others live.
+pub(crate) struct Touched {
+    /// The number of the run.
+    pub(crate) run: u64,
+    /// The number of the last run that started.
+    last: u64,
+    /// By table: the entry, and the run that found it.
+    entries: Vec<(u64, Handle)>,
+}
+
+impl Touched {
+    /// A program starts to run: it has found nothing yet.
+    #[inline]
+    pub(crate) fn start(&mut self) {
+        self.last = self.last.wrapping_add(1);
+        self.run = self.last;
+    }
+
+    /// For so many tables.
+    pub(crate) fn new(tables: usize) -> Self {
+        let none = (u64::MAX, Handle::from_bits(0));
+        Self { run: 0, last: 0, entries: vec![none; tables] }
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, table: TableRef, entry: Handle) {
+        if let Some(known) = self.entries.get_mut(table.to_bits() as usize) {
+            *known = (self.run, entry);
+        }
+    }
+
+    pub(crate) fn get(&self, table: TableRef) -> Option<Handle> {
+        let (run, entry) = self.entries.get(table.to_bits() as usize)?;
+        (*run == self.run).then_some(*entry)
+    }
+}

@@ -1,0 +1,47 @@
+//! Counters of the chain as a whole.
+
+use braid_ir::chain::Chain;
+use braid_ir::model::RowId;
+use std::collections::BTreeMap;
+
+/// What is counted for the chain as a whole.
+#[derive(Clone)]
+pub(crate) struct Tally {
+    pub(crate) packets_in: u64,
+    pub(crate) created: u64,
+    pub(crate) copied: u64,
+    pub(crate) consumed: u64,
+    /// By interface.
+    pub(crate) out: Vec<u64>,
+    pub(crate) lost: BTreeMap<&'static str, u64>,
+    pub(crate) drops: BTreeMap<(u16, u32, String), u64>,
+}
+
+impl Tally {
+    pub(crate) fn new(chain: &Chain) -> Self {
+        Self {
+            packets_in: 0,
+            created: 0,
+            copied: 0,
+            consumed: 0,
+            out: vec![0; chain.interfaces.len()],
+            lost: BTreeMap::new(),
+            drops: BTreeMap::new(),
+        }
+    }
+
+    /// Packets leave by an interface.
+    pub(crate) fn leave(&mut self, interface: u16, count: u64) {
+        self.out[usize::from(interface)] += count;
+    }
+
+    /// A packet is lost for a reason.
+    pub(crate) fn lose(&mut self, reason: &'static str) {
+        *self.lost.entry(reason).or_default() += 1;
+    }
+
+    /// Packets are dropped at a row of a function.
+    pub(crate) fn count_drop(&mut self, node: u16, row: RowId, reason: &str, count: u64) {
+        *self.drops.entry((node, row.0, reason.to_owned())).or_default() += count;
+    }
+}
