@@ -5,13 +5,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # The names as the sources list them.
-names=$(sed -n 's/^    \(Record\)\{0,1\}Bug::\([A-Za-z]*\),$/\2/p' crates/state/src/bugs.rs crates/compiler/src/synth/bugs.rs)
+names=$(sed -n 's/^    [A-Za-z]*::\([A-Za-z]*\),$/\1/p' crates/flowcache/src/mutants.rs crates/compiler/src/symbolic/bugs.rs)
 [ "$(wc -w <<< "$names")" -gt 50 ] || { echo "check-no-mutants: cannot read the names of mutants" >&2; exit 1; }
 
 failed=0
 for program in "$@"; do
     [ -x "$program" ] || { echo "check-no-mutants: $program is missing" >&2; exit 1; }
-    for name in $names with_bug with_record_bug; do
+    for name in $names with_bug with_record_mutant; do
         if grep -qaF -- "$name" "$program"; then
             echo "check-no-mutants: $program contains $name" >&2
             failed=1

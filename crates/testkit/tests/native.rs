@@ -121,7 +121,7 @@ fn wrapped(functions: &str) -> Chain {
     compile(&format!(r#"native nf wrap() from "{good}"; chain c {{ {INTERFACES} {path} }}"#))
 }
 
-/// Chains in which native functions record what they do, with how many packets of five runs take records at least.
+/// Chains in which native functions record what they do, with how many packets of eight runs take records at least.
 fn fused() -> Vec<(Chain, u64)> {
     let good = library("crates/native/tests/c/good.c");
     let c = format!(
@@ -159,7 +159,7 @@ fn fused() -> Vec<(Chain, u64)> {
 fn records_reach_across_native_functions() {
     for (at, (chain, least)) in fused().into_iter().enumerate() {
         let mut hits = 0;
-        for seed in 0..4 {
+        for seed in 0..8 {
             let (stimuli, expected) = recorded(&chain, seed, STIMULI);
             let engines = ENGINES.iter().filter(|engine| engine.has_records());
             for engine in engines.filter(|engine| seed == 0 || !engine.is_native()) {
