@@ -1,4 +1,4 @@
-//! What steps do beside computing their results.
+//! The effects of steps besides their results.
 
 use braid_ir::model::{BinOp, Op, ValueId};
 use braid_ir::residual::{Residual, Step, What};
