@@ -59,8 +59,8 @@ fn bad_blocks(blocks: &str, error: &str) {
     assert_eq!(errors(&parse("queue q capacity 3", blocks, "")), [error], "{blocks}");
 }
 
-/// Checks that a timer program and then an expiry program with this operation each have their
-/// error.
+/// Checks the errors of a timer program and of an expiry program with this operation. An empty text
+/// means no error.
 fn bad_background(op: &str, timer: &str, expiry: &str) {
     let declarations = "param r: rules param p: patterns tag mark: u8 queue q capacity 3
         state s: u8 per [u8] capacity 9 full refuse tick 1

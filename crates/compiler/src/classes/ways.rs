@@ -1,5 +1,5 @@
-//! Paths through a program. Each is a traffic class, with the conditions that its packets fulfil and
-//! their fate.
+//! Paths through a program. Each is a traffic class, with the conditions that its packets fulfil
+//! and their fate.
 
 use super::say::{Bound, Speaker, Test, end_text, set_text};
 use crate::symbolic::range::{complement, intersect};

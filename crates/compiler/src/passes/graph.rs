@@ -1,4 +1,5 @@
-//! The graph of a program's blocks: which blocks are reached, and which lie on all paths to another.
+//! The graph of a program's blocks: which blocks are reached, and which lie on all paths to
+//! another.
 
 use braid_ir::model::BlockId;
 use braid_ir::residual::Block;

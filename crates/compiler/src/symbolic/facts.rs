@@ -198,8 +198,8 @@ impl Facts {
                     return self.learn_to(values, *a, &word(truth), depth)
                         && self.learn_to(values, *b, &word(truth), depth);
                 }
-                // The operands do not both have the value `all`. If one is known to have it, the other
-                // does not.
+                // The operands do not both have the value `all`. If one is known to have it, the
+                // other does not.
                 let known = |value: ValueId| self.only(values, value) == Some(Word::from(all));
                 match (known(*a), known(*b)) {
                     (true, _) => self.learn_to(values, *b, &word(truth), depth),

@@ -1,4 +1,5 @@
-//! Action profiles of native functions (NFP §4.2, §5.4): declared by the function, or observed in a run.
+//! Action profiles of native functions (NFP §4.2, §5.4): declared by the function, or observed in a
+//! run.
 
 use super::fields::{FieldSet, names_of};
 use braid_packet::Field;

@@ -126,11 +126,12 @@ pub enum Problem {
         /// The width.
         width: u16,
     },
-    /// Global state has no default, has a time-out, or lives with other state.
+    /// Global state violates a rule: it needs a default, never expires, and lives with no other
+    /// state.
     #[error("global state {0}")]
     Global(&'static str),
-    /// State that lives with other state has time-outs of its own, or is not sharded like the other
-    /// state.
+    /// State that lives with other state violates a rule: for example, it has time-outs of its own,
+    /// or is not sharded like the other state.
     #[error("it lives with {with}, so {why}")]
     LivesWith {
         /// The other state.
