@@ -4,7 +4,7 @@ use braid_compiler::profile::{Profile, Use, derive, derive_direction, details, t
 use braid_ir::text;
 use braid_packet::{Field, Header};
 
-/// The profile of a model; row 0 is `body`, row 1 `fault`.
+/// The profile of a model. Row 0 is `body`, row 1 is `fault`.
 fn profile(declarations: &str, programs: &str) -> Profile {
     let text = format!("model m {{ {declarations} row \"body\" row \"fault\" {programs} }}");
     let model = text::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));

@@ -136,7 +136,7 @@ pub struct StateEntry {
     pub node: u16,
     /// The table's name.
     pub table: String,
-    /// The worker's shard; 0 for state that is not sharded.
+    /// The worker's shard. It is 0 for state that is not sharded.
     pub shard: u16,
     /// Key parts. Global state has none.
     pub key: Vec<(Kind, Word)>,

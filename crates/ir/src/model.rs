@@ -143,7 +143,7 @@ pub struct ParamDecl {
 pub enum ParamTy {
     /// One scalar.
     Scalar(Ty),
-    /// A list of records; a list of scalars has one column named "".
+    /// A list of records. A list of scalars has one column named "".
     List(Vec<(String, Ty)>),
     /// A set of scalars as intervals: prefixes, port ranges, enumerated values.
     Set(Ty),
@@ -268,9 +268,9 @@ pub enum EventTy {
 /// A tag.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TagDecl {
-    /// Its name; functions of a chain share tags by name.
+    /// Its name. The functions of a chain share tags by name.
     pub name: String,
-    /// Its type; untagged packets read 0.
+    /// Its type. The tag of an untagged packet reads 0.
     pub ty: Ty,
 }
 
@@ -282,7 +282,7 @@ pub struct RowDecl {
     pub label: String,
     /// The predicate as written, or empty.
     pub text: String,
-    /// Line in the source, from 1; 0 when unknown.
+    /// Line in the source, from 1. It is 0 if unknown.
     pub line: u32,
 }
 
@@ -295,7 +295,7 @@ pub struct Timer {
     pub body: Program,
 }
 
-/// Blocks in topological order: jumps go to later blocks only; block 0 is the entry.
+/// Blocks in topological order: jumps go to later blocks only. Block 0 is the entry.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Program {
     /// Blocks.
@@ -330,9 +330,9 @@ pub enum BinOp {
     SubWrap,
     /// Product modulo 2^width.
     MulWrap,
-    /// Quotient, rounded down; division by 0 is a fault.
+    /// Quotient, rounded down. Division by 0 is a fault.
     Div,
-    /// Remainder; division by 0 is a fault.
+    /// Remainder. Division by 0 is a fault.
     Rem,
     /// Bitwise and.
     And,
@@ -403,9 +403,9 @@ pub enum Op {
     Param { out: ValueId, param: ParamId },
     /// Number of members of a parameter of type `List` or `Backends` (32 bits).
     ListLen { out: ValueId, param: ParamId },
-    /// One column of a member; an index past the end is a fault.
+    /// One column of a member. An index past the end is a fault.
     ListGet { out: ValueId, param: ParamId, index: ValueId, column: u32 },
-    /// Whether a backend is up (bool); an index past the end is a fault.
+    /// Whether a backend is up (bool). An index past the end is a fault.
     BackendUp { out: ValueId, param: ParamId, index: ValueId },
     /// Binary operation.
     Bin { out: ValueId, op: BinOp, a: ValueId, b: ValueId },
@@ -427,7 +427,7 @@ pub enum Op {
     Load { out: ValueId, field: Field },
     /// A field's value when the packet entered this function.
     LoadEntry { out: ValueId, field: Field },
-    /// Assigns a field; dependent checksums follow. Its header must be known to be present.
+    /// Assigns a field. Dependent checksums follow. Its header must be known to be present.
     Store { field: Field, a: ValueId },
     /// Reads a tag (0 when never set).
     LoadTag { out: ValueId, tag: TagId },

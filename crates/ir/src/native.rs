@@ -26,7 +26,7 @@ impl Native {
     }
 }
 
-/// A native function as a chain file names it.
+/// A reference to a native function, as a chain file writes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reference {
     /// The path of a shared library, or the name of a set of functions that the program provides.

@@ -95,7 +95,7 @@ pub struct Rule {
     pub icmp: (u16, u16),
     /// Whether packets that match pass.
     pub pass: bool,
-    /// Line in its file from 1; 0 when unknown.
+    /// Line in its file, from 1. It is 0 if unknown.
     pub line: u32,
 }
 

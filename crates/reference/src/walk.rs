@@ -129,7 +129,7 @@ impl Reference {
         }
     }
 
-    /// Accounts for packets that a function sent before it finished the current one.
+    /// Counts and delivers the packets that a function sent before it finished the current one.
     fn account_emissions(
         &mut self,
         node: u16,

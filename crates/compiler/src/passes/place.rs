@@ -1,4 +1,4 @@
-//! The pass `place`: moves each pure step to where its values are needed, and numbers values anew.
+//! The pass `place`: moves each pure step to where its values are needed, and renumbers values.
 
 use super::facts::Facts;
 use super::spots::{Parts, Spot, places};

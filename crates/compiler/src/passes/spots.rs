@@ -251,7 +251,7 @@ impl Placement<'_> {
         }
     }
 
-    /// The last spot up to this one where the packet is still as it entered.
+    /// The last spot up to this one where the packet is still unchanged.
     fn before_changes(&self, spot: Spot) -> Spot {
         let (mut block, mut number) = spot;
         while self.parts.changed[block] {

@@ -88,7 +88,7 @@ fn profile(model: &Model, backward: Option<bool>) -> Profile {
     walk.profile
 }
 
-/// The profile of a native function: declared by the function, or observed.
+/// The profile of a native function, either declared by the function or observed.
 #[must_use]
 pub fn of_native(name: &str, origin: &'static str, seen: &Declared) -> Profile {
     let function = name.to_owned();

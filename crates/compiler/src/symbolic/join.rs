@@ -24,7 +24,7 @@ struct Phis {
 const MOST_GROUPS: usize = 8;
 
 /// The properties that keep paths apart where they could meet: headers, checksums to be made
-/// canonical, waiting tag changes, and whether the function has sent the packet.
+/// canonical, waiting tag changes, and whether the function has sent other packets.
 type Kind = ((u128, u128, u128), u32, Outline, bool);
 
 impl Synth<'_> {

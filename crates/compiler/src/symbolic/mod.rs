@@ -118,7 +118,7 @@ pub struct Stats {
     pub followed: usize,
 }
 
-/// A synthesis under way.
+/// The state of a running synthesis.
 pub(crate) struct Synth<'a> {
     pub(crate) chain: &'a Chain,
     graph: &'a Graph,

@@ -52,7 +52,7 @@ pub(super) struct State {
     pub(super) facts: Shared<Facts>,
     /// Counts that no step has added yet.
     pub(super) pending: Vec<Tallied>,
-    /// Whether the function has sent a packet.
+    /// Whether the function has sent a packet besides this one: a copy or a new one.
     pub(super) sent: bool,
     /// Whether the layout's presence of headers may be out of date.
     pub(super) stale: bool,

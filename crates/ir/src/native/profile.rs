@@ -1,4 +1,4 @@
-//! Action profiles of native functions (NFP §4.2, §5.4): declared by the function, or observed in a
+//! Action profiles of native functions (NFP §4.2, §5.4), declared by the function or observed in a
 //! run.
 
 use super::fields::{FieldSet, names_of};

@@ -45,7 +45,7 @@ pub struct Residual {
     pub visits: u32,
     /// Type of each value.
     pub values: Vec<Ty>,
-    /// Blocks in topological order; block 0 is the entry, without parameters.
+    /// Blocks in topological order. Block 0 is the entry and has no parameters.
     pub blocks: Vec<Block>,
     /// The counter lists of its paths.
     pub tallies: Vec<Tally>,
