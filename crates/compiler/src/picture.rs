@@ -1,7 +1,7 @@
-//! SVG pictures: what the drawings of traffic classes and of service graphs share.
+//! SVG pictures: the parts that drawings of traffic classes and of service graphs share.
 //!
-//! A picture is a list of boxes, lines and texts, each with a class that the caller's style sheet
-//! colours. Its size grows with what is drawn.
+//! A picture is a list of boxes, lines and texts. Each has a CSS class that the caller's style
+//! sheet colours. The picture grows with its content.
 
 use std::fmt::Write as _;
 
@@ -14,19 +14,19 @@ pub(crate) struct Labelled<'a> {
     pub(crate) at: Spot,
     /// Width and height.
     pub(crate) size: Spot,
-    /// Its class in the style sheet.
+    /// Its CSS class in the style sheet.
     pub(crate) class: &'a str,
     /// The text inside.
     pub(crate) text: &'a str,
     /// A longer text that appears under the pointer, if there is one.
     pub(crate) hint: Option<&'a str>,
-    /// Whether the text stands in the middle; otherwise it begins at the left.
+    /// Whether the text is centred. Otherwise it begins at the left.
     pub(crate) centred: bool,
 }
 
-/// Space between a box and a text at its left.
+/// The space between a box's left edge and its text.
 const PADDING: usize = 8;
-/// How far below its middle the text of a box has its base line.
+/// The distance from the middle of a box down to the base line of its text.
 const BASE: usize = 4;
 
 /// A picture that is being drawn.
@@ -56,7 +56,7 @@ impl Picture {
         }
     }
 
-    /// A line of text whose parts have classes of their own.
+    /// A line of text whose parts have their own CSS classes.
     pub(crate) fn spans(&mut self, (x, y): Spot, parts: &[(&str, &str)]) {
         let _ = write!(self.body, "<text x=\"{x}\" y=\"{y}\">");
         for (class, text) in parts {
@@ -109,7 +109,7 @@ impl Picture {
         points.iter().for_each(|point| self.reach(*point));
     }
 
-    /// The document: this margin at the right and below, texts this large, and these styles.
+    /// The document with this margin at the right and below, this font size, and these styles.
     pub(crate) fn document(self, margin: usize, font_size: usize, style: &str) -> String {
         let (width, height) = (self.size.0 + margin, self.size.1 + margin);
         format!(
@@ -122,7 +122,7 @@ impl Picture {
     }
 }
 
-/// Text as XML allows it.
+/// Escapes text for XML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,5 +1,5 @@
-//! Synthesis (SNF, "Synthesis steps"): the chain from a point on, for one header shape, as one
-//! residual program. Symbolic execution makes a program, and the passes rewrite it.
+//! Synthesis (SNF, "Synthesis steps"): turns the chain from a point on into one residual program
+//! for one header shape. Symbolic execution makes the program, and the passes rewrite it.
 
 use crate::passes::{Facts, PASSES};
 use crate::symbolic::{Input, Outcome, execute};
@@ -14,11 +14,12 @@ pub use crate::symbolic::{Stats, fits};
 /// The name of the stage before all passes, for [`residual_after`].
 pub const SYMBOLIC: &str = "symbolic-execution";
 
-/// Makes the program for packets with these headers ([`braid_packet::Layout::presence`]) from a point
-/// on.
+/// Makes the program from a point on for packets with these headers
+/// ([`braid_packet::Layout::presence`]).
 ///
-/// The chain's models verify, and its parameters have values of their types. The point is not in front
-/// of a native function, nor of one that is too large ([`fits`]): those have no programs.
+/// The caller makes sure that the chain's models verify and that its parameters have values of
+/// their types. The point must not be in front of a native function or of a function that is too
+/// large ([`fits`]): those have no programs.
 #[must_use]
 pub fn residual(
     chain: &Chain,
@@ -30,8 +31,8 @@ pub fn residual(
     run(&Input { chain, graph, point, presence, extent, guarded: true, bug: None }, None).0
 }
 
-/// As [`residual`], but without a part for the main path: each path is there once. Also returns the
-/// work that putting the functions together has saved.
+/// As [`residual`], but without a part for the main path: the program has each path once. Also
+/// returns the work that joining the functions has saved.
 #[must_use]
 pub fn general(
     chain: &Chain,
@@ -43,8 +44,8 @@ pub fn general(
     run(&Input { chain, graph, point, presence, extent, guarded: false, bug: None }, None)
 }
 
-/// As [`residual`], but only up to the pass with this name, or up to [`SYMBOLIC`] before all passes.
-/// `None`: no pass has the name.
+/// As [`residual`], but only up to the pass with this name, or up to [`SYMBOLIC`] before all
+/// passes. `None`: no pass has the name.
 #[must_use]
 pub fn residual_after(
     chain: &Chain,
@@ -59,7 +60,7 @@ pub fn residual_after(
     exists.then(|| run(&input, Some(after)).0)
 }
 
-/// As [`residual`], with a bug.
+/// As [`residual`], but with a mutant.
 #[cfg(feature = "planted-bugs")]
 #[must_use]
 pub fn residual_with_bug(
@@ -91,8 +92,8 @@ fn run(input: &Input<'_>, after: Option<&str>) -> (Residual, Stats) {
     (program, stats)
 }
 
-/// Checks a program in debug builds: a pass that leaves a program that makes no sense is found where
-/// it runs.
+/// Checks a program in debug builds. The check finds a pass that leaves a malformed program right
+/// after the pass runs.
 fn assert_sound(program: &Residual, chain: &Chain, stage: &str) {
     if cfg!(debug_assertions)
         && let Err(problems) = check(program, chain)

@@ -1,4 +1,4 @@
-//! Traffic classes as people see them.
+//! Traffic classes as they are printed for people.
 
 use braid_compiler::classes::{Classes, Detail, Program, classes, svg, text};
 use braid_ir::chain::Chain;
@@ -6,7 +6,7 @@ use braid_testkit::harness::{Form, compile};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Two functions that count TTL down behind a filter.
+/// A filter, and two functions behind it that decrement TTL.
 const SOURCE: &str = "
 nf filter() {
   match {
@@ -96,7 +96,7 @@ fn tag_that_comes_and_goes_is_not_there_and_said_to_be_saved() {
     assert!(text(&found).contains(", 1 VLAN tags left as they are"));
 }
 
-/// The program on the page is the one that is made of the chain on the page.
+/// The program on the page is the one that the chain on the page compiles to.
 #[test]
 fn example_of_the_page_is_what_is_printed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,8 +1,9 @@
-//! Each file in `tests/passes` is a program, and the same program after one pass.
+//! Each file in `tests/passes` has a program, and the same program after one pass.
 //!
-//! A file begins with comments: `; pass: NAME`, and `; facts: guarded` where the program has a part for
-//! the main path. Then follow a chain in the language after `=== chain`, a program of it after
-//! `=== input`, and the program after the pass after `=== expected`. `BLESS=1` writes the last part.
+//! A file begins with comments: `; pass: NAME`, and `; facts: guarded` where the program has a part
+//! for the main path. After `=== chain` follows a chain in the language, after `=== input` a
+//! program of that chain, and after `=== expected` the program that the pass makes. `BLESS=1`
+//! writes the last part.
 
 use braid_compiler::passes::{Facts, PASSES};
 use braid_compiler::synth::residual;

@@ -4,7 +4,7 @@ use braid_compiler::profile::{Profile, Use, derive, derive_direction, details, t
 use braid_ir::text;
 use braid_packet::{Field, Header};
 
-/// The profile of a model; row 0 is `body`, row 1 `fault`.
+/// The profile of a model. Row 0 is `body`, row 1 is `fault`.
 fn profile(declarations: &str, programs: &str) -> Profile {
     let text = format!("model m {{ {declarations} row \"body\" row \"fault\" {programs} }}");
     let model = text::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -180,7 +180,7 @@ fn reading_an_entry_without_default_may_fault() {
     assert!(p.reads.is_empty(), "an explicit key reads what its values read");
 }
 
-/// The faults of a program over a table without default, under a policy for when it is full.
+/// The faults of a program whose table has no default, under a policy for a full table.
 fn faults_of(full: &str, blocks: &str) -> Vec<&'static str> {
     let table = format!("state by: u8 per [u8] capacity 9 full {full} tick 1");
     packet(&table, blocks).faults.into_iter().collect()

@@ -1,5 +1,5 @@
-//! Arithmetic on values, for compilers and compiled engines: unsigned integers of 1 to 128 bits. The reference
-//! engine has its own, so that one can be judged by the other.
+//! Arithmetic on values, for compilers and compiled engines: unsigned integers of 1 to 128 bits.
+//! The reference engine has its own arithmetic, so that tests can compare the two.
 
 use crate::engine::Fault;
 use crate::model::{BinOp, CmpOp, Word};
@@ -11,7 +11,7 @@ use crate::show::max_of;
 /// A division by 0.
 pub fn binary(op: BinOp, width: u16, a: Word, b: Word) -> Result<Word, Fault> {
     let max = max_of(width);
-    // A count of at least the width shifts everything out.
+    // A count of at least the width shifts out all bits.
     let count = u32::try_from(b).ok().filter(|count| *count < u32::from(width));
     let result = match op {
         BinOp::AddSat => a.saturating_add(b).min(max),

@@ -11,19 +11,19 @@ pub struct Chain {
     pub name: String,
     /// Interfaces, in declaration order. A chain that declares none has `in` and `out`.
     pub interfaces: Vec<Interface>,
-    /// Functions, in declaration order (their position).
+    /// Functions, in declaration order. A function's number is its place in this list.
     pub nodes: Vec<Node>,
-    /// Links: from where packets leave to where they enter.
+    /// Links, each from the place where packets leave to the place where they enter.
     pub links: Vec<(Source, Sink)>,
-    /// Priority rules that name neighbours on a path: those run in parallel.
+    /// Priority rules about neighbours on a path, which run in parallel.
     pub priorities: Vec<Priority>,
     /// All policy rules as written, for later analyses.
     pub policy: Vec<PolicyRule>,
     /// What happens to malformed packets.
     pub malformed: Malformed,
-    /// Seeds random choices; functions derive theirs from it and their position.
+    /// The seed of random choices. Functions derive their seeds from it and their position.
     pub seed: u64,
-    /// Number of workers that sharded state is split over; 1 unless said otherwise.
+    /// Number of workers that share sharded state. The default is 1.
     pub workers: u16,
 }
 
@@ -32,9 +32,9 @@ pub struct Chain {
 pub struct Interface {
     /// Its name.
     pub name: String,
-    /// IPv4 addresses behind it.
+    /// The IPv4 addresses that are reached through it.
     pub behind4: IntervalSet,
-    /// IPv6 addresses behind it.
+    /// The IPv6 addresses that are reached through it.
     pub behind6: IntervalSet,
 }
 
@@ -49,7 +49,7 @@ pub struct Node {
     pub params: Vec<ParamValue>,
 }
 
-/// Where packets come from.
+/// A place that packets come from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Source {
     /// An interface, by number.
@@ -58,8 +58,8 @@ pub enum Source {
     Port(u16, PortId),
 }
 
-/// Where packets go. Entering a function at its right port makes them go backward; at any other
-/// port, forward.
+/// A place that packets go to. A packet that enters a function by its right port goes backward. A
+/// packet that enters by any other port goes forward.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sink {
     /// An interface, by number.
@@ -68,33 +68,33 @@ pub enum Sink {
     Port(u16, PortId),
 }
 
-/// `Priority(winner > loser)` between neighbours on a path: both see the arriving packet, and the
-/// winner's result stands where they conflict (NFP §3).
+/// `Priority(winner > loser)` between neighbours on a path: both see the arriving packet. Where
+/// their results conflict, the winner's result stands (NFP §3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Priority {
-    /// Whose result wins.
+    /// The function whose result wins.
     pub winner: u16,
-    /// Whose result yields.
+    /// The function whose result yields.
     pub loser: u16,
 }
 
 /// A rule of NFP Table 1, over functions by number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PolicyRule {
-    /// The first runs before the second.
+    /// The first function runs before the second.
     Order(u16, u16),
-    /// The first's result wins over the second's.
+    /// The first function's result wins over the second's.
     Priority(u16, u16),
-    /// First of all.
+    /// The function runs before all others.
     First(u16),
-    /// Last of all.
+    /// The function runs after all others.
     Last(u16),
 }
 
-/// What happens to malformed packets where they enter.
+/// The treatment of malformed packets where they enter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Malformed {
-    /// Lost, counted by reason.
+    /// They are lost and counted by reason.
     Drop,
     /// They run through the chain with the headers before the malformed one.
     Pass,
@@ -103,52 +103,53 @@ pub enum Malformed {
 /// A change of configuration at a time.
 #[derive(Clone, Debug)]
 pub struct Control {
-    /// When: before packets of equal time (ns since the epoch).
+    /// The time (ns since the epoch). The change comes before packets of the same time.
     pub time_ns: u64,
     /// The function, by number.
     pub node: u16,
     /// The parameter.
     pub param: ParamId,
-    /// What changes.
+    /// The change.
     pub change: Change,
 }
 
-/// What a control line changes.
+/// The content of a change of configuration.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// A new value (for a pool: new members; those taken stay taken until released).
+    /// A new value. For a pool: new members. Members that are taken stay taken until they are
+    /// released.
     Set(ParamValue),
-    /// Puts a rule in front of the rule with this number (or at the end).
+    /// Inserts a rule in front of the rule with this number, or at the end.
     AddRule(usize, crate::value::Rule),
     /// Removes the rule with this number.
     RemoveRule(usize),
     /// Marks the backend with this value in its first column up or down.
     BackendUp(u128, bool),
-    /// Adds a backend (up), a value for each column.
+    /// Adds a backend that is up, with a value for each column.
     AddBackend(Vec<u128>),
     /// Removes the backend with this value in its first column.
     RemoveBackend(u128),
 }
 
-/// When a change of configuration applies.
+/// The time at which a change of configuration applies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
     /// At this time (ns since the epoch).
     At(u64),
-    /// So long after the run's first packet (ns).
+    /// This time after the run's first packet (ns).
     AfterFirst(u64),
 }
 
 /// A change of configuration as a control file writes it.
 #[derive(Clone, Debug)]
 pub struct Scheduled {
-    /// When.
+    /// The time.
     pub when: When,
     /// The function, by number.
     pub node: u16,
     /// The parameter.
     pub param: ParamId,
-    /// What changes.
+    /// The change.
     pub change: Change,
 }
 

@@ -1,4 +1,4 @@
-//! What every engine offers: packets in, packets out, counters, state, events.
+//! The interface of every engine: it takes packets, and gives packets, counters, state and events.
 
 use crate::chain::{Control, Malformed};
 use crate::model::{Kind, Word};
@@ -6,16 +6,18 @@ use crate::native::{Noted, Profile};
 use braid_packet::{FlowKey, Packet};
 use std::collections::BTreeMap;
 
-/// Most visits of functions by one packet that entered, all its copies and answers included, before
-/// what is left of it is lost as `hop_limit`. A held packet goes on counting from where it waited.
+/// The maximum number of function visits by one entering packet, including the visits of its copies
+/// and answers. Past the limit, its remaining packets are lost as `hop_limit`. A held packet keeps
+/// its count.
 pub const HOP_LIMIT: u32 = 256;
 
-/// Most times that a function runs anew on a packet by `resubmit` before that is a fault.
+/// The maximum number of times that a function runs again on a packet by `resubmit`. One more is a
+/// fault.
 pub const RESUBMIT_LIMIT: u32 = 8;
 
-/// Most firings that a timer makes up for when time jumps: one that is behind by more periods than
-/// this when `advance` begins (or a packet or a control change comes) skips the earliest ones, and
-/// counts them in `timers_skipped`.
+/// The maximum number of firings that a timer makes up for when time jumps. A timer may be behind
+/// by more periods when `advance` begins, or when a packet or a control change arrives. Then it
+/// skips the earliest firings and counts them in `timers_skipped`.
 pub const CATCH_UP: u64 = 10_000;
 
 /// The loss of packets past [`HOP_LIMIT`].
@@ -24,21 +26,21 @@ pub const LOST_HOP_LIMIT: &str = "hop_limit";
 /// The loss of packets that leave by a port or enter by an interface without a link.
 pub const LOST_UNLINKED: &str = "unlinked";
 
-/// Why a program ended early. A packet is then dropped at row `fault`; what the program did before
-/// stays.
+/// The reason why a program ended early. The packet is then dropped at row `fault`. Earlier effects
+/// of the program stay.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fault {
     /// An index past the end of a list.
     Index,
     /// Division by zero.
     Division,
-    /// A read of an entry that does not exist, in a table without default.
+    /// A read of an entry that does not exist, in a table without a default.
     NoEntry,
-    /// Resubmitted more than [`RESUBMIT_LIMIT`] times.
+    /// A packet was resubmitted more than [`RESUBMIT_LIMIT`] times.
     Resubmit,
-    /// Bytes that the capture lacks are needed.
+    /// The program needs bytes that the capture lacks.
     Truncated,
-    /// A native function could not go on.
+    /// A native function failed.
     Native,
 }
 
@@ -57,39 +59,45 @@ impl Fault {
     }
 }
 
-/// A way to run a chain. All engines give the same results on all inputs; `reference` defines them.
+/// An engine runs a chain. All engines give the same results on all inputs. The engine `reference`
+/// defines these results.
 pub trait Engine {
-    /// Processes one packet that entered at an interface. Expiries and timers that are due by its
-    /// time run first; time never goes back.
+    /// Processes one packet that entered at an interface. Expiries and timers that are due by the
+    /// packet's time run first. Time never goes back.
     fn packet(&mut self, ingress: u16, packet: Packet, out: &mut dyn Outputs);
 
     /// Runs everything that is due by this time.
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs);
 
-    /// Applies a change of configuration at its time (which `advance`s to it first).
+    /// Applies a change of configuration at its time. First runs everything that is due by that
+    /// time.
     ///
     /// # Errors
-    /// When the change cannot be applied (no such rule or backend), with the reason; nothing changed.
+    /// The reason why the change cannot be applied (no such rule or backend). Then nothing has
+    /// changed.
     fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String>;
 
-    /// Counters up to now.
+    /// The current counters.
     fn counters(&self) -> Counters;
 
-    /// All state entries, in the order function, table, creation; of native functions what they show.
+    /// All state entries, ordered by function, table and creation. A native function's entries are
+    /// the state that it reports.
     fn state(&self) -> Vec<StateEntry>;
 
-    /// What went wrong in native functions, in the order of the functions: their number, and what.
+    /// The problems of native functions, each with the function's number, in the order of the
+    /// functions.
     fn problems(&self) -> Vec<(u16, Noted)> {
         Vec::new()
     }
 
-    /// What native functions were seen to do, where that was asked for: their number, and their profile.
+    /// The observed profiles of native functions whose checks ask for them, each with the
+    /// function's number.
     fn observed(&self) -> Vec<(u16, Profile)> {
         Vec::new()
     }
 }
 
-/// Takes what an engine gives out, in order.
+/// Receives the outputs of an engine, in order.
 pub trait Outputs {
     /// A packet leaves by an interface.
     fn packet(&mut self, interface: u16, packet: Packet);
@@ -112,10 +120,10 @@ pub struct Event {
     pub fields: Vec<(String, EventValue)>,
 }
 
-/// A value in an event.
+/// A value of an event's field.
 #[derive(Clone, PartialEq, Debug)]
 pub enum EventValue {
-    /// A scalar and what it denotes.
+    /// A scalar and its kind.
     Scalar(Kind, Word),
     /// Text.
     Str(String),
@@ -128,17 +136,17 @@ pub struct StateEntry {
     pub node: u16,
     /// The table's name.
     pub table: String,
-    /// The worker's shard; 0 for state that is not sharded.
+    /// The worker's shard. It is 0 for state that is not sharded.
     pub shard: u16,
-    /// Key parts, empty for global state.
+    /// Key parts. Global state has none.
     pub key: Vec<(Kind, Word)>,
     /// Slots by name ("" for a scalar).
     pub slots: Vec<(String, Kind, Word)>,
     /// When it was created (ns).
     pub created_ns: u64,
-    /// When a packet last found or assigned it, or an entry that it lives with (ns).
+    /// When a packet last found or assigned it, or an entry that shares its life (ns).
     pub last_seen_ns: u64,
-    /// When it expires unless found again (ns), if ever.
+    /// When it expires if no packet finds it before (ns). `None`: never.
     pub expires_ns: Option<u64>,
 }
 
@@ -154,15 +162,15 @@ pub struct Counters {
     pub copied: u64,
     /// Packets that left, by interface number.
     pub out: BTreeMap<u16, u64>,
-    /// Packets that functions consumed.
+    /// Packets that functions consumed intentionally.
     pub consumed: u64,
     /// Packets that wait in queues.
     pub held: u64,
-    /// Packets lost for a named reason: malformed ones, or past the hop limit.
+    /// Packets lost, by reason: malformed packets, packets past the hop limit, and so on.
     pub lost: BTreeMap<String, u64>,
     /// Drops by (function number, row number, reason).
     pub drops: BTreeMap<(u16, u32, String), u64>,
-    /// Per function.
+    /// Counters of each function.
     pub nodes: Vec<NodeCounters>,
 }
 
@@ -175,14 +183,14 @@ pub struct NodeCounters {
     pub backward: Traffic,
     /// Packets and bytes per row.
     pub rows: Vec<Traffic>,
-    /// Per rule of each parameter that is a rule set: packets that it decided; the last is the
-    /// default. By parameter number.
+    /// For each parameter that is a rule set, by parameter number: the packets that each rule
+    /// decided. The last count is for the default.
     pub rules: BTreeMap<u32, Vec<u64>>,
-    /// Assignments refused by each table at capacity, evictions, expiries: by table number.
+    /// Counters of each table, by table number.
     pub tables: Vec<TableCounters>,
-    /// Firings of timers that were skipped because time jumped by more than [`CATCH_UP`] periods.
+    /// Timer firings that were skipped because time jumped by more than [`CATCH_UP`] periods.
     pub timers_skipped: u64,
-    /// Runs of timer and expiry programs that ended by a fault.
+    /// Runs of timer and expiry programs that ended with a fault.
     pub background_faults: u64,
 }
 
@@ -198,12 +206,12 @@ pub struct Traffic {
 /// Counters of a state table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TableCounters {
-    /// Entries now.
+    /// Current number of entries.
     pub entries: u64,
     /// Entries created.
     pub created: u64,
-    /// Assignments refused: at capacity, without an entry to live with, or of a new entry while
-    /// one expires.
+    /// Refused assignments: the table was full, there was no entry to live with, or an expiry
+    /// program wanted to create an entry.
     pub refused: u64,
     /// Entries evicted at capacity.
     pub evicted: u64,
@@ -224,7 +232,7 @@ impl Counters {
     }
 }
 
-/// The reason for which a malformed packet is lost where it enters, if it is.
+/// The reason for which a malformed packet is lost where it enters. `None`: it is not lost.
 #[must_use]
 pub fn malformed_loss(packet: &Packet, policy: Malformed) -> Option<&'static str> {
     match policy {
@@ -233,9 +241,9 @@ pub fn malformed_loss(packet: &Packet, policy: Malformed) -> Option<&'static str
     }
 }
 
-/// The worker that a packet belongs to, from 0: `hash` (the operator) of the parts of its `biflow`
-/// key as it enters the chain, modulo the number of workers. The hash is symmetric because the key
-/// is: both directions of a connection have the same. Packets that are not IP belong to worker 0.
+/// The worker that a packet belongs to, from 0. The number is the extern `hash` of the packet's
+/// `biflow` key where it enters the chain, modulo the number of workers. The key is symmetric, so
+/// both directions of a connection have the same hash. Packets that are not IP belong to worker 0.
 #[inline]
 #[must_use]
 pub fn worker(packet: &Packet, workers: u16) -> u16 {
@@ -259,8 +267,8 @@ pub fn flow_words(key: FlowKey) -> [Word; 6] {
     [key.version.into(), key.src, key.dst, key.proto.into(), key.sport.into(), key.dport.into()]
 }
 
-/// The share of a capacity that one of `parts` shards has: as equal as possible, the first ones
-/// larger by one.
+/// The share of a capacity that shard `part` of `parts` shards gets. Shares are as equal as
+/// possible. The first shares may be larger by one.
 #[must_use]
 pub fn share(total: u64, parts: u16, part: u16) -> u64 {
     let parts = u64::from(parts.max(1));

@@ -1,4 +1,4 @@
-//! The chain's graph: which port leads where, and which functions see a packet side by side.
+//! The chain's graph: where each port leads, and which functions see a packet side by side.
 
 use crate::chain::{Chain, Sink, Source};
 use crate::model::{Dest, LEFT, Model, PortId, Program, RIGHT, Term};
@@ -11,7 +11,8 @@ pub struct Graph {
     ports: Vec<Vec<Option<Sink>>>,
     /// For each function, the number of its group.
     group_of: Vec<usize>,
-    /// Functions of each group, those whose result wins first. Most groups have one member.
+    /// The functions of each group. A function whose result wins comes first. Most groups have one
+    /// member.
     groups: Vec<Vec<u16>>,
     /// Whether each function is native code.
     native: Vec<bool>,
@@ -21,7 +22,7 @@ impl Graph {
     /// The graph of a chain.
     ///
     /// # Errors
-    /// Links or priorities that make no sense.
+    /// Invalid links or priorities.
     pub fn new(chain: &Chain) -> Result<Self, String> {
         let mut entries = vec![None; chain.interfaces.len()];
         let nodes = chain.nodes.iter();
@@ -47,32 +48,32 @@ impl Graph {
         Ok(Self { entries, ports, group_of, groups, native })
     }
 
-    /// Where packets that enter at an interface go first.
+    /// The first target of packets that enter at an interface.
     #[must_use]
     pub fn entry(&self, interface: u16) -> Option<Sink> {
         self.entries.get(usize::from(interface)).copied().flatten()
     }
 
-    /// The functions that see a packet side by side with this one, itself included, in the order
+    /// The functions that see a packet side by side with this one, including itself, in the order
     /// in which they run.
     #[must_use]
     pub fn group(&self, node: u16) -> &[u16] {
         &self.groups[self.group_of[usize::from(node)]]
     }
 
-    /// Whether programs can be made of a function: it runs alone, and is no native code.
+    /// Whether a function can have residual programs: it runs alone and is not native.
     #[must_use]
     pub fn has_programs(&self, node: u16) -> bool {
         self.group(node).len() == 1 && !self.native[usize::from(node)]
     }
 
-    /// Where a packet goes from a function. Within a group it passes by the other members, which
-    /// have seen it.
+    /// The target of a packet that leaves a function. Within a group, the packet passes the other
+    /// members, because they have already seen it.
     #[must_use]
     pub fn next(&self, node: u16, port: PortId) -> Option<Sink> {
         let group = self.group_of[usize::from(node)];
         let mut at = (node, port);
-        // Each step passes by one member, so there are at most as many steps as members.
+        // Each iteration passes one member, so the number of members bounds the iterations.
         for _ in 0..=self.groups[group].len() {
             let sink = (*self.ports[usize::from(at.0)].get(at.1.index())?)?;
             match sink {
@@ -86,7 +87,7 @@ impl Graph {
     }
 }
 
-/// The port that a destination means.
+/// The port that a destination denotes.
 #[must_use]
 pub fn port(dest: Dest, backward: bool) -> PortId {
     match (dest, backward) {
@@ -112,7 +113,8 @@ fn check_link(chain: &Chain, source: Source, sink: Sink) -> Result<(), String> {
     if from && to { Ok(()) } else { Err(format!("a link from {source:?} to {sink:?}")) }
 }
 
-/// Functions that priorities join, in the order of priority; all others alone.
+/// Groups of functions that priorities relate, in the order of priority. Every other function is
+/// alone.
 fn groups(chain: &Chain) -> Result<Vec<Vec<u16>>, String> {
     let count = u16::try_from(chain.nodes.len()).map_err(|_| "too many functions".to_owned())?;
     let mut groups: Vec<Vec<u16>> = (0..count).map(|node| vec![node]).collect();
@@ -130,7 +132,7 @@ fn groups(chain: &Chain) -> Result<Vec<Vec<u16>>, String> {
     groups.into_iter().map(|group| in_order(chain, group)).collect()
 }
 
-/// Sorts a group: winners before losers, else by position in the chain.
+/// Sorts a group: winners before losers, and otherwise by position in the chain.
 fn in_order(chain: &Chain, mut rest: Vec<u16>) -> Result<Vec<u16>, String> {
     rest.sort_unstable();
     if rest.len() > 1 {
@@ -164,7 +166,7 @@ fn holds(model: &Model) -> bool {
     has_term(&model.packet, |term| matches!(term, Term::Hold { .. }))
 }
 
-/// Whether a model has a drop of its own.
+/// Whether a model has a drop terminator.
 #[must_use]
 pub fn may_drop(model: &Model) -> bool {
     has_term(&model.packet, |term| matches!(term, Term::Drop { .. }))

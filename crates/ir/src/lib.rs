@@ -1,6 +1,8 @@
-//! The model IR: models, chains, values and residual programs as data, their text form and their checks.
+//! The model IR: models, chains, values and residual programs as data, with their text form and
+//! checks.
 //!
-//! Nothing here runs a packet. The `reference` crate interprets models; the compiled engines are in `engine`.
+//! Nothing here runs a packet. The crate `reference` interprets models. The crate `engine` has the
+//! compiled engines.
 #![forbid(unsafe_code)]
 
 pub mod arith;

@@ -1,9 +1,9 @@
-//! The model IR: what a network function is after lowering.
+//! The model IR: a network function after lowering.
 //!
-//! A model's program is a directed acyclic graph of basic blocks (bounded loops are unrolled and a
-//! function's own functions inlined by lowering). Values are unsigned integers of 1 to 128 bits.
-//! Every access to a header field, the payload, state, a pool or a queue is an operation of its
-//! own, so that analyses see all of them. See `docs/ir.md` for the text form.
+//! A model's program is a directed acyclic graph of basic blocks. Lowering unrolls bounded loops
+//! and inlines the functions that a function defines. Values are unsigned integers of 1 to 128
+//! bits. Every access to a header field, the payload, state, a pool or a queue is a separate
+//! operation, so analyses see all accesses. `docs/ir.md` describes the text form.
 
 use braid_packet::{Field, Header};
 pub use braid_packet::{NewPayload, Shape};
@@ -11,7 +11,7 @@ pub use braid_packet::{NewPayload, Shape};
 /// A scalar value, in the low bits.
 pub type Word = u128;
 
-/// What a scalar denotes; decides how it is printed, never how it is computed.
+/// The meaning of a scalar. It decides how the scalar is printed, never how it is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
     /// A plain unsigned integer.
@@ -41,7 +41,7 @@ pub enum Kind {
 pub struct Ty {
     /// Width in bits, 1 to 128.
     pub width: u16,
-    /// What it denotes.
+    /// Its meaning.
     pub kind: Kind,
 }
 
@@ -52,7 +52,8 @@ macro_rules! ids {
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         pub struct $name(pub u32);
         impl $name {
-            /// The number as an index; one that no vector has when it does not fit.
+            /// The number as an index. A number that does not fit becomes an index that no vector
+            /// has.
             #[must_use]
             pub fn index(self) -> usize {
                 usize::try_from(self.0).unwrap_or(usize::MAX)
@@ -88,9 +89,9 @@ ids! {
     PortId "port";
 }
 
-/// The port on the left: where forward packets enter and backward ones leave.
+/// The left port: forward packets enter here, and backward packets leave.
 pub const LEFT: PortId = PortId(0);
-/// The port on the right: where backward packets enter and forward ones leave.
+/// The right port: backward packets enter here, and forward packets leave.
 pub const RIGHT: PortId = PortId(1);
 
 /// A network function as a model.
@@ -108,20 +109,20 @@ pub struct Model {
     pub queues: Vec<QueueDecl>,
     /// Event types that the function emits.
     pub events: Vec<EventDecl>,
-    /// Tags (by name, shared by all functions of a chain) that the function reads or writes.
+    /// Tags that the function reads or writes. All functions of a chain share tags by name.
     pub tags: Vec<TagDecl>,
-    /// Counted places: match rows, and `body` for statements outside any match.
+    /// Counted places: match rows, and `body` for statements outside every match.
     pub rows: Vec<RowDecl>,
     /// Drop reasons.
     pub reasons: Vec<String>,
     /// Runs for each packet.
     pub packet: Program,
-    /// Runs when an entry of the table expires, is evicted, or goes with the one it lives with;
-    /// not on `delete`.
+    /// Programs that run when an entry of the table expires, is evicted, or ends together with the
+    /// entry that it lives with. They do not run on `delete`.
     pub expire: Vec<(StateId, Program)>,
-    /// Run periodically.
+    /// Programs that run periodically.
     pub timers: Vec<Timer>,
-    /// The native function that [`Op::Native`] asks; the packet program is then made for it
+    /// The native function that [`Op::Native`] calls. The packet program then belongs to it
     /// ([`crate::native::model`]).
     pub native: Option<crate::native::Native>,
 }
@@ -133,7 +134,7 @@ pub struct ParamDecl {
     pub name: String,
     /// Its type.
     pub ty: ParamTy,
-    /// Used when a chain gives no value.
+    /// The value when a chain gives none.
     pub default: Option<crate::value::ParamValue>,
 }
 
@@ -142,17 +143,17 @@ pub struct ParamDecl {
 pub enum ParamTy {
     /// One scalar.
     Scalar(Ty),
-    /// A list of records; a list of scalars has one column named "".
+    /// A list of records. A list of scalars has one column named "".
     List(Vec<(String, Ty)>),
     /// A set of scalars as intervals: prefixes, port ranges, enumerated values.
     Set(Ty),
-    /// An ordered rule set over packets, first match decides.
+    /// An ordered rule set over packets. The first rule that matches decides.
     Rules,
     /// A longest-prefix-match table from IPv4 and IPv6 prefixes to a next hop number (32 bits).
     Routes,
     /// Patterns over the payload: literals and regular expressions, each with a number (32 bits).
     Patterns,
-    /// A pool of scalars; allocation state belongs to the instance.
+    /// A pool of scalars. The instance keeps the record of taken members.
     Pool(Ty, PoolOrder),
     /// Backends with health: columns as in `List`, plus up or down.
     Backends(Vec<(String, Ty)>),
@@ -160,15 +161,15 @@ pub enum ParamTy {
     Str,
 }
 
-/// In which order a pool hands out its members.
+/// The order in which a pool hands out its members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PoolOrder {
     /// The lowest free member.
     Lowest,
     /// The member that has been free for longest (first in, first out).
     Fifo,
-    /// Uniformly random among the free ones, from the instance's seeded generator
-    /// (NFD's non-replacing sampling, §III-B).
+    /// A uniformly random free member, chosen by the instance's seeded generator (NFD's
+    /// non-replacing sampling, §III-B).
     Random,
 }
 
@@ -177,11 +178,11 @@ pub enum PoolOrder {
 pub enum Setting {
     /// Constant.
     Const(Word),
-    /// Current value of a scalar parameter.
+    /// The current value of a scalar parameter.
     Param(ParamId),
 }
 
-/// Per what a state table has entries.
+/// The granularity of a state table: it has one entry for each of these.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Granularity {
     /// One entry.
@@ -196,12 +197,13 @@ pub enum Granularity {
     Key(Vec<Ty>),
 }
 
-/// What happens when a table is at capacity and a new entry is assigned.
+/// The treatment of a new entry in a full table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WhenFull {
     /// The assignment is refused.
     Refuse,
-    /// The entry created first goes (its `on expire` runs), the new one comes.
+    /// The entry that was created first is evicted (its `on expire` program runs), and the new
+    /// entry is created.
     EvictOldest,
 }
 
@@ -210,26 +212,27 @@ pub enum WhenFull {
 pub struct StateDecl {
     /// Its name.
     pub name: String,
-    /// Per what it has entries.
+    /// The granularity of its entries.
     pub granularity: Granularity,
-    /// Slots of an entry: one named "" for a scalar, one a field for a record.
+    /// Slots of an entry: one slot named "" for a scalar, or one slot for each field of a record.
     pub slots: Vec<(String, Ty)>,
-    /// Value read where no entry exists, slot by slot; `None`: such a read is a fault. A global
-    /// table's entry exists from the start, with this value.
+    /// The value of each slot that is read where no entry exists. `None`: the read is a fault. The
+    /// entry of a global table exists from the start, with this value.
     pub default: Option<Vec<Setting>>,
-    /// Most entries at a time.
+    /// The maximum number of entries.
     pub capacity: Setting,
-    /// What happens at capacity.
+    /// The treatment of a new entry when the table is full.
     pub when_full: WhenFull,
-    /// Entry expires when not found by any packet for so long (ns).
+    /// An entry expires when no packet has found it for this time (ns).
     pub idle: Option<Setting>,
-    /// Entry expires so long after its creation (ns).
+    /// An entry expires this time after its creation (ns).
     pub hard: Option<Setting>,
     /// Deadlines are rounded up to multiples of this (ns since the epoch).
     pub tick: Setting,
-    /// Entries are tied to one of this table: they share last-seen times and end together.
+    /// Each entry lives with an entry of this table: they share last-seen times and end together.
     pub lives_with: Option<StateId>,
-    /// One instance per worker, each with its share of the capacity; else one for all.
+    /// Whether each worker has its own table with a share of the capacity. Otherwise all workers
+    /// share one table.
     pub sharded: bool,
 }
 
@@ -238,7 +241,7 @@ pub struct StateDecl {
 pub struct QueueDecl {
     /// Its name.
     pub name: String,
-    /// Most packets at a time.
+    /// The maximum number of packets.
     pub capacity: Setting,
 }
 
@@ -265,34 +268,34 @@ pub enum EventTy {
 /// A tag.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TagDecl {
-    /// Its name; functions of a chain share tags by name.
+    /// Its name. The functions of a chain share tags by name.
     pub name: String,
-    /// Its type; untagged packets read 0.
+    /// Its type. The tag of an untagged packet reads 0.
     pub ty: Ty,
 }
 
 /// A counted place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RowDecl {
-    /// `1`, `2`, … for rows of a match in order; nested `2.1`; `body` outside of any match;
-    /// `fault` is always the last row and counts drops by faults.
+    /// `1`, `2`, … for the rows of a match in order, `2.1` for nested rows, `body` outside every
+    /// match. The last row is always `fault` and counts drops by faults.
     pub label: String,
     /// The predicate as written, or empty.
     pub text: String,
-    /// Line in the source, from 1; 0 when unknown.
+    /// Line in the source, from 1. It is 0 if unknown.
     pub line: u32,
 }
 
-/// Runs its body every period from the first packet's time on.
+/// A timer: its body runs every period, starting at the first packet's time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timer {
     /// Period (ns).
     pub period: Setting,
-    /// What runs.
+    /// The program.
     pub body: Program,
 }
 
-/// Blocks in topological order: jumps go to later blocks only; block 0 is the entry.
+/// Blocks in topological order: jumps go to later blocks only. Block 0 is the entry.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Program {
     /// Blocks.
@@ -304,22 +307,22 @@ pub struct Program {
 /// A basic block.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Block {
-    /// Values given by those who jump here.
+    /// Values that jumps to this block pass.
     pub params: Vec<ValueId>,
     /// Operations in order.
     pub ops: Vec<Op>,
-    /// How it ends.
+    /// The terminator.
     pub term: Term,
 }
 
-/// Binary operators. Both operands and the result have one width.
+/// Binary operators. Both operands and the result have the same width.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BinOp {
-    /// Sum, stops at the largest value.
+    /// Sum, limited to the largest value.
     AddSat,
-    /// Difference, stops at 0.
+    /// Difference, limited to 0.
     SubSat,
-    /// Product, stops at the largest value.
+    /// Product, limited to the largest value.
     MulSat,
     /// Sum modulo 2^width.
     AddWrap,
@@ -327,9 +330,9 @@ pub enum BinOp {
     SubWrap,
     /// Product modulo 2^width.
     MulWrap,
-    /// Quotient, rounded down; division by 0 is a fault.
+    /// Quotient, rounded down. Division by 0 is a fault.
     Div,
-    /// Remainder; division by 0 is a fault.
+    /// Remainder. Division by 0 is a fault.
     Rem,
     /// Bitwise and.
     And,
@@ -337,9 +340,9 @@ pub enum BinOp {
     Or,
     /// Bitwise exclusive or.
     Xor,
-    /// Shift left; counts of at least the width give 0.
+    /// Shift left. A count of at least the width gives 0.
     Shl,
-    /// Shift right; counts of at least the width give 0.
+    /// Shift right. A count of at least the width gives 0.
     Shr,
     /// Smaller operand.
     Min,
@@ -347,7 +350,7 @@ pub enum BinOp {
     Max,
 }
 
-/// Comparisons (unsigned) of two values of one width; the result is a bool.
+/// Unsigned comparisons of two values of the same width. The result is a bool.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CmpOp {
     /// Equal.
@@ -364,16 +367,16 @@ pub enum CmpOp {
     Ge,
 }
 
-/// Which entry of a table.
+/// The entry of a table that an operation refers to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Key {
-    /// The table's implicit key, read from the packet as it entered the function (`Global`: the
-    /// one entry). The headers that the key needs must be known to be present.
+    /// The table's implicit key, read from the packet as it entered the function (`Global`: the one
+    /// entry). The headers of the key's fields must be known to be present.
     Entry,
-    /// The implicit key of the packet that the (entering) ICMP error quotes; `Flow` and `Biflow`
-    /// only; needs header `Quoted`.
+    /// The implicit key of the packet that the entering ICMP error quotes. Only for `Flow` and
+    /// `Biflow`. Needs header `Quoted`.
     Quoted,
-    /// As `Entry` or `Quoted` for `Flow`, with source and destination exchanged.
+    /// As `Entry` or `Quoted` for `Flow`, with source and destination swapped.
     Reversed(bool),
     /// These values.
     Explicit(Vec<ValueId>),
@@ -396,13 +399,13 @@ pub enum SetRef {
 pub enum Op {
     /// A constant.
     Const { out: ValueId, value: Word },
-    /// Current value of a scalar parameter.
+    /// The current value of a scalar parameter.
     Param { out: ValueId, param: ParamId },
     /// Number of members of a parameter of type `List` or `Backends` (32 bits).
     ListLen { out: ValueId, param: ParamId },
-    /// One column of a member; an index past the end is a fault.
+    /// One column of a member. An index past the end is a fault.
     ListGet { out: ValueId, param: ParamId, index: ValueId, column: u32 },
-    /// Whether a backend is up (bool); an index past the end is a fault.
+    /// Whether a backend is up (bool). An index past the end is a fault.
     BackendUp { out: ValueId, param: ParamId, index: ValueId },
     /// Binary operation.
     Bin { out: ValueId, op: BinOp, a: ValueId, b: ValueId },
@@ -412,19 +415,19 @@ pub enum Op {
     Not { out: ValueId, a: ValueId },
     /// Change of width: zero-extends, or keeps the low bits.
     Resize { out: ValueId, a: ValueId },
-    /// Change of width: zero-extends, or stops at the largest value of the new width.
+    /// Change of width: zero-extends, or limits the value to the largest value of the new width.
     Clamp { out: ValueId, a: ValueId },
     /// `cond ? a : b`.
     Select { out: ValueId, cond: ValueId, a: ValueId, b: ValueId },
     /// Membership (bool).
     InSet { out: ValueId, a: ValueId, set: SetRef },
-    /// Whether a header is present now (bool).
+    /// Whether a header is present at this moment (bool).
     Has { out: ValueId, header: Header },
-    /// A field's value now. Its header must be known to be present.
+    /// A field's current value. Its header must be known to be present.
     Load { out: ValueId, field: Field },
     /// A field's value when the packet entered this function.
     LoadEntry { out: ValueId, field: Field },
-    /// Assigns a field; dependent checksums follow. Its header must be known to be present.
+    /// Assigns a field. Dependent checksums follow. Its header must be known to be present.
     Store { field: Field, a: ValueId },
     /// Reads a tag (0 when never set).
     LoadTag { out: ValueId, tag: TagId },
@@ -434,34 +437,38 @@ pub enum Op {
     PushVlan { id: ValueId },
     /// Removes the outermost VLAN tag. Needs `Vlan`.
     PopVlan,
-    /// First matching rule: whether the packet passes (bool) and the rule's number from 0
-    /// (32 bits; the number of rules when none matched and the default decided). Packets without
-    /// `Inet` match no rule, and the default is not applied: (0, number of rules).
+    /// The first matching rule: whether the packet passes (bool), and the rule's number from 0 (32
+    /// bits). If no rule matches, the default decides, and the number is the number of rules. A
+    /// packet without `Inet` matches no rule, and the default does not apply: the results are 0 and
+    /// the number of rules.
     Rules { pass: ValueId, rule: ValueId, param: ParamId },
-    /// Longest-prefix match of an address (32 or 128 bits wide, which picks the family):
-    /// whether there is a route (bool), and its next hop (32 bits, 0 when none).
+    /// Longest-prefix match of an address. Its width, 32 or 128 bits, selects the family. Whether
+    /// there is a route (bool), and its next hop (32 bits, 0 without a route).
     Route { found: ValueId, hop: ValueId, param: ParamId, addr: ValueId },
-    /// Patterns over the payload: whether one matches (bool), and the lowest number of those that
-    /// do (32 bits, 0 when none). A payload that was cut by the capture is a fault `truncated`.
+    /// Patterns over the payload: whether one matches (bool), and the lowest number of a pattern
+    /// that matches (32 bits, 0 without a match). A payload that the capture cut is a fault
+    /// `truncated`.
     Patterns { found: ValueId, number: ValueId, param: ParamId },
-    /// Gives the packet to the model's native function, which does with it what it wants: the number of what
-    /// it says becomes of the packet (32 bits): onward, back, consumed, then ports and reasons in order.
+    /// Gives the packet to the model's native function, which may change it freely. The result is
+    /// the number of the function's verdict (32 bits): onward, back, consumed, then ports and
+    /// reasons in order.
     Native { out: ValueId },
-    /// Calls an extern of the registry by name. `param` is the parameter that it works on, if its
-    /// signature has one (such as the backends of a consistent-hash table).
+    /// Calls an extern of the registry by name. `param` is the parameter that the extern works on,
+    /// if its signature has one (such as the backends of a consistent-hash table).
     Extern { outs: Vec<ValueId>, name: String, param: Option<ParamId>, args: Vec<ValueId> },
     /// Whether an entry exists (bool). Finding it renews its idle time.
     StateExists { out: ValueId, state: StateId, key: Key },
-    /// Reads all slots; where no entry exists the default, or a fault. Finding it renews its
-    /// idle time.
+    /// Reads all slots. If no entry exists, reads the default, or faults without a default. Finding
+    /// the entry renews its idle time.
     StateGet { outs: Vec<ValueId>, state: StateId, key: Key },
-    /// Assigns all slots, creating the entry if need be; `ok` is false (and nothing changed) when
-    /// refused.
+    /// Assigns all slots, and creates the entry if it does not exist. `ok` is false if the
+    /// assignment was refused. Then nothing has changed.
     StateSet { ok: ValueId, state: StateId, key: Key, values: Vec<ValueId> },
-    /// Assigns one slot of an entry; where none exists it is created from the default; without a
-    /// default that is a fault. `ok` as above.
+    /// Assigns one slot of an entry. If no entry exists, it is created from the default. Without a
+    /// default, that is a fault. `ok` as above.
     StatePut { ok: ValueId, state: StateId, key: Key, slot: u32, value: ValueId },
-    /// Removes an entry (and what lives with it) if it exists; `on expire` does not run.
+    /// Removes an entry, and the entries that live with it. `on expire` does not run. A missing
+    /// entry is ignored.
     StateDelete { state: StateId, key: Key },
     /// Number of entries (32 bits).
     StateLen { out: ValueId, state: StateId },
@@ -469,17 +476,17 @@ pub enum Op {
     Expiring { outs: Vec<ValueId> },
     /// In an `expire` program: the key of the ending entry.
     ExpiringKey { outs: Vec<ValueId> },
-    /// Takes a member of a pool: whether there was one (bool), and which.
+    /// Takes a member of a pool: whether there was a free one (bool), and its value.
     Take { ok: ValueId, out: ValueId, pool: ParamId },
     /// Takes a given member of a pool: whether it was free (bool).
     TakeThis { ok: ValueId, pool: ParamId, a: ValueId },
-    /// Gives a member back; one that is not taken (or not of the pool) is ignored.
+    /// Returns a member to its pool. A value that is not taken, or not in the pool, is ignored.
     Release { pool: ParamId, a: ValueId },
     /// Publishes an event.
     Emit { event: EventId, args: Vec<EventArg> },
-    /// Counts the packet at a row (packets and bytes as of now).
+    /// Counts the packet at a row (one packet and its current bytes).
     Count { row: RowId },
-    /// Sends a copy of the packet as it is now to a port.
+    /// Sends a copy of the current packet to a port.
     Mirror { port: Dest },
     /// Builds a new packet and sends it to a port.
     Create { new: Box<NewPacket>, port: Dest },
@@ -496,20 +503,20 @@ pub enum EventArg {
     Param(ParamId),
 }
 
-/// Where a packet goes.
+/// A packet's destination.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Dest {
-    /// On in its direction.
+    /// Onward in the packet's direction.
     Onward,
-    /// Back against its direction.
+    /// Back against the packet's direction.
     Back,
     /// To a port.
     Port(PortId),
 }
 
-/// How to build a new packet. The link header is the current packet's: Ethernet addresses
-/// exchanged if it is sent `Back`, VLAN tags kept. IP addresses exchanged likewise; TTL 64, other
-/// fields 0; then the assignments; lengths and checksums follow.
+/// How to build a new packet. It takes the link header of the current packet with its VLAN tags. If
+/// it is sent `Back`, Ethernet addresses are swapped, and IP addresses likewise. TTL is 64, other
+/// fields are 0. Then the assignments follow, and then lengths and checksums.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewPacket {
     /// Its headers.
@@ -520,31 +527,32 @@ pub struct NewPacket {
     pub payload: NewPayload,
 }
 
-/// The end of a block. A `row` says where in the source the packet's fate was decided; it is what
-/// drops are accounted under. Only `Count` and faults add to the counters of rows.
+/// The end of a block. A `row` is the place in the source where the packet's fate was decided.
+/// Drops are accounted under it. Only `Count` and faults add to the counters of rows.
 #[derive(Clone, PartialEq, Debug)]
 #[allow(missing_docs, reason = "each variant's description says what its parts are")]
 pub enum Term {
-    /// Goes on in a later block.
+    /// Continues in a later block.
     Jump(Target),
-    /// Goes on in one of two later blocks.
+    /// Continues in one of two later blocks.
     Branch { cond: ValueId, yes: Target, no: Target },
-    /// The packet leaves by these ports, in order (copies for all but the last).
+    /// The packet leaves by these ports, in order. All but the last get copies.
     Output { ports: Vec<Dest>, row: RowId },
     /// The packet is dropped.
     Drop { reason: ReasonId, row: RowId },
-    /// The packet ends here by intent (answered, absorbed).
+    /// The packet ends here intentionally (answered, absorbed).
     Consume { row: RowId },
-    /// The packet waits in a queue for so long (ns), then this function runs on it anew, with
-    /// `pkt.held` set. When the queue is full: goes on in `full`.
+    /// The packet waits in a queue for a delay (ns). Then this function runs on it again, with
+    /// `pkt.held` set. If the queue is full, the program continues in `full`.
     Hold { queue: QueueId, delay: ValueId, row: RowId, full: Target },
-    /// This function runs on the packet anew, as it is now; at most 8 times, then it is a fault.
+    /// This function runs again on the current packet. This can happen 8 times. One more is a
+    /// fault.
     Resubmit { row: RowId },
-    /// The end of a timer's or expiry program.
+    /// The end of a timer program or an expiry program.
     Return,
 }
 
-/// A jump's destination with the values for its block parameters.
+/// A jump's destination, with the values for the block's parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Target {
     /// The block.

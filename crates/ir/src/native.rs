@@ -1,4 +1,5 @@
-//! A native function as a model refers to it: data only. The crate `native` loads and calls the code.
+//! A model's reference to a native function: data only. The crate `native` loads and calls the
+//! code.
 
 mod fields;
 mod problem;
@@ -13,34 +14,34 @@ pub use profile::{Profile, UnknownName, may};
 pub struct Native {
     /// The library and the name of the function.
     pub reference: Reference,
-    /// What the function declares that it does to packets, if it declares anything.
+    /// The actions on packets that the function declares, if it declares any.
     pub profile: Option<Profile>,
 }
 
 impl Native {
-    /// What the function may do to packets: anything, unless it declares less.
+    /// The actions that the function may perform on packets: all actions, unless it declares fewer.
     #[must_use]
     pub fn may(&self) -> Profile {
         self.profile.unwrap_or(Profile::ANYTHING)
     }
 }
 
-/// A native function as a chain file names it.
+/// A reference to a native function, as a chain file writes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reference {
-    /// The path of a shared library, or the name of a set of functions that the program brings.
+    /// The path of a shared library, or the name of a set of functions that the program provides.
     pub library: String,
     /// The function's name in the library.
     pub function: String,
-    /// What Braid checks while the function runs.
+    /// The checks that Braid makes while the function runs.
     pub checks: Checks,
 }
 
-/// What Braid checks while a native function runs.
+/// The checks that Braid makes while a native function runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Checks {
-    /// Compare what later packets of a flow get with what the function recorded for the flow.
+    /// Compare the results for later packets of a flow with the function's record for the flow.
     pub records: bool,
-    /// Write down what the function does to packets, as an action profile.
+    /// Observe the function's actions on packets, as an action profile.
     pub observe: bool,
 }

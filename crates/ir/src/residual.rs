@@ -1,13 +1,13 @@
-//! Residual programs: the work that is left for a packet of one header shape, from one point of the
-//! chain on, after the functions ahead have been put together.
+//! Residual programs. A residual program is the work that remains for a packet of one header shape,
+//! from one point of the chain on, after the functions ahead have been joined.
 //!
-//! The compiler and the engines meet here. The compiler makes a program for a point and a shape
-//! (SNF's synthesis, "Synthesis steps"). An engine runs the program, interpreted or as machine code.
-//! In a program of several functions, each field is read and written at most once between two
-//! [`What::Write`]s, and each path counts packets and bytes once, at its end.
+//! Residual programs connect the compiler and the engines. The compiler makes a program for a point
+//! and a shape (SNF's synthesis, "Synthesis steps"). An engine interprets the program or runs it as
+//! machine code. In a program of several functions, each field is read and written at most once
+//! between two [`What::Write`]s, and each path counts packets and bytes once, at its end.
 //!
 //! A program works on one packet. The packet's bytes change only at `Write`, `PushVlan` and
-//! `PopVlan`. `Load` reads the bytes as they are at that moment. Values are as in the model IR.
+//! `PopVlan`. `Load` reads the current bytes. Values are as in the model IR.
 
 mod check;
 mod parse;

@@ -10,12 +10,12 @@ pub struct RouteTable {
 }
 
 impl RouteTable {
-    /// Adds a route, replacing one for the same prefix; host bits are ignored.
+    /// Adds a route. It replaces a route for the same prefix. Host bits are ignored.
     pub fn insert4(&mut self, addr: u32, len: u8, hop: u32) {
         self.v4.insert((addr, len), hop);
     }
 
-    /// Adds a route, replacing one for the same prefix; host bits are ignored.
+    /// Adds a route. It replaces a route for the same prefix. Host bits are ignored.
     pub fn insert6(&mut self, addr: u128, len: u8, hop: u32) {
         self.v6.insert((addr, len), hop);
     }

@@ -1,7 +1,7 @@
-//! Rules over packets: what a rule matches, which rule of a set decides, and their text form.
+//! Rules over packets: the match of a rule, the rule of a set that decides, and the text form.
 //!
-//! Evaluation is naive on purpose: rule after rule, condition after condition. Faster
-//! classifiers are judged by it. The text form is the simple rule file of `docs/rule-files.md`.
+//! Evaluation is deliberately naive: rule after rule, condition after condition. Faster classifiers
+//! are compared with it. The text form is the simple rule file of `docs/rule-files.md`.
 
 use crate::value::{Rule, RuleAddrs, RuleSet};
 use std::fmt;
@@ -10,13 +10,13 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// Names of the TCP flags, lowest bit first, as rule files write them.
 pub const TCP_FLAG_NAMES: [&str; 8] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"];
 
-/// Protocols that rule files know by name.
+/// Protocols that rule files can name.
 pub const PROTOCOL_NAMES: [(&str, u8); 4] = [("tcp", 6), ("udp", 17), ("icmp", 1), ("icmp6", 58)];
 
 /// The port range that also matches packets without ports.
 pub const ANY_PORT: (u16, u16) = (0, u16::MAX);
 
-/// What rules look at in an IP packet.
+/// The fields of an IP packet that rules read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RulePacket {
     /// 4 or 6.
@@ -35,37 +35,37 @@ pub struct RulePacket {
     pub icmp: Option<(u8, u8)>,
 }
 
-/// What rules look at in an IPv4 packet, as words that can be compared at once: how machine code hands
-/// a packet over, and what classifiers take.
+/// The fields of an IPv4 packet that rules read, packed into words that can be compared at once.
+/// Machine code passes packets in this form, and classifiers take it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RuleWords {
     /// Source address in the upper half, destination in the lower one.
     pub addrs: u64,
-    /// Source port from bit 0, destination port from bit [`RuleWords::DPORT`]; 0 when absent.
-    /// [`RuleWords::GUARDS`] are set above them.
+    /// Source port from bit 0, destination port from bit [`RuleWords::DPORT`]. A missing port is 0.
+    /// The bits of [`RuleWords::GUARDS`] above the ports are set.
     pub ports: u64,
-    /// Protocol from bit 0, TCP flags from bit 8, ICMP type and code as 16 bits from bit 16, each 0 when
-    /// absent; which of the headers are there.
+    /// Protocol from bit 0, TCP flags from bit 8, ICMP type and code as 16 bits from bit 16. A
+    /// missing part is 0. Higher bits tell which of the headers are present.
     pub bits: u64,
 }
 
 impl RuleWords {
-    /// Where the destination port starts.
+    /// The first bit of the destination port.
     pub const DPORT: u32 = 17;
-    /// A bit above each port, which a difference of ports may borrow.
+    /// A bit above each port. A difference of ports may borrow from it.
     pub const GUARDS: u64 = 1 << 16 | 1 << 33;
-    /// Where TCP flags start.
+    /// The first bit of the TCP flags.
     pub const FLAGS: u32 = 8;
-    /// Where ICMP's code starts.
+    /// The first bit of the ICMP code.
     pub const ICMP: u32 = 16;
-    /// There are TCP flags.
+    /// The packet has TCP flags.
     pub const FLAGS_HERE: u64 = 1 << 32;
-    /// There is an ICMP type.
+    /// The packet has an ICMP type.
     pub const ICMP_HERE: u64 = 1 << 33;
-    /// There are ports.
+    /// The packet has ports.
     pub const PORTS_HERE: u64 = 1 << 34;
 
-    /// The words of a packet, of whose addresses the low 32 bits count.
+    /// The words of a packet. Only the low 32 bits of its addresses count.
     #[must_use]
     #[inline]
     pub fn new(packet: &RulePacket) -> Self {
@@ -85,7 +85,7 @@ impl RuleWords {
         Self { addrs: low(packet.src) << 32 | low(packet.dst), ports, bits }
     }
 
-    /// The packet of these words.
+    /// The packet that these words describe.
     #[must_use]
     pub fn packet(&self) -> RulePacket {
         let [_, _, _, _, kind, code, flags, proto] = self.bits.to_be_bytes();
@@ -155,8 +155,8 @@ impl Rule {
 }
 
 impl RuleSet {
-    /// Whether an IP packet passes, and the number of the rule that decides, from 0: the first one
-    /// that matches, or the number of rules when it is the default.
+    /// Whether an IP packet passes, and the number of the rule that decides, from 0. The first rule
+    /// that matches decides. If the default decides, the number is the number of rules.
     #[must_use]
     pub fn decide(&self, packet: &RulePacket) -> (bool, u32) {
         match (0..).zip(&self.rules).find(|(_, rule)| rule.matches(packet)) {
@@ -181,7 +181,7 @@ fn optional(found: Option<u16>, condition: (u16, u16)) -> bool {
 }
 
 impl fmt::Display for RuleSet {
-    /// The set as a rule file, the default on the last line.
+    /// The set as a rule file. The default is on the last line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for rule in &self.rules {
             writeln!(f, "{rule}")?;
@@ -215,8 +215,8 @@ impl Rule {
         }
     }
 
-    /// Source and destination; `None` where any address of either version matches, or where the
-    /// other one says the version.
+    /// Source and destination. `None`: any address of either version matches, or the other address
+    /// already gives the version.
     fn addr_texts(&self) -> (Option<String>, Option<String>) {
         let full4 = (0, u32::MAX);
         let full6 = (0, u128::MAX);
@@ -227,7 +227,7 @@ impl Rule {
                     let prefix = prefix_len(lo.into(), hi.into(), 32);
                     range_text(Ipv4Addr::from(lo), Ipv4Addr::from(hi), prefix)
                 };
-                // The version must be said somewhere.
+                // One of the two addresses must give the version.
                 let said = dst != full4;
                 ((src != full4 || !said).then(|| text(src)), (dst != full4).then(|| text(dst)))
             }
@@ -246,7 +246,8 @@ fn action(pass: bool) -> &'static str {
     if pass { "pass" } else { "drop" }
 }
 
-/// The length of the prefix that is exactly this range of addresses of so many bits.
+/// The length of the prefix that is exactly this range of addresses with `bits` bits. `None`: the
+/// range is not a prefix.
 fn prefix_len(lo: u128, hi: u128, bits: u32) -> Option<u32> {
     let host_bits = u128::BITS - (lo ^ hi).leading_zeros();
     let host_mask = u128::MAX.checked_shr(u128::BITS - host_bits).unwrap_or(0);

@@ -1,7 +1,8 @@
-//! A service graph (NFP, Sun et al., SIGCOMM 2017): which functions work on a packet side by side, which copies
-//! of the packet they get, and how a merger makes one packet of the copies.
+//! A service graph (NFP, Sun et al., SIGCOMM 2017): the functions that work on a packet side by
+//! side, the copies of the packet that they get, and the way a merger makes one packet of the
+//! copies.
 //!
-//! Only data: the compiler makes it (`parallel`), and a runtime can follow it.
+//! This is only data. The compiler makes it (`parallel`), and a runtime can follow it.
 
 mod part;
 mod tables;
@@ -17,9 +18,9 @@ use serde::Serialize;
 pub enum Node {
     /// One function.
     Function(usize),
-    /// One after the other.
+    /// Parts in sequence.
     Sequence(Vec<Node>),
-    /// Side by side, and then the merger.
+    /// Branches side by side, and then the merger.
     Parallel(Box<Fork>),
 }
 
@@ -30,7 +31,7 @@ pub struct Fork {
     pub branches: Vec<Branch>,
     /// Copies that are made before the branches begin.
     pub copies: Vec<Copy>,
-    /// How their results become one packet.
+    /// How the results of the branches become one packet.
     pub merge: Merge,
 }
 
@@ -39,16 +40,16 @@ pub struct Fork {
 pub struct Branch {
     /// The version of the packet that it works on.
     pub version: u32,
-    /// What runs.
+    /// The part of the graph that runs.
     pub node: Node,
 }
 
-/// How much of a packet is copied.
+/// The extent of a copy.
 #[derive(Clone, core::marker::Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
-    /// The headers; lengths stay what they were, so that the copy is like a packet that the
-    /// capture cut behind its headers (OP#2).
+    /// The headers. Lengths stay the same, so the copy is like a packet that the capture cut behind
+    /// its headers (OP#2).
     Headers,
     /// All bytes.
     Full,
@@ -57,11 +58,11 @@ pub enum Extent {
 /// A copy of the packet.
 #[derive(Clone, core::marker::Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Copy {
-    /// The version that is copied.
+    /// The version that is the source of the copy.
     pub from: u32,
-    /// The version that the copy is.
+    /// The number of the copy.
     pub to: u32,
-    /// How much of it.
+    /// The extent of the copy.
     pub extent: Extent,
 }
 
@@ -70,11 +71,12 @@ pub struct Copy {
 pub struct Merge {
     /// The version that becomes the result.
     pub into: u32,
-    /// How many packets the merger waits for: one from each branch, a nil packet for a drop.
+    /// The number of packets that the merger waits for: one from each branch. A nil packet stands
+    /// for a drop.
     pub expects: usize,
-    /// In order.
+    /// The merge operations, in order.
     pub operations: Vec<Operation>,
-    /// Whose word counts.
+    /// The rule that decides the packet's fate.
     pub verdict: Verdict,
 }
 
@@ -82,18 +84,19 @@ pub struct Merge {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "operation")]
 pub enum Operation {
-    /// The part is as in another version; checksums follow.
+    /// Takes the part from another version. Checksums follow.
     Modify {
         /// The part.
         part: Part,
         /// The version.
         from: u32,
-        /// Only if this function wrote it in this packet.
+        /// Only if this function wrote the part in this packet.
         by: usize,
-        /// Bits that one of these wrote stay.
+        /// Bits that one of these functions wrote stay unchanged.
         unless: Vec<usize>,
     },
-    /// A header of another version is added where it is there: a VLAN tag behind the Ethernet addresses.
+    /// Adds a header that another version has, in its place: a VLAN tag behind the Ethernet
+    /// addresses.
     Add {
         /// The header, by name.
         header: &'static str,
@@ -101,33 +104,35 @@ pub enum Operation {
         from: u32,
         /// Only if this function added it to this packet.
         by: usize,
-        /// And none of these changed headers.
+        /// Only if none of these functions changed headers.
         unless: Vec<usize>,
     },
-    /// A header is removed.
+    /// Removes a header.
     Remove {
         /// The header, by name.
         header: &'static str,
         /// Only if this function removed it from this packet.
         by: usize,
-        /// And none of these changed headers.
+        /// Only if none of these functions changed headers.
         unless: Vec<usize>,
     },
 }
 
-/// Whose word counts on what becomes of the packet.
+/// The function that decides the packet's fate.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// A nil packet from any branch drops it; else it goes where this function sends it.
+    /// A nil packet from any branch drops the packet. Otherwise this function decides where it
+    /// goes.
     AnyDrops(usize),
-    /// `Priority`: the first of these functions that may drop packets (or did, by a fault) decides,
-    /// else the last.
+    /// `Priority`: the first of these functions that may drop packets, or that dropped this packet
+    /// by a fault, decides. Otherwise the last function decides.
     FirstThatMayDrop(Vec<usize>),
 }
 
 impl Node {
-    /// Functions on the longest way: what a packet waits for (NFP's equivalent chain length).
+    /// The number of functions on the longest path, which a packet waits for (NFP's equivalent
+    /// chain length).
     #[must_use]
     pub fn equivalent_length(&self) -> usize {
         match self {

@@ -1,4 +1,4 @@
-//! Scalars and types as text: how values are printed everywhere (text form, events, state, traces).
+//! Scalars and types as text: the notation in the text form, events, state and traces.
 
 use crate::model::{Kind, Ty, Word};
 use braid_packet::Field;
@@ -6,13 +6,13 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 impl Ty {
-    /// A plain unsigned integer of so many bits.
+    /// An unsigned integer of this width.
     #[must_use]
     pub const fn uint(width: u16) -> Self {
         Self { width, kind: Kind::Uint }
     }
 
-    /// The type of a kind that has one width; 64 bits for `Uint`, which has none.
+    /// The type of a kind that has one width. `Uint` has no width of its own and gets 64 bits.
     #[must_use]
     pub const fn of(kind: Kind) -> Self {
         let width = match kind.width() {
@@ -22,7 +22,7 @@ impl Ty {
         Self { width, kind }
     }
 
-    /// Whether the width is allowed and the kind has it.
+    /// Whether the width is allowed for the kind.
     #[must_use]
     pub fn is_valid(self) -> bool {
         match self.kind.width() {
@@ -38,13 +38,13 @@ impl Ty {
     }
 }
 
-/// The largest value of so many bits (1 to 128).
+/// The largest value of this width (1 to 128 bits).
 #[must_use]
 pub fn max_of(width: u16) -> Word {
     if width == 0 { 0 } else { Word::MAX >> (128 - u32::from(width.min(128))) }
 }
 
-/// `bool`, `u16`, `ip4`, …; a kind at a width that it doesn't have prints as `ip4/8`.
+/// `bool`, `u16`, `ip4`, …. A kind at a wrong width prints as `ip4/8`.
 impl fmt::Display for Ty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind.width() {
@@ -55,7 +55,7 @@ impl fmt::Display for Ty {
     }
 }
 
-/// Kinds with a width of their own, by name.
+/// Kinds with a fixed width, by name.
 pub(crate) const NAMED_KINDS: &[(Kind, &str, u16)] = &[
     (Kind::Bool, "bool", 1),
     (Kind::Ip4, "ip4", 32),
@@ -69,7 +69,7 @@ pub(crate) const NAMED_KINDS: &[(Kind, &str, u16)] = &[
 ];
 
 impl Kind {
-    /// The width that all values of this kind have; `None` for plain integers.
+    /// The width that all values of this kind have. `None` for plain integers.
     #[must_use]
     pub const fn width(self) -> Option<u16> {
         match self {
@@ -89,7 +89,8 @@ impl Kind {
         NAMED_KINDS.iter().find(|(kind, ..)| *kind == self).map_or("uint", |(_, name, _)| name)
     }
 
-    /// A value as text: addresses as usual, booleans as words, all else in decimal.
+    /// A value as text: addresses in their usual notation, booleans as words, other values in
+    /// decimal.
     #[must_use]
     pub fn show(self, value: Word) -> String {
         match self {
@@ -137,7 +138,7 @@ fn parse_mac(text: &str) -> Option<Word> {
     bytes.then(|| Word::from_str_radix(&parts.concat(), 16).ok()).flatten()
 }
 
-/// What a field's values denote. Addresses that may be of either family count as plain integers.
+/// The kind of a field's values. Addresses that may be of either family count as plain integers.
 #[must_use]
 pub fn field_kind(field: Field) -> Kind {
     use Field::*;

@@ -14,7 +14,7 @@ pub use parse::parse;
 pub use print::{print, print_program};
 pub use scan::TextError;
 
-/// Parts of the text form, for other programs than those of models.
+/// Parts of the text form that programs of other kinds also use.
 pub(crate) mod words {
     pub(crate) use super::names::{refer, resolve};
     pub(crate) use super::ops::{dest, print_op, reason, target, typed};

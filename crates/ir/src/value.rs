@@ -2,7 +2,8 @@
 
 use crate::model::{ParamTy, Ty, Word};
 
-/// A set of unsigned integers: sorted, disjoint, not adjacent, inclusive intervals.
+/// A set of unsigned integers as inclusive intervals. The intervals are sorted, disjoint and not
+/// adjacent.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IntervalSet(Vec<(Word, Word)>);
 
@@ -29,10 +30,11 @@ pub enum ParamValue {
     Str(String),
 }
 
-/// A backend. Its number, its place in the list, is its own for the whole run: state holds numbers.
+/// A backend. Its number is its place in the list. The number stays the same for the whole run,
+/// because state holds numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Backend {
-    /// A value for each column; the first names it.
+    /// A value for each column. The first value identifies the backend.
     pub columns: Vec<Word>,
     /// Whether it can be used.
     pub health: Health,
@@ -41,12 +43,12 @@ pub struct Backend {
 /// Whether a backend can be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Health {
-    /// It can.
+    /// It can be used.
     Up,
-    /// Not now.
+    /// It cannot be used at the moment.
     Down,
-    /// It was removed: as if down, and no longer a member. It keeps its number, so that numbers
-    /// held in state never come to mean another backend.
+    /// It was removed: it is treated as down, and is no longer a member. It keeps its number, so a
+    /// number in state never refers to another backend later.
     Removed,
 }
 
@@ -64,8 +66,8 @@ impl Backend {
     }
 }
 
-/// An ordered rule set: the first matching rule decides, then the default. A packet that is not
-/// IP matches no rule and does not pass.
+/// An ordered rule set. The first matching rule decides, then the default. A packet that is not IP
+/// matches no rule and does not pass.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RuleSet {
     /// Rules in order.
@@ -74,25 +76,26 @@ pub struct RuleSet {
     pub default_pass: bool,
 }
 
-/// A rule: a conjunction of conditions. `None` in an optional part matches anything.
+/// A rule: a conjunction of conditions. `None` in an optional part matches everything.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rule {
-    /// Source and destination addresses, which fix the IP version; `None` for either version.
+    /// Source and destination addresses, which determine the IP version. `None` matches either
+    /// version.
     pub addrs: Option<RuleAddrs>,
-    /// Upper-layer protocol: (value, mask); mask 0 matches anything.
+    /// Upper-layer protocol: (value, mask). Mask 0 matches everything.
     pub proto: (u8, u8),
     /// TCP or UDP source port, inclusive. (0, 65535) also matches packets without ports.
     pub sport: (u16, u16),
     /// TCP or UDP destination port, inclusive. (0, 65535) also matches packets without ports.
     pub dport: (u16, u16),
-    /// TCP flags: (value, mask); a mask other than 0 matches only packets with a TCP header.
+    /// TCP flags: (value, mask). A mask other than 0 matches only packets with a TCP header.
     pub tcp_flags: (u8, u8),
-    /// ICMP or ICMPv6 type (high half) and code (low half): (value, mask); a mask other than 0
-    /// matches only packets with such a header.
+    /// ICMP or ICMPv6 type (high half) and code (low half): (value, mask). A mask other than 0
+    /// matches only packets with an ICMP or ICMPv6 header.
     pub icmp: (u16, u16),
     /// Whether packets that match pass.
     pub pass: bool,
-    /// Line in its file from 1; 0 when unknown.
+    /// Line in its file, from 1. It is 0 if unknown.
     pub line: u32,
 }
 
@@ -126,8 +129,8 @@ impl braid_externs::Backend for Backend {
 }
 
 impl IntervalSet {
-    /// The set of all members of these inclusive intervals (in any order, overlapping or not;
-    /// those with a lower end above the upper are empty).
+    /// The set of all members of these inclusive intervals. They may overlap and come in any order.
+    /// An interval whose lower end is above its upper end is empty.
     #[must_use]
     pub fn new(intervals: impl IntoIterator<Item = (Word, Word)>) -> Self {
         let mut all: Vec<_> = intervals.into_iter().filter(|(lo, hi)| lo <= hi).collect();
@@ -161,7 +164,7 @@ impl IntervalSet {
         self.0.is_empty()
     }
 
-    /// Number of members; stops at the largest representable number.
+    /// The number of members, limited to the largest representable number.
     #[must_use]
     pub fn len(&self) -> Word {
         self.0
@@ -176,11 +179,11 @@ impl IntervalSet {
 }
 
 impl ParamValue {
-    /// Whether the value is one of this type: every scalar fits its width, every row has a value
+    /// Checks that the value has this type: every scalar fits its width, and every row has a value
     /// for each column.
     ///
     /// # Errors
-    /// What does not fit.
+    /// The part that does not fit.
     pub fn check(&self, ty: &ParamTy) -> Result<(), String> {
         match (ty, self) {
             (ParamTy::Scalar(ty), Self::Scalar(value)) => fits(*ty, *value),

@@ -1,4 +1,4 @@
-//! The values of a program that runs.
+//! The values of a running program.
 
 use crate::model::{Ty, ValueId, Word};
 use crate::residual::RuleFields;
@@ -7,9 +7,9 @@ use crate::rules::RulePacket;
 /// Values of a running program, with their types.
 #[derive(Debug)]
 pub struct Values<'a> {
-    /// By number.
+    /// The values, by number.
     pub words: &'a mut [Word],
-    /// By number.
+    /// The types, by number.
     pub types: &'a [Ty],
 }
 
@@ -49,14 +49,14 @@ impl Values<'_> {
         self.types[id.index()]
     }
 
-    /// Bits of a value.
+    /// The width of a value in bits.
     #[must_use]
     #[inline]
     pub fn width(&self, id: ValueId) -> u16 {
         self.ty(id).width
     }
 
-    /// What rules see of a packet with these fields.
+    /// The input of rules for a packet with these fields.
     #[must_use]
     pub fn rule_packet(&self, fields: &RuleFields) -> RulePacket {
         let port = |id| self.get(id) as u16;

@@ -1,7 +1,8 @@
-//! The verifier: whether a model is one that engines can run without further checks.
+//! The verifier: whether engines can run a model without further checks.
 //!
-//! `model` checks the declarations, `program` how values and blocks hang together, `types` each
-//! operation on its own, `facts` that headers are known to be present where they are used.
+//! `model` checks the declarations, and `program` checks the structure of values and blocks.
+//! `types` checks each operation alone. `facts` checks that headers are known to be present where
+//! they are used.
 
 mod facts;
 mod model;
@@ -16,11 +17,12 @@ use crate::model::Model;
 /// Verifies a model.
 ///
 /// # Errors
-/// All that is wrong, in the order of the text form.
+/// All problems, in the order of the text form.
 pub fn verify(model: &Model) -> Result<(), Vec<VerifyError>> {
     let mut errors = Vec::new();
     model::check(model, &mut errors);
-    // Programs refer to declarations: with wrong ones, more errors would only repeat themselves.
+    // Programs refer to declarations. With wrong declarations, further errors would only repeat the
+    // first.
     if errors.is_empty() {
         program::check_all(model, &mut errors);
     }

@@ -1,4 +1,5 @@
-//! What an operation defines and uses, and where a block may go: for passes over programs.
+//! The values that an operation defines and uses, and the targets of a block, for passes over
+//! programs.
 
 use crate::model::{EventArg, Key, Op, Target, Term, ValueId};
 
@@ -6,7 +7,7 @@ use crate::model::{EventArg, Key, Op, Target, Term, ValueId};
 macro_rules! visitors {
     ($outs:ident, $uses:ident, $($reference:tt)+) => {
         impl Op {
-            /// Visits the values that it defines, in the order in which the text form prints them.
+            /// Visits the values that the operation defines, in the order of the text form.
             pub fn $outs(self: $($reference)+ Self, each: &mut dyn FnMut($($reference)+ ValueId)) {
                 match self {
                     Op::Const { out, .. }
@@ -55,7 +56,7 @@ macro_rules! visitors {
                 }
             }
 
-            /// Visits the values that it uses, in the order in which the text form prints them.
+            /// Visits the values that the operation uses, in the order of the text form.
             pub fn $uses(self: $($reference)+ Self, each: &mut dyn FnMut($($reference)+ ValueId)) {
                 match self {
                     Op::ListGet { index: a, .. }
@@ -138,7 +139,7 @@ visitors!(visit_outs, visit_uses, &);
 visitors!(visit_outs_mut, visit_uses_mut, &mut);
 
 impl Op {
-    /// Values that it defines, as [`Op::visit_outs`] gives them.
+    /// The values that the operation defines, in the order of [`Op::visit_outs`].
     #[must_use]
     pub fn outs(&self) -> Vec<ValueId> {
         let mut found = Vec::new();
@@ -146,7 +147,7 @@ impl Op {
         found
     }
 
-    /// Values that it uses, as [`Op::visit_uses`] gives them.
+    /// The values that the operation uses, in the order of [`Op::visit_uses`].
     #[must_use]
     pub fn uses(&self) -> Vec<ValueId> {
         let mut found = Vec::new();
@@ -156,7 +157,7 @@ impl Op {
 }
 
 impl Term {
-    /// Blocks that may come next.
+    /// The blocks that may come next.
     #[must_use]
     pub fn targets(&self) -> Vec<&Target> {
         match self {
@@ -170,7 +171,7 @@ impl Term {
         }
     }
 
-    /// Values that it uses, other than those that it passes on.
+    /// The values that the terminator uses, except the values that it passes to a block.
     #[must_use]
     pub fn uses(&self) -> Vec<ValueId> {
         match self {

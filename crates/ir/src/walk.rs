@@ -1,11 +1,11 @@
-//! Where a packet is on its walk along the links of a chain.
+//! The position of a packet on its walk along the links of a chain.
 
 use crate::chain::Sink;
 use crate::engine::HOP_LIMIT;
 use crate::model::RIGHT;
 use crate::residual::Point;
 
-/// Where a packet is when its walk is over.
+/// The end of a packet's walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reached {
     /// It leaves by this interface.
@@ -14,23 +14,23 @@ pub enum Reached {
     Gone,
 }
 
-/// Where a packet is.
+/// The position of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum At {
     /// In front of a function.
     Point(Point),
-    /// On its way out by this interface, which is not counted yet.
+    /// About to leave by this interface, but not counted there yet.
     Leaves(u16),
-    /// Where no link leads on.
+    /// At a port or an interface without a link.
     Unlinked,
     /// At the end of its walk.
     End(Reached),
 }
 
-/// Where a packet is that was dropped, consumed or lost.
+/// The position of a packet that was dropped, consumed or lost.
 pub const GONE: At = At::End(Reached::Gone);
 
-/// Where a packet is behind a link.
+/// The position of a packet behind a link.
 #[must_use]
 pub fn onward(sink: Option<Sink>) -> At {
     match sink {
@@ -42,7 +42,7 @@ pub fn onward(sink: Option<Sink>) -> At {
     }
 }
 
-/// Whether so many more visits stay within the limit.
+/// Whether this number of further visits stays within the limit.
 #[must_use]
 #[inline]
 pub fn fits(hops: u32, visits: u32) -> bool {

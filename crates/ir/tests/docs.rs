@@ -1,4 +1,4 @@
-//! The example of docs/ir.md verifies and prints as the page shows it.
+//! The example of docs/ir.md verifies, and prints as on the page.
 
 use braid_ir::text::{parse, print};
 

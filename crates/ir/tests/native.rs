@@ -1,4 +1,4 @@
-//! Models of native functions: their text form, and what the verifier demands of them.
+//! Models of native functions: their text form, and the verifier's rules for them.
 
 use braid_ir::model::Model;
 use braid_ir::text::{parse, print};
@@ -39,7 +39,7 @@ fn words_that_are_no_part_of_a_profile_are_errors() {
     }
 }
 
-/// What the verifier says.
+/// The verifier's errors.
 fn problems(model: &Model) -> Vec<String> {
     let errors = verify(model).err().unwrap_or_default();
     errors.iter().map(|error| error.problem.to_string()).collect()

@@ -1,4 +1,4 @@
-//! The text form: printing and parsing are inverse; what is wrong is said with its place.
+//! The text form: printing and parsing are inverse, and errors have their position.
 
 mod random;
 
@@ -135,7 +135,7 @@ fn scalars_print_as_their_kinds_and_parse_again() {
         (Kind::Mac, 0x0200_0000_00ff, "02:00:00:00:00:ff"),
         (Kind::Port, 80, "80"),
         (Kind::Duration, 1_500, "1500"),
-        // What its kind cannot show prints as a number.
+        // A value that its kind cannot show prints as a number.
         (Kind::Bool, 2, "2"),
         (Kind::Ip4, 1 << 32, "4294967296"),
     ];

@@ -21,12 +21,12 @@ fn errors(model: &Model) -> Vec<String> {
 
 const PASS: &str = "b0: output onward at row0";
 
-/// The declarations are wrong in this one way.
+/// Checks that the declarations have exactly this error.
 fn bad_declarations(declarations: &str, error: &str) {
     assert_eq!(errors(&parse(declarations, PASS, "")), [error], "{declarations}");
 }
 
-/// The operations of a packet program, of which the last is wrong in this one way.
+/// Checks that the last operation of a packet program has exactly this error.
 fn bad_ops(ops: &str, error: &str) {
     let declarations = "
         param n: u8 param l: list<{ a: ip4, b: u8 }> param s: set<ip4> param r: rules
@@ -54,12 +54,13 @@ fn bad_ops(ops: &str, error: &str) {
     assert_eq!(stripped, [error], "{ops}: {found:?}");
 }
 
-/// Blocks of a packet program that are wrong in this one way.
+/// Checks that blocks of a packet program have exactly this error.
 fn bad_blocks(blocks: &str, error: &str) {
     assert_eq!(errors(&parse("queue q capacity 3", blocks, "")), [error], "{blocks}");
 }
 
-/// A timer's and then an expiry program with this operation are both wrong in this way.
+/// Checks the errors of a timer program and of an expiry program with this operation. An empty text
+/// means no error.
 fn bad_background(op: &str, timer: &str, expiry: &str) {
     let declarations = "param r: rules param p: patterns tag mark: u8 queue q capacity 3
         state s: u8 per [u8] capacity 9 full refuse tick 1
@@ -222,7 +223,7 @@ fn definitions_must_come_before_uses_on_every_way() {
         "unused v0:bool b0: branch v0, b1, b1 b1: output onward at row0",
         "packet, b0, terminator: v0 is not defined on every way there",
     );
-    // A definition before the ways part is good on both.
+    // A definition before the paths part is valid on both.
     let model = parse(
         "",
         "b0: v0:bool = const true v1:u8 = const 1 branch v0, b1, b2
@@ -462,7 +463,8 @@ fn headers_must_be_known_to_be_present() {
     );
 }
 
-/// A program whose last block, reached as `before` says, uses the headers as `ops` says.
+/// The errors of a program. Its last block is reached as `before` specifies, and uses headers as
+/// `ops` specifies.
 fn presence(before: &str, ops: &str) -> Vec<String> {
     let blocks = format!(
         "unused v7:bool, v8:bool, v9:bool
@@ -487,9 +489,9 @@ fn branch_on_presence_makes_it_known_on_one_side() {
     let absent = ["packet, b3, operation 0: header `tcp` is not known to be present"];
     assert_eq!(presence("branch v0, b3, b1 b1: jump b4 b2: jump b4", load), ok);
     assert_eq!(presence("branch v0, b4, b3 b1: jump b4 b2: jump b4", load), absent);
-    // Both sides lead there.
+    // Both sides lead to the same block.
     assert_eq!(presence("branch v0, b3, b1 b1: jump b3 b2: jump b4", load), absent);
-    // What it implies is known as well, and what both ways know stays.
+    // Implied headers are known as well, and the knowledge that both paths share stays.
     let inet = "v10:u8 = load inet.proto v11:bool = exists f[entry]";
     assert_eq!(presence("branch v0, b3, b1 b1: jump b4 b2: jump b4", inet), ok);
     let l4 = "v10:port = load l4.sport";
@@ -521,13 +523,14 @@ fn changes_of_headers_undo_what_was_known() {
     assert!(presence(&to_b3(""), vlan).is_empty());
     assert_eq!(presence(&to_b3("pop_vlan"), vlan).len(), 1);
     assert!(presence(&to_b3("pop_vlan push_vlan v4"), vlan).is_empty());
-    // Two tags after one was added, one after one of them went.
+    // There are two tags after one was added, and one after one was removed.
     assert!(presence(&to_b3("push_vlan v4"), "v10:u12 = load vlan2.id").is_empty());
     assert!(presence(&to_b3("push_vlan v4 pop_vlan"), vlan).is_empty());
     assert_eq!(presence(&to_b3("push_vlan v4 pop_vlan"), "v10:u12 = load vlan2.id").len(), 1);
-    // On entry it was there, and still was.
+    // The header was present on entry.
     assert!(presence(&to_b3("pop_vlan"), "v10:u12 = load_entry vlan.id").is_empty());
-    // A condition from before says nothing about now, one from after nothing about entry.
+    // A condition from before a change does not describe the current packet. A condition from after
+    // the change does not describe the packet on entry.
     let stale = "branch v1, b1, b4 b1: pop_vlan branch v1, b3, b2 b2: jump b4";
     assert_eq!(presence(stale, vlan).len(), 1);
     let later = "branch v1, b1, b4 b1: pop_vlan v7:bool = has vlan2 branch v7, b3, b2 b2: jump b4";
@@ -546,8 +549,8 @@ fn changes_of_headers_undo_what_was_known() {
     assert_eq!(presence(stale, id).len(), 1);
 }
 
-/// Errors of a program that after `before` (which ends in b4 or b5) asks in b5 for a second VLAN
-/// tag and reads the one on entry if there is one.
+/// The errors of a program. After `before`, which ends in b4 or b5, block b5 tests for a second
+/// VLAN tag. If there is one, the program reads the second tag on entry.
 fn joined(before: &str) -> usize {
     let blocks = format!(
         "b0: v0:bool = has tcp

@@ -1,4 +1,4 @@
-//! Operations that look something up, call an operator, use a pool, publish or send.
+//! Operations that look values up, call an extern, use a pool, publish an event or send a packet.
 
 use super::run::{Emission, Role, Run};
 use braid_externs::{CallCtx, MAX_RESULTS, Pool, Rng};
@@ -42,7 +42,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether the packet passes a rule set, and the number of the rule; counts the rule.
+    /// Whether the packet passes a rule set, and the number of the rule that decides. Also counts
+    /// the rule.
     fn rules(&mut self, param: ParamId) -> (bool, u32) {
         let ParamValue::Rules(set) = &self.env.instance.params[param.index()] else {
             return (false, 0);

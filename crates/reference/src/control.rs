@@ -31,7 +31,7 @@ impl Reference {
         Ok(())
     }
 
-    /// Time-outs and ticks may have changed: deadlines follow from the new values at once.
+    /// Computes deadlines again, because time-outs and ticks may have changed.
     fn reschedule(&mut self, node: u16) {
         self.expiries.forget(node);
         let instance = &self.nodes[usize::from(node)];
@@ -86,8 +86,8 @@ impl Instance {
         Ok(())
     }
 
-    /// A new value. Rules count from 0 again; pool members that are taken stay taken; backends
-    /// keep their numbers.
+    /// Sets a new value. Counts of rules start from 0 again. Pool members that are taken stay
+    /// taken. Backends keep their numbers.
     fn set(&mut self, param: ParamId, value: &ParamValue) -> Result<(), String> {
         let model = self.model.clone();
         let decl = &model.params[param.index()];
@@ -119,14 +119,15 @@ impl Instance {
     }
 }
 
-/// The backend with this value in its first column, unless it was removed.
+/// The backend with this value in its first column. A removed backend does not count.
 fn member<'a>(all: &'a mut [Backend], param: &str, first: Word) -> Result<&'a mut Backend, String> {
     all.iter_mut()
         .find(|one| !one.is_removed() && one.name() == first)
         .ok_or_else(|| format!("{param} has no backend with this value in its first column"))
 }
 
-/// Takes in a backend: one that was removed has its number again, another one the next number.
+/// Adds a backend. A backend that was removed gets its old number again, and any other backend the
+/// next number.
 fn admit(all: &mut Vec<Backend>, new: Backend) {
     match all.iter_mut().find(|one| one.is_removed() && one.name() == new.name()) {
         Some(old) => *old = new,
@@ -134,7 +135,7 @@ fn admit(all: &mut Vec<Backend>, new: Backend) {
     }
 }
 
-/// Replaces all backends. Those that stay keep their numbers.
+/// Replaces all backends. A backend that stays keeps its number.
 fn replace(all: &mut Vec<Backend>, new: &[Backend]) {
     for old in all.iter_mut() {
         old.health = Health::Removed;

@@ -1,5 +1,5 @@
-//! Time: what is due runs in the order (time, expiry before timer before held packet, position in
-//! the chain, table or timer or queue, creation).
+//! Time. Due work runs in the order (time, expiry before timer before held packet, position in the
+//! chain, table or timer or queue, creation).
 
 use super::Reference;
 use super::instance::Instance;
@@ -13,9 +13,9 @@ use braid_ir::model::{QueueId, StateId};
 use braid_packet::Packet;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// When entries expire: one item for each entry that lives with no other and has a time-out, in the
-/// order in which they are due. The time may be too early, when the entry was found since: it is
-/// looked at again when its turn comes.
+/// The expiry times of entries, in the order in which they are due. An entry has an item if it
+/// lives with no other and has a time-out. The time may be too early, because a packet may have
+/// found the entry since. The entry is checked again when its item is due.
 #[derive(Default)]
 pub(super) struct Expiries {
     due: BTreeSet<Expiry>,
@@ -23,12 +23,12 @@ pub(super) struct Expiries {
     by_entry: HashMap<u64, Expiry>,
 }
 
-/// (deadline, function, table, creation, shard). Shards are as many as workers, which a u16 counts:
-/// there is one of these for each entry, so it is kept small.
+/// (deadline, function, table, creation, shard). There is one item for each entry, so the type is
+/// small. A u16 can hold the shard, because there are at most as many shards as workers.
 type Expiry = (u64, u16, StateId, u64, u16);
 
 impl Expiries {
-    /// Notes when an entry expires.
+    /// Records when an entry expires.
     pub(super) fn schedule(
         &mut self,
         instance: &Instance,
@@ -43,14 +43,14 @@ impl Expiries {
         }
     }
 
-    /// Forgets an entry that has ended: what is kept is bounded by the tables.
+    /// Removes an entry that has ended. The number of items is therefore bounded by the tables.
     pub(super) fn cancel(&mut self, id: u64) {
         if let Some(expiry) = self.by_entry.remove(&id) {
             self.due.remove(&expiry);
         }
     }
 
-    /// Forgets all entries of a function.
+    /// Removes all entries of a function.
     pub(super) fn forget(&mut self, node: u16) {
         self.due.retain(|expiry| expiry.1 != node);
         self.by_entry.retain(|_, expiry| expiry.1 != node);
@@ -60,7 +60,7 @@ impl Expiries {
 /// A held packet.
 pub(super) struct Held {
     pub(super) packet: Packet,
-    /// Visits of functions so far.
+    /// Number of function visits so far.
     pub(super) hops: u32,
     pub(super) worker: u16,
 }
@@ -68,7 +68,7 @@ pub(super) struct Held {
 /// Held packets: by (time, function, queue, order of arrival).
 pub(super) type Waiting = BTreeMap<(u64, u16, QueueId, u64), Held>;
 
-/// What is due next, with its time; the order of variants is that at equal times.
+/// The next due work, with its time. The order of the variants is their order at equal times.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Expiry(u16, StateId, u64, usize),
@@ -77,8 +77,9 @@ enum Due {
 }
 
 impl Reference {
-    /// Runs everything that is due by a time, which is then the time, unless it is later already:
-    /// then by that later one, since a change or a wait of nothing can make things due by now.
+    /// Runs everything that is due by a time, and sets the current time to it. If the current time
+    /// is already later, it stays, and everything that is due by then runs. A change of
+    /// configuration or a wait of 0 can make something due at the current time.
     pub(super) fn advance_to(
         &mut self,
         time: u64,
@@ -118,7 +119,7 @@ impl Reference {
         timers.chain(expiry).chain(release).min()
     }
 
-    /// The entry expires, unless a packet has found it since.
+    /// Ends an entry, unless a packet has found it since.
     fn expire(
         &mut self,
         at: u64,
@@ -161,7 +162,7 @@ impl Reference {
         }
     }
 
-    /// The first packet starts the timers.
+    /// Starts the timers with the first packet.
     pub(super) fn start_timers(&mut self) {
         if self.started {
             return;
@@ -175,7 +176,7 @@ impl Reference {
         }
     }
 
-    /// Timers that are too far behind a time skip their earliest firings.
+    /// Skips the earliest firings of timers that are too far behind.
     fn skip_firings(&mut self, time: u64) {
         for instance in &mut self.nodes {
             for timer in 0..instance.timers.len() {
@@ -190,7 +191,7 @@ impl Reference {
         }
     }
 
-    /// A timer runs, once for each shard.
+    /// Runs a timer, once for each shard.
     fn fire(
         &mut self,
         at: u64,
@@ -208,14 +209,14 @@ impl Reference {
         }
     }
 
-    /// A packet waits in a queue.
+    /// Puts a packet into a queue.
     pub(super) fn hold(&mut self, node: u16, queue: QueueId, until: u64, held: Held) {
         self.nodes[usize::from(node)].held[queue.index()] += 1;
         self.waiting.insert((until, node, queue, self.ids), held);
         self.ids += 1;
     }
 
-    /// A packet comes back from a queue: its function runs on it anew.
+    /// Takes a packet from a queue. Its function runs on it again.
     fn release(
         &mut self,
         key: (u64, u16, QueueId, u64),
@@ -257,7 +258,7 @@ mod tests {
         fn event(&mut self, _: Event) {}
     }
 
-    /// One function that remembers the source ports of all packets.
+    /// One function that stores the source ports of all packets.
     fn memory(full: &str) -> Reference {
         let text = format!(
             "model test {{

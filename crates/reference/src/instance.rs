@@ -16,17 +16,18 @@ use std::sync::Arc;
 pub(super) struct Instance {
     pub(super) model: Arc<Model>,
     pub(super) params: Vec<ParamValue>,
-    /// One, or as many as workers when a table is sharded. State that is not sharded is in the
-    /// first.
+    /// One shard, or one for each worker when a table is sharded. State that is not sharded is in
+    /// the first.
     pub(super) shards: Vec<Shard>,
-    /// When each timer is due; `None` before the first packet and past the end of time.
+    /// The time at which each timer is due. `None` before the first packet, and past the end of
+    /// time.
     pub(super) timers: Vec<Option<u64>>,
-    /// Packets in each queue.
+    /// The number of packets in each queue.
     pub(super) held: Vec<u64>,
     pub(super) counters: NodeCounters,
 }
 
-/// What each shard of an instance has for itself.
+/// The part of an instance that each shard has for itself.
 pub(super) struct Shard {
     pub(super) tables: Vec<Table>,
     pub(super) pools: BTreeMap<ParamId, Pool>,
@@ -37,7 +38,7 @@ pub(super) struct Shard {
 }
 
 impl Instance {
-    /// A fresh instance. `ids` numbers entries over the whole chain.
+    /// A new instance. `ids` numbers the entries of the whole chain.
     pub(super) fn new(node: &Node, position: u16, seed: u64, workers: u16, ids: &mut u64) -> Self {
         let model = &node.model;
         let sharded = model.native.is_some() || model.state.iter().any(|decl| decl.sharded);
@@ -68,7 +69,7 @@ impl Instance {
         }
     }
 
-    /// The members of a pool that each shard has.
+    /// For each shard, its members of a pool.
     pub(super) fn pool_quotas(&self, pool: ParamId) -> Vec<Vec<(Word, Word)>> {
         let members = match &self.params[pool.index()] {
             ParamValue::Pool(members) => members.intervals(),
@@ -77,7 +78,7 @@ impl Instance {
         split(members, self.shard_count())
     }
 
-    /// Global state has its entry from the start.
+    /// Creates the entries of global state, which exist from the start.
     fn create_globals(&mut self, ids: &mut u64) {
         let model = self.model.clone();
         for (index, decl) in (0..).zip(&model.state) {
@@ -106,7 +107,7 @@ impl Instance {
         u16::try_from(self.shards.len()).unwrap_or(u16::MAX)
     }
 
-    /// The shard that a table's entries are in, for what runs in this shard.
+    /// The shard that holds a table's entries for a program that runs in this shard.
     pub(super) fn home(&self, state: StateId, shard: usize) -> usize {
         if self.model.state[state.index()].sharded { shard } else { 0 }
     }
@@ -130,18 +131,18 @@ impl Instance {
         }
     }
 
-    /// A setting as a time, size or count; what is above 2^64 counts as the largest.
+    /// A setting as a time, size or count, limited to the largest 64-bit number.
     pub(super) fn setting64(&self, setting: Setting) -> u64 {
         u64::try_from(self.setting(setting)).unwrap_or(u64::MAX)
     }
 
-    /// What a table holds where it has no entry.
+    /// The slots that a table returns when it has no entry.
     pub(super) fn default(&self, state: StateId) -> Option<Vec<Word>> {
         let default = self.model.state[state.index()].default.as_ref()?;
         Some(default.iter().map(|slot| self.setting(*slot)).collect())
     }
 
-    /// Most entries of a table in this shard.
+    /// The maximum number of entries of a table in this shard.
     pub(super) fn capacity(&self, state: StateId, shard: usize) -> u64 {
         let decl = &self.model.state[state.index()];
         let total = self.setting64(decl.capacity);
@@ -156,7 +157,7 @@ impl Instance {
         self.held[queue.index()] < capacity
     }
 
-    /// The entry that a group's entries all live with, directly or not.
+    /// The entry that all entries of a group live with, directly or indirectly.
     pub(super) fn root(&self, mut at: EntryRef, shard: usize) -> EntryRef {
         while let Some(up) = self.table(at.state, shard).get(at.id).and_then(|e| e.lives_with) {
             at = up;
@@ -164,8 +165,8 @@ impl Instance {
         at
     }
 
-    /// When an entry that lives with no other expires unless a packet finds it: the earlier of
-    /// its idle and its hard time-out, rounded up to a multiple of the tick.
+    /// The time at which an entry that lives with no other expires, unless a packet finds it. It is
+    /// the earlier of the idle and the hard time-out, rounded up to a multiple of the tick.
     pub(super) fn deadline(&self, root: EntryRef, shard: usize) -> Option<u64> {
         let decl = &self.model.state[root.state.index()];
         let entry = self.table(root.state, shard).get(root.id)?;
@@ -188,7 +189,7 @@ impl Instance {
     }
 }
 
-/// Counts a packet of so many bytes.
+/// Counts a packet of this length.
 pub(super) fn count(traffic: &mut Traffic, bytes: u64) {
     traffic.packets += 1;
     traffic.bytes += bytes;

@@ -1,5 +1,6 @@
-//! The reference engine: runs a chain function by function, each on packets parsed anew, like a
-//! row of separate boxes. It defines what a chain means, so it is plain rather than fast.
+//! The reference engine: runs a chain function by function, like a row of separate boxes. Each
+//! function parses the packet again. The engine defines what a chain does, so it is simple rather
+//! than fast.
 #![forbid(unsafe_code)]
 
 mod arith;
@@ -37,7 +38,7 @@ pub struct Reference {
     workers: u16,
     /// Functions in the order of their position.
     nodes: Vec<Instance>,
-    /// The time: the latest that any packet or change had.
+    /// The current time: the latest time of any packet or change.
     now: u64,
     /// Whether a packet has entered yet.
     started: bool,
@@ -52,8 +53,8 @@ impl Reference {
     /// An engine for a chain, before its first packet.
     ///
     /// # Errors
-    /// When a model does not verify, a parameter's value is not of its type, a timer's period is
-    /// 0, or links or priorities make no sense. (Chains from the language have none of these.)
+    /// A model does not verify, a parameter's value does not have its type, a timer's period is 0,
+    /// or links or priorities are invalid. Chains from the language have none of these errors.
     pub fn new(chain: Chain) -> Result<Self, String> {
         for node in &chain.nodes {
             verify(&node.model).map_err(|errors| describe(&node.name, &errors))?;
@@ -82,7 +83,7 @@ impl Reference {
         Ok(engine)
     }
 
-    /// As [`Engine::packet`], telling `observer` what happens.
+    /// As [`Engine::packet`], and reports each event of the packet's walk to `observer`.
     pub fn trace(
         &mut self,
         ingress: u16,

@@ -1,4 +1,4 @@
-//! Native functions: an instance for each worker, asked for each packet.
+//! Native functions: each worker has an instance of the function, which is called for each packet.
 
 use super::Reference;
 use super::run::{Role, Run};
@@ -22,7 +22,7 @@ impl Reference {
         Ok(())
     }
 
-    /// What is due in native functions by now happens.
+    /// Runs the work of native functions that is due by now.
     pub(super) fn advance_natives(&mut self, out: &mut dyn Outputs) {
         for (node, instance) in (0..).zip(&mut self.nodes) {
             for function in instance.shards.iter_mut().filter_map(|shard| shard.native.as_mut()) {
@@ -33,7 +33,8 @@ impl Reference {
         }
     }
 
-    /// A parameter has changed: native functions are told, and may refuse. Then those that did not go back.
+    /// Informs native functions of a changed parameter. Each may refuse the change. Then the
+    /// functions that had accepted it return to the old value.
     pub(super) fn tell_natives(&mut self, control: &Control) -> Result<(), String> {
         let Some(instance) = self.nodes.get_mut(usize::from(control.node)) else { return Ok(()) };
         let name = &instance.model.params[control.param.index()].name;
@@ -60,7 +61,7 @@ impl Reference {
     }
 }
 
-/// Tells which fields of a packet a native function has changed.
+/// Reports the fields of a packet that a native function has changed.
 fn tell_writes(node: u16, before: &Packet, after: &Packet, observer: &mut dyn Observer) {
     let layout = after.parse();
     for Difference { what, .. } in diff_fields(before, after) {
@@ -72,7 +73,7 @@ fn tell_writes(node: u16, before: &Packet, after: &Packet, observer: &mut dyn Ob
 }
 
 impl Run<'_> {
-    /// The native function gets the packet.
+    /// Passes the packet to the native function.
     pub(super) fn native(&mut self, model: &Model) -> Result<Word, Fault> {
         let function = self.env.instance.shards[self.env.shard].native.as_mut();
         let (Some(function), Role::Packet(state)) = (function, &mut self.role) else {

@@ -1,4 +1,4 @@
-//! What each operation does.
+//! The effect of each operation.
 
 use super::arith::{binary, compare};
 use super::packet::PacketState;
@@ -106,7 +106,7 @@ impl Run<'_> {
         }
     }
 
-    /// Rows of a list or of backends.
+    /// The rows of a list or of backends.
     fn members(&self, param: ParamId) -> Vec<&[Word]> {
         match self.param(param) {
             ParamValue::List(rows) => rows.iter().map(|row| &**row).collect(),
@@ -140,7 +140,8 @@ impl Run<'_> {
         }
     }
 
-    /// The packet; programs without one have no operations that need it (the verifier checks).
+    /// The current packet. The verifier makes sure that programs without a packet have no
+    /// operations that need it.
     fn packet(&mut self) -> Result<&mut PacketState, Fault> {
         match &mut self.role {
             Role::Packet(state) => Ok(state),
@@ -148,7 +149,7 @@ impl Run<'_> {
         }
     }
 
-    /// A field of the packet as it entered the function.
+    /// A field's value when the packet entered the function.
     pub(super) fn entry_field(&self, field: Field) -> Option<Word> {
         match &self.role {
             Role::Packet(state) => state.get_at_entry(field),
@@ -165,7 +166,7 @@ impl Run<'_> {
             Op::LoadTag { out, tag } => {
                 let name = &*model.tags[tag.index()].name;
                 let value = self.packet()?.now.tags.get(name).copied().unwrap_or(0);
-                // Another function may have set it by a wider type.
+                // Another function may have set the tag with a wider type.
                 self.define(*out, value & model.tags[tag.index()].ty.max());
             }
             Op::StoreTag { tag, a } => {

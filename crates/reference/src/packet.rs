@@ -1,4 +1,4 @@
-//! The packet that a program works on: as it is now, and as it entered the function.
+//! The packet that a program works on: its current state, and its state on entry to the function.
 
 use braid_ir::rules::RulePacket;
 use braid_packet::{Field, Header, Layout, Packet};
@@ -6,7 +6,7 @@ use braid_packet::{Field, Header, Layout, Packet};
 /// A packet in a function.
 pub(super) struct PacketState {
     pub(super) now: Packet,
-    /// Of the packet as it is now: parsed anew after every change.
+    /// The layout of the current packet, parsed again after every change.
     pub(super) layout: Layout,
     pub(super) entry: Packet,
     pub(super) entry_layout: Layout,
@@ -51,7 +51,7 @@ impl PacketState {
         (!self.layout.payload_truncated()).then(|| self.now.payload(&self.layout))
     }
 
-    /// What rules look at; `None` for packets that are not IP.
+    /// The fields that rules read. `None` for packets that are not IP.
     pub(super) fn for_rules(&self) -> Option<RulePacket> {
         let byte = |field| self.get(field).and_then(|value| u8::try_from(value).ok());
         let port = |field| self.get(field).and_then(|value| u16::try_from(value).ok());

@@ -1,4 +1,4 @@
-//! What the engine says about itself: counters and state.
+//! Reports of the engine: counters and state.
 
 use super::Reference;
 use super::instance::Instance;
@@ -66,7 +66,7 @@ fn report_entry(
     }
 }
 
-/// What the parts of a key denote.
+/// The parts of a key with their kinds.
 fn key_parts(decl: &StateDecl, key: &[Word]) -> Vec<(Kind, Word)> {
     let kinds: Vec<Kind> = match &decl.granularity {
         Granularity::Global => Vec::new(),

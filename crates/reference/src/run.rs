@@ -1,4 +1,5 @@
-//! Runs one program of an instance: the packet program on a packet, a timer's, an expiry's.
+//! Runs one program of an instance: the packet program on a packet, a timer program or an expiry
+//! program.
 
 use super::due::Expiries;
 use super::instance::Instance;
@@ -8,16 +9,16 @@ use braid_ir::engine::{Fault, Outputs, RESUBMIT_LIMIT};
 use braid_ir::model::{Dest, Model, Program, Target, Term, ValueId, Word};
 use braid_packet::Packet;
 
-/// What a program may touch beside its own values and packet.
+/// The data that a program may access besides its own values and packet.
 pub(super) struct Env<'a> {
     /// The function.
     pub(super) node: u16,
     /// The worker's shard of its state.
     pub(super) shard: usize,
-    /// The time.
+    /// The current time.
     pub(super) now: u64,
     pub(super) instance: &'a mut Instance,
-    /// When entries expire.
+    /// The expiry times of entries.
     pub(super) expiries: &'a mut Expiries,
     /// The next entry's number.
     pub(super) ids: &'a mut u64,
@@ -26,7 +27,7 @@ pub(super) struct Env<'a> {
 }
 
 impl Env<'_> {
-    /// The same, for a program that runs within this one.
+    /// The same environment, for a program that runs within this one.
     pub(super) fn nested(&mut self) -> Env<'_> {
         Env {
             node: self.node,
@@ -41,21 +42,21 @@ impl Env<'_> {
     }
 }
 
-/// For what a program runs.
+/// The reason why a program runs.
 pub(super) enum Role {
     /// For a packet.
     Packet(Box<PacketState>),
     /// For a timer.
     Timer,
-    /// For an entry that ended: its slots and key.
+    /// For an entry that ended, with its slots and key.
     Expire(Vec<Word>, Vec<Word>),
 }
 
-/// A packet that a program sends, before it is done.
+/// A packet that a program sends before it ends.
 pub(super) struct Emission {
     pub(super) dest: Dest,
     pub(super) packet: Packet,
-    /// Whether it was built, not copied.
+    /// Whether the packet was built. Otherwise it was copied.
     pub(super) created: bool,
 }
 
@@ -79,16 +80,16 @@ pub(super) struct Run<'a> {
     pub(super) writes: Vec<Write>,
 }
 
-/// How a program ended, as far as a packet goes on.
+/// The end of a program, with the verdict on its packet if it has one.
 enum End {
     Verdict(Verdict),
     Resubmit,
     Return,
 }
 
-/// What a function did with a packet.
+/// The result of a function for a packet.
 pub(super) struct Outcome {
-    /// The packet as it is now.
+    /// The packet with the function's changes.
     pub(super) packet: Packet,
     pub(super) emissions: Vec<Emission>,
     pub(super) writes: Vec<Write>,
@@ -123,7 +124,7 @@ pub(super) fn on_packet(env: Env<'_>, packet: Packet) -> Outcome {
     Outcome { packet, emissions, writes, verdict }
 }
 
-/// Runs a timer's or an expiry program.
+/// Runs a timer program or an expiry program.
 pub(super) fn in_background(env: Env<'_>, role: Role, program: &Program) {
     let model = env.instance.model.clone();
     let mut run = Run::new(env, role);
@@ -138,7 +139,7 @@ impl<'a> Run<'a> {
         Self { env, role, values: Vec::new(), touched, emissions: Vec::new(), writes: Vec::new() }
     }
 
-    /// `resubmit`: the packet as it is now enters.
+    /// Starts again after `resubmit`: the current packet enters.
     fn start_anew(&mut self) {
         if let Role::Packet(state) = &mut self.role {
             **state = PacketState::new(state.now.clone());
@@ -172,7 +173,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Gives a block its parameters.
+    /// Gives a block its arguments.
     fn pass(&mut self, program: &Program, target: &Target) {
         let args: Vec<Word> = target.args.iter().map(|arg| self.value(*arg)).collect();
         for (param, arg) in program.blocks[target.block.index()].params.iter().zip(args) {

@@ -1,4 +1,4 @@
-//! State as programs see it: entries found, created, tied together, evicted, ended.
+//! State as programs use it: entries are found, created, tied to others, evicted and ended.
 
 use super::run::Env;
 use super::run::{Role, Run, in_background};
@@ -8,7 +8,7 @@ use braid_ir::engine::{Fault, flow_words};
 use braid_ir::model::{Granularity, Key, StateId, WhenFull, Word};
 use braid_packet::FlowKey;
 
-/// Why a group of entries ends.
+/// The reason why a group of entries ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
     Expired,
@@ -16,9 +16,9 @@ pub(super) enum Cause {
     Deleted,
 }
 
-/// Ends an entry and all that share its life, `root` being the one that the others live with. Their
-/// `on expire` programs run after all are gone, the root's first, then by table and creation; not
-/// when they were deleted.
+/// Ends an entry and all entries that share its life. `root` is the entry that the others live
+/// with. The `on expire` programs run after all entries are gone: the root's first, then by table
+/// and creation. They do not run if the entries were deleted.
 pub(super) fn end_group(env: &mut Env<'_>, root: EntryRef, cause: Cause) {
     let mut members = vec![root];
     let mut next = 0;
@@ -55,7 +55,8 @@ pub(super) fn end_group(env: &mut Env<'_>, root: EntryRef, cause: Cause) {
 fn run_expire(env: &mut Env<'_>, state: StateId, entry: Entry) {
     let model = env.instance.model.clone();
     if let Some((_, program)) = model.expire.iter().find(|(of, _)| *of == state) {
-        // Where the entry was created, whoever ends it: its pool members go back to that shard.
+        // The program runs in the shard where the entry was created, in whatever shard it ends. So
+        // its pool members return to that shard.
         let nested = Env { shard: entry.shard, ..env.nested() };
         in_background(nested, Role::Expire(entry.slots, entry.key.to_vec()), program);
     }
@@ -80,7 +81,7 @@ impl Run<'_> {
         }
     }
 
-    /// The flow that an implicit key means.
+    /// The flow that an implicit key denotes.
     fn flow(&self, key: &Key) -> Result<FlowKey, Fault> {
         let Role::Packet(state) = &self.role else { return Err(Fault::NoEntry) };
         let quoted = matches!(key, Key::Quoted | Key::Reversed(true));
@@ -92,7 +93,7 @@ impl Run<'_> {
         Ok(if matches!(key, Key::Reversed(_)) { flow.reversed() } else { flow })
     }
 
-    /// The entry with this key, which is then found: a packet's finding it renews its group.
+    /// Finds the entry with this key. If the run is for a packet, this renews the entry's group.
     pub(super) fn find(&mut self, state: StateId, key: &[Word]) -> Option<u64> {
         let id = self.env.instance.table(state, self.env.shard).find(key)?;
         self.touch(EntryRef { state, id });
@@ -132,7 +133,7 @@ impl Run<'_> {
         self.env.instance.table(state, self.env.shard).get(id).map(|entry| entry.slots.clone())
     }
 
-    /// Assigns all slots; false when refused.
+    /// Assigns all slots. False: the assignment was refused.
     pub(super) fn state_set(
         &mut self,
         state: StateId,
@@ -143,7 +144,7 @@ impl Run<'_> {
         Ok(self.assign(state, key, slots))
     }
 
-    /// Assigns one slot; false when refused.
+    /// Assigns one slot. False: the assignment was refused.
     pub(super) fn state_put(
         &mut self,
         state: StateId,
@@ -172,13 +173,14 @@ impl Run<'_> {
         true
     }
 
-    /// Creates an entry if there is room, or room can be made, and something to live with.
+    /// Creates an entry if there is room, possibly after an eviction, and an entry to live with.
+    /// False: refused.
     fn create(&mut self, state: StateId, key: Vec<Word>, slots: Vec<Word>) -> bool {
         let lives_with = self.env.instance.model.state[state.index()].lives_with;
         let room = !matches!(self.role, Role::Expire(..))
             && lives_with.is_none_or(|with| self.last_touched(with).is_some())
             && self.make_room(state);
-        // Making room may have ended the very entry that the new one would live with.
+        // An eviction may have ended the entry that the new one would live with.
         let partner = lives_with.and_then(|with| self.last_touched(with));
         if !room || (lives_with.is_some() && partner.is_none()) {
             self.env.instance.table_counters(state).refused += 1;

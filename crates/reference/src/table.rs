@@ -1,10 +1,11 @@
-//! One table of state: entries by key, in the order of their creation.
+//! One state table: entries by key, in the order of their creation.
 
 use braid_ir::model::{StateId, Word};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Which entry of an instance: its table and its number, unique in a run and rising with creation.
+/// A reference to an entry of an instance: its table and its number. Numbers are unique in a run
+/// and rise with creation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct EntryRef {
     pub(super) state: StateId,
@@ -18,17 +19,17 @@ pub(super) struct Entry {
     pub(super) key: Arc<[Word]>,
     pub(super) slots: Vec<Word>,
     pub(super) created_ns: u64,
-    /// Holds for the whole group; kept at the entry that the others live with.
+    /// Valid for the whole group. The entry that the others live with holds it.
     pub(super) last_seen_ns: u64,
     /// The entry that this one lives with.
     pub(super) lives_with: Option<EntryRef>,
     /// Entries that live with this one, in order of creation.
     pub(super) tied: Vec<EntryRef>,
-    /// The shard in which it was created, also where its table is one for all shards.
+    /// The shard in which it was created, even if one table serves all shards.
     pub(super) shard: usize,
 }
 
-/// A table. Keys come from the wire, hence the standard library's keyed hash.
+/// A table. Its keys come from the wire, so it uses the standard library's keyed hash.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Table {
     by_key: HashMap<Arc<[Word]>, u64>,

@@ -1,35 +1,36 @@
-//! Watching a run: what `braid trace` is told of a packet's walk.
+//! Observation of a run: the events of a packet's walk that `braid trace` prints.
 
 use braid_ir::engine::Fault;
 use braid_ir::model::{Dest, QueueId, RowId, StateId, Word};
 use braid_packet::{Field, Header, Packet};
 
-/// Is told what functions do with a packet, in order. All methods do nothing by default.
+/// Receives the actions of functions on a packet, in order. By default, all methods do nothing.
 pub trait Observer {
-    /// A packet enters a function (or a function runs on it anew).
+    /// A packet enters a function, or a function runs on it again.
     fn enter(&mut self, _node: u16, _packet: &Packet) {}
-    /// A function asks whether a header is present.
+    /// A function tests whether a header is present.
     fn has(&mut self, _node: u16, _header: Header, _present: bool) {}
-    /// A function reads a field; `None` when its bytes were not captured.
+    /// A function reads a field. `None`: its bytes were not captured.
     fn read(&mut self, _node: u16, _field: Field, _value: Option<Word>) {}
     /// A function writes a field.
     fn write(&mut self, _node: u16, _field: Field, _value: Word) {}
-    /// Whether it wants to know what native functions write, which takes a comparison of packets.
+    /// Whether the observer wants the writes of native functions, which require a comparison of
+    /// packets.
     fn compares(&self) -> bool {
         false
     }
     /// A function adds a VLAN tag with this id, or removes one.
     fn vlan(&mut self, _node: u16, _pushed: Option<u16>) {}
-    /// A function (also a timer's or expiry program of it) accesses a table.
+    /// A function accesses a table. This includes its timer and expiry programs.
     fn state(&mut self, _node: u16, _access: &StateAccess<'_>) {}
-    /// A function sends a packet beside the current one: one that it built, or a copy.
+    /// A function sends a packet besides the current one: a packet that it built, or a copy.
     fn send(&mut self, _node: u16, _dest: Dest, _packet: &Packet, _created: bool) {}
     /// The packet is counted at a row.
     fn count(&mut self, _node: u16, _row: RowId) {}
-    /// What becomes of the packet in a function. Among functions under `Priority` each tells its
-    /// own verdict; the last `stands` says whose holds.
+    /// The packet's fate in a function. Under `Priority`, each function reports its own verdict.
+    /// The last `stands` reports the function whose verdict applies.
     fn verdict(&mut self, _node: u16, _verdict: &Verdict) {}
-    /// The function among several under `Priority` whose verdict holds.
+    /// Under `Priority`, the function whose verdict applies.
     fn stands(&mut self, _node: u16) {}
     /// A packet leaves by an interface.
     fn leave(&mut self, _interface: u16, _packet: &Packet) {}
@@ -44,65 +45,66 @@ pub struct StateAccess<'a> {
     pub state: StateId,
     /// The key.
     pub key: &'a [Word],
-    /// What was done.
+    /// The action on the table.
     pub what: StateWhat<'a>,
 }
 
-/// What was done to a table.
+/// An action on a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StateWhat<'a> {
-    /// Looked whether an entry exists.
+    /// A test whether an entry exists, with the result.
     Exists(bool),
-    /// Read: these slots, and whether there is an entry (else they are the default).
+    /// A read of these slots, and whether there is an entry. Without an entry the slots are the
+    /// default.
     Get(&'a [Word], bool),
-    /// Assigned these slots to an entry that existed.
+    /// An assignment of these slots to an existing entry.
     Assigned(&'a [Word]),
-    /// Created an entry with these slots.
+    /// A new entry with these slots.
     Created(&'a [Word]),
-    /// An assignment was refused.
+    /// A refused assignment.
     Refused,
-    /// Deleted.
+    /// A deletion.
     Deleted,
-    /// Expired or was evicted.
+    /// An expiry or an eviction.
     Ended,
 }
 
-/// What becomes of a packet in a function.
+/// The packet's fate in a function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Leaves by these ports.
+    /// It leaves by these ports.
     Output {
-        /// Where to, in order.
+        /// The ports, in order.
         ports: Vec<Dest>,
         /// The row.
         row: RowId,
     },
-    /// Dropped.
+    /// It is dropped.
     Drop {
-        /// Why.
+        /// The reason.
         reason: String,
         /// The row.
         row: RowId,
     },
-    /// Consumed.
+    /// It is consumed.
     Consume {
         /// The row.
         row: RowId,
     },
-    /// Waits in a queue.
+    /// It waits in a queue.
     Hold {
         /// The queue.
         queue: QueueId,
-        /// Until when (ns).
+        /// The end of the wait (ns).
         until_ns: u64,
         /// The row.
         row: RowId,
     },
-    /// Dropped at row `fault`.
+    /// It is dropped at row `fault`.
     Fault(Fault),
 }
 
-/// An observer that looks away.
+/// An observer that ignores everything.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Silent;
 

@@ -1,4 +1,4 @@
-//! A packet's walk: from function to function along the links, each walk to its end before the
+//! A packet's walk from function to function along the links. Each walk runs to its end before the
 //! next begins.
 
 use super::Reference;
@@ -12,9 +12,9 @@ use braid_ir::graph::{may_drop, port};
 use braid_ir::model::{Dest, RIGHT, RowId};
 use braid_packet::{Field, Packet};
 
-/// What a packet that entered, its copies and its answers have in common.
+/// The state that an entering packet shares with its copies and answers.
 pub(super) struct Walk<'a> {
-    /// Visits of functions so far.
+    /// Number of function visits so far.
     pub(super) hops: u32,
     /// The worker that the packet belongs to.
     pub(super) worker: u16,
@@ -23,7 +23,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl Reference {
-    /// A packet arrives.
+    /// Processes a packet that arrives behind a link.
     pub(super) fn arrive(&mut self, sink: Option<Sink>, mut packet: Packet, walk: &mut Walk<'_>) {
         match sink {
             None => self.lose(LOST_UNLINKED, walk),
@@ -45,7 +45,7 @@ impl Reference {
         walk.observer.lost(reason);
     }
 
-    /// A packet enters a function, or several side by side.
+    /// Lets a packet enter a function, or several functions side by side.
     fn visit(&mut self, node: u16, packet: Packet, walk: &mut Walk<'_>) {
         let members = self.graph.group(node).to_vec();
         let room = fits(walk.hops, members.len());
@@ -63,7 +63,7 @@ impl Reference {
         }
     }
 
-    /// One function runs on a packet.
+    /// Runs one function on a packet.
     pub(super) fn run_alone(&mut self, node: u16, packet: Packet, walk: &mut Walk<'_>) {
         if !fits(walk.hops, 1) {
             return self.lose(LOST_HOP_LIMIT, walk);
@@ -96,8 +96,9 @@ impl Reference {
         outcome
     }
 
-    /// Functions under `Priority` run on the same packet. The verdict is that of the first one
-    /// that may drop packets (or did, by a fault), else of the last one; what they wrote is merged.
+    /// Runs functions under `Priority` on the same packet, and merges their writes. The first
+    /// function that may drop packets, or that dropped this packet by a fault, gives the verdict.
+    /// Otherwise the last function gives it.
     fn run_group(&mut self, members: &[u16], packet: Packet, walk: &mut Walk<'_>) {
         if !fits(walk.hops, members.len()) {
             return self.lose(LOST_HOP_LIMIT, walk);
@@ -128,7 +129,7 @@ impl Reference {
         }
     }
 
-    /// Packets that a function sent before it was done with the current one.
+    /// Counts and delivers the packets that a function sent before it finished the current one.
     fn account_emissions(
         &mut self,
         node: u16,
@@ -158,7 +159,7 @@ impl Reference {
         self.arrive(sink, packet, walk);
     }
 
-    /// What becomes of the packet.
+    /// Carries out the verdict on the packet.
     fn settle(&mut self, node: u16, verdict: Verdict, packet: Packet, walk: &mut Walk<'_>) {
         let backward = packet.backward;
         match verdict {
@@ -189,7 +190,7 @@ impl Reference {
     }
 }
 
-/// Whether so many more visits stay within the limit.
+/// Whether this number of further visits stays within the limit.
 fn fits(hops: u32, visits: usize) -> bool {
     u32::try_from(visits).is_ok_and(|visits| hops.saturating_add(visits) <= HOP_LIMIT)
 }
@@ -199,11 +200,11 @@ fn fault_row(rows: usize) -> RowId {
     RowId(u32::try_from(rows.saturating_sub(1)).unwrap_or(u32::MAX))
 }
 
-/// Puts together what functions under `Priority` wrote, those that win first. Where two wrote the
-/// same bits, the winner's stay; its added and removed headers decide the layout, and the others'
-/// fields are written where they still are.
+/// Merges the writes of functions under `Priority`. Winners come first in the list. Where two
+/// functions wrote the same bits, the winner's bits stay. The winner's added and removed headers
+/// decide the layout. Fields of the others are written where they still exist.
 fn merge(packet: &mut Packet, writes: &[&[Write]]) {
-    // The one whose header changes count: the first that made any.
+    // The function whose header changes apply: the first one that made any.
     let shaper = writes.iter().position(|log| log.iter().any(Write::changes_headers));
     for (place, log) in writes.iter().enumerate().rev() {
         if Some(place) == shaper && place == 0 {
@@ -213,8 +214,9 @@ fn merge(packet: &mut Packet, writes: &[&[Write]]) {
             aimed.for_each(|write| replay(packet, &write));
         }
     }
-    // Winners that changed no header wrote to the headers that arrived: a loser's header changes
-    // come after them, with what it wrote to the tags that it added.
+    // A winner that changed no header wrote to the headers that arrived. So a loser's header
+    // changes come after the winner's writes, together with the loser's writes to the tags that it
+    // added.
     if let Some(shaper) = shaper.filter(|place| *place > 0) {
         let log = writes[shaper];
         let own = (0..log.len()).filter(|at| at_arrival(log, *at).is_none());
@@ -228,14 +230,14 @@ impl Write {
     }
 }
 
-/// A write of a log as a write to the packet that arrived; `None` for header changes and writes to
-/// tags that the log added.
+/// A write of a log as a write to the packet that arrived. `None`: a header change, or a write to a
+/// tag that the log added.
 fn at_arrival(log: &[Write], at: usize) -> Option<Write> {
     let Write::Field(field, value) = log[at] else {
         return matches!(log[at], Write::Tag(..)).then(|| log[at].clone());
     };
     let Some((nth, names)) = vlan_names(field) else { return Some(log[at].clone()) };
-    // Tags that the log has added in front by then, and arriving ones that it has removed.
+    // The tags that the log has already added in front, and the arriving tags that it has removed.
     let (mut added, mut removed) = (0_usize, 0);
     for write in &log[..at] {
         match write {
@@ -249,8 +251,8 @@ fn at_arrival(log: &[Write], at: usize) -> Option<Write> {
     Some(Write::Field(field, value))
 }
 
-/// Of a field of a VLAN tag: the number of the tag from the outermost, and what the field is called
-/// in the first and the second.
+/// For a field of a VLAN tag: the number of the tag, counted from the outermost, and the names of
+/// the field in the first and the second tag.
 fn vlan_names(field: Field) -> Option<(usize, [Field; 2])> {
     use Field::{Vlan2Dei, Vlan2Id, Vlan2Pcp, VlanDei, VlanId, VlanPcp};
     let names = [[VlanId, Vlan2Id], [VlanDei, Vlan2Dei], [VlanPcp, Vlan2Pcp]];

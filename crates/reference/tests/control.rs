@@ -1,4 +1,4 @@
-//! Changes of configuration: what they do, and that refused ones change nothing.
+//! Changes of configuration: their effects, and the rule that a refused change has none.
 
 mod common;
 
@@ -11,7 +11,7 @@ fn rule(port: u16, pass: bool) -> Rule {
     Rule { sport: (port, port), ..Rule::any(pass) }
 }
 
-/// A filter by source port: 1 passes, by default nothing does.
+/// A filter by source port: port 1 passes, and the default is to drop.
 fn filter() -> Bench {
     let model = nf(
         "param ok: rules reason \"no\"",
@@ -32,7 +32,8 @@ fn change_holds_from_its_time_on() {
     bench.control(20, 0, Change::Set(ParamValue::Scalar(2))).unwrap();
     bench.send(LAN, from_port(20, 1));
     assert_eq!(bench.events(), [(10, 1), (20, 2)]);
-    // Time has come to the change's: an earlier packet is processed then.
+    // The time of the change has been reached, so a packet with an earlier time is processed at
+    // that time.
     bench.control(50, 0, Change::Set(ParamValue::Scalar(3))).unwrap();
     bench.send(LAN, from_port(30, 1));
     assert_eq!(bench.events(), [(50, 3)]);
@@ -69,7 +70,8 @@ fn rules_come_and_go_with_their_counts() {
     bench.send(LAN, from_port(3, 2));
     assert_eq!(bench.left_by(), [WAN]);
     assert_eq!(bench.counters().nodes[0].rules[&0], [1, 1, 1]);
-    // In front of the one that lets port 1 pass; past the end is the end.
+    // The first rule goes in front of the rule that passes port 1. A position past the end means
+    // the end.
     bench.control(4, 0, Change::AddRule(1, rule(1, false))).unwrap();
     bench.control(4, 0, Change::AddRule(99, rule(3, true))).unwrap();
     bench.send(LAN, from_port(5, 1)).send(LAN, from_port(5, 3));
@@ -122,8 +124,8 @@ fn backends_go_down_come_and_leave() {
     }
 }
 
-/// A function that reports, for the backends 0 to 2, the first column or 0 when it is not up, and
-/// whether 20 is a member.
+/// A function that reports the first column of each of the backends 0 to 2, or 0 if the backend is
+/// not up. It also reports whether 20 is a member.
 fn roll_call() -> Bench {
     let mut text = String::from("b0: v0:u8 = const 0 v1:u8 = const 20\n");
     for index in 0_u32..3 {
@@ -151,16 +153,17 @@ fn backends_keep_their_numbers_when_others_leave() {
         bench.events().into_iter().map(|(_, what)| what).collect::<Vec<_>>()
     };
     assert_eq!(after(Change::RemoveBackend(20)), [10, 0, 30, 0]);
-    // A new one does not take over the number of the removed one, which has it when it is back.
+    // A new backend does not get the number of a removed one. The removed backend has it again when
+    // it returns.
     assert_eq!(after(Change::AddBackend(vec![40, 1])), [10, 0, 30, 0]);
     assert_eq!(after(Change::AddBackend(vec![20, 2])), [10, 20, 30, 1]);
-    // Down is not gone.
+    // A backend that is down is still a member.
     assert_eq!(after(Change::BackendUp(20, false)), [10, 0, 30, 1]);
     let set = |names: &[u128]| {
         let all = names.iter().map(|name| Backend::up(vec![*name, 1])).collect();
         Change::Set(ParamValue::Backends(all))
     };
-    // All at once: in another order, without one of them, with a new one.
+    // All changes at once: another order, one backend removed, one added.
     assert_eq!(after(set(&[50, 30, 20])), [0, 20, 30, 1]);
     assert_eq!(after(set(&[])), [0, 0, 0, 0]);
     assert_eq!(after(set(&[10])), [10, 0, 0, 0]);

@@ -1,4 +1,4 @@
-//! The example of docs/ir.md runs as the page says.
+//! The example of docs/ir.md runs as the page describes.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! What becomes of packets: writes and checksums, copies and answers, queues, faults, limits,
-//! malformed packets, the accounting of all of them.
+//! The fates of packets: writes and checksums, copies and answers, queues, faults, limits,
+//! malformed packets, and the accounting of all packets.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn onward_follows_the_direction_and_back_turns_it() {
     let counters = bench.counters();
     let traffic = |packets| Traffic { packets, bytes: 46 * packets };
     assert_eq!((counters.nodes[1].forward, counters.nodes[1].backward), (traffic(1), traffic(1)));
-    // The one that bounced passed the first function in both directions.
+    // The packet that bounced passed the first function in both directions.
     assert_eq!((counters.nodes[0].forward, counters.nodes[0].backward), (traffic(1), traffic(2)));
 }
 
@@ -80,7 +80,7 @@ fn assignment_of_the_old_value_leaves_the_canonical_checksum() {
              jump b2
          b2: output onward at row0",
     );
-    // The rest of the header sums to 0xffff, so that 0x0000 and 0xffff are both right checksums.
+    // The rest of the header sums to 0xffff, so 0x0000 and 0xffff are both right checksums.
     let mut packet = from_port(1, 1);
     let id = field(&packet, Field::IpChecksum).unwrap();
     let layout = packet.parse();
@@ -111,7 +111,8 @@ fn writes_of_two_functions_that_cancel_leave_the_canonical_checksums() {
             ),
         )
     };
-    // A wrong checksum of 0x1234 comes back as it was; 0xffff is UDP's canonical form, 0 is none.
+    // A wrong checksum of 0x1234 is restored. 0xffff is UDP's canonical form, and 0 means no
+    // checksum.
     for sum in [0x1234_u16, 0xffff, 0] {
         let mut packet = from_port(1, 7);
         packet.data_mut()[14 + 20 + 6..][..2].copy_from_slice(&sum.to_be_bytes());
@@ -235,7 +236,7 @@ fn answer_is_built_from_the_current_packet_and_the_question_consumed() {
 
 #[test]
 fn each_walk_ends_before_the_next_begins() {
-    // Two copies go right through a function that says their source port when it sees them.
+    // Two copies go right through a function that reports their source port.
     let twice = nf(
         "",
         "b0: v0:bool = has udp
@@ -333,7 +334,7 @@ fn packet_that_goes_to_and_fro_is_lost_at_the_hop_limit() {
 
 #[test]
 fn copies_share_the_hop_limit() {
-    // Eight doublings would be 2 + 4 + ... + 256 = 510 visits; 256 are made.
+    // Eight doublings would need 2 + 4 + ... + 256 = 510 visits. The limit is 256 visits.
     let double = || nf("", "b0: mirror onward output onward at row0");
     let mut bench = Bench::new(line((0..9).map(|_| (double(), vec![])).collect()));
     bench.send(LAN, from_port(1, 1));
@@ -345,7 +346,7 @@ fn copies_share_the_hop_limit() {
 
 #[test]
 fn resubmitted_packet_enters_anew_as_it_is() {
-    // Adds 1 to the TTL on each run; says the TTL on entry; goes on at 67.
+    // Adds 1 to the TTL on each run, reports the TTL on entry, and sends the packet onward at 67.
     let model = nf(
         "event SAYS { ttl: u8 }",
         "b0: v0:bool = has ip
@@ -501,7 +502,7 @@ fn tags_are_shared_by_name_and_read_0_when_unset() {
     );
     let mut bench = Bench::new(line(vec![(set, vec![]), (get, vec![])]));
     bench.send(LAN, from_port(1, 1));
-    // Read by a narrower type: the low bits of 0x102.
+    // A read with a narrower type gives the low bits of 0x102.
     assert_eq!(bench.events(), [(1, 2), (1, 0)]);
 }
 

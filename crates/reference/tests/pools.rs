@@ -11,8 +11,8 @@ fn set(intervals: &[(u128, u128)]) -> IntervalSet {
     IntervalSet::new(intervals.iter().copied())
 }
 
-/// Packets to port 1 take a member and say it, those to port 2 give their source port back, those
-/// to port 3 take their source port; 0 is said when there is none.
+/// Packets to port 1 take a member and report it. Packets to port 2 return their source port, and
+/// packets to port 3 take it. The report is 0 if no member is free.
 fn pool(order: &str, sharded: &str) -> Chain {
     let model = nf(
         &format!(
@@ -166,8 +166,8 @@ fn random_operator_follows_seed_and_position() {
     assert_ne!(events, run(2));
 }
 
-/// Takes a member per source port, which its entry gives back when it ends; says the member, or 0
-/// when there is no room or no member.
+/// Takes a member for each source port, and reports it. The report is 0 if there is no room or no
+/// free member. The port's entry returns the member when it ends.
 fn leases(state: &str, members: (u128, u128)) -> Chain {
     let model = common::nf_with(
         &format!(
@@ -204,7 +204,7 @@ fn what_expires_by_a_packets_time_is_free_for_it() {
 
 #[test]
 fn member_goes_back_to_the_worker_that_took_it_whoever_ends_its_entry() {
-    // One table for two workers, whose pools have one member each: 5 and 6.
+    // One table for two workers. Their pools have one member each: 5 and 6.
     let state = "state lease: port per (inet.sport) capacity 1 full evict_oldest tick 1
                  state own: u8 global default (0) sharded";
     let of = |wanted: u16, after: u16| {
@@ -217,7 +217,7 @@ fn member_goes_back_to_the_worker_that_took_it_whoever_ends_its_entry() {
     let mut bench = Bench::new(chain);
     bench.send(LAN, from_port(1, first)).send(LAN, from_port(2, other));
     assert_eq!(bench.events(), [(1, 5), (2, 6)]);
-    // The entry of `other` has evicted that of `first`.
+    // The entry of `other` has evicted the entry of `first`.
     bench.send(LAN, from_port(3, again));
     assert_eq!(bench.events(), [(3, 5)]);
     bench.send(LAN, from_port(4, other));

@@ -1,4 +1,5 @@
-//! `Priority(winner > loser)`: both see the arriving packet, the winner's result stands.
+//! `Priority(winner > loser)`: both functions see the arriving packet, and the winner's result
+//! stands.
 
 mod common;
 
@@ -8,14 +9,14 @@ use braid_packet::{Field, Header, Packet};
 use common::{Bench, LAN, WAN, field, from_port, line, nf, wire};
 use std::sync::Arc;
 
-/// Two functions in a line; the one with the number `winner` wins.
+/// Two functions in a line. The function with the number `winner` wins.
 fn pair(left: Arc<Model>, right: Arc<Model>, winner: u16) -> Chain {
     let mut chain = line(vec![(left, vec![]), (right, vec![])]);
     chain.priorities.push(Priority { winner, loser: 1 - winner });
     chain
 }
 
-/// Writes these fields of IP packets, then what `end` says.
+/// Writes these fields of IP packets, then ends with `end`.
 fn writes(fields: &[(&str, u128)], end: &str) -> Arc<Model> {
     let mut ops = String::new();
     for (number, (name, value)) in fields.iter().enumerate() {
@@ -50,7 +51,7 @@ fn sent(chain: Chain, packet: Packet) -> Packet {
 
 #[test]
 fn both_see_the_arriving_packet() {
-    // In sequence the second would see port 7; side by side it sees 99.
+    // In sequence the second function would see port 7. Side by side it sees 99.
     let changes = writes(&[("udp.sport", 7)], ON);
     let says = nf(
         "event SAYS { port: port }",
@@ -97,12 +98,12 @@ fn one_field_by_two_names_is_one_field() {
 
 #[test]
 fn winner_that_may_drop_decides() {
-    // Rows count in both; only the verdict that stands is a drop.
+    // Both functions count their rows. Only the verdict that stands is a drop.
     let (on, drop) = (writes(&[], ON), writes(&[], DROP));
     for (left, right, winner, dropped_by) in [
         (&drop, &on, 0, Some(0)),
         (&on, &drop, 1, Some(1)),
-        // The winner cannot drop: the loser's verdict stands.
+        // The winner has no drop, so the loser's verdict stands.
         (&drop, &on, 1, Some(0)),
         (&on, &drop, 0, Some(1)),
     ] {
@@ -127,7 +128,7 @@ fn losers_verdict_stands_when_neither_may_drop() {
     }
 }
 
-/// Drops packets from port 1, lets others pass.
+/// Drops packets from port 1, and passes all others.
 fn no_port_1() -> Arc<Model> {
     nf(
         "reason \"port 1\"",
@@ -253,7 +254,7 @@ fn tagged(id: u16) -> Packet {
 
 #[test]
 fn winners_headers_decide_the_layout() {
-    // Both add a tag: one is added, the winner's.
+    // Both functions add a tag. Only the winner's tag is added.
     let packet = sent(pair(push(5), push(6), 1), from_port(1, 99));
     assert_eq!(field(&packet, Field::VlanId), Some(6));
     assert!(!packet.parse().has(Header::Vlan2));
@@ -261,11 +262,11 @@ fn winners_headers_decide_the_layout() {
 
 #[test]
 fn losers_fields_apply_where_they_still_are() {
-    // The winner removes the tag that the loser writes; the loser's TTL stays.
+    // The winner removes the tag that the loser writes. The loser's TTL stays.
     let packet = sent(pair(pop(), retag(7), 0), tagged(4));
     assert!(!packet.parse().has(Header::Vlan));
     assert_eq!(field(&packet, Field::IpTtl), Some(9));
-    // The winner puts a tag before the one that the loser writes.
+    // The winner adds a tag in front of the tag that the loser writes.
     let packet = sent(pair(push(5), retag(7), 0), tagged(4));
     assert_eq!(field(&packet, Field::VlanId), Some(5));
     assert_eq!(field(&packet, Field::Vlan2Id), Some(7));
@@ -273,7 +274,7 @@ fn losers_fields_apply_where_they_still_are() {
 
 #[test]
 fn losers_header_changes_stand_when_the_winner_made_none() {
-    // The winner writes the tag that arrived, the loser puts one of its own before it.
+    // The winner writes the tag that arrived. The loser adds a tag of its own in front of it.
     let packet = sent(pair(push(5), retag(7), 1), tagged(4));
     assert_eq!(field(&packet, Field::VlanId), Some(5));
     assert_eq!(field(&packet, Field::VlanPcp), Some(3));
@@ -289,7 +290,7 @@ fn winners_fault_stands() {
     let mut bench = Bench::new(pair(faults.clone(), wire(), 0));
     bench.send(LAN, from_port(1, 1));
     assert_eq!(bench.drops(), [(0, 2, "division".to_owned(), 1)]);
-    // The loser's stands too, as the winner may not drop.
+    // The loser's verdict stands too, because the winner has no drop.
     let mut bench = Bench::new(pair(faults, wire(), 1));
     bench.send(LAN, from_port(1, 1));
     assert_eq!(bench.drops(), [(0, 2, "division".to_owned(), 1)]);
@@ -320,8 +321,9 @@ fn priorities_in_a_circle_and_holding_functions_are_refused() {
 
 #[test]
 fn group_beyond_the_hop_limit_counts_no_visit() {
-    // A packet goes to and fro between two functions under Priority and one that sends it back:
-    // three visits a turn. After 85 turns, or 255 visits, the two would be one too many.
+    // A packet goes back and forth between two functions under Priority and one that sends it back.
+    // Each turn takes three visits. After 85 turns, or 255 visits, the two functions would exceed
+    // the limit by one visit.
     let bouncer = || nf("", "b0: output back at row0");
     let nodes = [bouncer(), wire(), wire(), bouncer()];
     let mut chain = line(nodes.map(|model| (model, vec![])).into());
@@ -335,7 +337,7 @@ fn group_beyond_the_hop_limit_counts_no_visit() {
     assert_eq!(visits, 255);
 }
 
-/// Puts a tag before the one that arrives and writes this identifier to that one.
+/// Adds a tag in front of the arriving tag, and writes this identifier to the arriving tag.
 fn push_and_retag(id: u16) -> Arc<Model> {
     nf(
         "",
@@ -356,13 +358,14 @@ fn push_and_retag(id: u16) -> Arc<Model> {
 
 #[test]
 fn tag_that_arrived_is_the_same_tag_behind_an_added_one() {
-    // Both write the identifier of the tag that arrived: the winner's stays.
+    // Both functions write the identifier of the tag that arrived. The winner's value stays.
     let ids = |packet: &Packet| (field(packet, Field::VlanId), field(packet, Field::Vlan2Id));
     let packet = sent(pair(push_and_retag(9), retag(7), 1), tagged(4));
     assert_eq!(ids(&packet), (Some(5), Some(7)));
     let packet = sent(pair(push_and_retag(9), retag(7), 0), tagged(4));
     assert_eq!(ids(&packet), (Some(5), Some(9)));
-    // The winner adds a tag of its own, so that of the loser is not added; what it wrote is there.
+    // The winner adds a tag of its own, so the loser's tag is not added. The loser's write to the
+    // arriving tag stays.
     let packet = sent(pair(push(6), push_and_retag(9), 0), tagged(4));
     assert_eq!(ids(&packet), (Some(6), Some(9)));
 }

@@ -9,7 +9,7 @@ use braid_ir::value::ParamValue;
 use common::{Bench, LAN, WAN, alone, from_port, line, nf, nf_with, udp};
 use std::sync::Arc;
 
-/// Remembers source ports; drops packets whose entry is refused, by row 1.
+/// Stores source ports. Drops a packet at row 1 if its entry is refused.
 fn memory(capacity: &str, full: &str) -> Arc<Model> {
     nf_with(
         &format!(
@@ -53,7 +53,7 @@ fn full_table_refuses_new_entries_and_counts() {
 #[test]
 fn full_table_evicts_the_entry_created_first() {
     let mut bench = Bench::new(with_capacity(memory("capacity", "evict_oldest"), 2));
-    // 1 is found again, yet it is the oldest by creation.
+    // Port 1 is found again, but it is still the oldest by creation.
     for port in [1, 2, 1, 3] {
         bench.send(LAN, from_port(10, port));
     }
@@ -103,7 +103,7 @@ fn state_is_listed_by_function_table_creation_with_what_it_denotes() {
     let state = bench.state();
     assert_eq!(state.len(), 2);
     let entry = &state[0];
-    // The smaller (address, port) pair stands first.
+    // The smaller (address, port) pair comes first.
     let key: Vec<_> = entry.key.iter().map(|(kind, value)| kind.show(*value)).collect();
     assert_eq!(key, ["4", "10.0.0.1", "10.0.0.2", "17", "7", "9"]);
     assert_eq!(entry.slots[0], ("first".to_owned(), Kind::Time, 50));
@@ -179,7 +179,7 @@ fn default_follows_its_parameter_when_read() {
     assert_eq!(bench.events(), [(1, 1), (3, 2)]);
 }
 
-/// `a` by source port, `b` by destination port, living with `a`; both say when they end.
+/// `a` by source port, and `b` by destination port. `b` lives with `a`. Both report their end.
 fn couple(a: &str, b: &str, body: &str) -> Arc<Model> {
     nf_with(
         &format!(
@@ -206,7 +206,7 @@ const BOTH: &str = "
 
 #[test]
 fn entries_that_live_together_share_last_seen_and_end_together() {
-    // A packet from port 9 to port 53 finds `b` of the first flow only.
+    // A packet from port 9 to port 53 finds only `b` of the first flow.
     let body = "
         b0: v0:bool = has inet
             branch v0, b1, b3
@@ -245,7 +245,7 @@ fn eviction_of_either_removes_both() {
 
 #[test]
 fn new_entry_is_refused_when_room_for_it_costs_the_entry_that_it_would_live_with() {
-    // Both flows share `a`: room for the second `b` ends the first `b`, and `a` with it.
+    // Both flows share `a`. Making room for the second `b` ends the first `b`, and `a` with it.
     let model = couple("capacity 9", "capacity 1 full evict_oldest", BOTH);
     let mut bench = Bench::new(alone(model));
     bench.send(LAN, udp(1, 1, 1, 2, 51)).send(LAN, udp(2, 1, 1, 2, 52));
@@ -271,7 +271,7 @@ fn entry_without_one_to_live_with_is_refused() {
 
 #[test]
 fn entry_found_before_a_resubmit_is_none_to_live_with() {
-    // The first run creates `a`, the second only tries to create `b`.
+    // The first run creates `a`. The second run only tries to create `b`.
     let body = "
         b0: v0:bool = has inet
             branch v0, b1, b5
@@ -342,7 +342,7 @@ fn expiry_program_changes_entries_but_creates_none() {
     bench.send(LAN, from_port(1, 1)).advance(101);
     let state: Vec<_> =
         bench.state().iter().map(|e| (e.table.clone(), e.slots[0].2, e.last_seen_ns)).collect();
-    // The program's access renews nothing.
+    // The expiry program's access renews nothing.
     assert_eq!(state, [("count".to_owned(), 4, 1), ("total".to_owned(), 0, 0)]);
     assert_eq!(bench.counters().nodes[0].tables[1].refused, 1);
 }
@@ -513,7 +513,7 @@ fn timer_of_a_sharded_function_runs_in_each_shard() {
     assert_eq!(sums, [2, 2, 2]);
 }
 
-/// Remembers flows.
+/// Stores flows.
 fn flows() -> Chain {
     alone(nf(
         "state seen: u8 per flow capacity 9 full refuse tick 1",
@@ -534,7 +534,7 @@ fn flows_of_equal_hash_have_entries_of_their_own() {
         let args: Vec<_> = words.into_iter().zip(FLOW_WIDTHS).collect();
         braid_externs::ops::hash::of_args(&args)
     };
-    // Among n flows about n² / 2^33 pairs have one 32-bit hash.
+    // Among n flows, about n² / 2^33 pairs share a 32-bit hash.
     let mut by_hash = std::collections::HashMap::new();
     let numbered = |n: u32| {
         let [high, low] = [n >> 16, n & 0xffff].map(|half| u16::try_from(half).unwrap());

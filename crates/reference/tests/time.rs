@@ -1,4 +1,4 @@
-//! Time: it never goes back, what is due runs in the stated order, jumps do not hang.
+//! Time: it never goes back, due work runs in the specified order, and time jumps end quickly.
 
 mod common;
 
@@ -9,7 +9,8 @@ use braid_packet::Field;
 use common::{Bench, LAN, MS, S, WAN, alone, field, from_port, line, nf, nf_with};
 use std::sync::Arc;
 
-/// Remembers source ports for `idle` nanoseconds, by ticks of `tick`, and says which one expires.
+/// Stores source ports for `idle` nanoseconds, with ticks of `tick`, and reports each port that
+/// expires.
 fn memory(idle: u64, tick: u64) -> Arc<braid_ir::model::Model> {
     nf_with(
         &format!(
@@ -39,7 +40,7 @@ fn time_of_processing_never_goes_back() {
 
 #[test]
 fn deadline_is_rounded_up_to_a_tick() {
-    // Last seen at 150 ms, idle for 100 ms: 250 ms, by ticks of 100 ms: 300 ms.
+    // Last seen at 150 ms and idle for 100 ms gives 250 ms. With ticks of 100 ms, that is 300 ms.
     let mut bench = Bench::new(alone(memory(100 * MS, 100 * MS)));
     bench.send(LAN, from_port(150 * MS, 1));
     assert_eq!(bench.state()[0].expires_ns, Some(300 * MS));
@@ -141,7 +142,7 @@ fn hard_timeout_is_not_renewed() {
     assert!(bench.state().is_empty());
 }
 
-/// Says `TICK` every so often.
+/// Publishes `TICK` once a period.
 fn clock(period: u64) -> Arc<braid_ir::model::Model> {
     nf_with(
         "event TICK { at: time }",
@@ -174,13 +175,13 @@ fn timer_does_not_start_before_the_first_packet() {
 fn timer_that_is_far_behind_skips_its_earliest_firings() {
     let mut bench = Bench::new(alone(clock(10)));
     bench.send(LAN, from_port(0, 1));
-    // Due at 10, 20, ..., 10 * (CATCH_UP + 3): three too many.
+    // Due at 10, 20, ..., 10 * (CATCH_UP + 3): three firings too many.
     bench.advance(10 * (CATCH_UP + 3));
     let events = bench.events();
     assert_eq!(events.len() as u64, CATCH_UP);
     assert_eq!(events[0], (40, 40));
     assert_eq!(bench.counters().nodes[0].timers_skipped, 3);
-    // In step again.
+    // The timer is in step again.
     bench.advance(10 * (CATCH_UP + 4));
     assert_eq!(bench.events().len(), 1);
 }
@@ -309,8 +310,8 @@ fn changed_period_holds_from_the_next_firing_on() {
 
 #[test]
 fn what_is_due_by_now_runs_before_a_packet_with_an_earlier_stamp() {
-    // The change makes the entry of port 1 due at 1050, when it is 1060 already. The packet of
-    // the same port that is stamped 1000 is processed at 1060, so it creates a new entry.
+    // The change makes the entry of port 1 due at 1050, but the time is already 1060. A packet of
+    // the same port with time 1000 is processed at 1060, so it creates a new entry.
     let model = nf(
         "param idle: duration
          state seen: u8 per (inet.sport) default (0) idle idle capacity 100 full refuse tick 1",
@@ -358,7 +359,7 @@ fn equal_deadlines_expire_by_creation_neither_by_key_nor_by_last_use() {
 
 #[test]
 fn earlier_tick_expires_first_whatever_the_position() {
-    // Idle times of 1500 in the first function and of 100 in the second, by ticks of 1000.
+    // Idle times of 1500 in the first function and of 100 in the second, with ticks of 1000.
     let chain = line(vec![(memory(1500, 1000), vec![]), (memory(100, 1000), vec![])]);
     let mut bench = Bench::new(chain);
     bench.send(LAN, from_port(1, 7)).advance(5000);
@@ -368,7 +369,8 @@ fn earlier_tick_expires_first_whatever_the_position() {
 
 #[test]
 fn timers_expiries_and_held_packets_take_turns_within_one_jump() {
-    // Timers each 10 say 2; the entry, idle for 25, says 1; the packet, held for 35, says 3.
+    // A timer reports 2 every 10. The entry, idle for 25, reports 1. The packet, held for 35,
+    // reports 3.
     let model = nf_with(
         "state seen: u8 per [u8] idle 25 capacity 9 full refuse tick 1
          queue q capacity 9
@@ -404,7 +406,7 @@ fn two_timers_of_a_nanosecond_skip_more_firings_than_fit_a_counter() {
 
 #[test]
 fn reading_renews_and_timers_do_not() {
-    // Packets to port 53 assign, those from port 7 only read (under the key of 8-bit 1).
+    // Packets from port 7 only read (with the 8-bit key 1). Other packets assign.
     let model = nf_with(
         "state seen: u8 per [u8] default (0) idle 100 capacity 9 full refuse tick 1",
         "b0: v0:bool = has udp

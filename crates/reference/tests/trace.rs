@@ -1,4 +1,4 @@
-//! What an observer is told of a packet's walk.
+//! The reports about a packet's walk that an observer gets.
 
 mod common;
 
@@ -9,7 +9,7 @@ use braid_reference::Reference;
 use braid_reference::trace::{Observer, StateAccess, StateWhat, Verdict};
 use common::{Got, LAN, alone, from_port, line, nf, wire};
 
-/// Writes down what it is told, a line each.
+/// Writes down each report in a line.
 #[derive(Default)]
 struct Diary(Vec<String>);
 

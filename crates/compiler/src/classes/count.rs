@@ -1,4 +1,4 @@
-//! Elements of programs by kind, as in Fig. 5 and 6 of SNF.
+//! Counts the elements of programs by kind, as in Fig. 5 and 6 of SNF.
 
 use crate::synth::general;
 use braid_ir::chain::{Chain, Sink};
@@ -17,26 +17,26 @@ pub struct Elements {
     pub parses: u64,
     /// Fields that are read from the packet.
     pub reads: u64,
-    /// Fields that are written to it.
+    /// Fields that are written to the packet.
     pub writes: u64,
-    /// Times that checksums are brought up to date.
+    /// Updates of checksums.
     pub checksums: u64,
     /// Lookups in rule sets, routes, lists, sets and patterns.
     pub lookups: u64,
     /// Lookups and assignments of state, and uses of pools.
     pub state: u64,
-    /// Conditions that are tested.
+    /// Tested conditions.
     pub conditions: u64,
     /// Arithmetic and comparisons.
     pub arithmetic: u64,
     /// Everything else: events, copies, answers, tags.
     pub others: u64,
-    /// Times that counters are added to.
+    /// Additions to counters.
     pub counts: u64,
 }
 
 impl Elements {
-    /// Kinds by name.
+    /// The numbers of elements with the names of their kinds.
     #[must_use]
     pub fn named(&self) -> [(&'static str, u64); 10] {
         [
@@ -53,7 +53,7 @@ impl Elements {
         ]
     }
 
-    /// All of them.
+    /// The number of all elements.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.named().iter().map(|(_, count)| count).sum()
@@ -128,14 +128,14 @@ fn of_op(op: &Op, one: &mut Elements) {
     }
 }
 
-/// The elements on the path of a program that has most of them, including its parse.
+/// The elements on the path with the most elements, including the parse of the packet.
 pub(super) fn longest(program: &Residual) -> Elements {
     let parse = Elements { parses: 1, ..Elements::default() };
     parse + from_blocks(program, &|_| Elements::default())[0]
 }
 
-/// For each block, the elements on the longest path from it, including the programs that follow the
-/// blocks that end this one.
+/// For each block, the elements on the longest path from it. The path includes the programs that
+/// follow where this one ends.
 fn from_blocks(program: &Residual, behind: &dyn Fn(usize) -> Elements) -> Vec<Elements> {
     let mut from = vec![Elements::default(); program.blocks.len()];
     for (number, block) in program.blocks.iter().enumerate().rev() {
@@ -153,9 +153,9 @@ fn from_blocks(program: &Residual, behind: &dyn Fn(usize) -> Elements) -> Vec<El
     from
 }
 
-/// The elements on the longest path from a point on if each function works for itself: the same
-/// programs, but over one function each. Of the header changes, only changes of the first two tags
-/// count.
+/// The elements on the longest path from a point on if each function works alone: the same
+/// programs, but each over one function only. Of the header changes, only changes of the first two
+/// tags count.
 pub(super) fn apart(chain: &Chain, graph: &Graph, point: Point, presence: u128) -> Elements {
     Apart { chain, graph, known: HashMap::new() }.from(point, presence, 0)
 }
@@ -171,9 +171,9 @@ impl Apart<'_> {
         if let Some(known) = self.known.get(&(point, presence)) {
             return *known;
         }
-        // A point that is met again before it is left is a way round, counted once.
+        // A point that is visited again before the search leaves it closes a loop. It counts once.
         self.known.insert((point, presence), Elements::default());
-        // Native functions have no program: nothing can be counted in one or behind it.
+        // A native function has no program, so nothing is counted in it or behind it.
         let is_native = self.chain.nodes[usize::from(point.node)].model.native.is_some();
         if depth > braid_ir::engine::HOP_LIMIT || is_native {
             return Elements::default();
@@ -194,7 +194,7 @@ impl Apart<'_> {
         found
     }
 
-    /// Where a packet goes on in the chain.
+    /// The point where a packet continues in the chain.
     fn next(&self, fate: &Fate, from: Point) -> Option<Point> {
         match fate {
             Fate::Go(point) => Some(*point),

@@ -1,32 +1,34 @@
-//! The places of blocks and lines in a picture of a program. Blocks are in layers by depth, and lines
-//! lead around the blocks that they pass (Sugiyama, Tagawa, Toda, 1981, without its better orders).
+//! The positions of blocks and lines in a picture of a program. Blocks are in layers by depth, and
+//! lines lead around the blocks that they pass (Sugiyama, Tagawa, Toda, 1981, without its improved
+//! orders).
 
 use braid_ir::residual::{End, Residual};
 
-/// Size of a block.
+/// The width and height of a block.
 pub(super) const WIDTH: usize = 260;
 pub(super) const HEIGHT: usize = 34;
-/// Between blocks of a layer, and between layers.
+/// The gap between blocks of a layer, and between layers.
 const GAP: (usize, usize) = (24, 30);
-/// Room for a line between blocks.
+/// The room for a line between blocks.
 const LANE: usize = 10;
 const LEFT: usize = 20;
 
-/// A picture's places, in pixels.
+/// The positions in a picture, in pixels.
 pub(super) struct Layout {
-    /// Of each block, its left upper corner.
+    /// The left upper corner of each block.
     pub(super) places: Vec<(usize, usize)>,
-    /// Lines from block to block: `yes`, `no` or `on`, and their points.
+    /// Lines from block to block: the kind `yes`, `no` or `on`, and the points.
     pub(super) lines: Vec<(&'static str, Vec<(usize, usize)>)>,
     /// Width and height.
     pub(super) size: (usize, usize),
 }
 
-/// Something in a layer: a block, or a line that passes.
+/// An item of a layer: a block, or a line that passes.
 struct Item {
     is_block: bool,
     layer: usize,
-    /// What leads here, and how far from its left edge the line begins.
+    /// The items above that lead here, each with the distance of the line's start from the item's
+    /// left edge.
     from: Vec<(usize, usize)>,
     x: usize,
 }
@@ -42,7 +44,7 @@ impl Item {
 }
 
 impl Layout {
-    /// Of the first blocks of a program, so many.
+    /// The layout of the first `count` blocks of a program.
     pub(super) fn of(program: &Residual, count: usize, top: usize) -> Self {
         let mut items = blocks(program, count);
         let mut lines = Vec::new();
@@ -81,7 +83,7 @@ impl Layout {
     }
 }
 
-/// Where lines leave a block.
+/// The position where a line leaves a block.
 fn start(kind: &str) -> usize {
     match kind {
         "yes" => WIDTH / 3,
@@ -90,7 +92,7 @@ fn start(kind: &str) -> usize {
     }
 }
 
-/// Blocks in layers: each below all that lead to it.
+/// Blocks in layers: each block is below all blocks that lead to it.
 fn blocks(program: &Residual, count: usize) -> Vec<Item> {
     let item = |_| Item { is_block: true, layer: 0, from: Vec::new(), x: 0 };
     let mut items: Vec<Item> = (0..count).map(item).collect();
@@ -105,7 +107,8 @@ fn blocks(program: &Residual, count: usize) -> Vec<Item> {
     items
 }
 
-/// The items that a line passes from block to block, both included: a lane in each layer between.
+/// The items that a line passes between two blocks, both included. Each layer between them has a
+/// lane.
 fn lanes(items: &mut Vec<Item>, from: (usize, usize), to: usize) -> Vec<usize> {
     let (mut way, mut last) = (vec![from.0], from);
     for layer in items[from.0].layer + 1..items[to].layer {
@@ -119,7 +122,8 @@ fn lanes(items: &mut Vec<Item>, from: (usize, usize), to: usize) -> Vec<usize> {
     way
 }
 
-/// Puts each layer in order, below what leads there, and packs it to the left; the widest one's width.
+/// Orders each layer by the items above it, and packs it to the left. Returns the width of the
+/// widest layer.
 fn order(items: &mut [Item]) -> usize {
     let mut layers: Vec<Vec<usize>> = Vec::new();
     for (number, item) in items.iter().enumerate() {
@@ -148,7 +152,7 @@ fn order(items: &mut [Item]) -> usize {
 mod tests {
     use super::*;
 
-    /// Items by layer; each with what leads there.
+    /// Items by layer, each with the items that lead to it.
     fn items(all: &[(usize, &[usize])]) -> Vec<Item> {
         let item = |(layer, from): &(usize, &[usize])| Item {
             is_block: true,

@@ -1,5 +1,5 @@
-//! Traffic classes of a chain, for people: which programs the synthesis makes, for which headers, what
-//! the ways through them are, and what putting functions together saved (SNF, Fig. 5 and 6).
+//! Traffic classes of a chain, for people to read: the programs that synthesis makes, their
+//! headers, the paths through them, and the work that joining functions saves (SNF, Fig. 5 and 6).
 
 mod count;
 mod layout;
@@ -21,23 +21,23 @@ use braid_ir::residual::{End, Extent, Fate, Point, Residual};
 use braid_packet::{HEADERS, presences};
 use serde::Serialize;
 
-/// How much is shown.
+/// The amount of detail that is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Detail {
-    /// Most ways of each program that are listed.
+    /// The maximum number of listed paths of each program.
     pub ways: usize,
-    /// Whether the programs themselves are.
+    /// Whether the texts of the programs are shown.
     pub programs: bool,
 }
 
-/// The classes of a chain.
+/// The traffic classes of a chain.
 #[derive(Clone, Debug, Serialize)]
 pub struct Classes {
     /// The chain's name.
     pub chain: String,
-    /// Its functions, in their order.
+    /// The names of its functions, in chain order.
     pub functions: Vec<String>,
-    /// What each interface's packets may be.
+    /// The packets of each interface.
     pub entries: Vec<Entry>,
 }
 
@@ -46,38 +46,39 @@ pub struct Classes {
 pub struct Entry {
     /// The interface.
     pub interface: String,
-    /// The native function that they come to first, if it is one: then there are no programs.
+    /// The native function that packets reach first, if there is one. Then there are no programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native: Option<String>,
-    /// The programs for them, those first in which packets visit most functions. Each packet is of one.
+    /// The programs for these packets. Programs with more function visits come first. Each packet
+    /// belongs to one program.
     pub programs: Vec<Program>,
 }
 
-/// A program, and the classes that are its ways.
+/// A program and its paths, which are traffic classes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Program {
-    /// Headers that its packets have, of those that matter.
+    /// The relevant headers that its packets have.
     pub present: Vec<&'static str>,
-    /// Headers that they lack, of those that matter.
+    /// The relevant headers that its packets lack.
     pub absent: Vec<&'static str>,
-    /// So many of the possible sets of headers are of this shape.
+    /// The number of possible header sets that have this shape.
     pub shapes: usize,
-    /// Most functions that a packet visits.
+    /// The maximum number of functions that a packet visits.
     pub visits: u32,
-    /// Blocks of the program.
+    /// The number of blocks of the program.
     pub blocks: usize,
-    /// Ways through its graph, in words, because there may be very many. Those that packets can take are
-    /// its classes.
+    /// The number of paths through the program's graph, as text because it may be very large. The
+    /// paths that packets can take are the program's traffic classes.
     pub classes: String,
-    /// Blocks where packets are dropped.
+    /// The number of blocks where packets are dropped.
     pub drops: usize,
-    /// What the functions do on the longest way when each works for itself.
+    /// The elements of the functions on the longest path when each function works alone.
     pub before: Elements,
-    /// What the program does on its longest way.
+    /// The elements of the program on its longest path.
     pub after: Elements,
-    /// What was found to be done already, to be done at once, or not at all, over all ways.
+    /// The work that synthesis saved, over all paths.
     pub saved: Stats,
-    /// The first ways.
+    /// The first paths.
     pub ways: Vec<Way>,
     /// The program's text.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,10 +88,10 @@ pub struct Program {
     pub residual: Residual,
 }
 
-/// The classes of a chain.
+/// The traffic classes of a chain.
 ///
 /// # Errors
-/// Links or priorities that make no sense.
+/// Invalid links or priorities.
 pub fn classes(chain: &Chain, detail: Detail) -> Result<Classes, String> {
     let graph = Graph::new(chain)?;
     let mut entries = Vec::new();
@@ -114,7 +115,7 @@ pub fn classes(chain: &Chain, detail: Detail) -> Result<Classes, String> {
     Ok(Classes { chain: chain.name.clone(), functions, entries })
 }
 
-/// A program for every set of headers that packets may have.
+/// Makes a program for every set of headers that packets may have.
 fn programs(chain: &Chain, graph: &Graph, point: Point, detail: Detail) -> Vec<Program> {
     let mut made: Vec<((Residual, Stats), u128, usize)> = Vec::new();
     for presence in presences() {

@@ -1,4 +1,4 @@
-//! Values and steps of programs in words.
+//! Describes values and steps of programs in words.
 
 use crate::symbolic::facts::allowed;
 use crate::symbolic::fold::mirrored;
@@ -12,32 +12,32 @@ use braid_ir::show::field_kind;
 use braid_ir::value::IntervalSet;
 use braid_packet::Field;
 
-/// How deep values are spelled out.
+/// The maximum depth to which values are spelled out.
 const DEEPEST: u32 = 7;
 
-/// Most intervals of a set that are spelled out.
+/// The maximum number of intervals of a set that are spelled out.
 const MOST_INTERVALS: usize = 6;
 
-/// Says what values of a program are.
+/// Describes values of a program.
 pub(super) struct Speaker<'a> {
     chain: &'a Chain,
     program: &'a Residual,
-    /// The step that defines each value, and which of its results it is.
+    /// For each value, the step that defines it and the position among that step's results.
     defined: Vec<Option<(&'a Step, usize)>>,
 }
 
-/// What block parameters are on a way.
+/// The values that block parameters have on a path.
 pub(super) type Bound = std::collections::BTreeMap<ValueId, ValueId>;
 
-/// A value that is compared with constants, and those for which the comparison holds.
+/// A test of a value against constants, with the values that pass it.
 pub(super) struct Test {
-    /// Names the value: equal for equal values.
+    /// Identifies the value. Equal values have equal subjects.
     pub(super) subject: String,
     /// The value in words.
     pub(super) text: String,
     /// Its type.
     pub(super) ty: Ty,
-    /// Values for which it holds.
+    /// The values that pass the test.
     pub(super) set: IntervalSet,
 }
 
@@ -52,13 +52,13 @@ impl<'a> Speaker<'a> {
         Self { chain, program, defined }
     }
 
-    /// A way that these block parameters belong to.
+    /// A description for the path that binds these block parameters.
     pub(super) fn on<'b>(&'b self, bound: &'b Bound) -> OnWay<'b> {
         OnWay { speaker: self, bound }
     }
 }
 
-/// Says what values are on a way.
+/// Describes values on a path.
 #[derive(Clone, Copy)]
 pub(super) struct OnWay<'a> {
     speaker: &'a Speaker<'a>,
@@ -66,10 +66,10 @@ pub(super) struct OnWay<'a> {
 }
 
 impl OnWay<'_> {
-    /// What a parameter stands for on this way; other values stand for themselves.
+    /// The value that a parameter stands for on this path. Other values stand for themselves.
     pub(super) fn resolve(&self, value: ValueId) -> ValueId {
         let mut at = value;
-        // Each step leads to a value of an earlier block.
+        // Each iteration leads to a value of an earlier block.
         while let Some(next) = self.bound.get(&at) {
             at = *next;
         }
@@ -114,7 +114,7 @@ impl OnWay<'_> {
         self.against(cond, IntervalSet::new([(1, 1)]))
     }
 
-    /// Values for which a comparison with a constant holds.
+    /// The values that satisfy a comparison with a constant.
     fn allowed(&self, op: CmpOp, constant: u128, value: ValueId) -> IntervalSet {
         allowed(op, &one(constant), self.ty(value).width, true)
     }
@@ -131,8 +131,8 @@ impl OnWay<'_> {
         Test { subject: self.identity(value, 0), text: self.value(value, 0), ty, set }
     }
 
-    /// A name that is equal for equal values: in words where they follow from the packet as it
-    /// entered, by number where they come from elsewhere.
+    /// A name that is equal for equal values. A value that follows from the packet on entry is
+    /// named in words, and any other value by its number.
     fn identity(&self, value: ValueId, depth: u32) -> String {
         let value = self.resolve(value);
         let Some((Step { what: What::Op(op), .. }, _)) = self.defined(value) else {
@@ -150,7 +150,7 @@ impl OnWay<'_> {
         }
     }
 
-    /// What a step does, if that is worth telling.
+    /// Describes the effect of a step, if it is worth listing.
     pub(super) fn effect(&self, step: &Step) -> Option<String> {
         if !is_effect(&step.what) {
             return None;
@@ -209,7 +209,7 @@ impl OnWay<'_> {
         }
     }
 
-    /// A table's entry. How the ends of a connection are ordered is not told.
+    /// A table's entry. The text leaves out how the ends of a connection are ordered.
     fn keyed(&self, node: u16, state: StateId, parts: &[ValueId], depth: u32) -> String {
         let table = self.table(node, state);
         let decl = &self.speaker.chain.nodes[usize::from(node)].model.state[state.index()];
@@ -228,7 +228,7 @@ impl OnWay<'_> {
         self.speaker.program.values[value.index()]
     }
 
-    /// A value as a field shows it, if it is a constant.
+    /// A value in its field's notation, if it is a constant.
     fn shown(&self, value: ValueId, field: Field) -> String {
         match self.constant(value) {
             Some(constant) => field_kind(field).show(constant),
@@ -359,7 +359,7 @@ impl OnWay<'_> {
     }
 }
 
-/// Values that are in a set when a constant has been taken off.
+/// The values that are in a set after a constant is subtracted.
 fn before_less(set: &IntervalSet, less: u128, op: BinOp, ty: Ty) -> IntervalSet {
     if op == BinOp::SubWrap {
         return shifted(set, less, ty.width);
@@ -402,7 +402,7 @@ fn sign(op: BinOp) -> &'static str {
     }
 }
 
-/// What becomes of a packet where a block ends.
+/// Describes the packet's fate where a block ends.
 pub(super) fn end_text(chain: &Chain, end: &End) -> String {
     let name = |node: u16| chain.nodes[usize::from(node)].name.as_str();
     let exit = match end {

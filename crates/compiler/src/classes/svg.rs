@@ -1,4 +1,4 @@
-//! A program's graph as a picture: blocks by depth, what they test and what becomes of packets.
+//! A program's graph as a picture: blocks by depth, with their tests and the fates of packets.
 
 use super::layout::{HEIGHT, Layout, WIDTH};
 use super::say::{Bound, Speaker, end_text};
@@ -7,17 +7,17 @@ use crate::picture::{Labelled, Picture};
 use braid_ir::chain::Chain;
 use braid_ir::residual::{End, Residual};
 
-/// Most blocks of a program that are drawn.
+/// The maximum number of blocks of a program that are drawn.
 const MOST_BLOCKS: usize = 400;
 
-/// Most characters of a block's text.
+/// The maximum number of characters of a block's text.
 const MOST_TEXT: usize = 40;
 
-/// Left edge of titles, and space between programs.
+/// The left edge of titles, and the space between programs.
 const MARGIN: usize = 20;
-/// From the top of a title to the first block.
+/// The distance from the top of a title to the first block.
 const TITLE: usize = 36;
-/// Space below a program.
+/// The space below a program.
 const BELOW: usize = 30;
 
 const STYLE: &str = ".title{font-size:14px;font-weight:bold} .test{fill:#eef3ff;stroke:#5470b0} \
@@ -63,7 +63,7 @@ fn title(interface: &str, program: &Program) -> String {
     format!("from {interface}: {headers} ({} blocks{part})", program.blocks)
 }
 
-/// Draws a program; its height.
+/// Draws a program and returns its height.
 fn draw(picture: &mut Picture, chain: &Chain, program: &Residual, top: usize) -> usize {
     let layout = Layout::of(program, program.blocks.len().min(MOST_BLOCKS), top);
     for (kind, points) in &layout.lines {

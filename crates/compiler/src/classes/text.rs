@@ -1,9 +1,9 @@
-//! Classes as text.
+//! Traffic classes as text.
 
 use super::{Classes, Program, Way};
 use std::fmt::Write as _;
 
-/// The classes of a chain as text.
+/// The traffic classes of a chain as text.
 #[must_use]
 pub fn text(classes: &Classes) -> String {
     let mut out = format!("chain {}: {}\n", classes.chain, classes.functions.join(", "));

@@ -1,5 +1,5 @@
-//! Paths through a program. Each is a traffic class, with the conditions that its packets fulfil and
-//! their fate.
+//! Paths through a program. Each is a traffic class, with the conditions that its packets fulfil
+//! and their fate.
 
 use super::say::{Bound, Speaker, Test, end_text, set_text};
 use crate::symbolic::range::{complement, intersect};
@@ -21,7 +21,7 @@ pub struct Way {
     pub end: String,
 }
 
-/// The number of paths; `None` past 10^18.
+/// The number of paths. `None`: there are more than 10^18.
 pub(super) fn count(program: &Residual) -> Option<u64> {
     const MOST: u64 = 1_000_000_000_000_000_000;
     let mut ways = vec![0_u64; program.blocks.len()];
@@ -37,7 +37,7 @@ pub(super) fn count(program: &Residual) -> Option<u64> {
     ways.first().copied()
 }
 
-/// Most blocks that the search for the first paths visits.
+/// The maximum number of blocks that the search for the first paths visits.
 const MOST_LOOKED_AT: usize = 200_000;
 
 /// The first paths that packets can take, at most `most`. Paths that lead out of the chain with the
@@ -65,7 +65,7 @@ pub(super) fn ways(chain: &Chain, program: &Residual, most: usize) -> Vec<Way> {
                     .into_iter()
                     .filter_map(|(to, holds)| Some(way.clone().with(&test, holds)?.go(program, to)))
                     .collect();
-                // The last one pushed is looked at first.
+                // The search continues with the side that was pushed last.
                 sides.sort_by_key(|(block, _)| Reverse(far[*block]));
                 open.extend(sides);
             }
@@ -115,7 +115,7 @@ impl Started {
         (at, self)
     }
 
-    /// The path on which a test holds, or does not; `None` if that is impossible.
+    /// The path on which a test holds or fails. `None`: that is impossible.
     fn with(mut self, test: &Test, holds: bool) -> Option<Self> {
         let set = if holds { test.set.clone() } else { complement(&test.set, test.ty.width) };
         let known = self.tested.iter_mut().find(|(subject, ..)| *subject == test.subject);

@@ -1,5 +1,5 @@
-//! Actions: an action profile as the list that NFP's algorithm goes over (the paper's action
-//! table, §4.3), with the kinds that the paper does not have.
+//! Actions: turns an action profile into the list that NFP's algorithm examines (the paper's action
+//! table, §4.3). The list has kinds that the paper lacks.
 
 use crate::profile::Profile;
 use braid_ir::service_graph::Part;
@@ -17,20 +17,20 @@ pub enum Kind {
     Write,
     /// Adds or removes a header.
     AddRemove,
-    /// May end the packet's way: drops it, by a row or a fault, or absorbs it.
+    /// May end the packet's path: drops it, by a row or a fault, or absorbs it.
     Drop,
-    /// May send the packet elsewhere than onward.
+    /// May send the packet to a port other than onward.
     Steer,
-    /// May send further packets: mirrors, created ones, copies for several ports.
+    /// May send further packets: mirrors, created packets, copies for several ports.
     Emit,
     /// May hold the packet back.
     Hold,
-    /// Keeps account of the packets that it sees, in counters and in state. Every function of Braid
-    /// does.
+    /// Counts the packets that it sees, in counters and in state. Every function of Braid does
+    /// this.
     Count,
 }
 
-/// All kinds, the paper's four first.
+/// All kinds. The paper's four kinds come first.
 pub const KINDS: [Kind; 8] = [
     Kind::Read,
     Kind::Write,
@@ -42,7 +42,7 @@ pub const KINDS: [Kind; 8] = [
     Kind::Count,
 ];
 
-/// Something that a function may do to a packet.
+/// An action that a function may perform on a packet.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -54,15 +54,15 @@ pub enum Action {
     Add(#[serde(serialize_with = "name")] Header),
     /// Removes a header.
     Remove(#[serde(serialize_with = "name")] Header),
-    /// Ends the packet's way.
+    /// Ends the packet's path.
     Drop,
-    /// Sends it elsewhere than onward.
+    /// Sends the packet to a port other than onward.
     Steer,
     /// Sends further packets.
     Emit,
-    /// Holds it back.
+    /// Holds the packet back.
     Hold,
-    /// Keeps account of it.
+    /// Counts the packet.
     Count,
 }
 
@@ -71,7 +71,7 @@ fn name<S: serde::Serializer>(header: &Header, serializer: S) -> Result<S::Ok, S
 }
 
 impl Action {
-    /// Its row and column in the dependency table.
+    /// The action's row and column in the dependency table.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -86,7 +86,7 @@ impl Action {
         }
     }
 
-    /// The part that it reads or writes.
+    /// The part that the action reads or writes.
     #[must_use]
     pub fn part(&self) -> Option<&Part> {
         match self {
@@ -112,7 +112,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// The actions of a profile; `steers` says whether packets may leave elsewhere than onward, which
+/// The actions of a profile. `steers`: whether packets may leave to a port other than onward, which
 /// depends on the direction. The fault `truncated` is left out: see [`needs_whole_payload`].
 #[must_use]
 pub fn actions(profile: &Profile, steers: bool) -> Vec<Action> {
@@ -138,9 +138,9 @@ pub fn actions(profile: &Profile, steers: bool) -> Vec<Action> {
     found
 }
 
-/// Whether packets whose payload was cut by the capture fault in the function. That is known when
-/// a packet arrives, so such packets take the chain in sequence, and the graph need not reckon with
-/// the fault.
+/// Whether a packet whose payload was cut by the capture faults in the function. A cut is known
+/// when a packet arrives. Then the packet runs through the chain in sequence, so the graph need not
+/// consider the fault.
 #[must_use]
 pub fn needs_whole_payload(profile: &Profile) -> bool {
     profile.faults.contains("truncated")

@@ -1,5 +1,5 @@
-//! From a layout to the graph: which branches share a version of the packet, which get a copy (NFP §4.2), and how
-//! the merger puts the versions together (§5.3).
+//! Turns a layout into the graph: decides which branches share a version of the packet and which
+//! get a copy (NFP §4.2), and how the merger combines the versions (§5.3).
 
 use super::action::Action;
 use super::depend::Parallel;
@@ -7,10 +7,10 @@ use super::plan::{Layout, Plan};
 use super::versions::Versions;
 use braid_ir::service_graph::{Branch, Extent, Fork, Merge, Node, Operation, Part, Verdict};
 
-/// Whether an action is of some kind.
+/// A predicate on actions.
 type Is<'a> = &'a dyn Fn(&Action) -> bool;
 
-/// A branch before it has its version.
+/// A branch that has no version yet.
 struct Draft<'l> {
     /// In the order of the rules.
     functions: Vec<usize>,
@@ -18,7 +18,7 @@ struct Draft<'l> {
 }
 
 impl Plan<'_> {
-    /// The graph of a layout that works on a version of the packet.
+    /// The graph of a layout that works on a given version of the packet.
     pub(super) fn node(&self, layout: &Layout, version: u32, versions: &mut Versions) -> Node {
         match layout {
             Layout::Unit(unit) => match self.representation.units[*unit].as_slice() {
@@ -88,9 +88,10 @@ impl Plan<'_> {
         Node::Parallel(Box::new(Fork { branches: branches.collect(), copies, merge }))
     }
 
-    /// Which branches share a version; the first group keeps the one that there is. A branch that
-    /// touches the payload is to keep it, so that copies need only headers; and where several
-    /// branches change headers, the first of those, so that operations apply in order.
+    /// Decides which branches share a version. The first group keeps the existing version. A branch
+    /// that touches the payload should be in that group, so that copies need only headers. If
+    /// several branches change headers, the first of them should be, so that operations apply in
+    /// order.
     fn share(&self, drafts: &[Draft<'_>]) -> Vec<Vec<usize>> {
         let shapes = |draft: &Draft<'_>| {
             self.any(draft, |a| matches!(a, Action::Add(_) | Action::Remove(_)))
@@ -129,7 +130,7 @@ impl Plan<'_> {
         })
     }
 
-    /// How much of the packet a copy for these branches must hold.
+    /// The extent of the packet that a copy for these branches must hold.
     fn extent<'d, 'l: 'd>(&self, drafts: impl Iterator<Item = &'d Draft<'l>>) -> Extent {
         let beyond = |action: &Action| action.part().is_some_and(|part| !part.is_in_headers());
         if drafts.into_iter().any(|draft| self.any(draft, beyond)) {
@@ -139,8 +140,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Merge operations, in the order in which the functions could run one after the other. What
-    /// those that work on the resulting version wrote is there already.
+    /// Merge operations, in an order in which the functions could run in sequence. The writes of
+    /// functions that work on the resulting version are already in it.
     fn operations(
         &self,
         drafts: &[Draft<'_>],
@@ -172,8 +173,8 @@ impl Plan<'_> {
     }
 }
 
-/// The merge operations for an action, if it changes the packet. `later` gives those functions
-/// whose change counts more, if it is of some kind.
+/// The merge operations for an action that changes the packet. `later` returns the functions with a
+/// matching action whose change takes precedence.
 fn operations_of(
     action: &Action,
     from: u32,

@@ -1,8 +1,8 @@
-//! Chains: a graph for each place where packets begin a way, in the direction that they have.
+//! Chains: makes a graph for each place where packets begin a path, in their direction.
 //!
-//! A way goes on by the ports that lead onward. Packets that a function sends elsewhere (back, to a
-//! declared port) or sends besides (mirrors, created ones) begin ways of their own. Each way is a
-//! row of orders; the rules of the chain's policy about its functions join them.
+//! A path continues through the ports that lead onward. Other packets begin paths of their own:
+//! packets that a function sends back or to a declared port, mirrors, and created packets. Each
+//! path is a row of orders. The rules of the chain's policy about its functions are added to them.
 
 use super::action::{actions, needs_whole_payload};
 use super::policy::{Function, Origin, Problem, Rule};
@@ -14,7 +14,7 @@ use braid_ir::model::{Dest, LEFT, PortId, RIGHT};
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// Where a way begins.
+/// Where a path begins.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
@@ -29,32 +29,33 @@ pub enum Entry {
     },
 }
 
-/// A way and its graph.
+/// A path and its graph.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Way {
     /// Its number, from 1 (the paper's match identifier).
     pub number: usize,
-    /// Where packets begin it: what the classifier looks at.
+    /// Where packets begin the path. The classifier decides by this.
     pub entries: Vec<Entry>,
     /// Whether packets go backward through the functions.
     pub backward: bool,
-    /// The interface where it ends, if it leads to one.
+    /// The interface where the path ends, if it leads to one.
     pub exit: Option<String>,
-    /// Names of the functions in the order of the chain; numbers in the graph count from 0 here.
+    /// Names of the functions in chain order. Function numbers in the graph are indices into this
+    /// list.
     pub functions: Vec<String>,
-    /// Whether only packets with their whole payload take the graph; those that the capture has cut
-    /// take the functions one after the other, as a function may fault on them.
+    /// Whether only packets with their whole payload take the graph. A function may fault on
+    /// packets that the capture has cut, so those packets run through the functions in sequence.
     pub whole_payload: bool,
     /// The graph.
     pub graph: ServiceGraph,
 }
 
-/// Why a chain has no graph.
+/// The reason why a chain has no graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unfit {
-    /// Its links or priorities make no sense.
+    /// Its links or priorities are invalid.
     Links(String),
-    /// The policy on a way, named by its first entry.
+    /// The policy on a path is invalid. The path is named by its first entry.
     Policy(String, Problem),
 }
 
@@ -79,7 +80,7 @@ impl std::fmt::Display for Entry {
 }
 
 impl Way {
-    /// Where it leads: `from lan to wan, forward`.
+    /// The path's ends and direction: `from lan to wan, forward`.
     #[must_use]
     pub fn title(&self) -> String {
         let entries: Vec<String> = self.entries.iter().map(ToString::to_string).collect();
@@ -88,7 +89,7 @@ impl Way {
         format!("{}{exit}, {direction}", entries.join(", "))
     }
 
-    /// What is gained, and what it costs.
+    /// The gain of the graph, and its costs.
     #[must_use]
     pub fn summary(&self) -> String {
         let copies = match self.graph.copies.len() {
@@ -101,10 +102,11 @@ impl Way {
     }
 }
 
-/// The ways of a chain with their graphs: those of interfaces first, in their order.
+/// The paths of a chain with their graphs. Paths from interfaces come first, in the order of the
+/// interfaces.
 ///
 /// # Errors
-/// Rules and links that contradict each other.
+/// Contradictory rules and links.
 pub fn ways(chain: &Chain) -> Result<Vec<Way>, Unfit> {
     let graph = Graph::new(chain).map_err(Unfit::Links)?;
     let mut walk = Walk { chain, graph: &graph, begun: Vec::new(), open: VecDeque::new() };
@@ -124,10 +126,10 @@ pub fn ways(chain: &Chain) -> Result<Vec<Way>, Unfit> {
         .collect()
 }
 
-/// A function and the direction in which packets go through it.
+/// A function and the direction in which packets pass it.
 type Visit = (u16, bool);
 
-/// A way that was found.
+/// A path that was found.
 struct Begun {
     at: Visit,
     entries: Vec<Entry>,
@@ -140,7 +142,7 @@ struct Walk<'c> {
     open: VecDeque<Visit>,
 }
 
-/// The functions of a way.
+/// The functions of a path.
 struct Row {
     backward: bool,
     nodes: Vec<u16>,
@@ -150,10 +152,10 @@ struct Row {
 }
 
 impl Walk<'_> {
-    /// Begins a way where a link leads, unless there is one.
+    /// Begins a path at the target of a link, unless a path begins there already.
     fn begin(&mut self, sink: Option<Sink>, entry: Entry) {
         let Some(Sink::Port(node, port)) = sink else { return };
-        // In a group the way begins with whichever member the rules put first.
+        // In a group, the path begins with the member that the rules put first.
         let at = (node, port == RIGHT);
         match self.begun.iter_mut().find(|begun| begun.at == at) {
             Some(known) if known.entries.contains(&entry) => {}
@@ -171,7 +173,7 @@ impl Walk<'_> {
             Row { backward, nodes: vec![], profiles: vec![], functions: vec![], exit: None };
         let mut next = Some(start);
         while let Some((node, backward)) = next {
-            // The direction turns where a link leads to the other side; that begins another way.
+            // The direction changes where a link leads to the other side. This begins another path.
             if backward != row.backward || row.nodes.contains(&node) {
                 self.begin(
                     Some(Sink::Port(node, if backward { RIGHT } else { LEFT })),
@@ -195,12 +197,11 @@ impl Walk<'_> {
         row
     }
 
-    /// The functions that see a packet at once when it comes to one of them, in the order of the
-    /// path.
+    /// The functions that see a packet together when it reaches one of them, in path order.
     fn members(&self, node: u16, backward: bool) -> Vec<u16> {
         let mut members = self.graph.group(node).to_vec();
         members.sort_unstable();
-        // From the first one on the path, each leads to the next.
+        // From the first member on the path, each member leads to the next.
         let ahead = port(Dest::Onward, backward);
         let leads = |from: u16, to: u16| {
             self.chain.links.iter().any(|(source, sink)| {
@@ -242,7 +243,7 @@ impl Walk<'_> {
     }
 }
 
-/// The port that an output of a profile means.
+/// The port that an output of a profile denotes.
 fn output(name: &str, ports: &[String], backward: bool) -> Option<PortId> {
     match name {
         "onward" => Some(port(Dest::Onward, backward)),
@@ -266,14 +267,15 @@ impl Row {
         }
     }
 
-    /// The rules of the policy about functions of this way, and the way as a row of orders.
+    /// The rules of the policy about functions of this path, and the path itself as a row of
+    /// orders.
     fn rules(&self, chain: &Chain) -> Vec<Rule> {
         let at = |node: u16| {
             self.nodes.iter().position(|n| *n == node).and_then(|at| u16::try_from(at).ok())
         };
         let here = |rule: &PolicyRule| {
             let rule = match *rule {
-                // Rules speak of the forward direction, in which the chain is written.
+                // Rules refer to the forward direction, in which the chain is written.
                 PolicyRule::Order(a, b) if self.backward => PolicyRule::Order(at(b)?, at(a)?),
                 PolicyRule::First(a) if self.backward => PolicyRule::Last(at(a)?),
                 PolicyRule::Last(a) if self.backward => PolicyRule::First(at(a)?),
@@ -293,7 +295,7 @@ impl Row {
             }
         }
         for b in 1..self.nodes.len() {
-            // Its last predecessor that does not run side by side with it.
+            // The last function before it that does not run beside it.
             let before = (0..b).rev().find(|a| group[*a] != group[b]);
             let ends = before.map(|a| (u16::try_from(a), u16::try_from(b)));
             let Some((Ok(a), Ok(b))) = ends else { continue };
@@ -312,7 +314,7 @@ impl Row {
             Unfit::Policy(from, problem)
         })?;
         let exit = self.exit.and_then(|number| chain.interfaces.get(usize::from(number)));
-        // Only where functions do not wait for each other does it matter.
+        // A cut payload matters only if the graph runs functions in parallel.
         let sequential = graph.equivalent_length == self.functions.len();
         Ok(Way {
             number,

@@ -1,24 +1,24 @@
 //! The dependency table (NFP Table 3) and Algorithm 1: whether two functions can work on a packet
 //! at the same time.
 //!
-//! The principle is the paper's *result correctness* (§4.1): the same packet and the same states
-//! inside the functions as in sequence. [`Reading`] says how the paper's two readings of writes
-//! are resolved.
+//! The principle is the paper's *result correctness* (§4.1): the packet and the states inside the
+//! functions must be the same as in sequence. [`Reading`] selects between the paper's two readings
+//! of writes.
 
 use super::action::{Action, Kind};
 use braid_ir::service_graph::{Overlap, Part};
 use serde::Serialize;
 use std::fmt;
 
-/// Whether two actions, or two functions, can go on at the same time.
+/// Whether two actions, or two functions, can run at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Parallel {
-    /// On the same copy of the packet (green in Table 3).
+    /// Yes, on the same copy of the packet (green in Table 3).
     WithoutCopy,
-    /// On copies of their own (orange).
+    /// Yes, on separate copies (orange).
     WithCopy,
-    /// Not at all (gray).
+    /// No (gray).
     No,
 }
 
@@ -32,34 +32,34 @@ impl fmt::Display for Parallel {
     }
 }
 
-/// How the paper is read where it speaks with two voices.
+/// How to read the paper where it is ambiguous.
 ///
 /// Table 3 is printed with "not parallel" for write→write, and for write→read whatever the fields
-/// are. Algorithm 1 (line 6) makes write→write of one field a conflicting action, which means a
-/// copy; and §4.2 (OP#1) speaks of blocks "with both green and orange colors" for write→write.
+/// are. Algorithm 1 (line 6) makes write→write of one field a conflicting action, which requires a
+/// copy. §4.2 (OP#1) mentions blocks "with both green and orange colors" for write→write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reading {
-    /// As Braid does it. Write→write of one part needs a copy, as in Algorithm 1: the later
-    /// function's value counts *where it wrote one*, which the merge operations say, so that writes
-    /// on some ways only are right, too. Write→read is in the way only where the read part depends
-    /// on the written one. Two functions that write the payload go in sequence (OP#2). Writers of
-    /// different fields under one checksum need a copy: the checksum is a field that both write. A
-    /// write to a header of a stack is in the way of a change of that stack.
+    /// Braid's reading. Write→write of one part needs a copy, as in Algorithm 1. The later
+    /// function's value takes precedence *where it wrote one*. The merge operations encode this, so
+    /// writes on only some paths are right, too. Write→read prevents parallel execution only if the
+    /// read part depends on the written one. Two functions that write the payload run in sequence
+    /// (OP#2). Writers of different fields under one checksum need a copy: both write the checksum.
+    /// A write to a header of a stack prevents a parallel change of that stack.
     #[default]
     Parts,
-    /// Algorithm 1 to the letter: as above, but a write is in the way of every later read.
+    /// Algorithm 1 to the letter: as above, but a write prevents every later read.
     Algorithm,
-    /// Table 3 as it is printed: also, write→write of one field is in the way.
+    /// Table 3 as it is printed: in addition, write→write of one field prevents parallel execution.
     Table,
 }
 
-/// What an ordered pair of actions (the first function's, then the second's) means.
+/// The dependency of an ordered pair of actions: the first function's, then the second's.
 #[must_use]
 pub fn dependency(first: Kind, second: Kind) -> Parallel {
     use Kind::{AddRemove, Count, Drop, Emit, Hold, Read, Steer, Write};
     use Parallel::{No, WithCopy, WithoutCopy};
     match (first, second) {
-        // The paper's table, row by row. Where both touch fields, `pair` looks closer.
+        // The paper's table, row by row. Where both actions touch fields, `pair` decides in detail.
         (Read, Read | Drop) => WithoutCopy,
         (Read, Write | AddRemove) => WithCopy,
         (Write, Read | Write) => No,
@@ -70,30 +70,31 @@ pub fn dependency(first: Kind, second: Kind) -> Parallel {
         (AddRemove, Drop) => WithoutCopy,
         (Drop, Read | Write | AddRemove) => No,
         (Drop, Drop) => WithoutCopy,
-        // A packet that is held stays for a time that nothing bounds, and with it the merger's entry.
+        // A packet is held for an unbounded time, and the merger's entry would stay as long.
         (Hold, _) | (_, Hold) => No,
-        // What does not come by, or comes by first, the second function must see so.
+        // The second function must see the effect: packets that do not arrive, or that arrive
+        // earlier.
         (Drop | Steer | Emit, _) => No,
-        // The second function's word stands, and what it sends leaves when the merger is done.
+        // The second function's verdict applies, and its packets leave when the merger is done.
         (_, Steer | Emit | Count) | (Count, _) => WithoutCopy,
     }
 }
 
-/// An ordered pair of actions that keeps two functions from sharing one copy of the packet.
+/// An ordered pair of actions that prevents two functions from sharing one copy of the packet.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Conflict {
-    /// What the first function does.
+    /// The first function's action.
     pub first: Action,
-    /// What the second function does.
+    /// The second function's action.
     pub second: Action,
-    /// What it takes.
+    /// The consequence for parallel execution.
     pub parallel: Parallel,
-    /// What they have in common besides the parts they name: a checksum, a byte.
+    /// A thing that both change besides the parts they name: a checksum or a byte.
     pub beside: Option<&'static str>,
 }
 
 impl Conflict {
-    /// As a sentence over functions with these names.
+    /// The conflict as a sentence about functions with these names.
     #[must_use]
     pub fn text(&self, first: &str, second: &str) -> String {
         let mut text = format!("{first} {}, {second} {}", self.first, self.second);
@@ -104,18 +105,18 @@ impl Conflict {
     }
 }
 
-/// What Algorithm 1 finds for two functions.
+/// The result of Algorithm 1 for two functions.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
     /// Whether they can work at the same time.
     pub parallel: Parallel,
-    /// Why not, or why it takes a copy: the paper's conflicting actions. Where they are not
-    /// parallel, those pairs that are in the way.
+    /// The paper's conflicting actions: the reasons for a copy, or the reasons that prevent
+    /// parallel execution.
     pub conflicts: Vec<Conflict>,
 }
 
 /// Algorithm 1: whether the first function and the second, which comes after it, can work on a
-/// packet at the same time. All reasons are found, not only the first.
+/// packet at the same time. It finds all reasons, not only the first.
 #[must_use]
 pub fn identify(first: &[Action], second: &[Action], reading: Reading) -> Finding {
     let conflicts = conflicts(first, second, reading);
@@ -125,9 +126,9 @@ pub fn identify(first: &[Action], second: &[Action], reading: Reading) -> Findin
     Finding { parallel, conflicts: conflicts.collect() }
 }
 
-/// The conflicting actions of two functions under `Priority`: both see the packet that arrives, so
-/// whatever one writes and the other touches takes a copy, in either order. What the verdict
-/// decides (drops, outputs) is settled by the rule.
+/// The conflicting actions of two functions under `Priority`. Both functions see the packet that
+/// arrives, so a part that one writes and the other touches requires a copy, in either order. The
+/// rule decides the verdict (drops, outputs).
 #[must_use]
 pub fn identify_priority(loser: &[Action], winner: &[Action]) -> Finding {
     let touches =
@@ -162,7 +163,7 @@ fn conflicts(first: &[Action], second: &[Action], reading: Reading) -> Vec<Confl
     found
 }
 
-/// What an ordered pair of actions means, by the parts that they touch.
+/// The dependency of an ordered pair of actions, by the parts that they touch.
 fn pair(a: &Action, b: &Action, reading: Reading) -> (Parallel, Option<&'static str>) {
     use Parallel::{No, WithCopy, WithoutCopy};
     let when = |holds: bool, then: Parallel| (if holds { then } else { WithoutCopy }, None);
@@ -172,7 +173,8 @@ fn pair(a: &Action, b: &Action, reading: Reading) -> (Parallel, Option<&'static 
             when(written.changes(read), No)
         }
         (Action::Write(a), Action::Write(b)) => writes(a, b, reading),
-        // What was the outermost tag is not any more: a merge operation would write to another.
+        // The outermost tag is no longer the outermost, so a merge operation would write to another
+        // tag.
         (Action::Write(written), Action::Add(header) | Action::Remove(header))
             if reading == Reading::Parts && written.moves_with(*header) =>
         {

@@ -1,10 +1,11 @@
-//! Service graphs in Graphviz's language: for each way the chain and its graph, one below the other.
+//! Service graphs in Graphviz's language: for each path the chain and its graph, one below the
+//! other.
 
 use super::chain::Way;
 use braid_ir::service_graph::{Extent, Fork, Node};
 use std::fmt::Write as _;
 
-/// The ways of a chain.
+/// Draws the paths of a chain.
 #[must_use]
 pub fn dot(chain: &str, ways: &[Way]) -> String {
     let mut text = format!("digraph {} {{\n", quoted(chain));
@@ -23,7 +24,7 @@ pub fn dot(chain: &str, ways: &[Way]) -> String {
     text
 }
 
-/// A string of the language.
+/// A quoted string in Graphviz's language.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -34,7 +35,7 @@ struct Writer<'t> {
     forks: usize,
 }
 
-/// An end of an edge that is still loose: its name, and what the edge says.
+/// An unconnected start of an edge: the node's name, and the edge's label.
 type Loose = (String, String);
 
 impl Writer<'_> {
@@ -56,7 +57,7 @@ impl Writer<'_> {
         };
     }
 
-    /// Draws a part behind a loose end, and gives its own.
+    /// Draws a part of the graph behind an unconnected start, and returns its own.
     fn node(&mut self, node: &Node, prefix: &str, before: Loose) -> Loose {
         match node {
             Node::Function(function) => {
@@ -89,7 +90,7 @@ impl Writer<'_> {
     }
 }
 
-/// What an edge to a branch says: nothing where the branch works on the version that there is.
+/// The label of an edge to a branch. It is empty if the branch works on the existing version.
 pub(super) fn version_label(fork: &Fork, version: u32) -> String {
     let copy = fork.copies.iter().find(|copy| copy.to == version);
     copy.map_or_else(String::new, |copy| match copy.extent {

@@ -1,20 +1,22 @@
-//! Finds which functions of a chain can work on a packet at the same time, with the same result as one after
-//! the other, and makes the service graph that uses it (NFP, Sun et al., SIGCOMM 2017, §3 to §5).
+//! Finds the functions of a chain that can work on a packet at the same time with the same result
+//! as in sequence, and makes the service graph that uses this (NFP, Sun et al., SIGCOMM 2017, §3 to
+//! §5).
 //!
-//! Nothing here moves a packet. The graph and its tables are data of `braid_ir::service_graph`, so that a runtime
-//! can follow them without this analysis.
+//! Nothing here moves a packet. The graph and its tables are data of `braid_ir::service_graph`, so
+//! a runtime can follow them without this analysis.
 //!
 //! - [`action`]: action profiles as lists of actions, with kinds that the paper does not have.
-//! - [`depend`]: the dependency table and Algorithm 1. [`depend::Reading`] resolves the two readings that the
-//!   paper allows for write→write.
+//! - [`depend`]: the dependency table and Algorithm 1. [`depend::Reading`] selects between the two
+//!   readings that the paper allows for write→write.
 //! - [`paper`]: Table 2 and the statistic of §4.3.
-//! - [`policy`], [`plan`], `branches`, `versions`: rules, intermediate representation, micrographs, graph, copies
-//!   and merge operations.
+//! - [`policy`], [`plan`], `branches`, `versions`: rules, intermediate representation, micrographs,
+//!   graph, copies and merge operations.
 //! - [`mod@tables`]: classification, forwarding and merging.
-//! - [`chain`]: the ways of a chain, each with its graph.
+//! - [`chain`]: the paths of a chain, each with its graph.
 //! - [`dot`], [`svg`]: pictures.
 //!
-//! `docs/parallel.md` lists what else keeps functions of Braid from running in parallel.
+//! `docs/parallel.md` lists the other reasons that keep functions of Braid from running in
+//! parallel.
 
 pub mod action;
 mod branches;
@@ -34,7 +36,7 @@ use policy::{Function, Problem, Representation, Rule, represent};
 use serde::Serialize;
 use tables::tables;
 
-/// What a policy compiles to. Functions are numbers, from 0.
+/// The result of compiling a policy. Functions are numbers, from 0.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ServiceGraph {
     /// The intermediate representation.
@@ -43,7 +45,7 @@ pub struct ServiceGraph {
     pub micrographs: Vec<Micrograph>,
     /// The graph.
     pub root: Node,
-    /// Functions on the longest way through it.
+    /// The number of functions on the longest path through the graph.
     pub equivalent_length: usize,
     /// All copies that are made of each packet.
     pub copies: Vec<Copy>,
@@ -51,10 +53,10 @@ pub struct ServiceGraph {
     pub tables: Tables,
 }
 
-/// Compiles a policy (NFP §4.4). `number` is the graph's in the tables.
+/// Compiles a policy (NFP §4.4). `number` identifies the graph in the tables.
 ///
 /// # Errors
-/// Rules that contradict each other; functions whose order matters, and no rule gives it.
+/// Contradictory rules, or functions whose order matters although no rule gives it.
 pub fn service_graph(
     number: usize,
     functions: &[Function],

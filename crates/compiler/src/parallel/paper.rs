@@ -10,8 +10,8 @@ use braid_packet::{Field, Header};
 pub struct Line {
     /// The function.
     pub name: &'static str,
-    /// Its share among those deployed in enterprise networks, in percent; `None` where the table
-    /// gives none. The shares of the table sum up to 92.
+    /// Its share of the functions deployed in enterprise networks, in percent. `None`: the table
+    /// gives no share. The shares of the table sum up to 92.
     pub percent: Option<u64>,
     /// SIP, DIP, SPORT, DPORT, payload: ``, `R` or `RW`.
     pub uses: [&'static str; 5],
@@ -56,7 +56,7 @@ const COLUMNS: [Part; 5] = [
 ];
 
 impl Line {
-    /// The actions, of the paper's kinds only.
+    /// The line's actions. All are of the paper's kinds.
     #[must_use]
     pub fn actions(&self) -> Vec<Action> {
         let mut found = Vec::new();
@@ -64,16 +64,16 @@ impl Line {
             found.extend(uses.contains('R').then(|| Action::Read(part.clone())));
             found.extend(uses.contains('W').then(|| Action::Write(part.clone())));
         }
-        // OpenVPN adds a header; the authentication header is the one of the paper's examples.
+        // OpenVPN adds a header. The paper's examples add the authentication header.
         found.extend(self.adds_or_removes.then_some(Action::Add(Header::Ah)));
         found.extend(self.drops.then_some(Action::Drop));
         found
     }
 }
 
-/// Shares of ordered pairs of two different functions with percentages, in percent: parallel
-/// without a copy, parallel with one, not parallel. A pair's weight is the product of its two
-/// percentages, and the weights of all such pairs make 100 %.
+/// Shares of the ordered pairs of two different functions with percentages, in percent: parallel
+/// without a copy, parallel with a copy, not parallel. A pair's weight is the product of its two
+/// percentages. The weights of all these pairs make 100 %.
 #[must_use]
 pub fn statistic(reading: Reading) -> [f64; 3] {
     let deployed: Vec<&Line> = TABLE_2.iter().filter(|line| line.percent.is_some()).collect();

@@ -1,8 +1,9 @@
-//! From the intermediate representation to micrographs (NFP §4.4.2) and the final graph (§4.4.3).
+//! Turns the intermediate representation into micrographs (NFP §4.4.2) and the final graph
+//! (§4.4.3).
 //!
-//! Functions that are not parallel go one after the other; everything else side by side. The
-//! equivalent length is then the longest row of functions that must wait for each other, and no
-//! graph is shorter. Among graphs of that length the one with the fewest copies is taken.
+//! Functions that cannot run in parallel run in sequence, and all others side by side. The
+//! equivalent length is then the longest row of functions that must wait for each other. No graph
+//! is shorter. Of the graphs with that length, the plan takes one with the fewest copies.
 
 use super::depend::Parallel;
 use super::policy::{Function, Representation};
@@ -15,24 +16,24 @@ use std::collections::{HashMap, HashSet};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
-    /// One function: with a position, or free.
+    /// One function, with a position or free.
     Single,
-    /// Functions of which some wait for others.
+    /// Several functions. Some of them wait for others.
     Tree,
-    /// Functions side by side.
+    /// Several functions side by side.
     Plain,
 }
 
-/// Functions that rules join.
+/// Functions that rules relate.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Micrograph {
     /// Its kind.
     pub shape: Shape,
-    /// Its functions, in an order in which they could run one after the other.
+    /// Its functions, in an order in which they could run in sequence.
     pub functions: Vec<usize>,
 }
 
-/// How units are put together.
+/// The arrangement of units.
 #[derive(Clone, Debug)]
 pub(super) enum Layout {
     Unit(usize),
@@ -40,14 +41,14 @@ pub(super) enum Layout {
     Parallel(Vec<Layout>),
 }
 
-/// Pairs by function, and units.
+/// The inputs of planning: the relation of each pair of functions, and the units.
 pub(super) struct Plan<'p> {
     pub(super) functions: &'p [Function],
     pub(super) representation: &'p Representation,
-    /// What Algorithm 1 finds, by (first, second).
+    /// The result of Algorithm 1, by (first, second).
     pub(super) found: HashMap<(usize, usize), Parallel>,
-    /// Place in the order in which functions could run one after the other; under `Priority`,
-    /// those that yield come first.
+    /// For each function, its place in an order in which the functions could run in sequence. Under
+    /// `Priority`, functions that yield come first.
     pub(super) rank: Vec<usize>,
 }
 
@@ -66,19 +67,19 @@ impl<'p> Plan<'p> {
         &self.representation.units[unit]
     }
 
-    /// What two functions (in this order) are to each other; those that no pair has are apart.
+    /// The relation of two functions, in this order. A pair without a relation is not parallel.
     pub(super) fn between(&self, first: usize, second: usize) -> Parallel {
         self.found.get(&(first, second)).copied().unwrap_or(Parallel::No)
     }
 
-    /// The worst that holds between members of two units, of which `a` comes first.
+    /// The most restrictive relation between members of two units, where `a` comes first.
     fn units(&self, a: usize, b: usize) -> Parallel {
         let pairs =
             self.members(a).iter().flat_map(|x| self.members(b).iter().map(move |y| (x, y)));
         pairs.map(|(x, y)| self.between(*x, *y)).max().unwrap_or(Parallel::WithoutCopy)
     }
 
-    /// The micrographs: units that rules join, in order.
+    /// The micrographs, in order: units that rules relate.
     pub(super) fn micrographs(&self) -> Vec<(Micrograph, Vec<usize>)> {
         let representation = self.representation;
         let placed = |unit: &[usize]| {
@@ -132,8 +133,8 @@ impl<'p> Plan<'p> {
         (node, versions)
     }
 
-    /// The layout of a micrograph: of those of the least equivalent length, one with the fewest
-    /// copies, and among those the one with the fewest places where branches wait for each other.
+    /// The layout of a micrograph. It has the least equivalent length, then the fewest copies, then
+    /// the fewest places where branches wait for each other.
     fn layout(&self, units: &[usize]) -> Layout {
         let candidates = [
             self.nested(units),
@@ -149,7 +150,7 @@ impl<'p> Plan<'p> {
         best.unwrap_or(Layout::Sequence(Vec::new()))
     }
 
-    /// Parts that have nothing to do with each other side by side, each with its own order.
+    /// Puts unrelated groups of units side by side. Each group has its own order.
     fn nested(&self, units: &[usize]) -> Layout {
         if let [unit] = units {
             return Layout::Unit(*unit);
@@ -165,7 +166,7 @@ impl<'p> Plan<'p> {
         after(vec![self.nested(&now), self.nested(&later)])
     }
 
-    /// One stage after the other, as the levels say.
+    /// Runs one stage after the other. `levels` gives the stage of each unit.
     fn stages(&self, units: &[usize], levels: &HashMap<usize, usize>) -> Layout {
         let most = levels.values().copied().max().unwrap_or(0);
         let stage = |level: usize| {
@@ -175,8 +176,8 @@ impl<'p> Plan<'p> {
         after((0..=most).filter_map(stage).collect())
     }
 
-    /// The least level of each unit: behind those that it waits for, and never before one whose
-    /// packet it would change, or that would miss packets.
+    /// The least level of each unit. A unit comes behind the units that it waits for. It never
+    /// comes before a unit whose packet it would change, or that would miss packets.
     fn earliest(&self, units: &[usize]) -> HashMap<usize, usize> {
         let mut levels: HashMap<usize, usize> = HashMap::new();
         for (at, unit) in units.iter().enumerate() {
@@ -201,8 +202,7 @@ impl<'p> Plan<'p> {
         levels
     }
 
-    /// How many levels a unit must be behind one that comes before it; `None` where it may as well
-    /// be in front of it.
+    /// How many levels a unit must be behind an earlier one. `None`: it may also be in front of it.
     fn gap(&self, before: usize, unit: usize) -> Option<usize> {
         match self.units(before, unit) {
             Parallel::No => Some(1),
@@ -211,7 +211,7 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Whether nothing tells in which order two units run.
+    /// Whether the order of two units makes no difference.
     fn swappable(&self, a: usize, b: usize) -> bool {
         use super::depend::{Reading, identify};
         let pairs =
@@ -225,7 +225,7 @@ impl<'p> Plan<'p> {
     }
 }
 
-/// Groups of things that edges join, in order; `joined` is asked for (earlier, later).
+/// Groups of things that edges connect, in order. `joined` takes (earlier, later).
 fn components(things: &[usize], joined: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     let mut group: Vec<usize> = (0..things.len()).collect();
     for (b, later) in things.iter().enumerate() {
@@ -243,7 +243,7 @@ fn components(things: &[usize], joined: impl Fn(usize, usize) -> bool) -> Vec<Ve
     (0..things.len()).map(of).filter(|members| !members.is_empty()).collect()
 }
 
-/// Side by side, if there is anything.
+/// The parts side by side, if there are any.
 fn beside(mut parts: Vec<Layout>) -> Option<Layout> {
     match parts.len() {
         0 | 1 => parts.pop(),
@@ -257,7 +257,7 @@ fn beside(mut parts: Vec<Layout>) -> Option<Layout> {
     }
 }
 
-/// One after the other.
+/// The parts in sequence.
 fn after(mut parts: Vec<Layout>) -> Layout {
     if parts.len() == 1 {
         return parts.remove(0);

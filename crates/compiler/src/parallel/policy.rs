@@ -1,5 +1,5 @@
 //! Policies (NFP §3) and their intermediate representation (§4.4.1): positions of single functions,
-//! and for each pair of functions that a rule puts in relation, what Algorithm 1 finds.
+//! and the result of Algorithm 1 for each pair of functions that a rule relates.
 
 use super::action::Action;
 use super::depend::{Finding, Parallel, Reading, identify, identify_priority};
@@ -7,19 +7,19 @@ use braid_ir::chain::PolicyRule;
 use serde::Serialize;
 use std::fmt;
 
-/// Most functions of one policy: every pair of them is looked at.
+/// The maximum number of functions of one policy. Every pair of functions is examined.
 pub const MAX_FUNCTIONS: usize = 256;
 
-/// A function as NFP sees it.
+/// A function as NFP describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Function {
     /// Its name in the policy.
     pub name: String,
-    /// What it may do.
+    /// The actions that it may perform.
     pub actions: Vec<Action>,
 }
 
-/// Who says so.
+/// The origin of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -32,24 +32,24 @@ pub enum Origin {
 /// A rule over functions by number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rule {
-    /// What it says.
+    /// The content of the rule.
     pub rule: PolicyRule,
-    /// Who says so.
+    /// The origin of the rule.
     pub origin: Origin,
 }
 
-/// Why there is no graph for a policy.
+/// The reason why a policy has no graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Problem {
     /// More functions than [`MAX_FUNCTIONS`].
     TooMany(usize),
-    /// A rule names a function that there is not.
+    /// A rule names an unknown function.
     Unknown(String),
     /// Two rules contradict each other.
     Conflict(String, String),
-    /// Rules that go round in a circle.
+    /// Rules that form a cycle.
     Cycle(Vec<String>),
-    /// No rule says which of two functions comes first, and the result depends on it.
+    /// No rule orders two functions, and the result depends on their order.
     Undecided(String, String, String),
 }
 
@@ -73,43 +73,44 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Two functions in relation: the right half of the intermediate representation.
+/// Two related functions: the right half of the intermediate representation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Pair {
-    /// The one that comes first; under `Priority`, the one whose result yields.
+    /// The function that comes first. Under `Priority`, the function whose result yields.
     pub first: usize,
-    /// The other one. Where they are parallel, its result has the higher priority.
+    /// The other function. If both run in parallel, its result has the higher priority.
     pub second: usize,
-    /// The rule as written; none where the order follows from other rules.
+    /// The rule as written. `None`: the order follows from other rules.
     pub rule: Option<String>,
     /// Whether the rule is a `Priority`.
     pub priority: bool,
-    /// What Algorithm 1 finds.
+    /// The result of Algorithm 1.
     pub finding: Finding,
 }
 
 /// The intermediate representation of a policy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Representation {
-    /// The function that comes first of all.
+    /// The function that comes before all others.
     pub first: Option<usize>,
-    /// The function that comes last of all.
+    /// The function that comes after all others.
     pub last: Option<usize>,
     /// Functions that no rule names.
     pub free: Vec<usize>,
-    /// Pairs in relation, positions left out.
+    /// Related pairs, without the functions that have a position.
     pub pairs: Vec<Pair>,
-    /// Functions that `Priority` joins, those that yield first; all others alone. In an order in
-    /// which they could run one after the other.
+    /// Groups of functions that `Priority` relates, and all other functions alone. In a group,
+    /// functions that yield come first. The units are in an order in which they could run in
+    /// sequence.
     #[serde(skip)]
     pub(super) units: Vec<Vec<usize>>,
 }
 
-/// The policy with everything that is looked up.
+/// The policy with its lookup tables.
 struct Policy<'p> {
     functions: &'p [Function],
     rules: &'p [Rule],
-    /// For each function its unit.
+    /// The unit of each function.
     unit_of: Vec<usize>,
     units: Vec<Vec<usize>>,
 }
@@ -117,7 +118,7 @@ struct Policy<'p> {
 /// Transforms a policy into its intermediate representation.
 ///
 /// # Errors
-/// Rules that contradict each other, and pairs that need one and have none.
+/// Contradictory rules, and pairs that need a rule and have none.
 pub fn represent(functions: &[Function], rules: &[Rule]) -> Result<Representation, Problem> {
     if functions.len() > MAX_FUNCTIONS {
         return Err(Problem::TooMany(functions.len()));
@@ -131,7 +132,7 @@ pub fn represent(functions: &[Function], rules: &[Rule]) -> Result<Representatio
     policy.representation()
 }
 
-/// Both functions of a rule over two.
+/// Both functions of a rule about two functions.
 fn both(rule: PolicyRule) -> Option<(usize, usize)> {
     match rule {
         PolicyRule::Order(a, b) | PolicyRule::Priority(a, b) => Some((a.into(), b.into())),
@@ -176,7 +177,7 @@ impl Policy<'_> {
         unknown.map_or(Ok(()), |rule| Err(Problem::Unknown(self.text(rule))))
     }
 
-    /// Rules about positions that contradict other rules.
+    /// Checks that rules about positions do not contradict other rules.
     fn positions(&self) -> Result<(), Problem> {
         use PolicyRule::{First, Last, Order, Priority};
         let contradict = |a: PolicyRule, b: PolicyRule| match (a, b) {
@@ -196,7 +197,7 @@ impl Policy<'_> {
         Ok(())
     }
 
-    /// Makes one unit of functions that `Priority` joins, those that yield first.
+    /// Makes one unit of the functions that `Priority` relates. Functions that yield come first.
     fn join(&mut self) -> Result<(), Problem> {
         let priorities: Vec<(usize, usize, usize)> = self
             .rules
@@ -210,12 +211,12 @@ impl Policy<'_> {
         }
         let sorted = self.sort(&(0..self.functions.len()).collect::<Vec<_>>(), &priorities)?;
         let mut units: Vec<Vec<usize>> = vec![Vec::new(); self.functions.len()];
-        // Of two that no rule compares, the one in front wins, as in the engines.
+        // If no rule compares two functions, the one in front wins, as in the engines.
         for function in sorted.into_iter().rev() {
             units[self.unit_of[function]].push(function);
         }
         self.units = units;
-        // An order of two functions that run side by side.
+        // An order of two functions that run side by side is a contradiction.
         for rule in self.rules {
             let Some((a, b)) = order(rule.rule) else { continue };
             if self.unit_of[a] == self.unit_of[b] {
@@ -232,7 +233,8 @@ impl Policy<'_> {
         Ok(())
     }
 
-    /// Numbers the units in an order that the rules allow, by position where they leave it open.
+    /// Numbers the units in an order that the rules allow. Where the rules leave the order open,
+    /// position decides.
     fn rank(&mut self) -> Result<(), Problem> {
         let orders: Vec<(usize, usize, usize)> = self
             .rules
@@ -272,7 +274,7 @@ impl Policy<'_> {
         Ok(sorted)
     }
 
-    /// The rules of a circle; each of the things has an edge to it from another one.
+    /// The rules of a cycle. Each of the things has an edge to it from another one.
     fn circle(&self, things: &[usize], edges: &[(usize, usize, usize)]) -> Problem {
         let mut at = things.first().copied().unwrap_or_default();
         let (mut seen, mut rules): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
@@ -308,7 +310,7 @@ impl Policy<'_> {
         Ok(Representation { first, last, free, pairs, units: self.units })
     }
 
-    /// All pairs but those with a function that has a position.
+    /// All pairs of functions without a position.
     fn pairs(&self, first: Option<usize>, last: Option<usize>) -> Result<Vec<Pair>, Problem> {
         let follows = self.follows();
         let alone = |unit: &[usize]| unit.iter().any(|f| Some(*f) == first || Some(*f) == last);
@@ -336,14 +338,14 @@ impl Policy<'_> {
         Ok(pairs)
     }
 
-    /// For each unit those that come after it, by orders one after the other.
+    /// For each unit, the units that follow it directly or through other orders.
     fn follows(&self) -> Vec<Vec<bool>> {
         let count = self.units.len();
         let mut follows = vec![vec![false; count]; count];
         for (a, b) in self.rules.iter().filter_map(|rule| order(rule.rule)) {
             follows[self.unit_of[a]][self.unit_of[b]] = true;
         }
-        // Units are numbered so that orders point to higher numbers.
+        // The numbering makes orders point to higher numbers.
         for a in (0..count).rev() {
             for b in a + 1..count {
                 if follows[a][b] {
@@ -373,7 +375,7 @@ impl Policy<'_> {
         Pair { first: yields, second: wins, rule, priority: true, finding }
     }
 
-    /// Two functions in no relation: nothing may depend on which of them comes first.
+    /// The pair of two unrelated functions. It is an error if their order makes a difference.
     fn unordered(&self, a: usize, b: usize) -> Result<Pair, Problem> {
         let pair = self.ordered(a, b);
         let (of_a, of_b) = (&self.functions[a].actions, &self.functions[b].actions);
@@ -401,7 +403,7 @@ fn of(rule: PolicyRule) -> u16 {
     }
 }
 
-/// Functions are at most [`MAX_FUNCTIONS`].
+/// The number of functions is at most [`MAX_FUNCTIONS`].
 fn number(function: usize) -> u16 {
     u16::try_from(function).unwrap_or(u16::MAX)
 }

@@ -5,26 +5,26 @@ use super::dot::version_label;
 use crate::picture::{Labelled, Picture};
 use braid_ir::service_graph::{Fork, Node};
 
-/// Height of a function's box, in pixels as all measures here.
+/// The height of a function's box. All measures here are in pixels.
 const BOX: usize = 34;
-/// Between a box and the next one in a row.
+/// The gap between boxes in a row.
 const GAP: usize = 36;
-/// Between branches.
+/// The gap between branches.
 const BETWEEN: usize = 22;
-/// From a fork, or to a merger.
+/// The distance from a fork to its branches, and from branches to their merger.
 const REACH: usize = 96;
 const MARGIN: usize = 24;
-/// Where rows begin: room for the words "chain" and "graph".
+/// The left edge of rows. It leaves room for the words "chain" and "graph".
 const LEFT: usize = 100;
 
-/// Radius of a merger.
+/// The radius of a merger.
 const MERGER: usize = 12;
 
 const STYLE: &str = ".title{font-weight:bold;font-size:16px} .head{font-weight:bold} \
     .note{fill:#555} .copy{fill:#a04000;font-size:11px} .box{fill:#eef3fb;stroke:#2f5d9b} \
     .merge{fill:#fff3e0;stroke:#a04000} .line{stroke:#444}";
 
-/// The paths of a chain.
+/// Draws the paths of a chain.
 #[must_use]
 pub fn svg(chain: &str, ways: &[Way]) -> String {
     let mut drawing = Drawing { picture: Picture::at_least((480, 0)), y: MARGIN };
@@ -40,11 +40,11 @@ pub fn svg(chain: &str, ways: &[Way]) -> String {
 /// A picture, row by row.
 struct Drawing {
     picture: Picture,
-    /// Where the next row begins.
+    /// The top of the next row.
     y: usize,
 }
 
-/// A count of characters as a number of pixels, near enough.
+/// The approximate width of a text in pixels.
 fn text_width(text: &str) -> usize {
     text.chars().count().saturating_mul(8)
 }
@@ -53,7 +53,7 @@ fn box_width(name: &str) -> usize {
     text_width(name).saturating_add(20).max(60)
 }
 
-/// Width and height of a part.
+/// The width and height of a part.
 fn size(node: &Node, way: &Way) -> (usize, usize) {
     match node {
         Node::Function(function) => (box_width(name(way, *function)), BOX),
@@ -155,7 +155,7 @@ impl Drawing {
         self.picture.line("line", &[(x1, y1), (x2, y2)]);
     }
 
-    /// A line from a fork or merger to a branch: up or down near the former, then across.
+    /// A line from a fork or merger to a branch: vertical near the fork or merger, then horizontal.
     fn bend(&mut self, x: usize, y: usize, to_x: usize, to_y: usize) {
         let knee = if to_x > x { x + 12 } else { x.saturating_sub(12) };
         self.picture.line("line", &[(x, y), (knee, to_y), (to_x, to_y)]);

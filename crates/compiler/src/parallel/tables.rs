@@ -25,7 +25,8 @@ struct Writer {
 }
 
 impl Writer {
-    /// The steps that start a part of the graph on a version; behind it come the steps `then`.
+    /// The steps that start a part of the graph on a version. The steps `then` come behind the
+    /// part.
     fn start(
         &mut self,
         node: &Node,
@@ -62,13 +63,13 @@ impl Writer {
                 join(&mut steps, step);
             }
         }
-        // Copies are made before anybody can write to what is copied.
+        // Copies are made before any function can write to the copied version.
         steps.sort_by_key(|step| !matches!(step, Step::Copy { .. }));
         steps
     }
 }
 
-/// Adds a step; a version that is distributed already goes to more targets.
+/// Adds a step. If the version is already distributed, its targets are extended.
 fn join(steps: &mut Vec<Step>, step: Step) {
     if let Step::Distribute { version, targets: more } = &step {
         for known in steps.iter_mut() {

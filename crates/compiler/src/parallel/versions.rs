@@ -1,15 +1,15 @@
-//! Numbers the versions of the packet in a service graph, and counts what they cost.
+//! Numbers the versions of the packet in a service graph, and counts their costs.
 
 use braid_ir::service_graph::{Copy, Extent};
 
-/// Numbers versions, and counts.
+/// The numbering of versions, with counts of copies and mergers.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Versions {
     copies: Vec<Copy>,
     pub(super) merges: usize,
 }
 
-/// What a graph costs: full copies, copies of headers, mergers.
+/// The costs of a graph: full copies, copies of headers, mergers.
 pub(super) type Cost = (usize, usize, usize);
 
 impl Versions {

@@ -1,9 +1,10 @@
-//! Removes tallies that nothing counts: a part of the pass `remove-dead`.
+//! Removes lists of counters that no step or end adds to: a part of the pass `remove-dead`.
 
 use braid_ir::residual::{End, Residual, TallyId, What};
 use std::collections::HashMap;
 
-/// Removes tallies that nothing counts, and numbers the others in the order of their first use.
+/// Removes lists of counters that no step or end adds to. Numbers the others in the order of their
+/// first use.
 pub(super) fn drop_unused(program: &mut Residual) {
     let mut new = HashMap::new();
     let mut tallies = Vec::new();

@@ -1,5 +1,5 @@
-//! The pass `remove-dead`: removes steps and parameters whose values nothing needs, and counters that
-//! nothing adds to.
+//! The pass `remove-dead`: removes steps and parameters whose values are unused, and lists of
+//! counters that no step or end adds to.
 
 use super::counters::drop_unused;
 use super::facts::Facts;
@@ -8,7 +8,7 @@ use super::purity::has_effect;
 use braid_ir::model::ValueId;
 use braid_ir::residual::{Block, Residual};
 
-/// Removes steps and parameters whose values nothing needs, and tallies that nothing counts.
+/// Removes steps and parameters whose values are unused, and unused lists of counters.
 pub(super) fn remove(program: &mut Residual, _: &Facts) {
     let live = live_values(program);
     let is_live = |value: &ValueId| live[value.index()];

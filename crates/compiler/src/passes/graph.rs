@@ -1,11 +1,12 @@
-//! The graph of a program's blocks: which blocks are reached, and which lie on all paths to another.
+//! The graph of a program's blocks: reachable blocks, and the blocks that lie on all paths to
+//! another block.
 
 use braid_ir::model::BlockId;
 use braid_ir::residual::Block;
 
 /// Dominators of blocks.
 pub(super) struct Dominators {
-    /// The last block that all paths to a block share; block 0 for itself.
+    /// The last block that all paths to a block share. Block 0 is its own parent.
     parent: Vec<usize>,
     depth: Vec<usize>,
 }

@@ -1,13 +1,14 @@
-//! The pass `thread-jumps`: leads jumps past blocks that only jump.
+//! The pass `thread-jumps`: redirects jumps past blocks that only jump.
 
 use super::facts::Facts;
 use super::graph::drop_unreachable;
 use braid_ir::residual::{End, Residual};
 
-/// Leads jumps past blocks that only jump. A branch whose two sides are the same becomes a jump.
+/// Redirects jumps past blocks that only jump. A branch whose two sides are the same becomes a
+/// jump.
 pub(super) fn thread(program: &mut Residual, _: &Facts) {
     let blocks = &mut program.blocks;
-    // Blocks jump to later ones, so the jumps of those are led on already.
+    // Blocks jump to later blocks only, so the jumps of later blocks have already been redirected.
     for at in (0..blocks.len()).rev() {
         let mut end = blocks[at].end.clone();
         end.visit_targets_mut(&mut |target| {

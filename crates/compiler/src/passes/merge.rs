@@ -4,14 +4,14 @@ use super::facts::Facts;
 use super::graph::drop_unreachable;
 use braid_ir::residual::{End, Residual};
 
-/// Joins a block without parameters to the block that alone leads to it, by a jump.
+/// Joins a block without parameters to the only block that jumps to it.
 pub(super) fn merge(program: &mut Residual, _: &Facts) {
     let blocks = &mut program.blocks;
     let mut preds = vec![0; blocks.len()];
     for block in blocks.iter() {
         block.end.visit_targets(&mut |target| preds[target.block.index()] += 1);
     }
-    // Blocks jump to later ones: a block has taken in what follows it before it is taken in itself.
+    // Blocks jump to later blocks only. A block absorbs its successor before it is absorbed itself.
     for at in (0..blocks.len()).rev() {
         let End::Jump(target) = &blocks[at].end else { continue };
         let there = target.block.index();

@@ -1,4 +1,4 @@
-//! The pass `place`: moves each pure step to where its values are needed, and numbers values anew.
+//! The pass `place`: moves each pure step to where its values are needed, and renumbers values.
 
 use super::facts::Facts;
 use super::spots::{Parts, Spot, places};
@@ -6,8 +6,8 @@ use braid_ir::model::{Op, Ty, ValueId};
 use braid_ir::residual::{Block, Residual, Step, What};
 use std::collections::HashMap;
 
-/// Moves each pure step to where its values are needed (see [`super::spots`]). Values get the numbers
-/// of their order in the text.
+/// Moves each pure step to where its values are needed (see [`super::spots`]). Values get the
+/// numbers of their order in the text.
 pub(super) fn place(program: &mut Residual, facts: &Facts) {
     let parts = Parts::of(program, facts);
     let mut at_spot: HashMap<Spot, Vec<ValueId>> = HashMap::new();

@@ -1,4 +1,4 @@
-//! What steps do beside computing their results.
+//! The effects of steps besides their results.
 
 use braid_ir::model::{BinOp, Op, ValueId};
 use braid_ir::residual::{Residual, Step, What};
@@ -36,7 +36,7 @@ pub(super) fn has_effect(step: &Step) -> bool {
     !results_only || step.fault.is_some()
 }
 
-/// Which values are constants other than 0.
+/// For each value, whether it is a constant other than 0.
 pub(super) struct Divisors(Vec<bool>);
 
 impl Divisors {

@@ -1,6 +1,6 @@
 //! Where pure values are computed: as late as possible, in the last block that all paths to their
-//! users share (Click, "Global Code Motion", PLDI 1995; there are no loops here). Cheap values that
-//! only ends of the program need are computed there, each time anew, and not on the paths past them.
+//! users share (Click, "Global Code Motion", PLDI 1995; there are no loops here). If only ends of
+//! the program need a cheap value, each of these ends computes it, and other paths do not.
 
 use super::facts::Facts;
 use super::graph::Dominators;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// A place in a block: before the fixed step with this number.
 pub(super) type Spot = (usize, usize);
 
-/// A program taken apart: blocks with the steps that have to stay, and the pure steps.
+/// A program taken apart: blocks with their fixed steps, and the pure steps.
 pub(super) struct Parts {
     pub(super) blocks: Vec<Block>,
     /// Each pure step, by the number of its first result.
@@ -84,22 +84,22 @@ impl Parts {
     }
 }
 
-/// All numbers of values.
+/// The numbers of all values.
 fn all_values(count: usize) -> Vec<ValueId> {
     (0..count).map(|number| ValueId(u32::try_from(number).unwrap_or(u32::MAX))).collect()
 }
 
-/// Where a pure step stands.
+/// The places where a pure step is computed.
 #[derive(Clone, Default)]
 pub(super) struct Places {
-    /// For all users in each [`Part`] of the program.
+    /// The place for all users in each [`Part`] of the program.
     pub(super) spots: [Option<Spot>; 3],
-    /// For blocks that end the program: before the step with this number.
+    /// Places in blocks that end the program: before the step with this number.
     pub(super) ends: BTreeMap<usize, usize>,
 }
 
-/// Parts of a program that do not share their values, so that the main path does not compute what it
-/// only might need: the test in front, the general part, the main path.
+/// Parts of a program that do not share values: the test in front, the general part, the main path.
+/// The main path therefore computes no value that only the general part needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Front,
@@ -107,14 +107,14 @@ enum Part {
     Main,
 }
 
-/// Most blocks that compute a value each for itself.
+/// The maximum number of blocks that each compute a value themselves.
 const MOST_ENDS: usize = 64;
 
-/// Most operations in a row that are repeated for an end.
+/// The maximum number of operations in a row that are repeated for an end.
 const MOST_HEIGHT: u32 = 6;
 
-/// Places of all pure steps, by the number of their first result. Constants have none: they stand
-/// wherever they are used.
+/// The places of all pure steps, by the number of their first result. Constants have no place: each
+/// block that uses a constant defines it.
 pub(super) fn places(parts: &Parts) -> Vec<Places> {
     let places = vec![Places::default(); parts.pure.len()];
     let mut placement = Placement { parts, places, heights: heights(parts) };
@@ -142,7 +142,7 @@ pub(super) fn places(parts: &Parts) -> Vec<Places> {
 struct Placement<'a> {
     parts: &'a Parts,
     places: Vec<Places>,
-    /// How many operations in a row lead to a cheap value; `None` for lookups.
+    /// The number of operations in a row that lead to a cheap value. `None` for lookups.
     heights: Vec<Option<u32>>,
 }
 
@@ -213,7 +213,7 @@ impl Placement<'_> {
         });
     }
 
-    /// Places a step whose users are placed, and its operands with it.
+    /// Places a step after its users, and passes the need on to its operands.
     fn settle(&mut self, number: usize, step: &Step) {
         let parts = self.parts;
         if let What::Op(Op::Const { .. }) = step.what {
@@ -240,7 +240,7 @@ impl Placement<'_> {
                 *spot = self.before_changes(*spot);
             }
             own.retain(|end, _| *end == spot.0 || !parts.dominators.dominates(spot.0, *end));
-            // In the block where it is computed for later ones too.
+            // This end's block also computes the value for later blocks.
             if let Some(own) = own.remove(&spot.0) {
                 spot.1 = own.min(spot.1);
             }
@@ -251,7 +251,7 @@ impl Placement<'_> {
         }
     }
 
-    /// The last spot up to this one where the packet is still as it entered.
+    /// The last spot up to this one where the packet is still unchanged.
     fn before_changes(&self, spot: Spot) -> Spot {
         let (mut block, mut number) = spot;
         while self.parts.changed[block] {

@@ -31,7 +31,7 @@ const QUOTED_FLOW: &[Field] = &[
     Field::QuotedInetDport,
 ];
 
-/// Fields that a new packet takes over from the link header.
+/// Fields that a new packet copies from the link header.
 const LINK: &[Field] = &[
     Field::EthSrc,
     Field::EthDst,
@@ -44,7 +44,7 @@ const LINK: &[Field] = &[
     Field::Vlan2Dei,
 ];
 
-/// Fields that a rule set may look at.
+/// Fields that a rule set may read.
 const RULES: &[Field] = &[
     Field::InetVersion,
     Field::InetSrc,
@@ -88,7 +88,7 @@ fn profile(model: &Model, backward: Option<bool>) -> Profile {
     walk.profile
 }
 
-/// The profile of a native function: declared by the function, or observed.
+/// The profile of a native function, either declared by the function or observed.
 #[must_use]
 pub fn of_native(name: &str, origin: &'static str, seen: &Declared) -> Profile {
     let function = name.to_owned();
@@ -97,7 +97,7 @@ pub fn of_native(name: &str, origin: &'static str, seen: &Declared) -> Profile {
     profile
 }
 
-/// Adds the actions of a native function.
+/// Adds the actions that a native function declares or was observed to perform.
 fn does(profile: &mut Profile, seen: &Declared) {
     profile.reads.extend(seen.reads.iter());
     let writable = seen.writes.iter().filter(|field| field.info().access == Access::Rw);
@@ -108,7 +108,7 @@ fn does(profile: &mut Profile, seen: &Declared) {
         profile.reads.extend(FIELDS.iter().map(|info| info.field));
         profile.reads_payload = true;
     }
-    // Which ones is not known.
+    // The profile does not tell which headers.
     let headers = HEADERS.iter().map(|(header, _)| *header);
     let headers: Vec<_> = headers.filter(|header| *header != Header::Pkt).collect();
     if seen.adds {
@@ -130,7 +130,7 @@ fn state_use(state: &braid_ir::model::StateDecl) -> StateUse {
     }
 }
 
-/// A granularity as it is declared.
+/// A granularity in the notation of its declaration.
 fn per(granularity: &Granularity) -> String {
     let list = |parts: Vec<String>| format!("({})", parts.join(", "));
     match granularity {
@@ -155,9 +155,9 @@ enum Used {
 struct Walk<'m> {
     model: &'m Model,
     profile: Profile,
-    /// In a timer or a handler of expiries.
+    /// Whether the current program is a timer or an expiry handler.
     on_time: bool,
-    /// The direction that packets are known to have.
+    /// The direction of packets, if it is known.
     backward: Option<bool>,
     /// The operations of the current program that cannot fault.
     sound: Sound,
@@ -234,7 +234,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The profile that a native function declares; everything, if it declares none.
+    /// The profile that a native function declares. A function without a declaration may do
+    /// everything.
     fn native(&mut self) {
         let may = self.model.native.as_ref().map_or(Declared::ANYTHING, Native::may);
         does(&mut self.profile, &may);
@@ -267,7 +268,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Reading an entry that does not exist is a fault where there is no default.
+    /// Adds the fault of reading a missing entry, if the table has no default.
     fn may_miss(&mut self, state: StateId, place: (usize, usize)) {
         let decl = self.model.state.get(state.index());
         let needed = decl.is_some_and(|decl| decl.default.is_none());
@@ -311,7 +312,7 @@ impl Walk<'_> {
         match new.payload {
             NewPayload::Empty => {}
             NewPayload::Same => self.profile.reads_payload = true,
-            // All bytes from the IP header on may end up in the new packet.
+            // All bytes from the IP header on may become part of the new packet.
             NewPayload::Quote(_) => {
                 self.profile.reads_payload = true;
                 self.profile.copies_bytes = true;

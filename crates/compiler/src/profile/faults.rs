@@ -1,5 +1,5 @@
-//! Operations that could fault by their kind but cannot where they stand: divisions by constants,
-//! reads of entries that have just been found.
+//! Operations of a kind that can fault but cannot fault at their place: divisions by constants,
+//! reads of entries that were just found.
 
 use super::runs::Runs;
 use braid_ir::model::{BinOp, Key, Model, Op, Program, StateId, Term, ValueId, WhenFull};
@@ -11,7 +11,8 @@ pub(super) type Sound = HashSet<(usize, usize)>;
 /// An entry, by table and key.
 type Entry = (StateId, Key);
 
-/// Most facts at a time. The oldest are forgotten first; fewer facts are never wrong.
+/// The maximum number of facts at a time. The oldest are forgotten first. Fewer facts are never
+/// wrong.
 const MAX_FACTS: usize = 64;
 
 /// The facts at the beginning of a block.
@@ -65,7 +66,7 @@ impl Facts {
             Op::StateExists { out, state, key } => {
                 self.there_if.push((*out, (*state, key.clone())));
             }
-            // Had there been no entry, it would have been a fault.
+            // A missing entry would have been a fault.
             Op::StateGet { state, key, .. }
                 if model.state.get(state.index()).is_some_and(|decl| decl.default.is_none()) =>
             {
@@ -76,13 +77,13 @@ impl Facts {
                     .state
                     .get(state.index())
                     .is_none_or(|decl| decl.when_full == WhenFull::EvictOldest);
-                // The entry that goes may be any, and its handler may remove further ones.
+                // The table may evict any entry, and the handler of that entry may remove more.
                 if evicts && !self.there.contains(&(*state, key.clone())) {
                     *self = Self::default();
                 }
                 self.there_if.push((*ok, (*state, key.clone())));
             }
-            // With it goes what lives with it.
+            // Entries that live with the deleted one end with it.
             Op::StateDelete { .. } => *self = Self::default(),
             _ => {}
         }
@@ -90,7 +91,7 @@ impl Facts {
         self.there_if.drain(..self.there_if.len().saturating_sub(MAX_FACTS));
     }
 
-    /// The facts at each block that the terminator leads to.
+    /// The facts at each target of the terminator.
     fn at_targets(&self, term: &Term) -> Vec<(usize, Facts)> {
         let mut found = Vec::new();
         for target in term.targets() {

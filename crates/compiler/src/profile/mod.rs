@@ -1,5 +1,5 @@
-//! Action profiles (NFP §4.1, Table 2): the actions of a function on packets and state. Braid derives
-//! them from the model; only externs declare theirs.
+//! Action profiles (NFP §4.1, Table 2): the actions of a function on packets and state. Braid
+//! derives them from the model. Only externs declare theirs.
 //!
 //! A profile over-approximates: it holds every action that some packet can cause.
 
@@ -20,14 +20,14 @@ use std::collections::BTreeSet;
 pub struct Profile {
     /// The function's name.
     pub function: String,
-    /// Of a native function: `declared` by itself, `observed` in a run, or `assumed`, which is everything. A model's
-    /// is derived.
+    /// The origin of a native function's profile: `declared` by the function, `observed` in a run,
+    /// or `assumed`, which means that it may do everything. A model's profile is derived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<&'static str>,
     /// Fields that it reads: in conditions and values, and as implicit keys.
     #[serde(serialize_with = "field_names")]
     pub reads: BTreeSet<Field>,
-    /// Fields that it assigns (checksums and lengths that follow are left out).
+    /// Fields that it assigns, without the checksums and lengths that follow.
     #[serde(serialize_with = "field_names")]
     pub writes: BTreeSet<Field>,
     /// Headers whose presence it tests.
@@ -47,37 +47,36 @@ pub struct Profile {
     pub reads_tags: BTreeSet<String>,
     /// Tags that it sets.
     pub writes_tags: BTreeSet<String>,
-    /// Reasons for which its rows drop packets.
+    /// The reasons for which its rows drop packets.
     pub drops: BTreeSet<String>,
     /// Faults that may drop a packet: `index`, `division`, `no_entry`, `resubmit`, `truncated`.
     pub faults: BTreeSet<&'static str>,
-    /// Ports to which packets go: `onward`, `back`, or a port's name.
+    /// Ports that packets leave by: `onward`, `back`, or a port's name.
     pub outputs: BTreeSet<String>,
     /// Shapes of the packets that it builds: `tcp`, `icmp6`, ….
     pub creates: BTreeSet<&'static str>,
     /// Whether it makes copies: mirrors, or several outputs.
     pub copies: bool,
-    /// Whether bytes of the packet go into other packets unchanged: mirrors, several outputs,
-    /// quotes.
+    /// Whether bytes of the packet are copied into other packets: mirrors, several outputs, quotes.
     pub copies_bytes: bool,
     /// Whether it absorbs packets.
     pub consumes: bool,
-    /// Queues in which it holds packets back.
+    /// Queues that hold its packets.
     pub holds: BTreeSet<String>,
     /// Whether a packet may run through it more than once.
     pub resubmits: bool,
     /// Its state, in declaration order.
     pub state: Vec<StateUse>,
-    /// Pools that it takes members from or gives them back to.
+    /// Pools that it takes members from or returns them to.
     pub pools: BTreeSet<String>,
     /// Events that it publishes.
     pub events: BTreeSet<String>,
     /// Externs that it calls.
     pub externs: BTreeSet<String>,
-    /// The externs among them that read or change the state of their instance: the health of
-    /// backends, the random generator.
+    /// Externs that read or change the state of their instance: the health of backends, the random
+    /// generator.
     pub stateful_externs: BTreeSet<String>,
-    /// Whether it acts without a packet: timers, handlers of expiries.
+    /// Whether it acts without a packet: timers, expiry handlers.
     pub acts_on_time: bool,
 }
 
@@ -92,22 +91,22 @@ pub struct StateUse {
     pub reads: bool,
     /// Whether packets assign or delete entries.
     pub writes: bool,
-    /// Whether finding an entry moves its deadline (a read that is a write, too).
+    /// Whether finding an entry moves its deadline, which makes the read a write, too.
     pub renews: bool,
-    /// Whether timers or handlers of expiries read or write it.
+    /// Whether timers or expiry handlers read or write it.
     pub on_time: bool,
 }
 
-/// How a column of NFP Table 2 is used.
+/// The use of a column of NFP Table 2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
-    /// Not at all.
+    /// Not used.
     None,
     /// Read only.
     Read,
     /// Written only.
     Write,
-    /// Both.
+    /// Read and written.
     ReadWrite,
 }
 
@@ -133,7 +132,7 @@ impl Use {
     }
 }
 
-/// The address and port columns of NFP Table 2, with the fields that count for each.
+/// The address and port columns of NFP Table 2, with the fields that belong to each.
 pub const COLUMNS: &[(&str, &[Field])] = &[
     ("SIP", &[Field::IpSrc, Field::Ip6Src, Field::InetSrc]),
     ("DIP", &[Field::IpDst, Field::Ip6Dst, Field::InetDst]),
@@ -142,14 +141,14 @@ pub const COLUMNS: &[(&str, &[Field])] = &[
 ];
 
 impl Profile {
-    /// How the function uses these fields taken together.
+    /// The use of these fields taken together.
     #[must_use]
     pub fn uses(&self, fields: &[Field]) -> Use {
         let any = |set: &BTreeSet<Field>| fields.iter().any(|field| set.contains(field));
         Use::of(any(&self.reads), any(&self.writes))
     }
 
-    /// How it uses the payload.
+    /// The use of the payload.
     #[must_use]
     pub fn payload(&self) -> Use {
         Use::of(self.reads_payload, self.writes_payload)

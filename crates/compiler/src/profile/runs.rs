@@ -1,18 +1,19 @@
-//! The blocks of a program that can run, given the packet's direction if it is known.
+//! The blocks of a program that can run. If the packet's direction is known, only blocks for that
+//! direction count.
 
 use braid_ir::model::{Block, CmpOp, Op, Program, Term, ValueId, Word};
 use braid_packet::Field;
 use std::collections::HashMap;
 
-/// Blocks that can run, and the values that are the same each time.
+/// The blocks that can run, and the values that are the same each time.
 pub(super) struct Runs {
     runs: Vec<bool>,
     known: HashMap<ValueId, Word>,
 }
 
 impl Runs {
-    /// Follows the branches of a program. Jumps go to later blocks only, so that one pass in order
-    /// suffices; a value is defined before its uses, so that one table serves all blocks.
+    /// Follows the branches of a program. Jumps go to later blocks only, so one pass in order is
+    /// enough. A value is defined before its uses, so one table serves all blocks.
     pub(super) fn of(program: &Program, backward: Option<bool>) -> Self {
         let mut found = Self { runs: vec![false; program.blocks.len()], known: HashMap::new() };
         if let Some(entry) = found.runs.first_mut() {

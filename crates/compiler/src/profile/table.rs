@@ -1,4 +1,4 @@
-//! Profiles as text: a table in the shape of NFP Table 2, and a list of everything.
+//! Profiles as text: a table in the shape of NFP Table 2, and a list of all parts.
 
 use super::{COLUMNS, Profile, StateUse};
 use braid_packet::{Field, Header};

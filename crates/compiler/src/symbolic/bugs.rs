@@ -1,29 +1,29 @@
-//! Bugs that synthesis can be told to have, so that tests can show that they would be found. Only with
-//! the feature `planted-bugs`.
+//! Mutants of the synthesis. Tests build them to show that such mistakes are found. Only with the
+//! feature `planted-bugs`.
 
-/// A bug.
+/// A mutant of the synthesis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(not(feature = "planted-bugs"), allow(dead_code, reason = "none is planted then"))]
 pub enum Bug {
-    /// A field that was assigned still reads as it arrived.
+    /// A field that was assigned still has the value with which it arrived.
     StaleBinding,
-    /// Of several decrements of a value only the first is done.
+    /// Only the first of several decrements of a value happens.
     LostDecrement,
-    /// Where ways meet, a field has the value of one of them.
+    /// Where paths meet, a field takes the value of one of them.
     WrongMerge,
-    /// A field that comes out as it was is not written, so its checksums stay as they are.
+    /// A field whose value did not change is not written, so its checksums stay as they are.
     ForgottenCanonical,
-    /// What was known of a field's value before it was assigned is believed of the new one.
+    /// A fact about a field's old value is applied to the newly assigned value.
     FactKept,
-    /// Fields as on entry are read as they are now.
+    /// A read of a field's value on entry gives the current value.
     EntryIsCurrent,
-    /// Where ways meet, what only some of them have counted is lost.
+    /// Where paths meet, the counts of only some of them are lost.
     TallyDropped,
-    /// A comparison is decided although its bound may just be reached.
+    /// A comparison is decided although its bound can just be reached.
     BoundOffByOne,
-    /// A look-up's outcome is used again after an assignment to the table.
+    /// The result of a lookup is used again after an assignment to the table.
     FindReused,
-    /// Ports in the keys of flows are exchanged.
+    /// The ports in flow keys are swapped.
     KeyPartsSwapped,
 }
 
@@ -31,14 +31,14 @@ pub enum Bug {
 impl std::str::FromStr for Bug {
     type Err = String;
 
-    /// The bug of this name, as in the source.
+    /// The mutant with this name, as in the source.
     fn from_str(name: &str) -> Result<Self, String> {
         let mut all = BUGS.into_iter();
         all.find(|bug| format!("{bug:?}") == name).ok_or_else(|| format!("there is no bug {name}"))
     }
 }
 
-/// All of them.
+/// All mutants.
 #[cfg(feature = "planted-bugs")]
 pub const BUGS: [Bug; 10] = [
     Bug::StaleBinding,

@@ -1,4 +1,4 @@
-//! Blocks of the residual program under construction, and the edges that still lead nowhere.
+//! The blocks of the residual program under construction, and the edges that have no target yet.
 
 use super::state::State;
 use braid_ir::model::{BlockId, Target, ValueId};
@@ -10,35 +10,35 @@ use std::collections::HashMap;
 pub(super) enum Slot {
     /// The block has no end yet.
     Open,
-    /// The side of its branch on which the condition holds.
+    /// The branch's condition holds.
     Yes,
-    /// The other one.
+    /// The branch's condition does not hold.
     No,
-    /// Its queue is full.
+    /// The queue of the block's `Hold` is full.
     Full,
 }
 
-/// An edge to a place that is not built yet.
+/// An edge to a place that does not exist yet.
 pub(super) struct Edge {
     pub(super) from: usize,
     pub(super) slot: Slot,
     pub(super) state: State,
 }
 
-/// A way that is being followed: the block where it is, and what is known.
+/// A path that is being followed: its current block and its state.
 pub(super) struct Way {
     pub(super) at: usize,
     pub(super) state: State,
 }
 
 impl Way {
-    /// The edge from here on.
+    /// The edge from the path's current block on.
     pub(super) fn edge(self) -> Edge {
         Edge { from: self.at, slot: Slot::Open, state: self.state }
     }
 }
 
-/// Blocks and tallies.
+/// The blocks, and the lists of counters that they add to.
 #[derive(Default)]
 pub(super) struct Blocks {
     pub(super) all: Vec<Block>,
@@ -48,12 +48,12 @@ pub(super) struct Blocks {
 
 const NOWHERE: BlockId = BlockId(u32::MAX);
 
-/// An end that is not known yet.
+/// A placeholder for an end that is not known yet.
 fn open() -> End {
     End::Jump(Target { block: NOWHERE, args: Vec::new() })
 }
 
-/// A place to be filled in.
+/// A placeholder for a target.
 pub(super) fn nowhere() -> Target {
     Target { block: NOWHERE, args: Vec::new() }
 }
@@ -65,7 +65,7 @@ impl Blocks {
         self.all.len() - 1
     }
 
-    /// The number of a tally.
+    /// The number of a list of counters. A new list gets a new number.
     pub(super) fn tally(&mut self, tally: Tally) -> TallyId {
         if let Some(found) = self.index.get(&tally) {
             return *found;
@@ -76,7 +76,7 @@ impl Blocks {
         id
     }
 
-    /// Lets an edge lead to a block.
+    /// Makes an edge lead to a block.
     pub(super) fn lead(&mut self, edge: &Edge, block: usize, args: Vec<ValueId>) {
         let to = Target { block: BlockId(u32::try_from(block).unwrap_or(u32::MAX)), args };
         match (&mut self.all[edge.from].end, edge.slot) {
@@ -88,7 +88,7 @@ impl Blocks {
         }
     }
 
-    /// A block of its own at the end of an edge, to go on in.
+    /// The path at the end of an edge, in a block of its own.
     pub(super) fn open(&mut self, edge: Edge) -> Way {
         if edge.slot == Slot::Open {
             return Way { at: edge.from, state: edge.state };
@@ -98,7 +98,7 @@ impl Blocks {
         Way { at, state: edge.state }
     }
 
-    /// Ends the program.
+    /// Ends the program on this path.
     pub(super) fn exit(&mut self, way: &Way, fate: Fate) {
         let tally = self.tally(way.state.tally());
         self.all[way.at].end = End::Exit(Exit { tally, fate });

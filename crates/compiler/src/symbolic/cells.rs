@@ -1,24 +1,24 @@
 //! Cells: the fields of a packet of known shape, without aliases. Every field is a constant, a
-//! cell, some bits of one, or two together.
+//! cell, some bits of a cell, or two cells together.
 
 use super::headers::{Headers, behind_ports, listed};
 use braid_ir::model::Word;
 use braid_packet::field::{Address, Cover, Where};
 use braid_packet::{Field, Header};
 
-/// What a field is in packets of a shape.
+/// How a field is stored in packets of a shape.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Place {
-    /// The same in all of them.
+    /// The same value in all packets.
     Const(Word),
-    /// Bits of a cell, from a bit on, as many as the field has.
+    /// Bits of a cell, starting at this bit. The field's width gives their number.
     Cell(Field, u16),
     /// Two cells of 16 bits, the upper one first.
     Halves([Field; 2]),
 }
 
 impl Place {
-    /// The cells that the field is made of.
+    /// The cells that make up the field.
     pub(super) fn cells(self) -> impl Iterator<Item = Field> {
         let (one, two) = match self {
             Place::Const(_) => (None, None),
@@ -29,12 +29,12 @@ impl Place {
     }
 }
 
-/// What a field is, or the header whose presence has to be known for that. The field's own header
-/// is present.
+/// The place of a field, or the header whose presence decides the place. The caller makes sure that
+/// the field's own header is present.
 pub(super) fn place(field: Field, headers: &mut Headers) -> Result<Place, Header> {
     use Field::*;
     match field {
-        // The identifier is the same in all packets of a flow, the sequence number is not.
+        // The identifier is the same in all packets of a flow, but the sequence number is not.
         IcmpRest if headers.has(Header::IcmpEcho)? => return Ok(Place::Halves([IcmpId, IcmpSeq])),
         Icmp6Rest if headers.has(Header::Icmp6Echo)? => {
             return Ok(Place::Halves([Icmp6Id, Icmp6Seq]));
@@ -68,7 +68,8 @@ pub(super) fn place(field: Field, headers: &mut Headers) -> Result<Place, Header
     }
 }
 
-/// A protocol, which the header behind tells where it is recognised.
+/// The place of a protocol field. If the parser recognised the next header, that header gives the
+/// value.
 fn proto(headers: &mut Headers, field: Field) -> Result<Place, Header> {
     let version4 = headers.has(Header::Ip4)?;
     if field == Field::IpProto && headers.has(Header::Ah)? {
@@ -80,12 +81,12 @@ fn proto(headers: &mut Headers, field: Field) -> Result<Place, Header> {
             return Ok(Place::Const(number));
         }
     }
-    // Without AH both are the byte in the IPv4 header.
+    // Without AH, both fields are the same byte of the IPv4 header.
     let same = version4 && !headers.has(Header::Ah)?;
     Ok(Place::Cell(if same { Field::IpProto } else { Field::InetProto }, 0))
 }
 
-/// Whether the packet is certainly no later fragment.
+/// Whether the packet is certainly not a later fragment.
 fn is_whole(headers: &mut Headers) -> Result<bool, Header> {
     Ok(!headers.has(Header::Inet)?
         || headers.has(Header::L4)?
@@ -93,12 +94,12 @@ fn is_whole(headers: &mut Headers) -> Result<bool, Header> {
         || headers.has(Header::Icmp6)?)
 }
 
-/// Of [`checksums`] those of transport headers that cover addresses.
+/// The bits of [`checksums`] for transport headers, which cover addresses.
 pub(super) const TRANSPORTS: u32 = 2 | 4;
-/// Of [`checksums`] that of ICMP, which covers none.
+/// The bit of [`checksums`] for ICMP, which covers no addresses.
 pub(super) const ICMP: u32 = 512;
 
-/// Checksums that come out in canonical form when a cell is written, as bits.
+/// The checksums that become canonical when a cell is written, as bits.
 pub(super) fn checksums(field: Field) -> u32 {
     const IP: u32 = 1;
     const TRANSPORT: u32 = 2;
@@ -106,7 +107,8 @@ pub(super) fn checksums(field: Field) -> u32 {
     match (info.header.info().sum, info.address) {
         (Cover::None, _) | (Cover::Ip6, None) => 0,
         (Cover::Ip4, Some(Address::Src)) => IP | TRANSPORT,
-        // Only if it stands in the pseudo header: not where a source route is under way.
+        // Only if the address is in the pseudo header. An active source route puts another address
+        // there.
         (Cover::Ip4, Some(Address::Dst)) => IP | 4,
         (Cover::Ip4, None) => IP,
         (Cover::Ip6, Some(Address::Src)) => TRANSPORT,
@@ -124,7 +126,7 @@ pub(super) fn checksums(field: Field) -> u32 {
     }
 }
 
-/// Headers whose presence has to be known to say what a field is.
+/// The headers whose presence decides the place of a field.
 pub(super) fn needs(field: Field) -> Vec<Header> {
     use Field::*;
     let own: &[Header] = match field {

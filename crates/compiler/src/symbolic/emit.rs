@@ -1,4 +1,4 @@
-//! The blocks of symbolic execution as a residual program.
+//! Turns the blocks of symbolic execution into a residual program.
 
 use super::build::Blocks;
 use super::values::{Def, Pure, Values};
@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 /// A place in a block: before the step with this number.
 type Spot = (usize, usize);
 
-/// The program. Pure values are computed as early as possible: as soon as their operands are there.
+/// Makes the program. Each pure value is computed as early as possible: as soon as its operands are
+/// there.
 pub(super) fn emit(
     values: &Values,
     blocks: Blocks,
@@ -45,7 +46,7 @@ pub(super) fn emit(
     Residual { point, shape, visits, values: values.types().to_vec(), blocks: all, tallies }
 }
 
-/// The first place where a value can be computed; `None` if some operand is defined nowhere.
+/// The first place where each value can be computed. `None`: some operand has no definition.
 fn spots(values: &Values, blocks: &[Block]) -> Vec<Option<Spot>> {
     let mut spots: Vec<Option<Spot>> = vec![None; values.len()];
     for (at, block) in blocks.iter().enumerate() {
@@ -62,7 +63,8 @@ fn spots(values: &Values, blocks: &[Block]) -> Vec<Option<Spot>> {
             Def::Param | Def::Step => continue,
             Def::Second(first) => spots[first.index()],
             Def::Pure(pure) => {
-                // Blocks that define operands lie on one path, so the last of them comes last.
+                // The blocks that define the operands lie on one path, so the last of these blocks
+                // has the highest number.
                 let mut spot = Some((0, 0));
                 pure.visit_operands(&mut |operand| {
                     spot = spot.zip(spots[operand.index()]).map(|(a, b)| a.max(b));

@@ -1,4 +1,4 @@
-//! What each operation of a model does to the abstract state.
+//! The effect of each operation of a model on the abstract state.
 
 use super::Synth;
 use super::bugs::Bug;
@@ -13,20 +13,20 @@ use braid_ir::residual::{Counter, Fate, Step, Tallied, What};
 use braid_ir::value::{IntervalSet, ParamValue};
 use braid_packet::Header;
 
-/// How it goes on after an operation.
+/// How execution continues after an operation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Flow {
-    /// With the next one.
+    /// With the next operation.
     Next,
-    /// Not at all: the way has ended.
+    /// Not at all: the path has ended.
     Ended,
-    /// With the same one, once it is known whether this header is present.
+    /// With the same operation, when it is known whether this header is present.
     Needs(Header),
-    /// With the same one, once it is known whether this holds.
+    /// With the same operation, when it is known whether this condition holds.
     Splits(ValueId),
 }
 
-/// Most rows of a list whose values are kept in mind.
+/// The maximum number of rows of a list whose values become facts.
 const FEW_ROWS: usize = 64;
 
 const BOOL: Ty = Ty { width: 1, kind: Kind::Bool };
@@ -71,7 +71,8 @@ impl<'a> Synth<'a> {
                 self.effect(visit, way, op);
                 Ok(Flow::Next)
             }
-            // Not in packet programs, and not in functions that programs are made of.
+            // Packet programs have none of these operations, or the function has no residual
+            // program.
             Op::Expiring { .. } | Op::ExpiringKey { .. } | Op::Native { .. } => Ok(Flow::Next),
         };
         flow.unwrap_or_else(Flow::Needs)
@@ -85,7 +86,7 @@ impl<'a> Synth<'a> {
         visit.model.packet.values[value.index()]
     }
 
-    /// Binds a value of the model; to a constant, if only one is possible.
+    /// Binds a value of the model. If only one value is possible, binds it to a constant.
     pub(super) fn bind(&mut self, way: &mut Way, out: ValueId, value: ValueId) {
         let value = match way.state.facts.only(&self.values, value) {
             Some(word) => {
@@ -97,7 +98,7 @@ impl<'a> Synth<'a> {
         way.state.env.insert(out, value);
     }
 
-    /// A step with results of these types; `faults` if it may end by a fault.
+    /// Adds a step with results of these types. `faults`: the step may end with a fault.
     pub(super) fn act(
         &mut self,
         visit: &Visit<'_>,
@@ -120,7 +121,7 @@ impl<'a> Synth<'a> {
         outs
     }
 
-    /// The way ends by a fault.
+    /// Ends the path with a fault.
     pub(super) fn fault(&mut self, visit: &Visit<'_>, way: &mut Way, fault: Fault) -> Flow {
         let row = self.fault_row(visit.node());
         way.state.count(visit.node(), Counter::Row(row));
@@ -128,7 +129,7 @@ impl<'a> Synth<'a> {
         Flow::Ended
     }
 
-    /// As `act`, unless it was done already on this way.
+    /// As `act`, unless this path already has the result.
     pub(super) fn once(
         &mut self,
         visit: &Visit<'_>,
@@ -180,7 +181,8 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// A binary operation; one that stops at an end which it cannot reach does not stop.
+    /// A binary operation. A saturating operation that cannot reach its limit becomes a wrapping
+    /// one.
     fn binary(&mut self, way: &Way, op: BinOp, ty: Ty, a: ValueId, b: ValueId) -> ValueId {
         let range = |value| ends(&way.state.facts.range(&self.values, value));
         let (Some((a_low, a_high)), Some((b_low, b_high))) = (range(a), range(b)) else {
@@ -203,7 +205,7 @@ impl<'a> Synth<'a> {
         self.values.bin(op, ty, a, b)
     }
 
-    /// A quotient or remainder; `None`: a division by 0.
+    /// A quotient or remainder. `None`: the divisor is 0.
     fn divide(
         &mut self,
         visit: &Visit<'_>,
@@ -262,7 +264,7 @@ impl<'a> Synth<'a> {
         Ok(Flow::Next)
     }
 
-    /// A column of a list's or of backends' member.
+    /// Reads a column of a member of a list or of backends.
     fn list_get(
         &mut self,
         visit: &Visit<'a>,
@@ -334,7 +336,7 @@ impl<'a> Synth<'a> {
         self.values.pure(BOOL, Pure::InSet(a, number))
     }
 
-    /// Rules, routes, patterns and operators.
+    /// Rules, routes, patterns and externs.
     fn lookup_op(&mut self, visit: &mut Visit<'a>, way: &mut Way, op: &Op) -> Result<Flow, Header> {
         match op {
             Op::Rules { pass, rule, param } => {
@@ -427,7 +429,7 @@ impl<'a> Synth<'a> {
     }
 }
 
-/// Indices of a list's members.
+/// The valid indices of a list.
 fn members(rows: &[Vec<Word>]) -> IntervalSet {
     match (rows.len() as Word).checked_sub(1) {
         Some(last) => IntervalSet::new([(0, last)]),

@@ -1,4 +1,4 @@
-//! What is known about values on a way: the values that they may have.
+//! Facts about values on a path: the set of values that each may have.
 
 use super::fold::mirrored;
 use super::range::{complement, ends, full, intersect, is_full, one, only, shifted, union};
@@ -9,20 +9,20 @@ use braid_ir::show::max_of;
 use braid_ir::value::IntervalSet;
 use std::collections::BTreeMap;
 
-/// How deep expressions are looked into.
+/// How deep expressions are examined.
 const DEPTH: u32 = 8;
 
-/// Most values that facts are kept about, and most intervals of a fact. States are copied where paths
-/// part: what is copied must not grow with the number of conditions on the path.
+/// The maximum number of values with facts, and of intervals in one fact. States are copied where
+/// paths part, so their size must not grow with the number of conditions on the path.
 const MOST_FACTS: usize = 512;
 const MOST_INTERVALS: usize = 512;
 
-/// Values that are known to be in a set.
+/// Values and the sets that contain them.
 #[derive(Clone, Default)]
 pub(super) struct Facts(BTreeMap<ValueId, IntervalSet>);
 
 impl Facts {
-    /// A set that a value is in.
+    /// A set that contains a value.
     pub(super) fn range(&self, values: &Values, value: ValueId) -> IntervalSet {
         self.range_to(values, value, DEPTH)
     }
@@ -58,7 +58,7 @@ impl Facts {
         only(&self.range_to(values, cond, depth)).map(|word| word != 0)
     }
 
-    /// Whether anything can be known about a value: it is not just any of its width.
+    /// Whether anything can be known about a value except its width.
     fn sees(&self, values: &Values, value: ValueId) -> bool {
         matches!(values.def(value), Def::Pure(_)) || self.0.contains_key(&value)
     }
@@ -76,7 +76,7 @@ impl Facts {
                 None => full(width),
             },
             Pure::Bin(op @ (BinOp::And | BinOp::Or), a, b) if width == 1 => {
-                // One of them may decide alone.
+                // One of the operands may decide the result alone.
                 let decides = *op == BinOp::Or;
                 match self.truth(values, *a, depth) {
                     Some(word) if word == decides => truth(Some(decides)),
@@ -112,12 +112,13 @@ impl Facts {
         }
     }
 
-    /// Notes that a value is in a set, and what follows for others. False: that cannot be.
+    /// Records that a value is in a set, and the consequences for other values. False: that is
+    /// impossible.
     pub(super) fn learn(&mut self, values: &Values, value: ValueId, set: &IntervalSet) -> bool {
         self.learn_to(values, value, set, DEPTH)
     }
 
-    /// Notes that a condition holds or not. False: that cannot be.
+    /// Records that a condition holds or does not hold. False: that is impossible.
     pub(super) fn decide(&mut self, values: &Values, cond: ValueId, truth: bool) -> bool {
         self.learn(values, cond, &one(Word::from(truth)))
     }
@@ -138,13 +139,13 @@ impl Facts {
         let possible = self.learn_operands(values, pure, width, &now, depth);
         if width == 1 && self.0.contains_key(&value) && self.of_pure(values, pure, 1, DEPTH) == now
         {
-            // What is known about the operands says it.
+            // The facts about the operands imply this fact.
             self.0.remove(&value);
         }
         possible
     }
 
-    /// Keeps a fact, if it says anything and there is room.
+    /// Keeps a fact if it restricts the value and there is room.
     fn keep(&mut self, value: ValueId, width: u16, set: &IntervalSet) {
         let small = set.intervals().len() <= MOST_INTERVALS;
         let room = self.0.len() < MOST_FACTS || self.0.contains_key(&value);
@@ -153,7 +154,8 @@ impl Facts {
         }
     }
 
-    /// Notes what follows for the operands of a value in a set. False: that cannot be.
+    /// Records the consequences for the operands of a value that is in a set. False: that is
+    /// impossible.
     fn learn_operands(
         &mut self,
         values: &Values,
@@ -196,7 +198,8 @@ impl Facts {
                     return self.learn_to(values, *a, &word(truth), depth)
                         && self.learn_to(values, *b, &word(truth), depth);
                 }
-                // Not both: if one is known, the other follows.
+                // The operands do not both have the value `all`. If one is known to have it, the
+                // other does not.
                 let known = |value: ValueId| self.only(values, value) == Some(Word::from(all));
                 match (known(*a), known(*b)) {
                     (true, _) => self.learn_to(values, *b, &word(truth), depth),
@@ -225,7 +228,7 @@ impl Facts {
         }
     }
 
-    /// What is known on several ways; values for which nothing is are left out.
+    /// The facts that hold on all of several paths. Values without a common fact are left out.
     pub(super) fn meet<'a>(values: &Values, all: impl Iterator<Item = &'a Facts> + Clone) -> Facts {
         let Some(first) = all.clone().next() else { return Facts::default() };
         let mut met = Facts::default();
@@ -242,7 +245,7 @@ impl Facts {
         met
     }
 
-    /// Notes a fact about a new value.
+    /// Records a fact about a new value.
     pub(super) fn note(&mut self, values: &Values, value: ValueId, set: IntervalSet) {
         if !is_full(&set, values.ty(value).width) {
             self.0.insert(value, set);
@@ -250,7 +253,7 @@ impl Facts {
     }
 }
 
-/// Values of `a` for which `a op b` may come out so.
+/// The values of `a` for which `a op b` may have this outcome.
 pub(crate) fn allowed(op: CmpOp, b: &IntervalSet, width: u16, truth: bool) -> IntervalSet {
     let max = max_of(width);
     let Some((low, high)) = ends(b) else { return full(width) };
@@ -285,7 +288,7 @@ fn negated(op: CmpOp) -> CmpOp {
     }
 }
 
-/// The outcome of a comparison, if all values of these sets have the same.
+/// The outcome of a comparison, if all values of these sets give the same outcome.
 fn decided(op: CmpOp, a: &IntervalSet, b: &IntervalSet) -> Option<bool> {
     let ((a_low, a_high), (b_low, b_high)) = (ends(a)?, ends(b)?);
     match op {
@@ -301,10 +304,10 @@ fn decided(op: CmpOp, a: &IntervalSet, b: &IntervalSet) -> Option<bool> {
     }
 }
 
-/// Most values that are worked out one by one.
+/// The maximum number of values that are computed one by one.
 const FEW: Word = 16;
 
-/// An operation's results on each of a few values and a constant.
+/// The results of an operation on each of a few values and a constant.
 fn each(op: BinOp, width: u16, a: &IntervalSet, b: &IntervalSet) -> Option<IntervalSet> {
     let by = only(b).filter(|_| a.len() <= FEW)?;
     let results: Option<Vec<_>> =
@@ -312,7 +315,7 @@ fn each(op: BinOp, width: u16, a: &IntervalSet, b: &IntervalSet) -> Option<Inter
     Some(IntervalSet::new(results?))
 }
 
-/// Bounds of an operation's results, from those of its operands.
+/// The bounds of an operation's results, computed from the bounds of its operands.
 fn bounds(op: BinOp, width: u16, a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
     let max = max_of(width);
     let (Some((a_low, a_high)), Some((b_low, b_high))) = (ends(a), ends(b)) else {

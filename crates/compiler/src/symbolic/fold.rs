@@ -1,4 +1,4 @@
-//! Constant folding and algebra on values, exact for every operand.
+//! Constant folding and algebraic simplification of values. Both are exact for every operand.
 
 use super::values::{Def, Pure, Values};
 use braid_ir::arith::{binary, compare};
@@ -45,7 +45,7 @@ impl Values {
         }
     }
 
-    /// `a` plus a number modulo 2^width: sums of constants are added up.
+    /// `a` plus a number modulo 2^width. Adjacent constants are combined.
     pub(super) fn plus(&mut self, ty: Ty, a: ValueId, by: Word) -> ValueId {
         let max = ty.max();
         let (base, before) = self.split(a);
@@ -62,7 +62,7 @@ impl Values {
         self.pure(ty, Pure::Bin(op, base, by))
     }
 
-    /// A value as another one plus a number modulo 2^width.
+    /// Splits a value into another value plus a number modulo 2^width.
     pub(super) fn split(&self, a: ValueId) -> (ValueId, Word) {
         match self.def(a) {
             Def::Pure(Pure::Bin(BinOp::AddWrap, base, by)) => {

@@ -1,9 +1,9 @@
-//! The main way first: what packets on their likely way have in common is tested at once, before a
-//! program in which it is known. Tests of one value on the way (such as ten of the time to live)
-//! become one of the packet's field.
+//! Puts the main path first. A single test checks the conditions that packets on the likely path
+//! share. Behind it is a program in which these conditions are known. Several tests of one value on
+//! the path, such as ten of the time to live, become one test of the packet's field.
 //!
-//! The likely way keeps clear of drops and of packets built in answer; where both sides do, it is
-//! the longer one.
+//! The likely path avoids drops and packets that answer the sender. Where both sides of a branch do
+//! or neither side does, the likely path takes the longer side.
 
 use super::Synth;
 use super::facts::Facts;
@@ -17,16 +17,16 @@ use std::collections::BTreeMap;
 
 const BOOL: Ty = Ty { width: 1, kind: Kind::Bool };
 
-/// What is tested at once.
+/// The conditions that are tested at once.
 pub(super) struct Guard {
-    /// Whether all of it holds.
+    /// Whether all of them hold.
     pub(super) cond: ValueId,
-    /// What is known then.
+    /// The facts that follow.
     pub(super) facts: Facts,
 }
 
 impl Synth<'_> {
-    /// What packets have in common that take the likely way from a block on.
+    /// The conditions that packets share if they take the likely path from a block on.
     pub(super) fn guard(&mut self, from: usize) -> Option<Guard> {
         let wanted = conditions(&self.values, &self.blocks.all, from);
         let mut facts = Facts::default();
@@ -62,7 +62,7 @@ impl Synth<'_> {
         Some(Guard { cond, facts })
     }
 
-    /// The values of one field for which a condition comes out so.
+    /// The values of one field for which a condition has this outcome.
     fn of_one_field(&self, cond: ValueId, truth: bool) -> Option<(Field, IntervalSet)> {
         let (value, set) = match self.values.def(cond) {
             Def::Pure(Pure::Cmp(op, a, b)) => {
@@ -112,7 +112,8 @@ impl Synth<'_> {
     }
 }
 
-/// The conditions of the likely way that depend on the packet alone, and how they come out there.
+/// The conditions of the likely path that depend on the packet alone, with their outcomes on that
+/// path.
 fn conditions(values: &Values, blocks: &[Block], from: usize) -> Vec<(ValueId, bool)> {
     let (mut cold, mut length) = (vec![false; blocks.len()], vec![0_usize; blocks.len()]);
     for (at, block) in blocks.iter().enumerate().rev() {

@@ -1,4 +1,4 @@
-//! What is known about a packet's headers at a place: present, absent, or open.
+//! What is known about each header of a packet on a path: it is present, absent, or unknown.
 
 use braid_packet::{Field, Header};
 
@@ -7,9 +7,9 @@ use braid_packet::{Field, Header};
 pub(super) struct Headers {
     present: u128,
     open: u128,
-    /// Headers that are all present or all absent, which of the two is open.
+    /// Headers that are either all present or all absent. Which of the two is not known.
     together: u128,
-    /// Headers whose presence was asked for.
+    /// Headers whose presence was tested.
     pub(super) asked: u128,
 }
 
@@ -17,7 +17,7 @@ pub(super) fn bit(header: Header) -> u128 {
     1 << header as u32
 }
 
-/// A header and those that it implies.
+/// A header and the headers that it implies.
 fn closure(header: Header) -> u128 {
     header.implies().iter().fold(bit(header), |bits, header| bits | bit(*header))
 }
@@ -30,8 +30,8 @@ pub(super) fn all() -> impl Iterator<Item = Header> {
     braid_packet::HEADERS.iter().map(|(header, _)| *header)
 }
 
-/// Headers that the type of an ICMP message decides about: what is quoted, and the identifier of an
-/// echo.
+/// The headers that the type of an ICMP message decides: the quoted headers, and the identifier of
+/// an echo.
 pub(super) fn behind_icmp() -> u128 {
     Field::IcmpType.decided_bits() | Field::Icmp6Type.decided_bits()
 }
@@ -47,12 +47,12 @@ pub(super) fn listed(bits: u128) -> impl Iterator<Item = Header> {
 }
 
 impl Headers {
-    /// Exactly these.
+    /// Exactly these headers are present.
     pub(super) fn exactly(present: u128) -> Self {
         Self { present: present | bit(Header::Pkt), open: 0, together: 0, asked: 0 }
     }
 
-    /// Whether a header is present, or that this is not known.
+    /// Whether a header is present. An error means that this is not known.
     pub(super) fn has(&mut self, header: Header) -> Result<bool, Header> {
         self.asked |= bit(header);
         if self.open & bit(header) != 0 {
@@ -61,7 +61,7 @@ impl Headers {
         Ok(self.present & bit(header) != 0)
     }
 
-    /// What is known, without what was asked for.
+    /// The knowledge about presence, without the record of tested headers.
     pub(super) fn known(&self) -> (u128, u128, u128) {
         (self.present, self.open, self.together)
     }
@@ -71,7 +71,7 @@ impl Headers {
         self.open
     }
 
-    /// Notes whether a header is present, and what follows from that.
+    /// Records whether a header is present, and the consequences for other headers.
     pub(super) fn set(&mut self, header: Header, present: bool) {
         if self.together & bit(header) != 0 {
             let all = std::mem::take(&mut self.together);
@@ -88,14 +88,15 @@ impl Headers {
         }
     }
 
-    /// Whether a header is present is no longer known.
+    /// Forgets whether these headers are present.
     pub(super) fn forget(&mut self, bits: u128) {
         self.present &= !bits;
         self.open |= bits;
         self.together &= !bits;
     }
 
-    /// All of these that are present may have gone, but only together.
+    /// Records that these headers may be gone. Those that were present are now all present or all
+    /// absent.
     pub(super) fn doubt(&mut self, bits: u128) {
         self.together |= self.present & bits;
         self.present &= !bits;

@@ -1,4 +1,5 @@
-//! Where ways meet: one block for several edges, with parameters for what differs.
+//! The place where paths meet: one block for several edges, with parameters for the values that
+//! differ.
 
 use super::Synth;
 use super::bugs::Bug;
@@ -19,22 +20,22 @@ struct Phis {
     order: Vec<(Vec<ValueId>, ValueId)>,
 }
 
-/// Most groups of ways that one place keeps apart.
+/// The maximum number of groups of paths that one place keeps apart.
 const MOST_GROUPS: usize = 8;
 
-/// What keeps ways apart where they meet: headers, checksums to be made canonical, changes of tags
-/// that wait, and whether something was sent.
+/// The properties that keep paths apart where they could meet: headers, checksums to be made
+/// canonical, waiting tag changes, and whether the function has sent other packets.
 type Kind = ((u128, u128, u128), u32, Outline, bool);
 
 impl Synth<'_> {
-    /// Puts edges to one place together as far as they may be.
+    /// Groups the edges to one place. The edges of one group can be joined.
     pub(super) fn groups(&mut self, edges: Vec<Edge>) -> Vec<Vec<Edge>> {
         let mut groups: BTreeMap<Kind, Vec<Edge>> = BTreeMap::new();
         for mut edge in edges {
             let mut kind = of(&edge.state);
             let open = kind.1 != 0 || !edge.state.waiting.is_empty();
             if !groups.contains_key(&kind) && groups.len() >= MOST_GROUPS && open {
-                // Too many: what was assigned is written here already.
+                // There are too many groups, so the assigned fields are written here already.
                 let mut way = self.blocks.open(edge);
                 self.flush(&mut way);
                 edge = way.edge();
@@ -45,7 +46,8 @@ impl Synth<'_> {
         groups.into_values().collect()
     }
 
-    /// Joins edges of one group. `live` are the values of the model's program that are used later.
+    /// Joins the edges of one group. `live` are the values of the model's program that later blocks
+    /// use.
     pub(super) fn join(&mut self, mut edges: Vec<Edge>, live: &BTreeSet<ValueId>) -> Option<Way> {
         if edges.len() <= 1 {
             let mut edge = edges.pop()?;
@@ -93,8 +95,8 @@ impl Synth<'_> {
         Some(Way { at, state })
     }
 
-    /// Where a cell is in the packet's bytes on one way and still to be written on another, it is
-    /// written before they meet.
+    /// Writes a cell before paths meet if it is unwritten on one path and another path must read it
+    /// from the packet's bytes.
     fn flush_clashes(&mut self, edges: &mut Vec<Edge>) {
         let of = |wanted: fn(&Cell) -> bool| -> BTreeSet<Field> {
             let cells = edges.iter().flat_map(|edge| edge.state.cells.iter());
@@ -113,7 +115,7 @@ impl Synth<'_> {
         }
     }
 
-    /// What all ways have counted stays to be counted; the rest is counted here.
+    /// Keeps the counts that all paths share pending, and adds the other counts here.
     fn settle_counts(&mut self, edges: &mut Vec<Edge>) -> Vec<braid_ir::residual::Tallied> {
         let lists: Vec<&[_]> = edges.iter().map(|edge| &*edge.state.pending).collect();
         let (shared, rests) = common(&lists);
@@ -195,7 +197,7 @@ impl Synth<'_> {
         cells
     }
 
-    /// What was found out on all ways, each by itself, need not be again.
+    /// Keeps the results that all paths have, even if each path found its own.
     fn join_memo(&mut self, states: &[&State], phis: &mut Phis) -> BTreeMap<Memo, Vec<ValueId>> {
         let mut joined = BTreeMap::new();
         for (memo, outs) in states[0].memo.iter() {
@@ -208,7 +210,7 @@ impl Synth<'_> {
         joined
     }
 
-    /// One value for the values that edges have.
+    /// One value that stands for a value of each edge.
     fn phi(&mut self, column: Vec<ValueId>, phis: &mut Phis) -> ValueId {
         if column.iter().all(|value| *value == column[0]) {
             return column[0];
@@ -224,7 +226,7 @@ impl Synth<'_> {
     }
 }
 
-/// Leaves what both have.
+/// Keeps the entries that both maps share.
 fn keep_common<K: Ord + Clone, V: PartialEq + Clone>(
     all: &mut Shared<BTreeMap<K, V>>,
     other: &Shared<BTreeMap<K, V>>,

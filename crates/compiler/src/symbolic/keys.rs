@@ -1,4 +1,4 @@
-//! Keys of state tables as values: what tables per flow, per connection or per field are asked with.
+//! Keys of state tables as values, for tables per flow, per connection or per field.
 
 use super::Synth;
 use super::bugs::Bug;
@@ -9,7 +9,7 @@ use braid_ir::engine::FLOW_WIDTHS;
 use braid_ir::model::{BinOp, CmpOp, Granularity, Key, Kind, StateId, Ty, ValueId};
 
 impl<'a> Synth<'a> {
-    /// The parts of a key; `None`: the packet had not what it is made of.
+    /// The parts of a key. `None`: the packet lacked a field of the key.
     pub(super) fn key(
         &mut self,
         visit: &mut Visit<'a>,
@@ -33,7 +33,7 @@ impl<'a> Synth<'a> {
         Some(parts)
     }
 
-    /// A flow's key from version, source, destination, protocol and ports.
+    /// A flow's key, made from version, source, destination, protocol and ports.
     fn flow(&mut self, way: &Way, mut parts: Vec<ValueId>, key: &Key, both: bool) -> Vec<ValueId> {
         if self.has_bug(Bug::KeyPartsSwapped) {
             parts.swap(4, 5);
@@ -67,7 +67,7 @@ impl<'a> Synth<'a> {
         parts.map(|(part, width)| self.values.resize(Ty::uint(width), part)).collect()
     }
 
-    /// The value before it was made wider.
+    /// The value before it was widened.
     fn narrow(&self, value: ValueId) -> ValueId {
         match self.values.def(value) {
             super::values::Def::Pure(Pure::Resize(inner))

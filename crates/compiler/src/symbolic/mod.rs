@@ -1,10 +1,11 @@
-//! Synthesis (SNF, "Synthesis steps"): the chain from a point on, executed symbolically for one
-//! header shape, as one residual program.
+//! Synthesis (SNF, "Synthesis steps"): executes the chain symbolically from one point on, for one
+//! header shape. The result is one residual program.
 //!
-//! Functions are followed in topological order, and in each its blocks; where ways meet, what they
-//! know is joined (`join`), so the program is a graph about as large as the functions together.
-//! Fields are values while the program runs (`cells`); what is known about values (`facts`)
-//! decides conditions. Pure values are placed at the end, where they are needed (`place`).
+//! The execution follows functions in topological order, and the blocks of each function in their
+//! order. Where paths meet, their states are joined (`join`), so the program is a graph about as
+//! large as the functions together. While the program runs, fields are values (`cells`). Facts
+//! about values (`facts`) decide conditions. At the end, pure values are placed where they are
+//! needed (`place`).
 
 mod bugs;
 mod build;
@@ -42,23 +43,24 @@ use state::State;
 use std::collections::{HashMap, HashSet};
 use values::Values;
 
-/// Most blocks of a program; functions that would come after that many are left to programs of
-/// their own.
+/// The maximum number of blocks of a program. Functions behind that limit get programs of their
+/// own.
 const MOST_BLOCKS: usize = 50_000;
 
-/// Whether a function is small enough for programs: the time to make one has a limit. Engines run a
-/// function past it by its model.
+/// Whether a function is small enough for programs: the time to make a program has a limit. Engines
+/// interpret the model of a larger function.
 #[must_use]
 pub fn fits(model: &Model) -> bool {
     model.packet.blocks.len() <= MOST_BLOCKS
 }
 
-/// Most blocks of models that are followed for one path alone, over all paths of a program. In a table of
-/// many rows, each row that matches decides the conditions of all rows behind it: without a limit, the
-/// work would grow with the square of the number of rows. Past it, paths meet at the next block.
+/// The maximum number of model blocks that are followed for one path alone, over all paths of a
+/// program. In a table with many rows, each row that matches decides the conditions of all rows
+/// behind it. Without a limit, the work would grow with the square of the number of rows. Past the
+/// limit, paths meet at the next block.
 const MOST_AHEAD: usize = 100_000;
 
-/// Most functions in a row.
+/// The maximum number of functions in a row.
 const MOST_VISITS: u32 = braid_ir::engine::HOP_LIMIT;
 
 /// The task of a symbolic execution.
@@ -69,16 +71,16 @@ pub(crate) struct Input<'a> {
     /// Headers of the packet ([`braid_packet::Layout::presence`]).
     pub(crate) presence: u128,
     pub(crate) extent: Extent,
-    /// Whether the program tests first for the main path, and has a part for it.
+    /// Whether the program first tests for the main path and has a part for it.
     pub(crate) guarded: bool,
-    /// A bug to have.
+    /// The mutant to build, if any.
     pub(crate) bug: Option<Bug>,
 }
 
 /// The result of a symbolic execution.
 pub(crate) struct Outcome {
     pub(crate) program: Residual,
-    /// Whether the program tests first for the main path.
+    /// Whether the program first tests for the main path.
     pub(crate) guarded: bool,
     pub(crate) stats: Stats,
 }
@@ -97,25 +99,26 @@ pub(crate) fn execute(input: &Input<'_>) -> Outcome {
     Outcome { program, guarded, stats }
 }
 
-/// What synthesis found that need not be done, over all ways.
+/// The work that synthesis saved, over all paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Stats {
-    /// Conditions that were decided already.
+    /// Conditions that were already decided.
     pub decided: usize,
-    /// Lookups and faulting operations whose result was there already.
+    /// Lookups and faulting operations whose result was already known.
     pub reused: usize,
-    /// Fields that were assigned anew before they were written.
+    /// Fields that were assigned again before they were written.
     pub overwritten: usize,
-    /// Fields that were assigned to packets which then went no further.
+    /// Fields that were assigned although the packet then went no further.
     pub unwritten: usize,
     /// VLAN tags that were added and removed again, or removed and added again.
     pub cancelled: usize,
-    /// Blocks of models that were followed, each as often as paths came to it apart.
+    /// Blocks of models that were followed. A block counts once for each path that reached it
+    /// separately.
     #[serde(skip)]
     pub followed: usize,
 }
 
-/// A synthesis under way.
+/// The state of a running synthesis.
 pub(crate) struct Synth<'a> {
     pub(crate) chain: &'a Chain,
     graph: &'a Graph,
@@ -134,7 +137,7 @@ pub(crate) struct Synth<'a> {
     visits: u32,
     /// How many more blocks of models may be followed for one path alone.
     ahead: usize,
-    /// Whether the first block tests for the main way.
+    /// Whether the first block tests for the main path.
     guarded: bool,
     pub(crate) stats: Stats,
     bug: Option<Bug>,
@@ -168,12 +171,12 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// Whether the synthesis is to have a bug: never, without the feature.
+    /// Whether to build this mutant. Without the feature, the answer is always no.
     fn has_bug(&self, bug: Bug) -> bool {
         cfg!(feature = "planted-bugs") && self.bug == Some(bug)
     }
 
-    /// Follows all ways of all packets of the shape.
+    /// Follows all paths of all packets of the shape.
     pub(crate) fn follow(&mut self) {
         let entry = self.blocks.add(Vec::new());
         let general = self.blocks.add(Vec::new());
@@ -181,7 +184,8 @@ impl<'a> Synth<'a> {
         self.blocks.all[entry].end = End::Jump(to(general));
     }
 
-    /// Tests first for what the main way takes, and follows it once more for packets that have it.
+    /// Puts the test for the main path first, and follows the main path once more for packets that
+    /// pass the test.
     pub(crate) fn main_way_first(&mut self) {
         let (entry, general) = (0, 1);
         if self.blocks.all.len() > MOST_BLOCKS / 2 {
@@ -196,7 +200,7 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// Follows all ways from a block on.
+    /// Follows all paths from a block on.
     fn run_from(&mut self, from: usize, facts: Facts) {
         let mut state = State::new(Headers::exactly(self.initial));
         state.facts = facts.into();
@@ -207,7 +211,7 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// The shape that the program is for.
+    /// The header shape that the program is for.
     pub(crate) fn shape(&self) -> HeaderMask {
         let care = self.asked & !bit(braid_packet::Header::Pkt);
         HeaderMask { care, present: self.initial & care }
@@ -232,14 +236,14 @@ impl<'a> Synth<'a> {
     }
 }
 
-/// The way to a block without parameters.
+/// The jump to a block without parameters.
 fn to(block: usize) -> Target {
     Target { block: BlockId(u32::try_from(block).unwrap_or(u32::MAX)), args: Vec::new() }
 }
 
-/// Points that packets may come to from a point on, each after all those before it. Going round is
-/// left out, also by coming back to a function from its other side, as are functions that others see packets beside,
-/// and native ones.
+/// Points that packets may reach from a point on, in topological order. The search leaves out
+/// loops, including a return to a function from its other side. It also leaves out native functions
+/// and functions that share a packet with other functions.
 fn order(chain: &Chain, graph: &Graph, start: Point) -> Vec<Point> {
     let mut search = Search { chain, graph, found: Vec::new(), entered: HashSet::new() };
     search.visit(start, 0);
@@ -251,10 +255,10 @@ fn order(chain: &Chain, graph: &Graph, start: Point) -> Vec<Point> {
 struct Search<'a> {
     chain: &'a Chain,
     graph: &'a Graph,
-    /// In the order in which they were left.
+    /// In the order in which the search left them.
     found: Vec<Point>,
-    /// The functions that were entered. None is entered in both directions: an engine can then tell
-    /// from its counters which way packets go through it.
+    /// The functions that the search has entered. It enters no function in both directions, so an
+    /// engine can tell a packet's direction through a function from the function's counters.
     entered: HashSet<u16>,
 }
 
@@ -289,7 +293,7 @@ impl Search<'_> {
                 found.push(next);
             }
         }
-        // The last one searched comes first in the order.
+        // The point that was searched last comes first in the order.
         found
     }
 }

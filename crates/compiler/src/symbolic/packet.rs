@@ -77,7 +77,7 @@ impl<'a> Synth<'a> {
         Ok(Flow::Next)
     }
 
-    /// A tag's value now.
+    /// A tag's current value.
     fn load_tag(&mut self, visit: &Visit<'_>, way: &mut Way, tag: TagId) -> ValueId {
         let decl = &visit.model.tags[tag.index()];
         let ty = decl.ty;
@@ -95,7 +95,7 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// A field's value now; `None`: its header is absent.
+    /// A field's current value. `None`: its header is absent.
     pub(super) fn load(
         &mut self,
         visit: &Visit<'_>,
@@ -129,7 +129,7 @@ impl<'a> Synth<'a> {
         }))
     }
 
-    /// A field's value as the packet entered the function; `None`: its header was absent.
+    /// A field's value when the packet entered the function. `None`: its header was absent.
     pub(super) fn load_entry(
         &mut self,
         visit: &mut Visit<'a>,
@@ -163,7 +163,7 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// A cell's value now.
+    /// A cell's current value.
     pub(super) fn cell(&mut self, way: &mut Way, cell: Field) -> ValueId {
         if let Some(value) = self.bound(&way.state, cell) {
             return value;
@@ -179,7 +179,7 @@ impl<'a> Synth<'a> {
         out
     }
 
-    /// A cell's value now, unless it has to be read from the packet as it is.
+    /// A cell's current value, unless it must be read from the packet's current bytes.
     pub(super) fn bound(&mut self, state: &State, cell: Field) -> Option<ValueId> {
         match state.cells.get(&cell) {
             Some(Cell::Value(_, true))
@@ -193,7 +193,7 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// Assigns a field; false: its header is absent.
+    /// Assigns a field. False: its header is absent.
     fn store(&mut self, way: &mut Way, field: Field, value: ValueId) -> Result<bool, Header> {
         if !way.state.headers.has(field.info().header)? {
             return Ok(false);
@@ -211,11 +211,11 @@ impl<'a> Synth<'a> {
         Ok(true)
     }
 
-    /// Assigns bits of a cell, from a bit on.
+    /// Assigns bits of a cell, starting at a given bit.
     fn assign(&mut self, way: &mut Way, cell: Field, (value, shift): (ValueId, u16)) {
         let decides = cell.decided_bits() != 0;
         if decides {
-            // What is behind the header is written while it is still there.
+            // Fields behind the header are written while that header is still there.
             let behind = |field: &Field| {
                 let header = field.info().header;
                 let is_rest = matches!(field, Field::IcmpRest | Field::Icmp6Rest);
@@ -252,7 +252,7 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// A field that says what is behind its header is about to be assigned.
+    /// Prepares for an assignment to a field that decides which headers follow.
     fn decide_headers(&mut self, way: &mut Way, cell: Field, value: ValueId) {
         let range = way.state.facts.range(&self.values, value);
         let set = |kinds: &[Word]| IntervalSet::new(kinds.iter().map(|kind| (*kind, *kind)));
@@ -289,7 +289,7 @@ impl<'a> Synth<'a> {
         let quoted = headers.has(Header::Quoted);
         match outcome(&errors) {
             Some(false) => headers.set(Header::Quoted, false),
-            // What was quoted still is.
+            // The quoted packet stays quoted.
             Some(true) if quoted == Ok(true) => {
                 for header in quoted_parts() {
                     let _ = headers.has(header);
@@ -307,19 +307,19 @@ impl<'a> Synth<'a> {
         way.state.stale = true;
     }
 
-    /// Writes what was assigned.
+    /// Writes all assigned fields to the packet.
     pub(super) fn flush(&mut self, way: &mut Way) {
         if way.state.waiting.is_empty() {
             self.write(way, |_| true);
             return;
         }
-        // Where other fields are, tags that wait to be added or removed make no difference.
+        // Tags that wait to be added or removed do not change where other fields are.
         self.write(way, |field| !is_tag(field));
         self.settle(way);
         self.write(way, is_tag);
     }
 
-    /// Writes what was assigned of these fields.
+    /// Writes the assigned fields that `wanted` selects.
     fn write(&mut self, way: &mut Way, wanted: impl Fn(Field) -> bool) {
         let cells = way.state.cells.iter();
         let mut dirty = cells.filter(|(_, cell)| matches!(cell, Cell::Value(_, true)));
@@ -329,7 +329,7 @@ impl<'a> Synth<'a> {
         if way.state.moved {
             self.step(way.at, What::Parse);
             way.state.moved = false;
-            // Presence is only right when everything is written.
+            // The presence of headers is only right when every field is written.
         }
         let forget = self.has_bug(Bug::ForgottenCanonical);
         let mut writes = Vec::new();
@@ -352,7 +352,7 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// Writes what was assigned, and parses the packet if its headers may be others.
+    /// Writes all assigned fields, and parses the packet if its headers may have changed.
     pub(super) fn freshen(&mut self, way: &mut Way) {
         self.flush(way);
         if way.state.stale || way.state.moved {
@@ -361,11 +361,12 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// Before something looks at the payload.
+    /// Prepares the packet for an operation that reads the payload.
     pub(super) fn freshen_payload(&mut self, way: &mut Way) {
         let quoted = quoted_cells()
             .any(|(field, _)| matches!(way.state.cells.get(&field), Some(Cell::Value(_, true))));
-        // The checksum of a transport header that is malformed, and so part of the payload, follows addresses as well.
+        // A malformed transport header is part of the payload. Its checksum also depends on the
+        // addresses.
         let sums = way.state.checksums() & cells::TRANSPORTS != 0
             && ![Header::L4, Header::Icmp, Header::Icmp6]
                 .iter()
@@ -375,7 +376,7 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// What rules look at.
+    /// The fields that rules read.
     pub(super) fn rule_fields(
         &mut self,
         visit: &Visit<'_>,
@@ -414,7 +415,7 @@ impl<'a> Synth<'a> {
     }
 }
 
-/// A field of which each value announces one header is about to be assigned.
+/// Prepares for an assignment to a field whose values each announce one header.
 fn decide_announced(way: &mut Way, cell: Field, range: &IntervalSet) {
     let headers = &mut way.state.headers;
     let set = |kinds: &[Word]| IntervalSet::new(kinds.iter().map(|kind| (*kind, *kind)));
@@ -429,7 +430,7 @@ fn decide_announced(way: &mut Way, cell: Field, range: &IntervalSet) {
         let values: Vec<_> =
             by.flat_map(|(_, values)| *values).map(|value| (*value).into()).collect();
         if was != Ok(false) {
-            // Another header may have its bytes now, and what is written there.
+            // Another header may now have these bytes, with the content that is written there.
             let fields = header.info().fields.iter().map(|info| info.field);
             way.state.cells.extend(fields.map(|field| (field, Cell::Reload)));
         }
@@ -454,7 +455,7 @@ fn quoted_cells() -> impl Iterator<Item = (Field, Header)> {
     })
 }
 
-/// Headers of a quoted packet.
+/// The headers of a quoted packet.
 fn quoted_parts() -> impl Iterator<Item = Header> {
     listed(behind_icmp()).filter(|header| header.implies().contains(&Header::Quoted))
 }

@@ -1,28 +1,29 @@
-//! Interval sets as sets of values that a place may have.
+//! Interval sets as sets of possible values.
 
 use braid_ir::model::Word;
 use braid_ir::show::max_of;
 use braid_ir::value::IntervalSet;
 
-/// Most intervals of a set; one with more is replaced by a larger set with fewer.
+/// The maximum number of intervals of a set. A set with more is replaced by a larger set with fewer
+/// intervals.
 const MOST: usize = 64;
 
-/// All values of so many bits.
+/// All values of this width.
 pub(crate) fn full(width: u16) -> IntervalSet {
     IntervalSet::new([(0, max_of(width))])
 }
 
-/// One value.
+/// The set with one value.
 pub(crate) fn one(value: Word) -> IntervalSet {
     IntervalSet::new([(value, value)])
 }
 
-/// Whether it is all values of so many bits.
+/// Whether the set contains all values of this width.
 pub(super) fn is_full(set: &IntervalSet, width: u16) -> bool {
     set.intervals() == [(0, max_of(width))]
 }
 
-/// The value, if there is only one.
+/// The set's only member, if it has just one.
 pub(super) fn only(set: &IntervalSet) -> Option<Word> {
     match set.intervals() {
         [(low, high)] if low == high => Some(*low),
@@ -35,7 +36,7 @@ pub(super) fn ends(set: &IntervalSet) -> Option<(Word, Word)> {
     Some((set.intervals().first()?.0, set.intervals().last()?.1))
 }
 
-/// Members of both.
+/// The members of both sets.
 pub(crate) fn intersect(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
     let (mut a, mut b) = (a.intervals().iter().peekable(), b.intervals().iter().peekable());
     let mut found = Vec::new();
@@ -50,12 +51,12 @@ pub(crate) fn intersect(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
     IntervalSet::new(found)
 }
 
-/// Members of either, or more.
+/// A set that contains the members of both sets, and possibly more.
 pub(super) fn union(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
     coarse(IntervalSet::new(a.intervals().iter().chain(b.intervals()).copied()))
 }
 
-/// The values of so many bits that are not members.
+/// The values of this width that are not members.
 pub(crate) fn complement(set: &IntervalSet, width: u16) -> IntervalSet {
     let max = max_of(width);
     let mut found = Vec::new();
@@ -89,7 +90,7 @@ pub(crate) fn shifted(set: &IntervalSet, by: Word, width: u16) -> IntervalSet {
     IntervalSet::new(found)
 }
 
-/// A superset of few intervals.
+/// A superset with few intervals.
 fn coarse(set: IntervalSet) -> IntervalSet {
     let all = set.intervals();
     match (all.get(MOST), all.last()) {

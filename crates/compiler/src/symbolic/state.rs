@@ -1,4 +1,4 @@
-//! The abstract state of a packet on a way through the program.
+//! The abstract state of a packet on a path through the program.
 
 use super::cells::{ICMP, TRANSPORTS, checksums};
 use super::facts::Facts;
@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
-/// What ways have in common until one of them changes it: most of what is known when ways part stays as it is on
-/// both.
+/// A part of the state that paths share until one of them changes it. Most of the state stays the
+/// same on both paths where paths part.
 #[derive(Clone, Default)]
 pub(super) struct Shared<T>(Rc<T>);
 
@@ -23,7 +23,7 @@ impl<T> From<T> for Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// Whether both are the same one, unchanged.
+    /// Whether both share the same unchanged content.
     pub(super) fn is(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
@@ -43,55 +43,55 @@ impl<T: Clone> DerefMut for Shared<T> {
     }
 }
 
-/// What is known on a way.
+/// The abstract state on a path.
 #[derive(Clone)]
 pub(super) struct State {
     pub(super) headers: Headers,
-    /// Cells that are not as they were when the packet entered the program.
+    /// Cells whose value is not the one that the packet had when it entered the program.
     pub(super) cells: Shared<BTreeMap<Field, Cell>>,
     pub(super) facts: Shared<Facts>,
-    /// Counted already, but not yet by a step.
+    /// Counts that no step has added yet.
     pub(super) pending: Vec<Tallied>,
-    /// Whether the function has sent anything.
+    /// Whether the function has sent a packet besides this one: a copy or a new one.
     pub(super) sent: bool,
     /// Whether the layout's presence of headers may be out of date.
     pub(super) stale: bool,
     /// Whether the layout's offsets are out of date.
     pub(super) moved: bool,
-    /// Changes of VLAN tags that the packet's bytes have still to see.
+    /// Changes of VLAN tags that the packet's bytes do not have yet.
     pub(super) waiting: Waiting,
-    /// Cells whose bytes may not be those that the packet entered with.
+    /// Cells whose bytes may differ from the bytes on entry.
     pub(super) written: BTreeSet<Field>,
-    /// Tags that functions of the program have read or written: values of the tag's whole width,
-    /// or of the width that was read.
+    /// Tags that functions of the program have read or written. A value has the tag's full width,
+    /// or the width that a function read.
     pub(super) tags: Shared<BTreeMap<String, Tag>>,
-    /// Results of operations that would come out the same again.
+    /// Results of operations that would give the same result again.
     pub(super) memo: Shared<BTreeMap<Memo, Vec<ValueId>>>,
-    /// The key of each table's entry that the function last found or assigned.
+    /// For each table, the key of the entry that the function last found or assigned.
     pub(super) last: Shared<BTreeMap<(u16, StateId), Vec<ValueId>>>,
     /// Values of the model's program, by their numbers there.
     pub(super) env: Shared<BTreeMap<ValueId, ValueId>>,
-    /// Cells as they were when the packet entered the function, as far as it asks.
+    /// Cells in their state when the packet entered the function, if the function reads them so.
     pub(super) entry: Shared<BTreeMap<Field, ValueId>>,
-    /// Most functions visited.
+    /// The maximum number of functions that a packet has visited.
     pub(super) visits: u32,
 }
 
 /// A cell's content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Cell {
-    /// This value; whether it has still to be written.
+    /// This value, and whether it is still unwritten.
     Value(ValueId, bool),
-    /// What the packet's bytes say now.
+    /// The current content of the packet's bytes.
     Reload,
 }
 
 /// A tag's value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Tag {
-    /// All of it.
+    /// The whole value.
     Stored(ValueId),
-    /// Its low bits.
+    /// The low bits of the value.
     Loaded(ValueId),
 }
 
@@ -100,7 +100,7 @@ pub(super) enum Tag {
 pub(super) enum Memo {
     /// Whether there is an entry, and its handle.
     Find(u16, StateId, Vec<ValueId>),
-    /// Its slots.
+    /// The entry's slots.
     Read(u16, StateId, Vec<ValueId>),
     ListGet(u16, ParamId, ValueId, u32),
     Up(u16, ParamId, ValueId),
@@ -138,58 +138,59 @@ impl State {
         }
     }
 
-    /// Forgets values of the model's program that are not among these.
+    /// Forgets the values of the model's program that are not in `live`.
     pub(super) fn keep_values(&mut self, live: &BTreeSet<ValueId>) {
         if self.env.keys().any(|value| !live.contains(value)) {
             self.env.retain(|value, _| live.contains(value));
         }
     }
 
-    /// Counts the packet, with its length now.
+    /// Counts the packet with its current length.
     pub(super) fn count(&mut self, node: u16, counter: Counter) {
         self.pending.push(Tallied { node, counter, length: self.waiting.length() });
     }
 
-    /// The packet gets longer by so many bytes.
+    /// Makes the packet longer by a number of bytes.
     pub(super) fn lengthen(&mut self, bytes: i32) {
         for tallied in &mut self.pending {
             tallied.length -= bytes;
         }
     }
 
-    /// What is counted, in order.
+    /// The pending counts in their order.
     pub(super) fn tally(&self) -> Vec<Tallied> {
         let mut tally = self.pending.clone();
         tally.sort_unstable();
         tally
     }
 
-    /// A function's state changes: what was found there may no longer be so.
+    /// Forgets the results that depend on a function's state, because the state has changed.
     pub(super) fn forget_state(&mut self, node: u16) {
         if self.memo.keys().any(|memo| memo.state_of() == Some(node)) {
             self.memo.retain(|memo, _| memo.state_of() != Some(node));
         }
     }
 
-    /// Checksums that the writes to come make canonical.
+    /// The checksums that the pending writes make canonical.
     pub(super) fn checksums(&self) -> u32 {
         let dirty = self.cells.iter().filter(|(_, cell)| matches!(cell, Cell::Value(_, true)));
         let bits = dirty.fold(0, |bits, (field, _)| bits | checksums(*field));
         match bits {
             _ if bits & ICMP != 0 => bits & !TRANSPORTS,
-            // Without the destination's part of the transport checksum where all of it is in.
+            // Leaves out the destination's part if the whole transport checksum is included.
             _ if bits & 2 != 0 => bits & !4,
             _ => bits,
         }
     }
 
-    /// How many fields have still to be written.
+    /// The number of unwritten fields.
     pub(super) fn dirty(&self) -> usize {
         self.cells.values().filter(|cell| matches!(cell, Cell::Value(_, true))).count()
     }
 }
 
-/// Takes from several lists what is in all of them (as often as in each); the rest of each.
+/// Takes the common elements out of several lists, as often as all lists have them. Also returns
+/// the rest of each list.
 pub(super) fn common(lists: &[&[Tallied]]) -> (Vec<Tallied>, Vec<Vec<Tallied>>) {
     let mut rests: Vec<Vec<Tallied>> = lists.iter().map(|list| list.to_vec()).collect();
     let Some(first) = lists.first() else { return (Vec::new(), rests) };

@@ -1,4 +1,4 @@
-//! Operations on state: entries found, read, assigned and removed.
+//! Operations on state: find, read, assign and remove entries.
 
 use super::Synth;
 use super::bugs::Bug;
@@ -78,7 +78,7 @@ impl<'a> Synth<'a> {
         Ok(Flow::Next)
     }
 
-    /// An entry was assigned: others may have gone.
+    /// Updates the state after an assignment: other entries may be gone.
     fn assigned(&mut self, visit: &Visit<'_>, way: &mut Way, state: StateId, key: Vec<ValueId>) {
         if !self.has_bug(Bug::FindReused) {
             way.state.forget_state(visit.node());
@@ -86,7 +86,7 @@ impl<'a> Synth<'a> {
         way.state.last.insert((visit.node(), state), key);
     }
 
-    /// Looks an entry up: whether there is one, and its handle.
+    /// Looks an entry up. Returns whether it exists, and its handle.
     fn find(
         &mut self,
         visit: &Visit<'_>,
@@ -96,7 +96,7 @@ impl<'a> Synth<'a> {
     ) -> (ValueId, ValueId) {
         let node = visit.node();
         let memo = Memo::Find(node, state, key.to_vec());
-        // What lives with this table's entries lives with the one that was found last.
+        // Entries that live with this table's entries depend on the entry that was found last.
         let ties = visit.model.state.iter().any(|decl| decl.lives_with == Some(state));
         let last = way.state.last.get(&(node, state)).map(Vec::as_slice);
         if ties && last != Some(key) {
@@ -110,14 +110,14 @@ impl<'a> Synth<'a> {
             key: key.to_vec(),
         };
         let outs = self.once(visit, way, memo, &[BOOL, HANDLE], false, make);
-        // Global state has its one entry always.
+        // Global state always has its one entry.
         if visit.model.state[state.index()].granularity == Granularity::Global {
             way.state.facts.decide(&self.values, outs[0], true);
         }
         (outs[0], outs[1])
     }
 
-    /// The slots of an entry, or what a table holds where it has none.
+    /// The slots of an entry, or the table's default if there is no entry.
     fn get(
         &mut self,
         visit: &Visit<'_>,
@@ -165,7 +165,7 @@ impl<'a> Synth<'a> {
                 self.bind_all(way, outs, values)
             }
             Some(default) => {
-                // One block for both, with the slots as its parameters.
+                // One block for both cases, with the slots as its parameters.
                 let params: Vec<ValueId> =
                     types.iter().map(|ty| self.values.fresh(*ty, Def::Param)).collect();
                 let at = self.blocks.add(params.clone());

@@ -1,4 +1,4 @@
-//! Ends of a model's blocks: branches decided or kept, and what becomes of the packet.
+//! Terminators of a model's blocks: branches are decided or kept, and packets end or go on.
 
 use super::Synth;
 use super::bugs::Bug;
@@ -87,7 +87,7 @@ impl<'a> Synth<'a> {
         visit.send(target.block, way.edge());
     }
 
-    /// The packet goes on by these ports.
+    /// Sends the packet to these ports.
     fn output(&mut self, visit: &Visit<'_>, mut way: Way, ports: &[Dest]) {
         let node = visit.node();
         let sink = match ports {
@@ -107,7 +107,8 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// The program ends and the packet does not: its bytes are what they have to be.
+    /// Ends the program for a packet that continues elsewhere. Its bytes are brought up to date
+    /// first.
     pub(super) fn leave(&mut self, way: &mut Way, fate: Fate) {
         match fate {
             Fate::Leave { .. } => self.flush(way),
@@ -118,7 +119,7 @@ impl<'a> Synth<'a> {
     }
 }
 
-/// Gives a block its parameters.
+/// Gives a block its arguments.
 pub(super) fn pass(visit: &Visit<'_>, way: &mut Way, target: &Target) {
     let args: Vec<ValueId> = target.args.iter().map(|arg| way.state.env[arg]).collect();
     let params = &visit.model.packet.blocks[target.block.index()].params;

@@ -1,6 +1,6 @@
-//! The values of a residual program under construction. Pure ones (those that depend on their
-//! operands, the entering packet and the configuration alone) exist once each, wherever they are
-//! used; where they are computed is decided at the end.
+//! The values of a residual program under construction. A pure value depends only on its operands,
+//! the entering packet and the configuration. Each pure value exists once, even if it has many
+//! uses. The place where it is computed is decided at the end.
 
 use braid_ir::model::{BinOp, CmpOp, Kind, ParamId, Ty, ValueId, Word};
 use braid_ir::residual::{RuleFields, Site};
@@ -9,20 +9,20 @@ use braid_ir::value::IntervalSet;
 use braid_packet::Field;
 use std::collections::HashMap;
 
-/// How a value comes about.
+/// How a value is defined.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Def {
-    /// A block's parameter.
+    /// As a block's parameter.
     Param,
-    /// A step has it as a result.
+    /// As a result of a step.
     Step,
-    /// The second result of the pure value before it.
+    /// As the second result of the pure value before it.
     Second(ValueId),
-    /// Pure.
+    /// As a pure value.
     Pure(Pure),
 }
 
-/// A pure value. Lookups belong to a function.
+/// A pure value. A lookup belongs to a function.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Pure {
     Const(Word),
@@ -32,7 +32,7 @@ pub(super) enum Pure {
     Cmp(CmpOp, ValueId, ValueId),
     Not(ValueId),
     Resize(ValueId),
-    /// The same bits, denoting something else.
+    /// The same bits with another kind.
     Retype(ValueId, Kind),
     Clamp(ValueId),
     Select(ValueId, ValueId, ValueId),
@@ -40,14 +40,14 @@ pub(super) enum Pure {
     InSet(ValueId, usize),
     /// Membership in a column of backends.
     InColumn(ValueId, u16, ParamId, u32),
-    /// Number of backends.
+    /// The number of backends.
     Len(u16, ParamId),
     Route(u16, ParamId, ValueId),
     Classify(u16, ParamId, Option<Box<RuleFields>>),
 }
 
 impl Pure {
-    /// Visits the values that it is computed from.
+    /// Visits the operands.
     pub(super) fn visit_operands(&self, each: &mut dyn FnMut(ValueId)) {
         match self {
             Pure::Const(_) | Pure::Init(_) | Pure::Len(..) => {}
@@ -83,7 +83,7 @@ pub(super) struct Values {
     sites: Vec<Site>,
     index: HashMap<(Pure, u16), ValueId>,
     sets: Vec<IntervalSet>,
-    /// Where in the chain new values come from.
+    /// The place in the chain that new values come from.
     pub(super) site: Site,
 }
 
@@ -179,7 +179,7 @@ impl Values {
         }
     }
 
-    /// The number of a constant set.
+    /// The number of a constant set. A new set gets a new number.
     pub(super) fn intern(&mut self, set: &IntervalSet) -> usize {
         if let Some(found) = self.sets.iter().position(|other| other == set) {
             return found;
@@ -244,7 +244,7 @@ impl Values {
         self.pure(Ty { kind, ..ty }, Pure::Retype(a, kind))
     }
 
-    /// So many bits of a value, from a place on.
+    /// Bits of a value, starting at a given bit. The type gives their number.
     pub(super) fn extract(&mut self, ty: Ty, a: ValueId, shift: u16) -> ValueId {
         if shift == 0 {
             return self.resize(ty, a);
@@ -255,7 +255,7 @@ impl Values {
         self.resize(ty, moved)
     }
 
-    /// A value of 32 bits, from its halves.
+    /// A 32-bit value from its halves.
     pub(super) fn join(&mut self, ty: Ty, upper: ValueId, lower: ValueId) -> ValueId {
         let lower = self.resize(ty, lower);
         self.insert(lower, upper, 16)

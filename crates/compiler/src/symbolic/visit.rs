@@ -1,4 +1,5 @@
-//! A packet's visit of a function: its blocks in order, for all ways that come there alike.
+//! A packet's visit of a function: follows the function's blocks in order, for all paths that enter
+//! with the same knowledge about headers.
 
 use super::Synth;
 use super::build::{Edge, Way, nowhere};
@@ -15,18 +16,18 @@ use braid_ir::value::ParamValue;
 use braid_packet::{Field, Header};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A function that is being visited.
+/// The visit of one function.
 pub(super) struct Visit<'a> {
     pub(super) point: Point,
-    /// Its place in the order of points.
+    /// The point's number in the order of points.
     pub(super) number: usize,
     pub(super) model: &'a Model,
     pub(super) params: &'a [ParamValue],
-    /// What is known about the headers of the packet as it entered.
+    /// The headers of the packet when it entered, as far as they are known.
     pub(super) entry: Headers,
-    /// Values used in each block, or later, and defined before.
+    /// For each block, the values that it or a later block uses and that are defined before it.
     live: Vec<BTreeSet<ValueId>>,
-    /// Edges to blocks.
+    /// The edges that wait at each block.
     inbox: BTreeMap<BlockId, Vec<Edge>>,
 }
 
@@ -49,20 +50,20 @@ impl Visit<'_> {
         }
     }
 
-    /// What a table holds where it has no entry.
+    /// The slots that a table returns when it has no entry.
     pub(super) fn default(&self, state: StateId) -> Option<Vec<Word>> {
         let default = self.model.state[state.index()].default.as_ref()?;
         Some(default.iter().map(|slot| self.setting(*slot)).collect())
     }
 
-    /// An edge to a block of the function.
+    /// Adds an edge to a block of the function.
     pub(super) fn send(&mut self, block: BlockId, edge: Edge) {
         self.inbox.entry(block).or_default().push(edge);
     }
 }
 
 impl<'a> Synth<'a> {
-    /// All ways that come to a point.
+    /// Follows all paths that reach a point.
     pub(super) fn point(&mut self, number: usize, edges: Vec<Edge>) {
         let point = self.order[number];
         let full = self.blocks.all.len() >= super::MOST_BLOCKS;
@@ -100,7 +101,8 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// Finds out whether these headers are present, and what else tells what these fields are.
+    /// Finds out whether these headers are present, and finds out each further header that decides
+    /// the place of these fields.
     fn resolve_all(&mut self, way: Way, wanted: u128, fields: &BTreeSet<Field>) -> Vec<Way> {
         let mut known = Vec::new();
         let mut open = vec![way];
@@ -116,7 +118,7 @@ impl<'a> Synth<'a> {
         known
     }
 
-    /// Finds out whether a header is present: a way for each outcome.
+    /// Finds out whether a header is present. The result has one path for each outcome.
     pub(super) fn resolve(&mut self, mut way: Way, header: Header) -> (Way, Way) {
         self.freshen(&mut way);
         let bool = braid_ir::model::Ty::of(braid_ir::model::Kind::Bool);
@@ -128,7 +130,7 @@ impl<'a> Synth<'a> {
         (yes, no)
     }
 
-    /// A way for each outcome of a condition.
+    /// One path for each outcome of a condition.
     fn split(&mut self, way: Way, cond: ValueId) -> (Way, Way) {
         self.blocks.all[way.at].end = End::Branch { cond, yes: nowhere(), no: nowhere() };
         let (mut yes, mut no) = (way.state.clone(), way.state);
@@ -140,7 +142,7 @@ impl<'a> Synth<'a> {
         (self.blocks.open(yes), self.blocks.open(no))
     }
 
-    /// A function, entered by ways that know the same about the packet's headers.
+    /// Follows a function for paths that agree about the packet's headers.
     fn function(&mut self, number: usize, edges: Vec<Edge>) {
         let point = self.order[number];
         let node = &self.chain.nodes[usize::from(point.node)];
@@ -174,7 +176,7 @@ impl<'a> Synth<'a> {
         self.asked |= visit.entry.asked;
     }
 
-    /// A way enters the function.
+    /// Lets a path enter the function.
     fn enter(&mut self, visit: &mut Visit<'a>, mut edge: Edge) -> Edge {
         let node = visit.node();
         let state = &mut edge.state;
@@ -185,7 +187,7 @@ impl<'a> Synth<'a> {
         state.env = Shared::default();
         state.entry = Shared::default();
         state.last = Shared::default();
-        // What other functions looked up is theirs.
+        // The results of other functions' lookups are not valid for this function.
         if state.memo.keys().any(|memo| !matches!(memo, Memo::Quotient(..))) {
             state.memo.retain(|memo, _| matches!(memo, Memo::Quotient(..)));
         }
@@ -200,7 +202,7 @@ impl<'a> Synth<'a> {
             way.state.forget_state(node);
             edge = way.edge();
         }
-        // The fields that the function reads as they were on entry.
+        // The fields that the function reads in their state on entry.
         for field in entry_fields(visit.model) {
             if visit.entry.has(field.info().header) != Ok(true) {
                 continue;
@@ -222,8 +224,9 @@ impl<'a> Synth<'a> {
         edge
     }
 
-    /// Follows a way alone as long as nothing has to be done on it and all conditions are decided;
-    /// it meets others only behind that. `None`: it has gone on to a later block.
+    /// Follows a path alone while its blocks need no steps and all their conditions are decided.
+    /// The path meets others only behind those blocks. `None`: the path has moved on to a later
+    /// block.
     fn thread(&mut self, visit: &mut Visit<'a>, mut edge: Edge, from: BlockId) -> Option<Edge> {
         let program = &visit.model.packet;
         let mut block = from;
@@ -234,7 +237,8 @@ impl<'a> Synth<'a> {
                 break;
             }
             self.ahead = fuel.unwrap_or(0);
-            // Values that no later block uses would be copied with the state at each block.
+            // Without this, the state would carry values that no later block uses, and each block
+            // would copy them.
             edge.state.keep_values(&visit.live[block.index()]);
             let stats = self.stats;
             let scratch = self.blocks.add(Vec::new());
@@ -256,7 +260,7 @@ impl<'a> Synth<'a> {
                 _ => None,
             };
             let Some(target) = next else {
-                // It will be done again, on all ways that meet here.
+                // This block will be executed again, for all paths that meet here.
                 self.stats = stats;
                 break;
             };
@@ -311,7 +315,7 @@ fn site(node: u16, block: BlockId, op: usize) -> Site {
     Site { node, block: block.0, op: u32::try_from(op).unwrap_or(u32::MAX) }
 }
 
-/// A header whose presence is to be found out.
+/// A header whose presence must be found out.
 fn missing(mut headers: Headers, wanted: u128, fields: &BTreeSet<Field>) -> Option<Header> {
     let unknown = headers.open() & wanted;
     headers::all().find(|header| unknown & bit(*header) != 0).or_else(|| {
@@ -323,7 +327,7 @@ fn missing(mut headers: Headers, wanted: u128, fields: &BTreeSet<Field>) -> Opti
     })
 }
 
-/// Where ways differ in what they know about headers that nobody asks for any more, they need not.
+/// Forgets differences between paths about headers that no function reads any more.
 fn forget_unwanted(edges: &mut [Edge], wanted: u128) {
     let Some(first) = edges.first() else { return };
     let (present, open, together) = first.state.headers.known();
@@ -336,7 +340,7 @@ fn forget_unwanted(edges: &mut [Edge], wanted: u128) {
     }
 }
 
-/// Headers whose presence a function's packet program may depend on, as bits.
+/// The headers whose presence a function's packet program may depend on, as bits.
 fn consulted(model: &Model) -> u128 {
     let mut bits = 0;
     let mut add = |header: Header| {
@@ -388,7 +392,7 @@ const QUOTED_FLOW: [Field; 6] = [
     Field::QuotedInetDport,
 ];
 
-/// Fields that a function reads as they were on entry.
+/// The fields that a function reads in their state on entry.
 fn entry_fields(model: &Model) -> BTreeSet<Field> {
     let mut found = BTreeSet::new();
     for op in model.packet.blocks.iter().flat_map(|block| &block.ops) {
@@ -409,7 +413,7 @@ fn entry_fields(model: &Model) -> BTreeSet<Field> {
     found
 }
 
-/// Fields that a key consists of; none for explicit ones.
+/// The fields that make up a key. An explicit key has none.
 pub(super) fn key_fields<'a>(granularity: &'a Granularity, key: &Key) -> &'a [Field] {
     match (key, granularity) {
         (Key::Explicit(_), _) | (_, Granularity::Global | Granularity::Key(_)) => &[],
@@ -419,7 +423,8 @@ pub(super) fn key_fields<'a>(granularity: &'a Granularity, key: &Key) -> &'a [Fi
     }
 }
 
-/// Values used in each block, or in later ones, that are defined before it (or are its parameters).
+/// For each block, the values that it or a later block uses and that are defined before it or are
+/// its parameters.
 fn live(program: &Program) -> Vec<BTreeSet<ValueId>> {
     let mut live: Vec<BTreeSet<ValueId>> = vec![BTreeSet::new(); program.blocks.len()];
     for (number, block) in program.blocks.iter().enumerate().rev() {

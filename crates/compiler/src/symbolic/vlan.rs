@@ -1,11 +1,11 @@
-//! VLAN tags: those that one function adds and a later one removes never come to the packet's
-//! bytes, and one that is removed and added again is written where it is (SNF: redundant pushes and
+//! VLAN tags. A tag that one function adds and a later one removes never reaches the packet's
+//! bytes. A tag that is removed and added again is written in place (SNF: redundant pushes and
 //! pops).
 //!
-//! While a change of tags waits, the abstract state is that of the packet with it, and the bytes
-//! and their layout are those without. That only concerns the fields of tags themselves: with at most
-//! two tags nothing behind them is hidden or comes out by one more or less. Where more may be there,
-//! changes are made at once.
+//! While a tag change waits, the abstract state describes the packet with the change, but the bytes
+//! and their layout are still without it. Only the fields of the tags themselves are affected: with
+//! at most two tags, one tag more or less neither hides nor reveals a header behind the tags. Where
+//! the packet may have more tags, changes are made at once.
 
 use super::Synth;
 use super::build::{Edge, Way};
@@ -19,11 +19,12 @@ use braid_ir::model::{CmpOp, Op, ValueId, Word};
 use braid_ir::residual::{Site, Step, What};
 use braid_packet::{Field, Header};
 
-/// TPID of the tags that are added.
+/// The TPID of added tags.
 const TPID: Word = 0x8100;
-/// Bytes of a tag.
+/// The length of a tag in bytes.
 const LEN: i32 = 4;
-/// Fields of the outermost tag that models may assign, and the same ones of the second.
+/// The fields of the outermost tag that models may assign. `INNER` has the same fields of the
+/// second tag.
 const OUTER: [Field; 3] = [Field::VlanId, Field::VlanPcp, Field::VlanDei];
 const INNER: [Field; 3] = [Field::Vlan2Id, Field::Vlan2Pcp, Field::Vlan2Dei];
 /// All fields of tags.
@@ -37,10 +38,10 @@ const ALL: [Field; 7] = [
     Field::Vlan2Dei,
 ];
 
-/// What cells of tags were before a change.
+/// The cells of tags before a change.
 type Before = Vec<(Field, Option<Cell>)>;
 
-/// Changes of tags that are not made in the packet's bytes yet.
+/// Tag changes that the packet's bytes do not have yet.
 #[derive(Clone, Default)]
 pub(super) struct Waiting {
     /// The packet's only tag has been removed.
@@ -49,7 +50,7 @@ pub(super) struct Waiting {
     pushed: Vec<Pushed>,
 }
 
-/// What tells changes that wait apart.
+/// The properties by which waiting changes are compared.
 pub(super) type Outline = (Option<(ValueId, Before)>, Vec<(bool, Before)>);
 
 #[derive(Clone)]
@@ -62,7 +63,7 @@ struct Popped {
 #[derive(Clone)]
 struct Pushed {
     site: Site,
-    /// Whether there is a tag beneath.
+    /// Whether there is a tag beneath this one.
     tagged: bool,
     before: Before,
 }
@@ -72,7 +73,7 @@ impl Waiting {
         self.popped.is_none() && self.pushed.is_empty()
     }
 
-    /// How much longer than its bytes the packet is.
+    /// The difference in bytes between the packet with its waiting changes and its actual bytes.
     pub(super) fn length(&self) -> i32 {
         let pushed = i32::try_from(self.pushed.len()).unwrap_or(0);
         LEN * (pushed - i32::from(self.popped.is_some()))
@@ -84,13 +85,13 @@ impl Waiting {
     }
 }
 
-/// Whether a field is of a VLAN tag.
+/// Whether a field belongs to a VLAN tag.
 pub(super) fn is_tag(field: Field) -> bool {
     ALL.contains(&field)
 }
 
-/// What stands behind the tags, and from where on the payload is, may be something else when one more or one less
-/// decides whether it is recognised.
+/// Forgets the Ethernet type and the payload length: one tag more or less may decide whether the
+/// parser recognises the headers behind the tags.
 fn forget_behind(way: &mut Way) {
     for field in [Field::EthType, Field::PktPayloadLen] {
         way.state.cells.insert(field, Cell::Reload);
@@ -170,7 +171,7 @@ impl<'a> Synth<'a> {
     fn push_now(&mut self, way: &mut Way, id: ValueId, tagged: bool, twice: bool) {
         self.settle(way);
         if twice {
-            // Headers that fields were assigned in may be out of reach behind one tag more.
+            // One more tag may put headers with assigned fields out of the parser's reach.
             self.flush(way);
         } else {
             self.flush_tags(way);
@@ -178,7 +179,7 @@ impl<'a> Synth<'a> {
         let moved = tagged.then(|| OUTER.map(|field| self.cell(way, field)));
         self.change_tags(way, self.values.site, Op::PushVlan { id });
         if twice {
-            // So many tags may be too many: then nothing behind them is recognised.
+            // The packet may now have too many tags. Then nothing behind them is recognised.
             let headers = &mut way.state.headers;
             let tags = [Header::Pkt, Header::Eth, Header::Vlan, Header::Vlan2];
             let tags = tags.iter().fold(0, |bits, header| bits | bit(*header));
@@ -194,7 +195,7 @@ impl<'a> Synth<'a> {
         self.tag_added(way, id, tagged);
     }
 
-    /// There is a tag more than there was.
+    /// Updates the state for an added tag.
     fn tag_added(&mut self, way: &mut Way, id: ValueId, tagged: bool) {
         way.state.headers.set(if tagged { Header::Vlan2 } else { Header::Vlan }, true);
         for (field, word) in [(Field::VlanDei, 0), (Field::VlanPcp, 0), (Field::VlanTpid, TPID)] {
@@ -205,7 +206,7 @@ impl<'a> Synth<'a> {
         self.lengthen(way, LEN);
     }
 
-    /// The tag that was removed is there, with another content.
+    /// Cancels a removal: the removed tag stays and gets new content.
     fn undo_pop(&mut self, way: &mut Way, id: ValueId) {
         let Some(popped) = way.state.waiting.popped.take() else { return };
         way.state.headers.set(Header::Vlan, true);
@@ -245,7 +246,7 @@ impl<'a> Synth<'a> {
         Ok(Flow::Next)
     }
 
-    /// The tag that was added is gone again.
+    /// Cancels an addition: the added tag is removed again.
     fn undo_push(&mut self, way: &mut Way, pushed: Pushed) {
         if pushed.tagged {
             self.move_cells(way, INNER, OUTER);
@@ -267,7 +268,7 @@ impl<'a> Synth<'a> {
         let headers = &mut way.state.headers;
         way.state.cells.insert(Field::VlanTpid, Cell::Reload);
         if let Some(values) = moved {
-            // A third tag becomes the second; and what too many tags had hidden may come out.
+            // A third tag becomes the second. Headers that too many tags had hidden may appear.
             let mut open = bit(Header::Vlan2);
             let announced = |header: &Header| !header.announced_by(Field::EthType).is_empty();
             let is_ip = |header: Header| header.implies().contains(&Header::Inet);
@@ -292,7 +293,7 @@ impl<'a> Synth<'a> {
         self.lengthen(way, -LEN);
     }
 
-    /// What fields of one tag are, those of another one become.
+    /// Moves the cells of one tag to the fields of another tag.
     fn move_cells(&mut self, way: &mut Way, from: [Field; 3], to: [Field; 3]) {
         for (from, to) in from.into_iter().zip(to) {
             let cell = match way.state.cells.get(&from) {
@@ -303,7 +304,7 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// Whether a function that the packet has still to pass, or this one, has such an operation.
+    /// Whether this function or a later one has an operation that may undo the change.
     fn may_undo(&self, visit: &Visit<'_>, does: impl Fn(&Op) -> bool) -> bool {
         self.does_later(visit.number, does)
     }
@@ -315,8 +316,8 @@ impl<'a> Synth<'a> {
         })
     }
 
-    /// Changes that wait are made in the packet's bytes, so that it is what it has to be but for
-    /// fields still to be written.
+    /// Makes the waiting changes in the packet's bytes. Afterwards only assigned fields are still
+    /// unwritten.
     pub(super) fn settle(&mut self, way: &mut Way) {
         if way.state.waiting.is_empty() {
             return;
@@ -343,7 +344,8 @@ impl<'a> Synth<'a> {
         self.blocks.all[way.at].steps.push(Step { site, what: What::Op(op), fault: None });
     }
 
-    /// Before tags are added or removed: what was assigned to tags is written, and offsets are right.
+    /// Prepares the packet for a tag change: writes the assigned fields of tags and corrects
+    /// offsets.
     fn flush_tags(&mut self, way: &mut Way) {
         let cells = way.state.cells.iter();
         let mut tags = cells.filter(|(field, _)| is_tag(**field));
@@ -352,7 +354,7 @@ impl<'a> Synth<'a> {
         }
     }
 
-    /// The packet is longer by so many bytes.
+    /// Makes the packet longer by a number of bytes.
     fn lengthen(&mut self, way: &mut Way, bytes: i32) {
         let before = match way.state.cells.get(&Field::PktLen) {
             Some(Cell::Value(value, _)) => *value,
@@ -364,8 +366,8 @@ impl<'a> Synth<'a> {
         way.state.cells.insert(Field::PktLen, Cell::Value(value, false));
     }
 
-    /// Ways on which different changes wait, which no function from this one on undoes, have no
-    /// reason to stay apart.
+    /// Settles paths that have different waiting changes if no function from this one on changes
+    /// tags. Then nothing keeps these paths apart any longer.
     pub(super) fn settle_unlike(&mut self, edges: &mut Vec<Edge>, number: usize) {
         let outlines = edges.iter().map(|edge| edge.state.waiting.outline());
         let mut outlines: Vec<_> = outlines.collect();

@@ -1,4 +1,4 @@
-//! Graphs: what waits for what, copies, merge operations, tables.
+//! Graphs: which functions wait for others, copies, merge operations, tables.
 
 use super::{function, graph, row, shown};
 use braid_compiler::parallel::ServiceGraph;
@@ -46,7 +46,7 @@ fn functions_that_write_the_payload_go_in_sequence() {
 
 #[test]
 fn function_that_conflicts_with_a_later_stage_is_put_before_it() {
-    // Beside both, the monitor would need a copy; in front of the balancer it needs none.
+    // Beside the other two, the monitor would need a copy. In front of the balancer it needs none.
     let functions = [
         function("monitor", "r ip.dst"),
         function("firewall", "r ip.src, drop"),
@@ -55,14 +55,14 @@ fn function_that_conflicts_with_a_later_stage_is_put_before_it() {
     let found = in_a_row(&functions);
     assert_eq!(shown(&functions, &found), "(monitor | firewall) -> balancer");
     assert!(found.copies.is_empty());
-    // Where nothing is in the way, it need not wait.
+    // Without a dependency, it need not wait.
     let functions = [function("monitor", "r ip.src"), functions[1].clone(), functions[2].clone()];
     assert_graph(&functions, "(monitor | firewall -> balancer)");
 }
 
 #[test]
 fn function_is_never_put_behind_one_that_changes_what_it_sees() {
-    // c waits for a, and reads what d writes: d must not come first.
+    // c waits for a, and reads a field that d writes: d must not come first.
     let functions = [
         function("a", "w ip.src"),
         function("c", "r ip.src, r l4.sport"),
@@ -112,7 +112,8 @@ fn second_reader_of_the_payload_needs_a_full_copy() {
 
 #[test]
 fn later_of_two_writers_counts_where_it_wrote() {
-    // The later one works on the version that stays, so that the earlier one's value must yield.
+    // The later function works on the remaining version, so the earlier function's value must
+    // yield.
     let functions = [function("a", "w ip.ttl"), function("b", "w inet.ttl, r payload")];
     let found = in_a_row(&functions);
     let Node::Parallel(fork) = &found.root else { panic!("{found:?}") };
@@ -136,7 +137,7 @@ fn added_header_is_merged_into_what_others_read() {
 
 #[test]
 fn write_to_a_tag_goes_before_a_change_of_the_tags() {
-    // Merged behind it, the write would go to the new outermost tag.
+    // If the write were merged later, it would go to the new outermost tag.
     assert_graph(&[function("a", "w vlan.pcp"), function("b", "add vlan")], "a -> b");
     assert_graph(&[function("a", "w vlan2.id"), function("b", "remove vlan")], "a -> b");
     assert_graph(&[function("a", "w ip.ttl"), function("b", "add vlan")], "(a | b)");

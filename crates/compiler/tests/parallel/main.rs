@@ -12,8 +12,9 @@ use braid_ir::chain::PolicyRule;
 use braid_ir::service_graph::Part;
 use braid_packet::{Field, Header};
 
-/// A function by its actions: `r FIELD`, `w FIELD`, `r payload`, `w payload`, `tag NAME` likewise,
-/// `add HEADER`, `drop`, `steer`, `emit`, `hold`; every one counts.
+/// A function with these actions: `r PART`, `w PART`, `has HEADER`, `add HEADER`, `remove HEADER`,
+/// `drop`, `steer`, `emit`, `hold`. A part is a field's name, `payload`, `whole` or `#TAG`. Every
+/// function also counts.
 pub fn function(name: &str, actions: &str) -> Function {
     let mut found: Vec<Action> =
         actions.split(',').map(str::trim).filter(|a| !a.is_empty()).map(action).collect();
@@ -49,7 +50,7 @@ pub fn said(rule: PolicyRule) -> Rule {
     Rule { rule, origin: Origin::Policy }
 }
 
-/// Orders of neighbours.
+/// Orders between neighbours.
 pub fn row(count: u16) -> Vec<Rule> {
     (1..count).map(|at| said(PolicyRule::Order(at - 1, at))).collect()
 }

@@ -9,7 +9,7 @@ use braid_compiler::parallel::policy::Function;
 use braid_ir::chain::PolicyRule::{First, Order, Priority};
 use braid_ir::service_graph::Extent;
 
-/// A function of Table 2 as it is there.
+/// A function of Table 2.
 fn line(name: &str) -> Function {
     let line = TABLE_2.iter().find(|line| line.name == name).unwrap();
     Function { name: name.into(), actions: line.actions() }
@@ -24,9 +24,9 @@ fn assert_percent(shares: [f64; 3], expected: [f64; 3]) {
 
 #[test]
 fn statistic_of_table_2_is_that_of_the_paper_under_every_reading() {
-    // §4.3: 53.8 % of the pairs work in parallel, 41.5 % without a copy. No pair of the six writes
-    // what the other one writes, and each that writes does so to what all others read, so the
-    // readings of write→write and write→read make no difference.
+    // §4.3: 53.8 % of the pairs work in parallel, 41.5 % without a copy. No two of the six
+    // functions write the same part. Each writer writes a part that all others read. The readings
+    // of write→write and write→read therefore make no difference.
     for reading in [Reading::Parts, Reading::Algorithm, Reading::Table] {
         let shares = statistic(reading);
         assert_percent(shares, [41.5, 12.3, 46.2]);

@@ -1,11 +1,11 @@
-//! Rules that contradict each other, and what they are read as.
+//! Contradictory rules, and the interpretation of rules.
 
 use super::{function, graph, row, said, shown};
 use braid_compiler::parallel::policy::{MAX_FUNCTIONS, Problem};
 use braid_compiler::parallel::service_graph;
 use braid_ir::chain::PolicyRule::{self, First, Last, Order, Priority};
 
-/// What is wrong with rules over functions a to d that count only.
+/// The error for rules over functions a to d, which only count.
 fn problem(rules: &[PolicyRule]) -> String {
     let functions = ["a", "b", "c", "d"].map(|name| function(name, ""));
     let rules: Vec<_> = rules.iter().map(|rule| said(*rule)).collect();
@@ -73,7 +73,7 @@ fn functions_whose_order_matters_and_is_not_given_are_reported() {
     let text = service_graph(1, &functions, &[]).unwrap_err().to_string();
     assert!(text.contains("a writes ip.src, b reads ip.src"), "{text}");
     assert!(text.contains("Order(a, before, b)"), "{text}");
-    // One direction is enough: if b came first, only a copy would do.
+    // One direction is enough: if b came first, a copy would be necessary.
     let swapped = [functions[1].clone(), functions[0].clone()];
     assert!(matches!(service_graph(1, &swapped, &[]), Err(Problem::Undecided(..))));
 }

@@ -1,4 +1,4 @@
-//! Each planted bug changes some program, so that what looks for wrong programs has one to find.
+//! Each mutant changes some program, so the checks for wrong programs have one to find.
 
 use super::common::{presence, router, row};
 use braid_compiler::synth::{BUGS, PlantedBug, residual, residual_with_bug};
@@ -9,7 +9,7 @@ use braid_packet::Header::{Eth, Icmp, Ip4, Tcp, Udp};
 use braid_testkit::generate::program::program;
 use braid_testkit::harness::{Form, compile};
 
-/// Leaves only the bugs that make no difference to a chain's program.
+/// Keeps only the mutants that do not change a chain's program.
 fn sift(chain: &Chain, shape: u128, unseen: &mut Vec<PlantedBug>) {
     let graph = Graph::new(chain).expect("a graph");
     let point = Point { node: 0, backward: false, held: false };

@@ -9,7 +9,7 @@ use braid_ir::value::{IntervalSet, ParamValue};
 use braid_packet::Header;
 use std::sync::Arc;
 
-/// Presence of these headers and of those that they imply.
+/// The presence bits of these headers and of the headers that they imply.
 pub fn presence(headers: &[Header]) -> u128 {
     let bit = |header: &Header| 1 << *header as u32;
     headers.iter().fold(1, |bits, header| {
@@ -70,14 +70,15 @@ pub fn text(chain: &Chain, headers: &[Header]) -> String {
     print(&forward(chain, headers), chain)
 }
 
-/// A model whose packet program is this, with the rows `row0`, `row1` and `row2`, the last for faults.
+/// A model with this packet program and the rows `row0`, `row1` and `row2`. The last row is for
+/// faults.
 pub fn model(declarations: &str, blocks: &str) -> String {
     format!(
         "model m {{ {declarations} row \"1\" row \"2\" row \"fault\" reason \"no\" packet {{ {blocks} }} }}"
     )
 }
 
-/// Drops packets whose TTL is 1 or less, else takes 1 off.
+/// Drops packets whose TTL is 1 or less, and decrements the TTL of other packets.
 pub fn router() -> String {
     model(
         "",
@@ -89,7 +90,7 @@ pub fn router() -> String {
     )
 }
 
-/// Compares line by line, blanks at the ends aside.
+/// Compares line by line, without blanks at the ends.
 #[track_caller]
 pub fn expect(found: &str, expected: &str) {
     let lines = |text: &str| -> Vec<String> {

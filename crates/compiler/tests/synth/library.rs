@@ -1,4 +1,5 @@
-//! Chains of the library, of the examples and of the cases: all shapes of typical packets compile.
+//! Chains of the library, the examples and the cases: programs compile for all shapes of typical
+//! packets.
 
 use super::common::presence;
 use braid_compiler::synth::residual;
@@ -9,7 +10,7 @@ use braid_packet::Header;
 use braid_testkit::harness::{Form, compile_file};
 use std::path::{Path, PathBuf};
 
-/// Shapes of typical packets, with and without Ethernet header and tag.
+/// Shapes of typical packets, with and without an Ethernet header and a tag.
 pub fn shapes() -> Vec<u128> {
     use Header::*;
     let inner: [&[Header]; 16] = [

@@ -1,4 +1,5 @@
-//! The text form of residual programs: printing and parsing are inverse, and errors name their place.
+//! The text form of residual programs: printing and parsing are inverse, and errors have their
+//! position.
 
 use super::common::{forward, model, presence, router, row};
 use super::library::{chains, programs};

@@ -1,4 +1,4 @@
-//! Match tables of many rows: the work to make their program grows about linearly.
+//! Match tables with many rows: the work to make their program grows about linearly.
 
 use super::common::presence;
 use braid_compiler::synth::{fits, general};

@@ -1,5 +1,5 @@
-//! Long chains: programs grow with the number of functions, not of ways through them, and in every
-//! way a field is read at most once and written at most once.
+//! Long chains: programs grow with the number of functions, not with the number of paths through
+//! them. On every path a field is read at most once and written at most once.
 
 use super::common::presence;
 use braid_compiler::synth::residual;
@@ -46,13 +46,13 @@ fn programs_grow_with_the_number_of_functions() {
         let [five, ten, twenty] = [5, 10, 20].map(|count| program(&chain(function, count)));
         for size in [|program: &Residual| program.blocks.len(), steps] {
             let (first, second) = (size(&ten) - size(&five), size(&twenty) - size(&ten));
-            // Ten more functions cost twice as much as five more did.
+            // Ten more functions cost about twice as much as five more.
             assert!(second <= 2 * first + 2, "{function}: {first} and {second}");
         }
     }
 }
 
-/// Most times that a way has a step for a field.
+/// For each field, the maximum number of steps for it on a path.
 fn most(program: &Residual, of: impl Fn(&What) -> Vec<Field>) -> BTreeMap<Field, usize> {
     let mut before: Vec<BTreeMap<Field, usize>> = vec![BTreeMap::new(); program.blocks.len()];
     let mut most = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Residual programs of small functions, thought through by hand.
+//! Residual programs of small functions, worked out by hand.
 
 use super::common::{expect, forward, model, router, row, text};
 use braid_packet::Header::{Eth, Ip4, Tcp, Udp, Vlan};

@@ -2,7 +2,7 @@
 
 use braid_packet::{FIELDS, Field};
 
-/// Words of bits: the field table has fewer fields than they have bits.
+/// The number of words. They have at least one bit for each field of the field table.
 const WORDS: usize = 3;
 const _: () = assert!(FIELDS.len() <= WORDS * 64, "a field for each bit");
 
@@ -25,26 +25,26 @@ impl FieldSet {
         fields.into_iter().for_each(|field| self.insert(field));
     }
 
-    /// Whether a field is in it.
+    /// Whether the set contains a field.
     #[must_use]
     pub fn contains(&self, field: Field) -> bool {
         let at = field as usize;
         self.0[at / 64] >> (at % 64) & 1 == 1
     }
 
-    /// Its fields, in the order of the field table.
+    /// The fields of the set, in the order of the field table.
     pub fn iter(&self) -> impl Iterator<Item = Field> + '_ {
         FIELDS.iter().map(|info| info.field).filter(|field| self.contains(*field))
     }
 
-    /// Whether it has no fields.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 }
 
-/// What the key of a flow is made of.
+/// The fields of a flow key.
 pub const FLOW: [Field; 6] = [
     Field::InetVersion,
     Field::InetSrc,
@@ -54,7 +54,8 @@ pub const FLOW: [Field; 6] = [
     Field::InetDport,
 ];
 
-/// The names of one place of a packet: who may read `inet.src` may read `ip.src`, and so on.
+/// All names of one place of a packet. A function that may read `inet.src` may also read `ip.src`,
+/// and so on.
 #[must_use]
 pub fn names_of(field: Field) -> &'static [Field] {
     use Field::{

@@ -1,22 +1,23 @@
-//! What went wrong in a native function, for the report: each thing once, with how often and where first.
+//! Problems in native functions, for the report. Each problem is listed once, with its number of
+//! occurrences and its first packet.
 
 use std::fmt;
 
-/// Most different things that are kept of an instance.
+/// The maximum number of different problems that are kept for an instance.
 const MOST: usize = 64;
 
-/// Something that went wrong.
+/// A problem in a native function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Problem {
-    /// It panicked; the message.
+    /// It panicked, with this message.
     Panic(String),
-    /// It said that it failed; why.
+    /// It reported a failure, with this reason.
     Failed(String),
     /// It used the interface wrongly.
     Misuse(String),
-    /// It did what its declared profile does not allow.
+    /// It acted against its declared profile.
     Profile(String),
-    /// A packet got other than what was recorded of its flow.
+    /// A packet's result differed from the record of its flow.
     Record(String),
 }
 
@@ -32,14 +33,15 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A problem and where it turned up.
+/// A problem with its occurrences.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Noted {
-    /// What.
+    /// The problem.
     pub problem: Problem,
-    /// How often.
+    /// The number of occurrences.
     pub times: u64,
-    /// The function's packet, from 1, at which it first did; 0 before the first.
+    /// The number of the function's packet at the first occurrence, from 1. It is 0 before the
+    /// first packet.
     pub packet: u64,
 }
 
@@ -58,7 +60,7 @@ impl fmt::Display for Noted {
 pub struct Problems(Vec<Noted>);
 
 impl Problems {
-    /// Notes a problem.
+    /// Records a problem.
     pub fn add(&mut self, problem: Problem, packet: u64) {
         if let Some(noted) = self.0.iter_mut().find(|noted| noted.problem == problem) {
             noted.times += 1;
@@ -67,7 +69,7 @@ impl Problems {
         }
     }
 
-    /// All of them, in the order in which they first turned up.
+    /// All problems, in the order of their first occurrences.
     #[must_use]
     pub fn all(&self) -> &[Noted] {
         &self.0

@@ -1,22 +1,23 @@
-//! Action profiles of native functions (NFP §4.2, §5.4): declared by the function, or observed in a run.
+//! Action profiles of native functions (NFP §4.2, §5.4), declared by the function or observed in a
+//! run.
 
 use super::fields::{FieldSet, names_of};
 use braid_packet::Field;
 
-/// What a function may do to packets, or was seen to do.
+/// The actions that a function may perform on packets, or was observed to perform.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Profile {
     /// Header fields that it reads.
     pub reads: FieldSet,
-    /// Header fields that it writes; checksums follow by themselves.
+    /// Header fields that it writes. Checksums follow automatically.
     pub writes: FieldSet,
     /// Whether it reads the payload.
     pub reads_payload: bool,
     /// Whether it writes the payload.
     pub writes_payload: bool,
-    /// Whether it reads the packet's bytes by itself, and so may read everything.
+    /// Whether it reads the packet's bytes directly, and so may read everything.
     pub reads_bytes: bool,
-    /// Whether it writes the packet's bytes by itself.
+    /// Whether it writes the packet's bytes directly.
     pub writes_bytes: bool,
     /// Whether it adds bytes (headers).
     pub adds: bool,
@@ -24,16 +25,16 @@ pub struct Profile {
     pub removes: bool,
     /// Whether it drops packets.
     pub drops: bool,
-    /// Whether packets leave other than onward: back, by a port, or not at all.
+    /// Whether packets may leave other than onward: back, by a port, or not at all.
     pub redirects: bool,
 }
 
-/// A declaration that cannot be understood.
+/// An invalid declaration.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("its profile names `{0}`, which is no field")]
 pub struct UnknownName(pub String);
 
-/// Bits of what a function declares that it may do.
+/// Bits of the actions that a function declares.
 pub mod may {
     /// Drop packets.
     pub const DROP: u32 = 1;
@@ -46,10 +47,11 @@ pub mod may {
 }
 
 impl Profile {
-    /// The profile that a function declares: names of fields between blanks, `payload`, and `*` for all bytes.
+    /// The profile that a function declares. `reads` and `writes` have names of fields separated by
+    /// blanks, `payload`, and `*` for all bytes.
     ///
     /// # Errors
-    /// The first name that is no field's.
+    /// The first name that no field has.
     pub fn declared(reads: &str, writes: &str, may: u32) -> Result<Self, UnknownName> {
         let mut profile = Self {
             adds: may & may::ADD != 0,
@@ -81,7 +83,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// A profile under which everything is allowed: that of a function that declares none.
+    /// A profile that allows everything. It applies to functions that declare none.
     pub const ANYTHING: Self = Self {
         reads: FieldSet::ALL,
         writes: FieldSet::ALL,
@@ -95,7 +97,7 @@ impl Profile {
         redirects: true,
     };
 
-    /// Both together.
+    /// The actions of both profiles.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
         self.reads.extend(other.reads.iter());
@@ -111,20 +113,21 @@ impl Profile {
         self
     }
 
-    /// Whether it allows to read a field. Attributes of the packet itself are anyone's.
+    /// Whether it allows a read of a field. Every function may read attributes of the packet
+    /// itself.
     #[must_use]
     pub fn may_read(&self, field: Field) -> bool {
         field.info().header == braid_packet::Header::Pkt || has(&self.reads, field)
     }
 
-    /// Whether it allows to write a field.
+    /// Whether it allows a write of a field.
     #[must_use]
     pub fn may_write(&self, field: Field) -> bool {
         has(&self.writes, field)
     }
 }
 
-/// Whether a set has a field by this name, or by another of its names.
+/// Whether a set contains a field under this name or another name of the same place.
 fn has(set: &FieldSet, field: Field) -> bool {
     set.contains(field) || names_of(field).iter().any(|other| set.contains(*other))
 }

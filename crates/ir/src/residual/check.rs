@@ -1,4 +1,5 @@
-//! Checks that a residual program makes sense: its graph, its values, what its steps refer to.
+//! Checks that a residual program is well formed: its graph, its values, and the references of its
+//! steps.
 
 use super::program::{End, Fate, Residual, RuleFields, Tallied, TallyId, What};
 use crate::chain::Chain;
@@ -10,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 /// Checks a program against its chain.
 ///
 /// # Errors
-/// All that is wrong with it.
+/// All problems of the program.
 pub fn check(program: &Residual, chain: &Chain) -> Result<(), Vec<String>> {
     let count = program.blocks.len();
     let mut check = Check {
@@ -31,21 +32,21 @@ struct Check<'a> {
     chain: &'a Chain,
     problems: Vec<String>,
     place: String,
-    /// The block that is checked.
+    /// The current block.
     block: usize,
     /// The block that defines each value.
     homes: HashMap<ValueId, usize>,
     dominators: Dominators,
 }
 
-/// Dominators of the blocks so far: the last block that all paths to a block share.
+/// Dominators of the blocks so far. A block's parent is the last block that all paths to it share.
 struct Dominators {
     parent: Vec<usize>,
     depth: Vec<usize>,
 }
 
 impl Dominators {
-    /// A jump leads from one block to another, `first` if it is the first one to it.
+    /// Adds a jump from one block to another. `first`: it is the first jump to that block.
     fn join(&mut self, to: usize, from: usize, first: bool) {
         let (mut a, mut b) = (from, if first { from } else { self.parent[to] });
         while a != b {

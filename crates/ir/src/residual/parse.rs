@@ -31,7 +31,7 @@ pub fn parse(text: &str, chain: &Chain) -> std::result::Result<Residual, TextErr
 struct Reader<'a> {
     scan: Scan<'a>,
     chain: &'a Chain,
-    /// The type of each value that was defined so far.
+    /// The type of each value that is defined so far.
     types: Vec<Option<Ty>>,
     tallies: Vec<Tally>,
     numbers: HashMap<Tally, TallyId>,
@@ -51,7 +51,7 @@ impl Reader<'_> {
             blocks.push(block);
         }
         self.all_defined(&blocks)?;
-        // A number that nothing defines has any type.
+        // A number without a definition has any type.
         let values = self.types.iter().map(|ty| ty.unwrap_or(Ty::uint(1))).collect();
         let tallies = std::mem::take(&mut self.tallies);
         Ok(Residual { point, shape, visits, values, blocks, tallies })
@@ -88,7 +88,7 @@ impl Reader<'_> {
         Ok(Point { node, backward, held: self.scan.eat_word("held") })
     }
 
-    /// Headers up to and with the comma.
+    /// Headers, up to and including the comma.
     fn shape(&mut self) -> Result<HeaderMask> {
         let mut shape = HeaderMask { care: 0, present: 0 };
         if self.scan.eat_word("any") {
@@ -155,7 +155,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `name:`, or with the place in the function's program `name@2.3:`.
+    /// `name:`, or `name@2.3:` with the place in the function's program.
     fn site(&mut self) -> Result<Site> {
         let node = self.node()?;
         let (mut block, mut op) = (0, 0);
@@ -168,7 +168,7 @@ impl Reader<'_> {
         Ok(Site { node, block, op })
     }
 
-    /// An end that is of no function, if one comes next.
+    /// An end that belongs to no function, if one comes next.
     fn plain_end(&mut self) -> Result<Option<End>> {
         let word = self.scan.peek_word();
         if !["jump", "branch", "leave", "go", "hold"].contains(&word) || self.scan.names_step() {
@@ -264,7 +264,7 @@ impl Reader<'_> {
         Ok(Step { site, what, fault })
     }
 
-    /// A step that only residual programs have and that defines nothing, if one comes next.
+    /// A step that only residual programs have and that defines no values, if one comes next.
     fn own(&mut self, node: u16) -> Result<Option<What>> {
         let word = self.scan.peek_word();
         if !["enter", "count_rule", "write", "parse", "tally"].contains(&word) {
@@ -354,7 +354,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A known number of values up to and with a closing parenthesis.
+    /// A fixed number of values, up to and including a closing parenthesis.
     fn exactly<const N: usize>(&mut self) -> Result<[ValueId; N]> {
         let values = self.values(")")?;
         match <[ValueId; N]>::try_from(values) {

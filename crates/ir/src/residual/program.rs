@@ -4,7 +4,8 @@ use crate::engine::Fault;
 use crate::model::{Dest, Op, ParamId, QueueId, ReasonId, RowId, StateId, Target, Ty, ValueId};
 use braid_packet::{Field, Header};
 
-/// A point of the chain: where packets enter a function (or those that `Priority` puts beside it).
+/// A point of the chain: where packets enter a function, or the functions that `Priority` puts
+/// beside it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Point {
     /// The function, by number.
@@ -15,65 +16,65 @@ pub struct Point {
     pub held: bool,
 }
 
-/// Which headers packets of a shape have, as bits by [`Header`] number (`Layout::presence`).
+/// The headers of packets of a shape, as bits by [`Header`] number (`Layout::presence`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct HeaderMask {
     /// Headers whose presence matters.
     pub care: u128,
-    /// Of those, the ones that are present.
+    /// The relevant headers that are present.
     pub present: u128,
 }
 
-/// How far a residual program reaches.
+/// The part of the chain that a residual program covers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Extent {
-    /// One function: the chain runs function by function.
+    /// One function. The chain then runs function by function.
     Function,
-    /// As far as the chain can be put together.
+    /// As much of the chain as can be joined.
     Chain,
 }
 
 /// A residual program.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Residual {
-    /// Where its packets are when it starts.
+    /// The point where its packets are when it starts.
     pub point: Point,
     /// Their headers.
     pub shape: HeaderMask,
-    /// Most functions that a packet visits in it.
+    /// The maximum number of functions that a packet visits in it.
     pub visits: u32,
     /// Type of each value.
     pub values: Vec<Ty>,
-    /// Blocks in topological order; block 0 is the entry, without parameters.
+    /// Blocks in topological order. Block 0 is the entry and has no parameters.
     pub blocks: Vec<Block>,
-    /// What its ways count.
+    /// The counter lists of its paths.
     pub tallies: Vec<Tally>,
 }
 
 /// A block.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Block {
-    /// Values given by those who jump here.
+    /// Values that jumps to this block pass.
     pub params: Vec<ValueId>,
     /// Steps in order.
     pub steps: Vec<Step>,
-    /// How it ends.
+    /// The block's end.
     pub end: End,
 }
 
 /// A step.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Step {
-    /// Where in the chain it comes from.
+    /// The step's origin in the chain.
     pub site: Site,
-    /// What is done.
+    /// The work of the step.
     pub what: What,
-    /// What to count when it ends by a fault; the packet is then dropped at the function's row
-    /// `fault`. `None` for steps that cannot fault.
+    /// The counters to add to when the step ends with a fault. The packet is then dropped at the
+    /// function's row `fault`. `None` for steps that cannot fault.
     pub fault: Option<TallyId>,
 }
 
-/// The operation of a function's packet program that a step comes from; for terminators the number
+/// The operation of a function's packet program that a step comes from. A terminator has the number
 /// of operations in the block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Site {
@@ -85,22 +86,23 @@ pub struct Site {
     pub op: u32,
 }
 
-/// The number of a tally.
+/// The number of a counter list.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct TallyId(pub u32);
 
-/// Counters that move together: a packet that comes to a place where a tally is counted adds one
-/// packet to each of them, and its length.
+/// A list of counters that change together. A packet that reaches a place where the list is counted
+/// adds one packet and its length to each counter.
 pub type Tally = Vec<Tallied>;
 
-/// One counter of a tally.
+/// One counter of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Tallied {
     /// The function.
     pub node: u16,
-    /// Which of its counters.
+    /// The counter.
     pub counter: Counter,
-    /// What its length was when it was counted there, less its length where the tally is counted.
+    /// The packet's length where this counter counts it, minus its length where the list is
+    /// counted.
     pub length: i32,
 }
 
@@ -115,19 +117,20 @@ pub enum Counter {
     Row(RowId),
 }
 
-/// What a step does.
+/// The work of a step.
 #[derive(Clone, PartialEq, Debug)]
 pub enum What {
-    /// An operation of the function, as in the model IR, on the function's parameters, state, tags and
-    /// so on. Not in residual programs: `LoadEntry`, `Store`, `Rules`, `StateExists`, `StateGet`,
-    /// `Expiring`, `ExpiringKey`, `Count`. Keys are [`crate::model::Key::Explicit`] with the parts of
-    /// the table's key (global state: none). `Has` reads the layout as last parsed.
+    /// An operation of the function, as in the model IR, on the function's parameters, state, tags
+    /// and so on. Residual programs have no `LoadEntry`, `Store`, `Rules`, `StateExists`,
+    /// `StateGet`, `Expiring`, `ExpiringKey` or `Count`. Keys are [`crate::model::Key::Explicit`]
+    /// with the parts of the table's key. Global state has none. `Has` reads the layout of the last
+    /// parse.
     Op(Op),
-    /// A function starts on the packet: what its run has found or assigned is forgotten. Only for
-    /// functions in which state lives with other state.
+    /// A function starts on the packet: its run has not found or assigned any entry yet. Only for
+    /// functions whose state lives with other state.
     Enter,
-    /// As `Op::Rules`, on these values of the packet's fields, and without counting the rule. `packet`
-    /// is `None` for packets that are not IP.
+    /// As `Op::Rules`, on these values of the packet's fields, and without counting the rule.
+    /// `packet` is `None` for packets that are not IP.
     Classify {
         /// Whether the packet passes (bool).
         pass: ValueId,
@@ -138,19 +141,20 @@ pub enum What {
         /// The packet.
         packet: Option<Box<RuleFields>>,
     },
-    /// Counts a rule (by number, as `Classify` gave it).
+    /// Counts a rule by the number that `Classify` gave.
     CountRule {
         /// The rule set.
         param: ParamId,
         /// The rule.
         rule: ValueId,
     },
-    /// Looks an entry up. One that is found is last seen now, and the one that this run last found.
+    /// Looks an entry up. A found entry is last seen now, and becomes the entry that this run last
+    /// found.
     Find {
-        /// Whether there is one (bool).
+        /// Whether there is an entry (bool).
         found: ValueId,
-        /// Its handle (64 bits), for `Read` on this way before anything else is assigned or removed
-        /// in the function's state; meaningless if there is none.
+        /// Its handle (64 bits). `Read` may use it on this path until the function's state is
+        /// assigned or removed. It has no meaning if there is no entry.
         entry: ValueId,
         /// The table.
         state: StateId,
@@ -166,16 +170,16 @@ pub enum What {
         /// The handle.
         entry: ValueId,
     },
-    /// Assigns fields; dependent checksums follow, and come out in canonical form, also where the
-    /// value is the field's old one. Fields do not overlap; their headers are present.
+    /// Assigns fields. Dependent checksums follow and become canonical, even if a value is the
+    /// field's old one. The fields do not overlap, and their headers are present.
     Write(Vec<(Field, ValueId)>),
-    /// Parses the packet anew, after a change of headers.
+    /// Parses the packet again after a change of headers.
     Parse,
-    /// Counts a tally before the end of the way.
+    /// Adds to a list of counters before the end of the path.
     Tally(TallyId),
 }
 
-/// What rules look at in an IP packet, as values (see [`crate::rules::RulePacket`]).
+/// The fields of an IP packet that rules read, as values (see [`crate::rules::RulePacket`]).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RuleFields {
     /// 4 or 6.
@@ -194,19 +198,19 @@ pub struct RuleFields {
     pub icmp: Option<(ValueId, ValueId)>,
 }
 
-/// How a block ends. All but `Jump`, `Branch` and `Hold`'s `full` end the program; whoever runs it
-/// then counts the tally and does what is said.
+/// The end of a block. All but `Jump`, `Branch` and `Hold`'s `full` end the program. The engine
+/// then adds to the counters and carries out the end.
 #[derive(Clone, PartialEq, Debug)]
 pub enum End {
-    /// Goes on in a later block.
+    /// Continues in a later block.
     Jump(Target),
-    /// Goes on in one of two later blocks.
+    /// Continues in one of two later blocks.
     Branch {
         /// The condition (bool).
         cond: ValueId,
-        /// If it holds.
+        /// The target if it holds.
         yes: Target,
-        /// If not.
+        /// The target if it does not hold.
         no: Target,
     },
     /// The program is over.
@@ -217,44 +221,44 @@ pub enum End {
         node: u16,
         /// The queue.
         queue: QueueId,
-        /// For so long (64 bits, ns).
+        /// The waiting time (64 bits, ns).
         delay: ValueId,
-        /// What is counted when it waits.
+        /// The counters to add to when the packet waits.
         tally: TallyId,
-        /// Where it goes on when the queue is full.
+        /// The target when the queue is full.
         full: Target,
     },
 }
 
-/// What becomes of the packet.
+/// The packet's fate and its counters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Exit {
-    /// What is counted.
+    /// The counters to add to.
     pub tally: TallyId,
-    /// What becomes of it.
+    /// The packet's fate.
     pub fate: Fate,
 }
 
-/// What becomes of a packet at the end of a program.
+/// The fate of a packet at the end of a program.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fate {
-    /// It leaves the chain. Nothing that the program sent waits.
+    /// It leaves the chain. No packet that the program sent is waiting.
     Leave {
-        /// By this interface.
+        /// The interface.
         interface: u16,
     },
-    /// It goes on at another point, with the program for its shape there. Nothing that the program
-    /// sent waits.
+    /// It continues at another point, with the program for its shape there. No packet that the
+    /// program sent is waiting.
     Go(Point),
-    /// A function is done with it. What the program sent goes out first, from that function; then the
-    /// packet by these ports, copies for all but the last.
+    /// A function is done with it. The packets that the program sent go out first, from that
+    /// function. Then the packet leaves by these ports. All but the last get copies.
     Output {
         /// The function.
         node: u16,
         /// Its ports.
         ports: Vec<Dest>,
     },
-    /// It is dropped by a function; what the program sent goes out.
+    /// A function drops it. The packets that the program sent go out.
     Drop {
         /// The function.
         node: u16,
@@ -263,19 +267,20 @@ pub enum Fate {
         /// The reason.
         reason: ReasonId,
     },
-    /// It ends by a fault; what the program sent goes out.
+    /// It ends with a fault. The packets that the program sent go out.
     Fault {
         /// The function.
         node: u16,
         /// The fault.
         fault: Fault,
     },
-    /// It ends here by intent; what the program sent goes out.
+    /// It ends here intentionally. The packets that the program sent go out.
     Consume {
         /// The function.
         node: u16,
     },
-    /// The function runs on it anew (a fault past the limit). What the program sent waits.
+    /// The function runs on it again. Past the limit, this is a fault. The packets that the program
+    /// sent wait.
     Resubmit {
         /// The function.
         node: u16,
@@ -283,7 +288,7 @@ pub enum Fate {
 }
 
 impl HeaderMask {
-    /// Whether a packet with these headers is of this shape.
+    /// Whether a packet with these headers has this shape.
     #[must_use]
     pub fn fits(self, presence: u128) -> bool {
         (presence ^ self.present) & self.care == 0
@@ -297,7 +302,8 @@ impl HeaderMask {
     }
 }
 
-/// A shape in words: the headers that have to be there, and with `not` those that must not.
+/// A shape in words: the headers that must be present, and with `not` the headers that must be
+/// absent.
 #[must_use]
 pub fn shape_words(shape: HeaderMask) -> String {
     let words = braid_packet::HEADERS.iter().filter_map(|(header, name)| {

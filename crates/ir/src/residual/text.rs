@@ -1,4 +1,4 @@
-//! Residual programs as text, for people and for tests.
+//! Residual programs as text, for people and tests.
 
 use super::program::{
     Counter, End, Fate, Point, Residual, RuleFields, Step, TallyId, What, shape_words,
@@ -8,14 +8,14 @@ use crate::model::{Model, Program, ValueId};
 use crate::text::words;
 use std::fmt::Write;
 
-/// The program, in lines like those of the model IR. Each step begins with the name of its function.
-/// [`super::parse`] reads it.
+/// The program, in lines like the lines of the model IR. Each step begins with the name of its
+/// function. [`super::parse`] reads the text.
 #[must_use]
 pub fn print(program: &Residual, chain: &Chain) -> String {
     write_program(program, chain, false)
 }
 
-/// As [`print`], with the place of each step in its function's program: `name@BLOCK.OPERATION`.
+/// As [`print`], with each step's place in its function's program: `name@BLOCK.OPERATION`.
 #[must_use]
 pub fn print_with_sites(program: &Residual, chain: &Chain) -> String {
     write_program(program, chain, true)
@@ -46,7 +46,7 @@ struct Text<'a> {
     program: &'a Residual,
     chain: &'a Chain,
     types: &'a Program,
-    /// Whether steps come with their sites.
+    /// Whether the text includes the sites of steps.
     sites: bool,
 }
 
@@ -102,7 +102,7 @@ impl Text<'_> {
         format!("{}{place}: {what}{}", self.name(site.node), fault.unwrap_or_default())
     }
 
-    /// `a:forward b:row1-4`: counters, with what is to be added to the length.
+    /// `a:forward b:row1-4`: counters, each with the number to add to the length.
     fn tally(&self, tally: TallyId) -> String {
         let all = self.program.tallies.get(tally.0 as usize).map_or(&[][..], Vec::as_slice);
         let words = all.iter().map(|one| {
@@ -165,12 +165,12 @@ fn list(values: &[ValueId]) -> String {
     all.join(", ")
 }
 
-/// The name of a function; its number where the name is no word or not unique.
+/// The name of a function, or its number if the name is not a word or not unique.
 fn name(chain: &Chain, node: u16) -> String {
     words::refer("node", chain.nodes.iter().map(|node| &*node.name), node.into())
 }
 
-/// The packet that rules look at: ` ip4(source, destination, protocol) ports(…) icmp(…) flags(…)`.
+/// The packet that rules read: ` ip4(source, destination, protocol) ports(…) icmp(…) flags(…)`.
 fn rule_fields(packet: &RuleFields) -> String {
     let RuleFields { version, src, dst, proto, ports, tcp_flags, icmp } = packet;
     let mut out = format!(" ip{version}({src}, {dst}, {proto})");

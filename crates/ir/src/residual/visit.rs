@@ -1,4 +1,4 @@
-//! What a step of a residual program defines and uses, and where its blocks may go.
+//! The values that a step of a residual program defines and uses, and the targets of its blocks.
 
 use super::program::{End, RuleFields, What};
 use crate::model::{Target, ValueId};
@@ -8,7 +8,7 @@ macro_rules! visitors {
     ($outs:ident, $uses:ident, $op_outs:ident, $op_uses:ident, $rules:ident, $end:ident,
      $targets:ident, $($reference:tt)+) => {
         impl What {
-            /// Visits the values that it defines.
+            /// Visits the values that the step defines.
             pub fn $outs(self: $($reference)+ Self, each: &mut dyn FnMut($($reference)+ ValueId)) {
                 match self {
                     What::Op(op) => op.$op_outs(each),
@@ -26,7 +26,7 @@ macro_rules! visitors {
                 }
             }
 
-            /// Visits the values that it uses.
+            /// Visits the values that the step uses.
             pub fn $uses(self: $($reference)+ Self, each: &mut dyn FnMut($($reference)+ ValueId)) {
                 match self {
                     What::Op(op) => op.$op_uses(each),
@@ -47,7 +47,7 @@ macro_rules! visitors {
         }
 
         impl RuleFields {
-            /// Visits its values.
+            /// Visits the values of the fields.
             pub fn $rules(self: $($reference)+ Self, each: &mut dyn FnMut($($reference)+ ValueId)) {
                 let RuleFields { src, dst, proto, ports, tcp_flags, icmp, .. } = self;
                 each(src);
@@ -66,7 +66,7 @@ macro_rules! visitors {
         }
 
         impl End {
-            /// Visits the values that it uses, other than those that it passes on.
+            /// Visits the values that the end uses, except the values that it passes to a block.
             pub fn $end(self: $($reference)+ Self, each: &mut dyn FnMut($($reference)+ ValueId)) {
                 match self {
                     End::Branch { cond: a, .. } | End::Hold { delay: a, .. } => each(a),
@@ -74,7 +74,7 @@ macro_rules! visitors {
                 }
             }
 
-            /// Visits the places where it may go on.
+            /// Visits the targets.
             pub fn $targets(
                 self: $($reference)+ Self,
                 each: &mut dyn FnMut($($reference)+ Target),
@@ -98,7 +98,7 @@ visitors!(
 );
 
 impl What {
-    /// Values that it defines.
+    /// The values that the step defines.
     #[must_use]
     pub fn outs(&self) -> Vec<ValueId> {
         let mut found = Vec::new();
@@ -106,7 +106,7 @@ impl What {
         found
     }
 
-    /// Values that it uses.
+    /// The values that the step uses.
     #[must_use]
     pub fn uses(&self) -> Vec<ValueId> {
         let mut found = Vec::new();
@@ -116,7 +116,7 @@ impl What {
 }
 
 impl End {
-    /// Where it may go on.
+    /// The targets.
     #[must_use]
     pub fn targets(&self) -> Vec<&Target> {
         match self {

@@ -1,36 +1,36 @@
-//! What actions touch. The paper's packet fields are apart from each other; ours are not: `l4.sport`
-//! is `tcp.sport` or `udp.sport`, `ip.tos` holds `ip.dscp`, writing `icmp.type` decides whether
-//! there is an identifier, and every write drags a checksum along.
+//! The parts of a packet that actions touch. The paper's packet fields are independent, but Braid's
+//! fields are not: `l4.sport` is `tcp.sport` or `udp.sport`, `ip.tos` holds `ip.dscp`, a write of
+//! `icmp.type` decides whether there is an identifier, and every write also changes a checksum.
 
 use braid_packet::field::Cover;
 use braid_packet::{Field, Header};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// A part of a packet (with what travels with it) that actions touch.
+/// A part of a packet, or of the data that travels with it, that actions touch.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Part {
     /// A header field or an attribute.
     Field(Field),
-    /// Whether a header is there.
+    /// The presence of a header.
     Presence(Header),
     /// A tag, by name.
     Tag(String),
     /// The bytes behind the headers.
     Payload,
-    /// All bytes and tags: what a copy for another port takes with it.
+    /// All bytes and tags. A copy for another port includes all of them.
     Whole,
 }
 
-/// How two parts relate.
+/// The relation of two parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Overlap {
     /// They have nothing in common.
     None,
-    /// Writing both changes the same bytes besides them: a checksum that covers both, or a byte
-    /// that holds bits of both. Two writers of one copy would undo each other's change.
+    /// Writing both also changes the same other bytes: a checksum that covers both, or a byte that
+    /// holds bits of both. Two writers of one copy would undo each other's change.
     Beside(&'static str),
-    /// One decides something about the other, or they are the same.
+    /// One part decides something about the other, or they are the same.
     Same,
 }
 
@@ -53,7 +53,7 @@ impl Serialize for Part {
 }
 
 impl Part {
-    /// Whether writing this part changes what reading the other one gives.
+    /// Whether a write of this part changes the result of reading the other part.
     #[must_use]
     pub fn changes(&self, read: &Part) -> bool {
         match (self, read) {
@@ -64,25 +64,25 @@ impl Part {
                 let mut of_read = places(*read).iter().chain(deciders(read.info().header));
                 of_read.any(|place| places(*written).contains(place))
                     || self.drags(*read)
-                    // The lengths say where the last header that is recognised ends.
+                    // The lengths tell where the last recognised header ends.
                     || *read == Field::PktPayloadLen && decides(*written)
             }
             (Part::Field(written), Part::Presence(header)) => {
                 deciders(*header).any(|field| places(*written).contains(field))
             }
-            // Where the payload begins.
+            // The field decides where the payload begins.
             (Part::Field(written), Part::Payload) => decides(*written),
             (Part::Payload, Part::Field(read)) => self.drags(*read),
             _ => false,
         }
     }
 
-    /// Whether writing this part changes a checksum that can be read as this field.
+    /// Whether a write of this part changes a checksum that can be read as this field.
     fn drags(&self, checksum: Field) -> bool {
         self.follow().iter().any(|sum| sum.field() == Some(checksum))
     }
 
-    /// What follows a write of this part.
+    /// The checksums that follow a write of this part.
     fn follow(&self) -> &'static [Sum] {
         match self {
             Part::Field(field) => sums(*field),
@@ -91,7 +91,7 @@ impl Part {
         }
     }
 
-    /// How two written parts relate.
+    /// The relation of two written parts.
     #[must_use]
     pub fn overlap(&self, other: &Part) -> Overlap {
         if self.changes(other) || other.changes(self) {
@@ -101,7 +101,8 @@ impl Part {
         common.map_or(Overlap::None, |sum| Overlap::Beside(sum.name()))
     }
 
-    /// Whether the name means another header of a stack once one like this is added or removed.
+    /// Whether adding or removing such a header makes this name refer to another header of the
+    /// stack.
     #[must_use]
     pub fn moves_with(&self, header: Header) -> bool {
         let Part::Field(field) = self else { return *self == Part::Whole };
@@ -110,8 +111,8 @@ impl Part {
         of == header || (stack.contains(&of) && stack.contains(&header))
     }
 
-    /// The parts of one header that it is made of, each of which can be written alone; itself if
-    /// there are none.
+    /// The parts of one header that make up this part. Each can be written alone. Without such
+    /// parts, the part itself.
     #[must_use]
     pub fn pieces(&self) -> Vec<Part> {
         match self {
@@ -122,11 +123,11 @@ impl Part {
         }
     }
 
-    /// Whether it is in a packet's headers, which a copy of the headers has.
+    /// Whether the part is in a packet's headers, and so in a copy of the headers.
     #[must_use]
     pub fn is_in_headers(&self) -> bool {
         match self {
-            // A copy of the headers only is a packet that was cut short.
+            // A copy of the headers alone is a truncated packet.
             Part::Field(field) => *field != Field::PktTruncated,
             Part::Presence(_) | Part::Tag(_) => true,
             Part::Payload | Part::Whole => false,
@@ -161,7 +162,7 @@ impl Sum {
         }
     }
 
-    /// The field by which it can be read.
+    /// The field that reads this checksum.
     fn field(self) -> Option<Field> {
         match self {
             Sum::Ip4 => Some(Field::IpChecksum),
@@ -171,7 +172,7 @@ impl Sum {
     }
 }
 
-/// The plain fields that a field stands for.
+/// The basic fields that a field stands for.
 fn places(field: Field) -> &'static [Field] {
     use Field::*;
     match field {
@@ -198,7 +199,7 @@ fn places(field: Field) -> &'static [Field] {
     }
 }
 
-/// Each field alone.
+/// All fields, so that a slice of one element exists for each.
 const SINGLE: &[Field] = &{
     let mut all = [Field::PktLen; braid_packet::FIELDS.len()];
     let mut at = 0;
@@ -209,11 +210,11 @@ const SINGLE: &[Field] = &{
     all
 };
 
-/// Fields that can be assigned and decide whether a header is recognised.
+/// Assignable fields that decide whether the parser recognises a header.
 fn deciders(header: Header) -> impl Iterator<Item = &'static Field> {
     let all = braid_packet::FIELDS.iter().map(|info| &info.field);
     all.filter(move |field| {
-        // Fields that stand for several are made of these.
+        // Fields that stand for several fields consist of these.
         let is_plain = !matches!(field.info().header, Header::L4 | Header::Inet);
         is_plain && field.decides().any(|decided| decided == header)
     })
@@ -224,7 +225,7 @@ fn decides(field: Field) -> bool {
     places(field).iter().any(|place| place.decided_bits() != 0)
 }
 
-/// What follows a write of the field.
+/// The checksums that follow a write of the field.
 fn sums(field: Field) -> &'static [Sum] {
     use Field::*;
     match field {
@@ -234,7 +235,7 @@ fn sums(field: Field) -> &'static [Sum] {
         Vlan2Id | Vlan2Pcp | Vlan2Dei => &[Sum::Vlan2Tag],
         MplsLabel | MplsTc | MplsTtl => &[Sum::MplsEntry],
         Ip6Tc | Ip6Flow => &[Sum::Ip6Word],
-        // Either version.
+        // Either IP version.
         InetTtl => &[Sum::Ip4],
         _ => {
             let header = field.info().header;

@@ -1,10 +1,10 @@
-//! The tables of a service graph (NFP §5): the first steps of a packet (classification), the steps behind each
-//! function and merger (forwarding), and how a merger makes one packet of several versions (merging).
+//! The tables of a service graph (NFP §5): a packet's first steps (classification), the steps
+//! behind each function and merger (forwarding), and the work of each merger (merging).
 
 use super::{Extent, Merge};
 use serde::Serialize;
 
-/// Where packet references go.
+/// A target of packet references.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -20,18 +20,18 @@ pub enum Target {
 pub enum Step {
     /// Copies a version.
     Copy {
-        /// The version that is copied.
+        /// The version that is the source of the copy.
         from: u32,
-        /// The version that the copy is.
+        /// The number of the copy.
         to: u32,
-        /// How much of it.
+        /// The extent of the copy.
         extent: Extent,
     },
     /// Hands on a version without copying.
     Distribute {
         /// The version.
         version: u32,
-        /// To all of these.
+        /// The targets. All of them get the version.
         targets: Vec<Target>,
     },
     /// The packet leaves the graph.
@@ -41,39 +41,39 @@ pub enum Step {
     },
 }
 
-/// What the classifier does with a packet that takes the graph.
+/// The classifier's work for a packet that takes the graph.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Classification {
     /// Number of the graph (the paper's match identifier).
     pub graph: usize,
-    /// Copies that are made of each packet, itself not counted.
+    /// The number of copies of each packet, not including the packet itself.
     pub copies: usize,
     /// The first steps.
     pub steps: Vec<Step>,
 }
 
-/// What happens to a packet that a function, or a merger, is done with.
+/// The steps for a packet that a function or a merger has finished.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Forwarding {
     /// Number of the graph.
     pub graph: usize,
-    /// Who is done with it.
+    /// The function or merger that has finished the packet.
     pub from: Target,
     /// The steps.
     pub steps: Vec<Step>,
-    /// The paper's `ignore`: where the packet was dropped, the steps are not taken, and this merger
-    /// gets a nil packet. Without one the packet has ended.
+    /// The paper's `ignore`: if the packet was dropped, this merger gets a nil packet, and the
+    /// steps are not taken. `None`: the packet has ended.
     pub nil_to: Option<usize>,
 }
 
-/// What a merger does.
+/// The work of a merger.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Merging {
     /// Number of the graph.
     pub graph: usize,
     /// Number of the merger.
     pub merger: usize,
-    /// What it does.
+    /// The merge operations and their inputs.
     #[serde(flatten)]
     pub merge: Merge,
 }
@@ -81,10 +81,10 @@ pub struct Merging {
 /// The tables of a graph.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Tables {
-    /// One entry a graph.
+    /// One entry for the graph.
     pub classification: Classification,
-    /// One entry a function and merger.
+    /// One entry for each function and merger.
     pub forwarding: Vec<Forwarding>,
-    /// One entry a merger.
+    /// One entry for each merger.
     pub merging: Vec<Merging>,
 }

@@ -63,7 +63,7 @@ fn native_decl(native: &Native) -> String {
     out
 }
 
-/// What a profile says, in words.
+/// The parts of a profile, in words.
 pub(super) fn profile_words(profile: &Profile) -> Vec<String> {
     let mut words = Vec::new();
     let all = [("read", &profile.reads), ("write", &profile.writes)];
@@ -78,10 +78,10 @@ pub(super) fn profile_words(profile: &Profile) -> Vec<String> {
     words
 }
 
-/// A part of a profile that is there or not.
+/// Selects a part of a profile that is present or absent.
 type Flag = fn(&mut Profile) -> &mut bool;
 
-/// Words for such parts.
+/// Words for the parts that are present or absent.
 pub(super) const PROFILE_FLAGS: &[(&str, Flag)] = &[
     ("read payload", |profile| &mut profile.reads_payload),
     ("write payload", |profile| &mut profile.writes_payload),

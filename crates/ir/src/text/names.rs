@@ -1,4 +1,5 @@
-//! How the text form refers to a model's parts: by name where that is clear, else by number.
+//! How the text form refers to a model's parts: by name if that is unambiguous, otherwise by
+//! number.
 
 use crate::model::{EventId, TagId};
 use crate::model::{Model, ParamId, PortId, QueueId, StateId};
@@ -61,7 +62,7 @@ pub(super) fn by_name<T: Copy>(table: &[(T, &'static str)], name: &str) -> Optio
     table.iter().find(|(_, other)| *other == name).map(|(item, _)| *item)
 }
 
-/// Whether a text can stand as a word: a letter or `_`, then letters, digits, `_`.
+/// Whether a text can be a word: a letter or `_`, then letters, digits, `_`.
 pub(super) fn is_word(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
@@ -77,8 +78,8 @@ pub(super) fn numbered(prefix: &str, text: &str) -> Option<u32> {
     (plain && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok()).flatten()
 }
 
-/// A word for the part with this number: its name if that is a word, is unique and does not look
-/// like a number of its category; else the number.
+/// A word for the part with this number. The name is used if it is a word, is unique, and does not
+/// look like a number of its category. Otherwise the number is used.
 pub(crate) fn refer<'a>(
     prefix: &str,
     names: impl Iterator<Item = &'a str> + Clone,

@@ -163,7 +163,7 @@ pub(super) fn print_term(model: &Model, term: &Term) -> String {
     }
 }
 
-/// The reason in quotes where that is clear, else its number.
+/// The reason in quotes if that is unambiguous, otherwise its number.
 pub(crate) fn reason(model: &Model, id: ReasonId) -> String {
     let text = usize::try_from(id.0).ok().and_then(|index| model.reasons.get(index));
     match text {

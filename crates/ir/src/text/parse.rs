@@ -1,4 +1,4 @@
-//! Parses models: the declarations; `parse_ops` has the programs.
+//! Parses the declarations of models. `parse_ops` parses the programs.
 
 use super::decl::PROFILE_FLAGS;
 use super::names::resolve;
@@ -16,7 +16,7 @@ use braid_packet::Field;
 /// verify.
 ///
 /// # Errors
-/// The first thing that is not as `docs/ir.md` says, with its place.
+/// The first violation of the syntax in `docs/ir.md`, with its position.
 pub fn parse(text: &str) -> std::result::Result<Model, TextError> {
     let mut scan = Scan::new(text);
     scan.expect_word("model")?;
@@ -53,8 +53,8 @@ fn empty(name: String) -> Model {
     }
 }
 
-/// States that live with others, by number, and the names of those, which may be declared later,
-/// with their places.
+/// States that live with other states: the number of the state, the name of the other state, and
+/// the position of that name. The other state may be declared later.
 type Partners<'a> = Vec<(usize, &'a str, usize)>;
 
 fn declaration<'a>(
@@ -196,7 +196,7 @@ fn state_named(model: &Model, word: &str) -> Option<StateId> {
     resolve("state", model.state.iter().map(|decl| &*decl.name), word).map(StateId)
 }
 
-/// A state, and the name of the one that it lives with, with its place.
+/// A state, and the name of the state that it lives with, with the name's position.
 fn state<'a>(scan: &mut Scan<'a>, model: &Model) -> Result<(StateDecl, Option<(&'a str, usize)>)> {
     let name = scan.name()?;
     scan.expect(":")?;

@@ -10,7 +10,7 @@ use crate::model::{
 };
 use braid_packet::Header;
 
-/// Most values of a program in text form.
+/// The maximum number of values of a program in text form.
 const MAX_VALUES: u32 = 1 << 20;
 
 /// Reads a program in braces.
@@ -42,11 +42,11 @@ pub(super) fn program(scan: &mut Scan<'_>, model: &Model) -> Result<Program> {
 pub(crate) struct Parser<'p, 'a> {
     pub(crate) scan: &'p mut Scan<'a>,
     pub(crate) model: &'p Model,
-    /// The type of each value that was defined so far.
+    /// The type of each value that is defined so far.
     pub(crate) types: &'p mut Vec<Option<Ty>>,
 }
 
-/// Reads `v3:ip4`, and notes the type.
+/// Reads `v3:ip4`, and records the type.
 pub(crate) fn typed(scan: &mut Scan<'_>, types: &mut Vec<Option<Ty>>) -> Result<ValueId> {
     let number = scan.id("v")?;
     if number >= MAX_VALUES {
@@ -155,7 +155,7 @@ impl Parser<'_, '_> {
         Ok(Target { block, args })
     }
 
-    /// Values separated by commas, up to and with a closing punctuation.
+    /// Values separated by commas, up to and including a closing punctuation mark.
     fn values(&mut self, close: &str) -> Result<Vec<ValueId>> {
         self.scan.items(close, |scan| scan.id("v").map(ValueId))
     }
@@ -233,7 +233,8 @@ impl Parser<'_, '_> {
         }))
     }
 
-    /// Reads the results of an operation up to and with the `=`; none for one without.
+    /// Reads the results of an operation, up to and including the `=`. The list is empty for an
+    /// operation without results.
     pub(crate) fn outs(&mut self) -> Result<Vec<ValueId>> {
         let mut outs = Vec::new();
         if super::names::numbered("v", self.scan.peek_word()).is_some() {
@@ -262,7 +263,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Operations with as many results as they are given.
+    /// Operations with any number of results.
     fn many(&mut self, name: &str, outs: &[ValueId]) -> Result<Option<Op>> {
         let outs = outs.to_vec();
         Ok(Some(match name {

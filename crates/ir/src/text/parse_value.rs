@@ -21,7 +21,7 @@ pub(super) fn ty(scan: &mut Scan<'_>) -> Result<Ty> {
     }
 }
 
-/// One type, or a record.
+/// One type, or the columns of a record.
 pub(super) fn columns(scan: &mut Scan<'_>) -> Result<Vec<(String, Ty)>> {
     if !scan.eat("{") {
         return Ok(vec![(String::new(), ty(scan)?)]);

@@ -29,7 +29,7 @@ fn section(out: &mut String, model: &Model, head: &str, program: &Program) {
     out.push_str("  }\n");
 }
 
-/// The text form of one program of a model, as it stands between the braces of its section.
+/// The text form of one program of a model, without the braces of its section.
 #[must_use]
 pub fn print_program(model: &Model, program: &Program) -> String {
     let mut out = String::new();
@@ -67,7 +67,7 @@ fn undefined(program: &Program) -> Vec<ValueId> {
     all.filter(|value| !defined.contains(value)).collect()
 }
 
-/// The type of a value; a one-bit integer for one that the program doesn't have.
+/// The type of a value. A value that the program does not have counts as a one-bit integer.
 pub(super) fn ty(program: &Program, value: ValueId) -> Ty {
     let index = usize::try_from(value.0).unwrap_or(usize::MAX);
     program.values.get(index).copied().unwrap_or(Ty::uint(1))

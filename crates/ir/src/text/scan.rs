@@ -4,7 +4,7 @@ use super::names::is_word;
 use crate::model::Word;
 use crate::show::parse_word;
 
-/// Why a text is not a model.
+/// The reason why a text is not a model.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct TextError {
@@ -12,17 +12,17 @@ pub struct TextError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What was expected or is wrong.
+    /// The error, or the text that was expected.
     pub message: String,
 }
 
 pub(crate) type Result<T> = std::result::Result<T, TextError>;
 
-/// A place in a text.
+/// A position in a text.
 pub(crate) struct Scan<'a> {
     text: &'a str,
     at: usize,
-    /// Where the word or number begins that was read last.
+    /// The start of the last word or number.
     token: usize,
 }
 
@@ -31,17 +31,17 @@ impl<'a> Scan<'a> {
         Self { text, at: 0, token: 0 }
     }
 
-    /// An error at the place that was reached: something else was expected there.
+    /// An error at the current position: another text was expected there.
     pub(crate) fn error<T>(&self, message: impl Into<String>) -> Result<T> {
         self.error_at(self.at, message)
     }
 
-    /// An error at the word or number that was read last: it is wrong.
+    /// An error at the last word or number: it is wrong.
     pub(crate) fn wrong<T>(&self, message: impl Into<String>) -> Result<T> {
         self.error_at(self.token, message)
     }
 
-    /// Where the word or number begins that was read last.
+    /// The start of the last word or number.
     pub(crate) fn last(&self) -> usize {
         self.token
     }
@@ -56,7 +56,7 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// Skips blanks and comments (`;` to the end of the line); what is left.
+    /// Skips blanks and comments (`;` to the end of the line), and returns the remaining text.
     fn rest(&mut self) -> &'a str {
         loop {
             let rest = &self.text[self.at..];
@@ -100,7 +100,7 @@ impl<'a> Scan<'a> {
         &rest[..rest.find(|c| !inside(c)).unwrap_or(rest.len())]
     }
 
-    /// The word that comes next, without reading it; empty when it is no word.
+    /// The next word, without reading it. Empty if no word comes next.
     pub(crate) fn peek_word(&mut self) -> &'a str {
         let word = self.run(|c| c.is_ascii_alphanumeric() || c == '_');
         if word.starts_with(|c: char| c.is_ascii_digit()) { "" } else { word }
@@ -160,7 +160,7 @@ impl<'a> Scan<'a> {
         self.run(|c| c.is_ascii_alphanumeric() || c == ':' || c == '.').contains(':')
     }
 
-    /// The word that comes next if it is a name and no literal.
+    /// Reads the next word if it is a name and not a literal.
     pub(crate) fn reference(&mut self) -> Option<&'a str> {
         let text = self.run(|c| c.is_ascii_alphanumeric() || matches!(c, ':' | '.' | '_'));
         if !is_word(text) {
@@ -170,7 +170,7 @@ impl<'a> Scan<'a> {
         Some(text)
     }
 
-    /// Whether a word comes next that `:` or `@` follows: the name of a function before a step.
+    /// Whether a word followed by `:` or `@` comes next: the name of a function before a step.
     pub(crate) fn names_step(&mut self) -> bool {
         let word = self.peek_word();
         let after = self.rest()[word.len()..].trim_start();
@@ -195,7 +195,7 @@ impl<'a> Scan<'a> {
         T::try_from(value).or_else(|_| self.wrong("this number is too large here"))
     }
 
-    /// The number of something written as `v12`.
+    /// The number of a reference such as `v12`.
     pub(crate) fn id(&mut self, prefix: &str) -> Result<u32> {
         let word = self.peek_word();
         match super::names::numbered(prefix, word) {
@@ -259,7 +259,7 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// Items separated by commas up to a closing punctuation, which is read too.
+    /// Items separated by commas, up to and including a closing punctuation mark.
     pub(crate) fn items<T>(
         &mut self,
         close: &str,

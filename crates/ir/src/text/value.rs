@@ -1,4 +1,4 @@
-//! Printing types, settings and parameter values.
+//! Prints types, settings and parameter values.
 
 use super::names::{POOL_ORDERS, is_word, name_of};
 use crate::model::{EventTy, Kind, Model, ParamTy, Setting, Ty, Word};
@@ -7,7 +7,7 @@ use braid_externs::PatternSet;
 use braid_externs::patterns::{Matcher, Pattern};
 use std::fmt::Write;
 
-/// A name as it is declared: a word, or quoted.
+/// A name in the notation of its declaration: a word, or quoted.
 pub(super) fn name(text: &str) -> String {
     if is_word(text) { text.to_owned() } else { format!("{text:?}") }
 }
@@ -17,7 +17,7 @@ pub(super) fn list<T>(items: impl IntoIterator<Item = T>, show: impl FnMut(T) ->
     items.into_iter().map(show).collect::<Vec<_>>().join(", ")
 }
 
-/// Columns of a list, slots of a state: one type, or a record.
+/// Columns of a list or slots of a state: one type, or a record.
 pub(super) fn columns(columns: &[(String, Ty)]) -> String {
     match columns {
         [(column, ty)] if column.is_empty() => ty.to_string(),
@@ -78,7 +78,7 @@ fn backend(backend: &Backend, of: &[(String, Ty)]) -> String {
     format!("{} {health}", member(&backend.columns, of))
 }
 
-/// A parameter's value; `ty` only decides how scalars are written.
+/// A parameter's value. `ty` only decides how scalars are written.
 pub(super) fn param_value(value: &ParamValue, ty: &ParamTy) -> String {
     let kind = match ty {
         ParamTy::Scalar(ty) | ParamTy::Set(ty) | ParamTy::Pool(ty, _) => ty.kind,
@@ -129,7 +129,7 @@ fn rule_set(set: &RuleSet) -> String {
     out + "default " + verdict(set.default_pass) + "}"
 }
 
-/// A rule; conditions that match anything are left out.
+/// A rule. Conditions that match everything are left out.
 fn one_rule(rule: &Rule) -> String {
     let mut out = verdict(rule.pass).to_owned();
     let range = |kind: Kind, lo: Word, hi: Word| format!("{}-{}", kind.show(lo), kind.show(hi));

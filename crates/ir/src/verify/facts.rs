@@ -1,13 +1,14 @@
 //! Checks that headers are known to be present where they are used.
 //!
-//! Blocks are in topological order, so one pass carries what is known along every edge; where ways
-//! meet, what all of them know stays. A branch on `has H` makes known that `H`, and what it
-//! implies, is present on its one side. Adding or removing a VLAN tag, and writing a field that
-//! decides about other headers, undoes what may no longer hold; a condition computed before such a
-//! change says how the packet was on entry, one computed after it only how it is now.
+//! Blocks are in topological order, so one pass can carry the knowledge along every edge. Where
+//! paths meet, the knowledge that they share stays. On the true side of a branch on `has H`, `H`
+//! and the headers that it implies are known to be present. Some operations invalidate knowledge
+//! that may no longer hold: adding or removing a VLAN tag, and writing a field that decides about
+//! other headers. A condition that was computed before such a change describes the packet on entry.
+//! A condition that was computed after the change describes only the current packet.
 //!
-//! One thing is not judged here: a packet with more VLAN tags than parsing follows is malformed, so
-//! adding or removing a tag can hide or uncover all headers behind. Engines make it a fault.
+//! One case is not checked here. A packet with more VLAN tags than parsing follows is malformed, so
+//! adding or removing a tag can hide or uncover all headers behind it. Engines make that a fault.
 
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::model::{BinOp, BlockId, Granularity, Key, Model, Op, Program, StateId, ValueId};
@@ -25,7 +26,7 @@ impl Headers {
         Self(headers.into_iter().fold(0, |bits, header| bits | 1 << header as u8))
     }
 
-    /// A header and all that it implies.
+    /// A header and all headers that it implies.
     fn with(header: Header) -> Self {
         Self::of(header.implies().iter().copied().chain([header]))
     }
@@ -43,16 +44,16 @@ impl Headers {
     }
 }
 
-/// What is known at a place.
+/// The knowledge at one place.
 #[derive(Clone, PartialEq, Eq)]
 struct Known {
     /// Headers that are present.
     now: Headers,
     /// Headers that were present on entry.
     entry: Headers,
-    /// Headers whose presence may be another than on entry.
+    /// Headers whose presence may differ from their presence on entry.
     changed: Headers,
-    /// Conditions on presence that still say how things are.
+    /// Conditions on presence that still describe the current packet.
     live: BTreeSet<ValueId>,
 }
 
@@ -70,10 +71,10 @@ impl Known {
     }
 }
 
-/// How a condition came about.
+/// The definition of a condition.
 #[derive(Clone, Copy)]
 enum Cond {
-    /// Whether a header is present; and whether that also says it for the packet on entry.
+    /// Whether a header is present, and whether this also describes the packet on entry.
     Has(Header, bool),
     Not(ValueId),
     And(ValueId, ValueId),
@@ -130,7 +131,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What a condition's being true or false says.
+    /// Adds the knowledge that follows if a condition is true or false.
     fn learn(&self, known: &mut Known, cond: ValueId, truth: bool) {
         let mut seen = BTreeSet::new();
         let mut todo = vec![(cond, truth)];
@@ -156,7 +157,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What an operation changes about what is known.
+    /// Updates the knowledge after an operation.
     fn after(&mut self, known: &mut Known, op: &Op) {
         let one_bit = |value: &ValueId| self.program.values[value.index()].width == 1;
         match op {
@@ -194,7 +195,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Conditions about these headers no longer say how things are.
+    /// Makes conditions about these headers invalid for the current packet.
     fn forget(&self, known: &mut Known, headers: Headers) {
         known.live.retain(|value| match self.conds[value.index()] {
             Some(Cond::Has(header, _)) => Headers::with(header).0 & headers.0 == 0,
@@ -202,7 +203,7 @@ impl<'a> Facts<'a> {
         });
     }
 
-    /// What an operation needs and is not known.
+    /// The requirement of an operation that is not known to be met.
     fn problem(&self, known: &Known, op: &Op) -> Option<Problem> {
         let now = |header| (!known.now.has(header)).then_some(Problem::Absent(header));
         match op {

@@ -78,7 +78,7 @@ impl Check<'_> {
         }
     }
 
-    /// Columns, slots: at least one, of types that exist.
+    /// Checks columns or slots: there is at least one, and their types exist.
     fn parts(&mut self, place: Place, what: &'static str, parts: &[(String, Ty)]) {
         if parts.is_empty() {
             self.report(place, Problem::Without(what));
@@ -102,7 +102,7 @@ impl Check<'_> {
         }
     }
 
-    /// A constant or a scalar parameter, whose width is returned.
+    /// Checks a setting: a constant or a scalar parameter. Returns the parameter's width.
     fn setting(&mut self, place: Place, setting: Setting) -> Option<u16> {
         let Setting::Param(param) = setting else { return None };
         match self.model.params.get(param.index()).map(|decl| &decl.ty) {

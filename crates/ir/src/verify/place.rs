@@ -1,16 +1,16 @@
-//! What can be wrong with a model, and where.
+//! The errors of models, and their places.
 
 use crate::model::{BlockId, EventId, ParamId, QueueId, ReasonId, RowId, StateId, TagId, ValueId};
 use braid_packet::{Field, Header};
 use std::fmt;
 
-/// What is wrong, and where.
+/// An error and its place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct VerifyError {
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// What.
+    /// The error.
     pub problem: Problem,
 }
 
@@ -86,39 +86,39 @@ impl fmt::Display for Place {
     }
 }
 
-/// What can be wrong.
+/// The kinds of errors.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Problem {
-    /// The first two ports are `left` and `right`.
+    /// The first two ports are not `left` and `right`.
     #[error("the first two ports must be `left` and `right`")]
     Ports,
     /// Two parts of a kind share a name.
     #[error("another {0} has the name `{1}`")]
     DuplicateName(&'static str, String),
-    /// A type that no value can have.
+    /// No value can have the type.
     #[error("the type {0} does not exist")]
     Type(String),
-    /// A list, an entry, a key or a record without parts.
+    /// A list, an entry, a key or a record has no parts.
     #[error("it has no {0}")]
     Without(&'static str),
-    /// A default that is not of the parameter's type.
+    /// A default does not have the parameter's type.
     #[error("its default: {0}")]
     ParamDefault(String),
-    /// A setting names something that is not a scalar parameter.
+    /// A setting refers to something other than a scalar parameter.
     #[error("{0} is not a scalar parameter")]
     Setting(ParamId),
-    /// A setting that must be above 0.
+    /// A setting is 0 but must be greater.
     #[error("its {0} is 0")]
     Zero(&'static str),
-    /// A default with another number of values than there are slots.
+    /// A default does not have one value for each slot.
     #[error("its default has {found} values for {wanted} slots")]
     DefaultLength {
-        /// Values of the default.
+        /// Number of values of the default.
         found: usize,
-        /// Slots.
+        /// Number of slots.
         wanted: usize,
     },
-    /// A value that does not fit.
+    /// A value does not fit its width.
     #[error("the value {value} does not fit {width} bits")]
     TooWide {
         /// The value.
@@ -126,83 +126,85 @@ pub enum Problem {
         /// The width.
         width: u16,
     },
-    /// Global state has a default, no time-outs, and lives with nothing.
+    /// Global state violates a rule: it needs a default, never expires, and lives with no other
+    /// state.
     #[error("global state {0}")]
     Global(&'static str),
-    /// State that lives with other state has its time-outs and is sharded like it.
+    /// State that lives with other state violates a rule: for example, it has time-outs of its own,
+    /// or is not sharded like the other state.
     #[error("it lives with {with}, so {why}")]
     LivesWith {
-        /// The other.
+        /// The other state.
         with: StateId,
-        /// What is wrong.
+        /// The violated rule.
         why: &'static str,
     },
-    /// A table has at most one program for expiring entries.
+    /// A table has more than one program for expiring entries.
     #[error("a second program for expiring entries of {0}")]
     SecondExpire(StateId),
-    /// The last row, and no other, is `fault`.
+    /// The last row is not `fault`, or another row is.
     #[error("the last row, and no other, must be `fault`")]
     FaultRow,
-    /// Something that the model does not have.
+    /// The model lacks something that is referred to.
     #[error("there is no {0}")]
     Missing(String),
-    /// A program without blocks.
+    /// A program has no blocks.
     #[error("it has no blocks")]
     NoBlocks,
     /// The first block has parameters.
     #[error("the first block has parameters")]
     EntryParams,
-    /// A jump that does not go forward.
+    /// A jump does not lead to a later block.
     #[error("it goes back to {0}")]
     Backward(BlockId),
-    /// A jump that gives another number of values than the block has parameters.
+    /// A jump does not pass one value for each of the block's parameters.
     #[error("it gives {found} values to {block}, which has {wanted} parameters")]
     TargetArgs {
         /// The block.
         block: BlockId,
-        /// Values given.
+        /// Number of values passed.
         found: usize,
-        /// Parameters.
+        /// Number of parameters.
         wanted: usize,
     },
-    /// A value that is defined more than once.
+    /// A value is defined more than once.
     #[error("{0} is defined twice")]
     DefinedTwice(ValueId),
-    /// A value that is used where it is not defined on every way there.
+    /// A value is used where some path to the use does not define it.
     #[error("{0} is not defined on every way there")]
     Undefined(ValueId),
-    /// A value of a wrong width.
+    /// A value has a wrong width.
     #[error("{value} has {found} bits instead of {wanted}")]
     Width {
         /// The value.
         value: ValueId,
         /// Its width.
         found: u16,
-        /// The width that it must have.
+        /// The required width.
         wanted: u16,
     },
-    /// An address that has neither the width of IPv4 nor of IPv6 addresses.
+    /// An address has neither the width of IPv4 addresses nor of IPv6 addresses.
     #[error("{0} is not an address")]
     Address(ValueId),
-    /// Another number of values than there must be.
+    /// The number of values is wrong.
     #[error("{found} {what} instead of {wanted}")]
     Count {
-        /// Of what.
+        /// The kind of the values.
         what: &'static str,
-        /// How many.
+        /// The actual number.
         found: usize,
-        /// How many there must be.
+        /// The required number.
         wanted: usize,
     },
-    /// A parameter of another type than the operation works on.
+    /// The parameter's type does not fit the operation.
     #[error("{param} is not {wanted}")]
     ParamKind {
         /// The parameter.
         param: ParamId,
-        /// What it must be.
+        /// The required type.
         wanted: &'static str,
     },
-    /// A column that the parameter does not have.
+    /// The parameter has no such column.
     #[error("{param} has no column {column}")]
     Column {
         /// The parameter.
@@ -210,10 +212,10 @@ pub enum Problem {
         /// The column.
         column: u32,
     },
-    /// An assignment to a field that is only read.
+    /// A read-only field is assigned.
     #[error("{} is read-only", .0.info().name)]
     ReadOnly(Field),
-    /// A new packet's field that its shape does not have.
+    /// A new packet's shape does not have the field.
     #[error("the new packet has no {}", .0.info().name)]
     NotInShape(Field),
     /// A header is not known to be present.
@@ -222,27 +224,27 @@ pub enum Problem {
     /// A header is not known to have been present when the packet entered the function.
     #[error("header `{}` is not known to have been present on entry", .0.name())]
     AbsentOnEntry(Header),
-    /// A key that the table does not have.
+    /// The table has no such key.
     #[error("{state} has no such key: {why}")]
     Key {
         /// The table.
         state: StateId,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
-    /// Something that this kind of program cannot do.
+    /// This kind of program cannot have the operation.
     #[error("this cannot stand in {0}")]
     NotHere(&'static str),
-    /// An argument of an event that is not of the field's type.
+    /// An argument of an event does not have the field's type.
     #[error("argument {0} is not of the event field's type")]
     EventArg(usize),
-    /// An output without ports.
+    /// An output has no ports.
     #[error("it leads to no port")]
     NoPorts,
-    /// A row that the model does not have.
+    /// The model does not have the row.
     #[error("there is no {0}")]
     NoRow(RowId),
-    /// A drop reason that the model does not have.
+    /// The model does not have the drop reason.
     #[error("there is no {0}")]
     NoReason(ReasonId),
 }

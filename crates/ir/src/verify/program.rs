@@ -1,11 +1,11 @@
-//! Checks how a program hangs together: blocks, jumps, definitions that dominate their uses.
+//! Checks the structure of a program: blocks, jumps, and definitions that dominate their uses.
 
 use super::facts::Facts;
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use super::types::OpCheck;
 use crate::model::{BlockId, Model, Program, Target, ValueId};
 
-/// Collects errors about all programs of a model whose declarations are right.
+/// Collects errors about all programs of a model with correct declarations.
 pub(super) fn check_all(model: &Model, errors: &mut Vec<VerifyError>) {
     check(model, Which::Packet, &model.packet, errors);
     for (state, program) in &model.expire {
@@ -19,7 +19,7 @@ pub(super) fn check_all(model: &Model, errors: &mut Vec<VerifyError>) {
 fn check(model: &Model, which: Which, program: &Program, errors: &mut Vec<VerifyError>) {
     let before = errors.len();
     Structure { which, program, errors }.check();
-    // The checks below rely on numbers that are in range.
+    // The checks below rely on valid numbers.
     if errors.len() > before {
         return;
     }
@@ -27,13 +27,14 @@ fn check(model: &Model, which: Which, program: &Program, errors: &mut Vec<Verify
     uses.check(errors);
     let reached = uses.reached;
     OpCheck { model, which, program, errors }.check();
-    // Presence is judged by conditions, which must be right first.
+    // The check of presence uses conditions, which must be correct first.
     if errors.len() == before {
         Facts::new(model, which, program, &reached).check(errors);
     }
 }
 
-/// Numbers in range, jumps forward, the right number of values passed on, single definitions.
+/// Checks that numbers are in range, jumps lead forward and pass the right number of values, and
+/// values are defined once.
 struct Structure<'a> {
     which: Which,
     program: &'a Program,
@@ -117,15 +118,16 @@ impl Structure<'_> {
     }
 }
 
-/// Uses of values, which a definition on every way there must come before.
+/// Checks uses of values: every path to a use must define the value first.
 struct Uses<'a> {
     which: Which,
     program: &'a Program,
-    /// Whether a block can be reached at all. What cannot is not judged here.
+    /// Whether each block can be reached. Unreachable blocks are not checked here.
     reached: Vec<bool>,
-    /// For each block, the last one that all ways to it pass before.
+    /// The immediate dominator of each block: the last block that all paths to it pass before it.
     dominator: Vec<usize>,
-    /// Block and operation (0 for parameters, from 1 for operations) that define a value.
+    /// The place that defines each value: the block, and 0 for its parameters or the operation's
+    /// number from 1.
     defined: Vec<Option<(usize, usize)>>,
 }
 
@@ -181,8 +183,8 @@ impl<'a> Uses<'a> {
     }
 }
 
-/// Which blocks can be reached, and the immediate dominator of each. Blocks are in topological
-/// order, so that one pass will do.
+/// The blocks that can be reached, and the immediate dominator of each block. Blocks are in
+/// topological order, so one pass is enough.
 fn dominators(program: &Program) -> (Vec<bool>, Vec<usize>) {
     let count = program.blocks.len();
     let mut dominator: Vec<Option<usize>> = vec![None; count];
@@ -204,7 +206,7 @@ fn dominators(program: &Program) -> (Vec<bool>, Vec<usize>) {
     (reached, dominator.into_iter().map(|at| at.unwrap_or(0)).collect())
 }
 
-/// The last block that both are dominated by.
+/// The last block that dominates both blocks.
 fn meet(dominator: &[Option<usize>], mut a: usize, mut b: usize) -> usize {
     while a != b {
         if a > b {

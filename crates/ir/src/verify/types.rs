@@ -1,5 +1,5 @@
-//! Checks each operation on its own: kinds of parameters, widths, numbers of things, and whether
-//! it may stand in this program.
+//! Checks each operation alone: the types of parameters, widths, numbers of values, and whether
+//! this kind of program can have the operation.
 
 use super::place::{Part, Place, Problem, VerifyError, Which};
 use crate::engine::FLOW_WIDTHS;
@@ -12,7 +12,7 @@ use braid_packet::{Access, Field, Header};
 
 type Checked = Result<(), Problem>;
 
-/// The check of one program whose structure is right.
+/// Checks one program whose structure is correct.
 pub(super) struct OpCheck<'a> {
     pub(super) model: &'a Model,
     pub(super) which: Which,
@@ -39,7 +39,7 @@ impl OpCheck<'_> {
         }
     }
 
-    /// Whether the operation may stand in this kind of program.
+    /// Whether this kind of program can have the operation.
     fn stands_here(&self, op: &Op) -> Checked {
         let time = |field: &Field| *field == Field::PktTime;
         let of_packet = match op {
@@ -490,7 +490,7 @@ fn writable(field: Field) -> Checked {
     }
 }
 
-/// Headers of a new packet, whose fields can be assigned.
+/// Headers of a new packet with assignable fields.
 fn shape_headers(shape: Shape) -> &'static [Header] {
     use Header::*;
     match shape {
@@ -504,8 +504,8 @@ fn shape_headers(shape: Shape) -> &'static [Header] {
     }
 }
 
-/// Whether an operation may be part of a native function's packet program. The function may have changed the
-/// packet, so the program must not use what it knew of the packet before.
+/// Whether a native function's packet program can have the operation. The native function may have
+/// changed the packet, so the program must not use earlier knowledge about it.
 fn may_stand(op: &Op) -> bool {
     matches!(
         op,

@@ -1,4 +1,4 @@
-//! Random models: every part of a model in every form that the text form has. They need not verify.
+//! Random models: every part of a model in every form of the text form. They may fail to verify.
 
 use braid_externs::Rng;
 use braid_externs::patterns::{Matcher, Pattern, PatternSet};
@@ -60,7 +60,7 @@ impl Maker {
         self.word() & max_of(width)
     }
 
-    /// A name that no other part of its kind has; some are no words, or look like numbers.
+    /// A name that no other part of its kind has. Some names are not words, or look like numbers.
     fn name(&mut self, index: usize) -> String {
         let name = self.pick(&["a", "state0", "b.c", "", "é\"\\\n", "true", "param1", "drop", "7"]);
         format!("{name}{}", ["", "_"][usize::from(index > 0)]) + &"x".repeat(index)
@@ -179,7 +179,7 @@ impl Maker {
             ParamTy::Routes => {
                 let mut table = RouteTable::default();
                 for hop in 0..4 {
-                    // Host bits are not kept, so none are given.
+                    // Tables do not keep host bits, so none are set.
                     let (len4, len6) = (self.below(33), self.below(129));
                     let v4 = (self.up_to(32) as u32) & !(u64::from(u32::MAX) >> len4) as u32;
                     let v6 = self.word() & !u128::MAX.checked_shr(len6 as u32).unwrap_or(0);
@@ -302,7 +302,7 @@ impl Maker {
             let ops = (0..self.below(12)).map(|_| self.op()).collect();
             blocks.push(Block { params, ops, term: self.term(count) });
         }
-        // One more that nothing defines, with the first.
+        // At least one value has no definition.
         self.out();
         Program { blocks, values: std::mem::take(&mut self.types) }
     }

@@ -1,4 +1,4 @@
-//! What the tests of the reference engine share: models from text, chains in a line, packets.
+//! Helpers for the tests of the reference engine: models from text, chains in a line, packets.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use braid_ir::chain::{Chain, Control, Interface, Malformed, Node, Sink, Source};
@@ -15,9 +15,9 @@ pub const S: u64 = 1_000_000_000;
 /// One millisecond in nanoseconds.
 pub const MS: u64 = 1_000_000;
 
-/// Interface on the left of a line.
+/// The interface on the left of a line.
 pub const LAN: u16 = 0;
-/// Interface on the right of a line.
+/// The interface on the right of a line.
 pub const WAN: u16 = 1;
 
 /// A model from declarations and the blocks of its packet program. Row 0 is `body`, row 1 is `1`,
@@ -39,7 +39,7 @@ pub fn nf_with(declarations: &str, blocks: &str, programs: &str) -> Arc<Model> {
     Arc::new(model)
 }
 
-/// A function that lets everything pass.
+/// A function that passes all packets.
 pub fn wire() -> Arc<Model> {
     nf("", "b0: output onward at row0")
 }
@@ -83,13 +83,13 @@ pub fn alone(model: Arc<Model>) -> Chain {
     line(vec![(model, Vec::new())])
 }
 
-/// An engine with what it has given out.
+/// An engine with its outputs.
 pub struct Bench {
     pub engine: Reference,
     pub got: Got,
 }
 
-/// What an engine gave out.
+/// The outputs of an engine.
 #[derive(Default)]
 pub struct Got {
     pub packets: Vec<(u16, Packet)>,
@@ -143,7 +143,7 @@ impl Bench {
         self.engine.state()
     }
 
-    /// Interfaces by which packets left, in order; what was said is forgotten.
+    /// The interfaces by which packets left, in order. Removes these packets from the record.
     pub fn left_by(&mut self) -> Vec<u16> {
         std::mem::take(&mut self.got.packets).into_iter().map(|(interface, _)| interface).collect()
     }
@@ -153,7 +153,7 @@ impl Bench {
         &self.got.packets.last().expect("a packet left").1
     }
 
-    /// Events as (time, first field or 0), in order; they are forgotten.
+    /// Events as (time, first field or 0), in order. Removes them from the record.
     pub fn events(&mut self) -> Vec<(u64, u128)> {
         let first = |event: &Event| match event.fields.first() {
             Some((_, EventValue::Scalar(_, value))) => *value,
@@ -181,7 +181,7 @@ pub fn udp(time_ns: u64, src: u32, sport: u16, dst: u32, dport: u16) -> Packet {
     build_fresh(Link::Ethernet, time_ns, Shape::Udp4, &fields, b"data").unwrap()
 }
 
-/// A UDP packet that differs from others by its source port.
+/// A UDP packet with this source port. All else is the same for all these packets.
 pub fn from_port(time_ns: u64, sport: u16) -> Packet {
     udp(time_ns, 0x0a00_0001, sport, 0xc000_0201, 53)
 }
