@@ -92,7 +92,7 @@ impl Known {
         Some(table.class(addr, group.wide))
     }
 
-    /// Forgets everything.
+    /// Forgets all address groups.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -37,7 +37,7 @@ pub(crate) struct Work<'a> {
 pub(crate) struct Emission {
     pub(crate) dest: Dest,
     pub(crate) packet: Packet,
-    /// Whether it was built, not copied.
+    /// Whether the program built the packet instead of copying one.
     pub(crate) created: bool,
 }
 

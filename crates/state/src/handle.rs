@@ -1,10 +1,10 @@
-//! Names of tables and entries: what callers of a store keep.
+//! References to tables and entries, which callers of a store keep.
 
 /// A table of a store, for a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TableRef(pub(crate) u32);
 
-/// Where a function's table is for each worker.
+/// The tables of a function's state for all workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableLocator {
     /// The table of the first shard.
@@ -22,8 +22,8 @@ pub struct TableLocator {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Handle(u64);
 
-/// Entries that live together, by the entry that is their root: the number of its table, and its
-/// number there.
+/// A group of entries that live together, by the entry that is its root: the number of the root's
+/// table, and the root's number there.
 pub type Group = (usize, usize);
 
 impl TableLocator {
@@ -31,7 +31,7 @@ impl TableLocator {
     #[must_use]
     #[inline]
     pub fn table(self, worker: u16) -> TableRef {
-        // Numbers of tables have 32 bits.
+        // Table numbers have 32 bits.
         TableRef(self.first.wrapping_add(u32::from(worker.min(self.last)).wrapping_mul(self.step)))
     }
 
@@ -74,7 +74,8 @@ impl Handle {
         self.0
     }
 
-    /// The handle with a number from [`Handle::to_bits`]. Any other number names some entry or none.
+    /// The handle with a number from [`Handle::to_bits`]. Any other number refers to an arbitrary
+    /// entry or to none.
     #[must_use]
     #[inline]
     pub fn from_bits(bits: u64) -> Self {
@@ -87,7 +88,7 @@ impl Handle {
         Self(head >> 32 << 32 | u64::from(place))
     }
 
-    /// Where the entry is in its table.
+    /// The entry's place in its table.
     #[must_use]
     #[inline]
     pub fn place(self) -> u32 {
