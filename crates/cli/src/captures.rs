@@ -122,7 +122,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Opens what `--in` names.
+    /// Opens the captures that `--in` names.
     pub fn open(texts: &[String], chain: &Chain) -> Result<Self, Failure> {
         let open = |text: &String| -> Result<_, Failure> {
             let named = named(text, chain)?;

@@ -1,4 +1,4 @@
-//! Several inputs as one stream in time order.
+//! Merges several inputs into one stream in time order.
 
 use braid_io::{PacketSource, ReadError};
 use braid_packet::Packet;
@@ -7,7 +7,7 @@ use braid_packet::Packet;
 pub struct Input<'a> {
     /// The name in messages, such as the file's name.
     pub name: String,
-    /// The interface by which they enter, by number; `None`: their addresses decide.
+    /// The number of the interface by which they enter. With `None`, their addresses decide.
     pub interface: Option<u16>,
     /// The packets.
     pub source: Box<dyn PacketSource + 'a>,
@@ -26,14 +26,15 @@ pub(crate) struct Merge<'a> {
 
 struct Waiting<'a> {
     input: Input<'a>,
-    /// `None` at the end.
+    /// `None` at the end of the input.
     next: Option<Result<Packet, ReadError>>,
-    /// Time of the next packet; where the input can't be read, of the one before.
+    /// The time of the next packet. If the input cannot be read, the time of the last packet
+    /// before.
     time_ns: u64,
 }
 
 impl<'a> Merge<'a> {
-    /// Reads the first packet of each.
+    /// Reads the first packet of each input.
     pub(crate) fn new(inputs: Vec<Input<'a>>) -> Self {
         let begin = |input| {
             let mut waiting = Waiting { input, next: None, time_ns: 0 };
@@ -76,7 +77,7 @@ impl Waiting<'_> {
     /// Returns the next packet and reads the one after it.
     fn read(&mut self) -> Option<Result<Packet, ReadError>> {
         let after = match self.next {
-            // Nothing comes after an error.
+            // No packet comes after an error.
             Some(Err(_)) => None,
             _ => self.input.source.next_packet().transpose(),
         };

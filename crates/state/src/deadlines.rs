@@ -40,7 +40,7 @@ const LAST: u32 = u32::MAX - 2;
 /// due earlier.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// Those that are due by the end of the slot that was opened last.
+    /// The places that are due by the end of the slot that was opened last.
     soon: BinaryHeap<Reverse<Item>>,
     /// By place: the next place in its slot, or [`LAST`], [`SOON`], [`FREE`].
     behind: Vec<u32>,

@@ -11,7 +11,7 @@ use braid_ir::model::Word;
 ///
 /// By default, every method does nothing and costs nothing.
 pub trait Dependents {
-    /// Whether there are any dependents at all.
+    /// Whether there are any dependents.
     #[inline(always)]
     fn exist(&self) -> bool {
         false

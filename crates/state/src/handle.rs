@@ -17,8 +17,9 @@ pub struct TableLocator {
     pub(crate) is_partner: bool,
 }
 
-/// An entry of a table: its place, and its generation there. The handle stays valid until the entry
-/// ends. After that it names no entry until 2^31 others have used the place.
+/// A reference to an entry of a table: its place, and its generation there. The handle is valid
+/// until the entry ends. After that, it refers to no entry until 2^31 other entries have used the
+/// place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Handle(u64);
 

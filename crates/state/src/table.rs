@@ -63,7 +63,7 @@ const KEY: usize = 1;
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Table {
-    // What finding needs comes first, together.
+    // The data that lookups need comes first, together.
     hot: Words,
     index: Index,
     key_words: usize,

@@ -51,7 +51,7 @@ pub struct New<'a> {
     pub now: u64,
     /// The shard for which the program runs.
     pub shard: u16,
-    /// Whether a packet's program creates it, which renews the entries that it lives with.
+    /// Whether a packet's program creates the entry. That renews the entries that it lives with.
     pub renews: bool,
 }
 

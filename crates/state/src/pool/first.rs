@@ -67,7 +67,7 @@ impl First {
         }
     }
 
-    /// Whether one is free.
+    /// Whether a rank is free.
     pub(super) fn has(&self, rank: u32) -> bool {
         self.levels[0][rank as usize / 64] >> (rank % 64) & 1 == 0
     }
