@@ -48,7 +48,7 @@ impl Answer {
     }
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub struct Failure {
     /// The exit code.

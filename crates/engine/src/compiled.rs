@@ -45,6 +45,7 @@ pub struct Compiled {
 impl Compiled {
     /// An engine for a chain, before its first packet.
     ///
+    /// # Errors
     /// Returns an error when a model does not verify, a parameter's value does not have its type, a
     /// timer's period is 0, or links or priorities are inconsistent. (Chains from the language have
     /// none of these faults.)

@@ -1,5 +1,5 @@
-//! Time. Due work runs in the order of time, kind (expiry, timer, held packet), position in the
-//! chain, number of the table, timer or queue, and creation.
+//! Expiries, timers and held packets. Due work runs in the order of time, kind (expiry, timer, held
+//! packet), position in the chain, number of the table, timer or queue, and creation.
 
 use crate::act::Functions;
 use crate::compiled::Compiled;

@@ -21,7 +21,7 @@ pub(crate) enum Write {
     PopVlan,
 }
 
-/// The result of a function for a packet.
+/// The verdict of a function on a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     Output(Vec<Dest>),
@@ -46,7 +46,7 @@ enum End {
     Return,
 }
 
-/// The object of a program.
+/// The subject of a program: a packet, an ended entry, or nothing.
 enum Subject<'a> {
     /// A packet, and a copy from when it entered the function.
     Packet {
@@ -365,7 +365,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Gives a block its parameters.
+/// Assigns the parameters of a block.
 fn pass(values: &mut Values<'_>, program: &Program, target: &Target) {
     let args: Vec<Word> = target.args.iter().map(|arg| values.get(*arg)).collect();
     values.set_all(&program.blocks[target.block.index()].params, &args);

@@ -1,7 +1,6 @@
 //! Follows flows through the chain, so that a capture taken at one point exercises both directions
 //! of NATs and load balancers.
 //!
-//! The replies in such a capture answer the requests as they were captured, not as they left the
 //! The replies in these captures answer the requests as they were captured, not as they left the
 //! chain. Following remembers the addresses, the ports and the interface with which each request
 //! left. It rewrites a later captured packet of the other direction so that it answers the request

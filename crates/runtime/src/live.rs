@@ -162,7 +162,7 @@ impl<'a> Live<'a> {
     }
 }
 
-/// A live run that is under way.
+/// A live run in progress.
 struct Driver<'a> {
     engine: &'a mut dyn Engine,
     clock: Clock,

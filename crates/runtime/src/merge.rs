@@ -16,7 +16,7 @@ pub struct Input<'a> {
 /// A packet with its input's interface.
 pub(crate) type Entering = (Option<u16>, Packet);
 
-/// The name of an input that can't be read, and why.
+/// The name of an input that cannot be read, and the reason.
 pub(crate) type Unreadable = (String, ReadError);
 
 /// The inputs, each with its next packet.
@@ -44,8 +44,8 @@ impl<'a> Merge<'a> {
         Self { inputs: inputs.into_iter().map(begin).collect() }
     }
 
-    /// The earliest next packet and its input's interface. Of equal times the input declared first
-    /// comes first; within an input the order is kept, also where its time goes back.
+    /// The earliest next packet and its input's interface. At equal times, the input that was
+    /// declared first comes first. Each input keeps its order, even if its time goes back.
     pub(crate) fn next(&mut self) -> Result<Option<Entering>, Unreadable> {
         let waiting = self.inputs.iter_mut().filter(|waiting| waiting.next.is_some());
         let Some(first) = waiting.min_by_key(|waiting| waiting.time_ns) else {

@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A run that is under way.
+/// A run in progress.
 struct Driver<'a> {
     engine: &'a mut dyn Engine,
     splitter: Splitter<'a>,

@@ -48,7 +48,7 @@ pub(crate) struct Queue {
     slots: Vec<u32>,
     /// A bit for each slot that is not empty.
     full: [u64; SLOTS / 64],
-    /// Times of one slot have the same bits above this number of bits.
+    /// The number of low bits in which the times of one slot may differ.
     shift: u32,
     /// The number of the slot that was opened last. Queued places are in the [`SLOTS`] slots after
     /// it.

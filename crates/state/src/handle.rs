@@ -9,11 +9,11 @@ pub struct TableRef(pub(crate) u32);
 pub struct TableLocator {
     /// The table of the first shard.
     pub(crate) first: u32,
-    /// The distance from one shard's table to the next one's.
+    /// The distance from one shard's table to the table of the next shard.
     pub(crate) step: u32,
     /// The last shard.
     pub(crate) last: u16,
-    /// Whether entries of other tables live with this one's.
+    /// Whether entries of other tables live with the entries of this table.
     pub(crate) is_partner: bool,
 }
 
@@ -36,7 +36,7 @@ impl TableLocator {
         TableRef(self.first.wrapping_add(u32::from(worker.min(self.last)).wrapping_mul(self.step)))
     }
 
-    /// Whether entries of other tables live with this one's.
+    /// Whether entries of other tables live with the entries of this table.
     #[must_use]
     #[inline]
     pub fn is_partner(self) -> bool {

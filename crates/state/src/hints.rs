@@ -72,13 +72,13 @@ impl Hints {
         self.row.0.get(self.found).copied()
     }
 
-    /// The run has found the entry that the hint named.
+    /// Notes that the run has found the hinted entry.
     #[inline(always)]
     pub(crate) fn confirm(&mut self) {
         self.found = self.found.wrapping_add(1);
     }
 
-    /// The run has found an entry by the index. The hint for it is kept.
+    /// Keeps a hint for an entry that the run has found by the index.
     #[inline(always)]
     pub(crate) fn learn(&mut self, at: usize, table: &Table, place: u32) {
         match self.found {
@@ -88,8 +88,8 @@ impl Hints {
         }
     }
 
-    /// The run has found its first entry. If it has no hints, the run probably looks up the same
-    /// entry again.
+    /// Starts the hints of a run with its first entry. If the entry has no hints, the run probably
+    /// looks up the same entry again.
     fn start(&mut self, table: usize, line: usize, number: impl Fn() -> u32) {
         self.found = 0;
         self.first = (table, line);
@@ -97,7 +97,7 @@ impl Hints {
         self.row = row.unwrap_or_else(|| Row([number(); WIDTH]));
     }
 
-    /// The run has found another entry, not where the hint said.
+    /// Keeps a hint for another entry, which the run has not found where the hint said.
     fn keep(&mut self, table: usize, number: u32) {
         let (first, line) = self.first;
         let rows = &mut self.rows[first];

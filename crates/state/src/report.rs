@@ -25,7 +25,7 @@ impl<D: Dependents> Store<D> {
         counters
     }
 
-    /// All entries, in the order function, table, creation (over all shards).
+    /// All entries of all shards, in the order of function, table and creation.
     #[must_use]
     pub fn report(&self) -> Vec<StateEntry> {
         let (mut all, tables) = (Vec::new(), self.tables());

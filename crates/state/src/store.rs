@@ -249,7 +249,7 @@ impl<D: Dependents> Store<D> {
         self.exists(table, entry).then(|| self.tables.at(table).key(entry.place()))
     }
 
-    /// Whether anything depends on the group of an entry that exists.
+    /// Whether anything depends on the group of an existing entry.
     #[inline(always)]
     fn has_dependents(&self, table: TableRef, entry: Handle) -> bool {
         self.dependents.exist() && {

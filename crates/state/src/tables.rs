@@ -22,7 +22,7 @@ pub struct Tables {
     timed: Vec<usize>,
     /// No entry is due before this time.
     next: u64,
-    /// The next entry's number.
+    /// The id of the next entry.
     ids: u64,
     /// The members of a group that ends: table in the function, number, place.
     members: Vec<(usize, u64, u32)>,

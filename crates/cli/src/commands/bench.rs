@@ -152,7 +152,7 @@ fn cases(args: &Args, definition: &Definition) -> Vec<Case> {
     let all = definition.cases(args.quick);
     let mut cases: Vec<Case> = all.into_iter().filter(|case| case.is_among(&args.only)).collect();
     if args.capture.is_some() && definition.trace.is_some() {
-        // Cases differ in the traces that they would generate.
+        // The cases differ in the traces that they would generate, so one case is enough.
         cases.truncate(1);
     }
     cases

@@ -132,7 +132,7 @@ fn merge_text(way: &Way, merge: &Merge, text: &mut String) {
     }
 }
 
-/// Whether a conflict tells more than the pair's other conflicts. A function after one that may end
+/// Whether to print a conflict beside the pair's other conflicts. A function after one that may end
 /// a packet's path must wait in any case, so one reason is enough.
 fn tells(conflict: &Conflict) -> bool {
     match conflict.first.kind() {

@@ -8,7 +8,7 @@ use braid_ir::model::RowId;
 /// The choice of records to show.
 #[derive(Clone, Copy)]
 pub enum Shown {
-    /// No records, only classes.
+    /// No records, only record templates.
     Classes,
     /// At most this many records.
     Records(usize),
