@@ -1,5 +1,6 @@
 //! State and events as JSON lines with sorted keys. Addresses are written as text. Times,
-//! durations, sizes and all other numbers are written as numbers, or as decimal text beyond 64 bits.
+//! durations, sizes and all other numbers are written as numbers, or as decimal text beyond 64
+//! bits.
 
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, EventValue, StateEntry};
