@@ -1,11 +1,11 @@
-//! How a command ends: exit codes, and what is printed when it fails.
+//! The ends of a command: exit codes, and messages of failures.
 
 use std::fmt;
 use std::path::Path;
 
 use braid_runtime::RunError;
 
-/// The answer of a command, which its exit code tells.
+/// The answer of a command. The exit code shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// The command is done, and the answer is yes.
@@ -48,7 +48,7 @@ impl Answer {
     }
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub struct Failure {
     /// The exit code.
@@ -96,5 +96,5 @@ impl From<RunError> for Failure {
     }
 }
 
-/// What a command returns.
+/// The result of a command.
 pub type Outcome = Result<Answer, Failure>;

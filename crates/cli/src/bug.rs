@@ -1,4 +1,4 @@
-//! Panics. Every panic is a bug: the message says so, and the exit code is its own.
+//! Panics. Every panic is a bug. Its message tells this, and it has its own exit code.
 
 use std::panic::PanicHookInfo;
 

@@ -37,7 +37,8 @@ pub fn named(text: &str, chain: &Chain) -> Result<Named, Failure> {
     Err(Failure::usage(format!("the chain `{}` has no interface `{name}`; {help}", chain.name)))
 }
 
-/// A capture that is read. Its first packet is read ahead, because control files need its time.
+/// A capture that is read. Its first packet is read in advance, because control files need its
+/// time.
 pub struct Capture {
     reader: CaptureReader,
     first: Option<Result<Option<Packet>, ReadError>>,
@@ -122,7 +123,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Opens what `--in` names.
+    /// Opens the captures that `--in` names.
     pub fn open(texts: &[String], chain: &Chain) -> Result<Self, Failure> {
         let open = |text: &String| -> Result<_, Failure> {
             let named = named(text, chain)?;
@@ -137,7 +138,7 @@ impl Inputs {
         self.captures.iter().filter_map(|(_, capture)| capture.first_time_ns()).min().unwrap_or(0)
     }
 
-    /// Nanoseconds if any capture has them.
+    /// The precision of an output: nanoseconds if any capture has them.
     pub fn precision(&self) -> Precision {
         let nano = |(_, capture): &(Named, Capture)| capture.precision() == Precision::Nano;
         if self.captures.iter().any(nano) { Precision::Nano } else { Precision::Micro }
@@ -164,8 +165,8 @@ impl Inputs {
     }
 }
 
-/// Whether both paths are one regular file, which need not exist yet. Pipes and devices don't
-/// count: several outputs may write to one.
+/// Whether both paths are one regular file, which need not exist yet. Pipes and devices do not
+/// count, because several outputs may write to one.
 pub fn same_file(a: &Path, b: &Path) -> bool {
     real(a).is_some_and(|a| real(b) == Some(a))
 }

@@ -11,7 +11,7 @@ use crate::answer::Failure;
 
 /// The engine that runs unless the user names another.
 pub const DEFAULT: &str = "fused";
-/// The engine that defines what chains mean.
+/// The engine that defines the meaning of chains.
 pub const REFERENCE: &str = "reference";
 
 /// The names of the engines, each with a description.

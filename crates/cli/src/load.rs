@@ -98,7 +98,7 @@ pub fn format(path: &Path, text: &str) -> Result<String, Failure> {
     })
 }
 
-/// Makes a failure of the errors of files.
+/// Converts the errors of files to a failure.
 fn wrong(found: &Diagnostics, sources: &SourceMap, path: &Path) -> Failure {
     let text = render(found, sources, style());
     let mut failure = Failure::input(format!("{} has errors\n{text}", path.display()));

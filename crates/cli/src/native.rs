@@ -28,7 +28,7 @@ pub fn problems(chain: &Chain, engine: &dyn Engine) -> Vec<String> {
     problems_by_function(chain, engine).into_iter().map(|(_, text)| text).collect()
 }
 
-/// The same, each with the number of its function.
+/// As [`problems`], each with the number of its function.
 pub fn problems_by_function(chain: &Chain, engine: &dyn Engine) -> Vec<(u16, String)> {
     let line = |(node, noted): (u16, Noted)| {
         let at = chain.nodes.get(usize::from(node));

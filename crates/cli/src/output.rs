@@ -1,5 +1,5 @@
-//! Standard output: text or JSON. A reader may close the pipe early: the rest is not written, and the
-//! exit code stays the same.
+//! Standard output: text or JSON. A reader may close the pipe early. Then the remaining output is
+//! not written, and the exit code stays the same.
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Write};
@@ -54,7 +54,7 @@ impl Output {
         }
     }
 
-    /// Why writing failed, if it did: for example a full disk, but not a closed pipe.
+    /// The reason why writing failed, for example a full disk. A closed pipe is not a failure.
     pub fn failure(&self) -> Option<ErrorKind> {
         self.failed.get()
     }

@@ -35,7 +35,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// Sets how much is done.
+    /// Sets the amount of finished work.
     pub fn set(&self, done: u64) {
         self.0.set_position(done);
     }
@@ -47,7 +47,7 @@ impl Drop for Progress {
     }
 }
 
-/// Packets between two updates of the bar.
+/// The number of packets between two updates of the bar.
 const PERIOD: u64 = 1024;
 
 /// A source that shows its progress.

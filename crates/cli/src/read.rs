@@ -1,4 +1,4 @@
-//! Reading the text files that programs name: plain or gzip, bounded.
+//! Reads the text files that programs name: plain or gzip, with a limit of their size.
 
 use braid_lang::import::MAX_TEXT_BYTES;
 use flate2::read::MultiGzDecoder;
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Why a file can't be read.
+/// The reason why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The system's error.
@@ -15,18 +15,19 @@ pub enum ReadError {
     /// The file is too long.
     #[error("more than {} MiB of text", MAX_TEXT_BYTES >> 20)]
     TooLong,
-    /// The file is no UTF-8 text.
+    /// The file is not UTF-8 text.
     #[error("not UTF-8 text: line {line} has other bytes")]
     NotText {
-        /// The first line that is no text, from 1.
+        /// The first line that is not text, from 1.
         line: usize,
     },
 }
 
-/// Reads the text of a file. A file whose first bytes are those of gzip is decompressed.
+/// Reads the text of a file. A file that starts with gzip's first bytes is decompressed.
 ///
 /// # Errors
-/// When the file can't be read, is longer than [`MAX_TEXT_BYTES`], or is no UTF-8 text.
+/// Returns an error when the file cannot be read, is longer than [`MAX_TEXT_BYTES`], or is not
+/// UTF-8 text.
 pub fn read_text(path: &Path) -> Result<String, ReadError> {
     text(File::open(path)?, MAX_TEXT_BYTES)
 }

@@ -1,4 +1,4 @@
-//! `braid bench`: what it lists, measures and writes. Times are not looked at.
+//! Tests the lists, measurements and files of `braid bench`. The tests ignore times.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::fs;
 use common::Folder;
 use serde_json::Value;
 
-/// A bench of two cases that is over in no time.
+/// A bench of two cases that runs in a very short time.
 const TINY: &str = r#"
 summary = "one or two routers"
 axis = "functions"

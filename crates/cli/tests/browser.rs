@@ -1,7 +1,7 @@
-//! The pages and pictures that Braid writes, opened in a browser: nothing is wrong with them, and
-//! what they are to show is there.
+//! Opens the pages and pictures that Braid writes in a browser. They must have no errors and must
+//! show their contents.
 //!
-//! Needs Chromium or Chrome on the path; without one the tests say so and pass.
+//! The tests need Chromium or Chrome on the path. Without a browser they print a message and pass.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use common::Folder;
 
-/// What a browser makes of a file: the document as it is when it has been loaded.
+/// The document of a file as the browser has it after loading.
 fn opened(folder: &Folder, name: &str) -> Option<String> {
     let mut args = vec![
         "--headless".to_owned(),
@@ -40,7 +40,7 @@ fn opened(folder: &Folder, name: &str) -> Option<String> {
     None
 }
 
-/// For root, Chromium has no sandbox.
+/// Chromium has no sandbox for root.
 fn is_root() -> bool {
     let user = Command::new("id").arg("-u").output();
     user.is_ok_and(|user| user.stdout.trim_ascii() == b"0")

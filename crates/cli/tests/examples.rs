@@ -1,4 +1,4 @@
-//! The examples of the repository and of the command's page work.
+//! Tests the examples of the repository and of the command's page.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! `braid check`, `fmt`, `actions`, `ir`: commands on `.braid` files.
+//! Tests the commands on `.braid` files: `braid check`, `fmt`, `actions`, `ir`.
 
 mod common;
 

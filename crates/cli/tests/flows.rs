@@ -1,5 +1,5 @@
-//! `braid flows`: records after captures, in text and JSON, and that they repeat; and what `braid trace` says of the
-//! path that a packet takes with them.
+//! Tests `braid flows`: the records after captures, in text and JSON, and that they repeat. Also
+//! tests the path that `braid trace` prints for a packet with records.
 
 mod common;
 
@@ -7,7 +7,7 @@ use braid_packet::Packet;
 use common::{Ended, Folder, S, request, udp};
 use serde_json::{Value, json};
 
-/// A router hop, a translator, and a counter of what each source sends.
+/// A router hop, a translator, and a counter of the packets of each source.
 const CHAIN: &str = "\
 nf hop() {
   match { ip.ttl > 1 => { ip.ttl -= 1; output; } has ip => drop \"expired\"; else => output; }
@@ -30,7 +30,7 @@ chain c {
 }
 ";
 
-/// A packet to a port of the translator that leads to nobody.
+/// A packet to a port of the translator without a mapping.
 fn stray(time_ns: u64) -> Packet {
     udp(time_ns, (0xc000_0201, 53), (0xcb00_7101, 9), 20)
 }
@@ -127,7 +127,7 @@ fn flows_in_json_names_keys_constants_and_state() {
     assert_eq!(class["guards"][0]["text"], "ip.ttl >= 2");
 }
 
-/// Functions that change tags, say what they see, and send copies.
+/// Functions that change tags, publish events, and send copies.
 const ASIDE: &str = "\
 event SEEN extends EVENT { src: ip4 }
 nf stamp(id: u12) {
@@ -203,7 +203,8 @@ fn flows_are_the_same_each_time() {
     assert_eq!(show(), show());
 }
 
-/// What `braid flows` says after a change of configuration, 5.5 s behind the first packet of seven.
+/// The output of `braid flows` after a change of configuration, 5.5 s after the first of seven
+/// packets.
 fn changed(folder: &Folder, change: &str) -> Ended {
     folder.write("control.txt", &format!("+5.5 {change}\n"));
     let inputs = ["--in", "lan=in.pcap", "wan=back.pcap", "--control", "control.txt"];
@@ -219,7 +220,8 @@ fn change_of_what_is_compiled_into_programs_ends_records_and_that_of_a_time_none
         .says("records: 3 now, 3 made, 0 of them renewed, 0 ended, ");
 }
 
-/// A filter and a load balancer, and two hosts, the second of which sends its last packet before the first.
+/// A filter and a load balancer, and two hosts. The second host sends its last packet before the
+/// first host does.
 fn walls() -> Folder {
     let folder = Folder::new();
     let chain = "chain c {
@@ -272,7 +274,7 @@ fn trace_says_that_a_record_was_outdated() {
     );
 }
 
-/// What `braid trace` says of the path of the first host's packets and of odd ones.
+/// The path that `braid trace` prints for a packet of the first host or for an odd packet.
 fn path(folder: &Folder, packet: &str) -> String {
     let args = ["trace", "chain.braid", "--in", "paths.pcap", "--packet", packet];
     let ended = folder.braid(&args).code(0);

@@ -1,4 +1,4 @@
-//! `braid gen`: its sources as seen from the command line.
+//! Tests the sources of `braid gen` from the command line.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! `braid graph`: ways of chains, their graphs, and the formats.
+//! Tests `braid graph`: the paths of chains, their graphs, and the formats.
 
 mod common;
 
@@ -130,7 +130,7 @@ fn json_holds_the_tables() {
     assert_eq!(pairs[0]["rule"], "the path, where mon comes before ids");
 }
 
-/// That every tag is closed in its turn, and text is escaped.
+/// Checks that tags are closed in the right order, and that text is escaped.
 fn assert_well_formed(xml: &str) {
     let body = xml.strip_prefix("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n").unwrap();
     let mut open: Vec<&str> = Vec::new();
@@ -150,7 +150,7 @@ fn assert_well_formed(xml: &str) {
 fn svg_is_well_formed_and_names_every_function_twice() {
     let svg = four().braid(&["graph", "c.braid", "--format", "svg"]).code(0).out;
     assert_well_formed(&svg);
-    // In the chain and in the graph, on the way there and on the way back.
+    // Each name appears in the chain and in the graph, in both directions.
     for name in ["mon", "ids", "fw", "lb"] {
         assert_eq!(svg.matches(&format!(">{name}</text>")).count(), 4, "{name}\n{svg}");
     }

@@ -1,7 +1,7 @@
-//! Service graphs give what the chain gives: random chains of small functions, each graph carried
-//! out step by step (copies, branches in any order, merge operations) with the reference engine for
-//! each function alone, and compared with the reference engine for the chain: the packet, the
-//! counters and state of every function.
+//! Tests that service graphs have the results of their chains. The test makes random chains of
+//! small functions. It carries out each graph step by step (copies, branches in any order, merge
+//! operations), with the reference engine for each function alone. It compares the packet, the
+//! counters and the state of every function with the reference engine for the whole chain.
 
 use braid_compiler::parallel::chain::{Way, ways};
 use braid_ir::chain::{Chain, Sink, Source};
@@ -14,7 +14,8 @@ use braid_packet::{Field, Header, Link, Packet, Shape, build_fresh};
 use braid_reference::Reference;
 use std::collections::BTreeMap;
 
-/// Small functions that read, write, tag, drop, count and change headers, on some ways only.
+/// Small functions that read, write, tag, drop, count and change headers, some of them on some
+/// paths only.
 const FUNCTIONS: &str = "
 nf count() { state n: u64 per flow = 0; match { has inet => { n += 1; output; } else => output; } }
 nf ports() { state n: u32 per l4.dport = 0; match { has l4 => { n += 1; output; } else => output; } }
@@ -47,7 +48,7 @@ const NAMES: [&str; 22] = [
     "window", "dye", "dyed", "over", "tag_on", "tag_off", "retag", "class", "long", "look", "sum",
 ];
 
-/// A generator that repeats (xorshift).
+/// A random generator that repeats (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -85,7 +86,7 @@ fn chain(names: &[&str], policy: &str) -> Chain {
     compiled.unit.unwrap_or_else(|| panic!("{found:?}\n{text}")).chains.remove(0)
 }
 
-/// What leaves, by interface.
+/// The packets that left, by interface.
 #[derive(Default)]
 struct Left(Vec<(u16, Packet)>);
 
@@ -97,7 +98,7 @@ impl Outputs for Left {
     fn event(&mut self, _: Event) {}
 }
 
-/// Functions each in a chain of its own, at the place that it has.
+/// The functions of a chain, each in a chain of its own at its original position.
 struct Apart {
     engines: Vec<Reference>,
     random: Random,
@@ -119,7 +120,7 @@ impl Apart {
         Self { engines: (0..chain.nodes.len()).map(alone).collect(), random }
     }
 
-    /// A function on a packet; none if it drops it.
+    /// Runs a function on a packet. The result is `None` if it drops the packet.
     fn function(&mut self, node: usize, backward: bool, packet: Packet) -> Option<Packet> {
         let mut left = Left::default();
         self.engines[node].packet(u16::from(backward), packet, &mut left);
@@ -130,7 +131,8 @@ impl Apart {
         })
     }
 
-    /// A part of a graph on a packet; `nodes` are the places of the way's functions in the chain.
+    /// Runs a part of a graph on a packet. `nodes` are the positions in the chain of the path's
+    /// functions.
     fn run(
         &mut self,
         part: &Node,
@@ -147,8 +149,8 @@ impl Apart {
         }
     }
 
-    /// Branches that share a version see what the others have written to it, in whatever order they
-    /// come: a graph must be right for every one.
+    /// Branches that share a version see each other's writes to it, in any order. A graph must be
+    /// right for every order.
     fn fork(
         &mut self,
         fork: &Fork,
@@ -175,13 +177,13 @@ impl Apart {
             }
             dropped |= out.is_none();
             if let Some(out) = &mut out {
-                // Tags that others set on the same version meanwhile stay.
+                // Tags that other branches have set on the same version in the meantime stay.
                 versions.insert(branch.version, out.clone());
             }
         }
         match &fork.merge.verdict {
             Verdict::AnyDrops(_) if dropped => return None,
-            // In these chains the winner may drop.
+            // In these chains the function that wins may drop.
             Verdict::FirstThatMayDrop(functions) if !verdicts[&functions[0]] => return None,
             _ => {}
         }
@@ -205,7 +207,7 @@ fn copied(packet: &Packet, extent: Extent) -> Packet {
     copy
 }
 
-/// The value of a part.
+/// The value of a part of a packet.
 fn value(packet: &Packet, part: &Part) -> Option<u128> {
     match part {
         Part::Field(field) => packet.get(&packet.parse(), *field),
@@ -214,7 +216,7 @@ fn value(packet: &Packet, part: &Part) -> Option<u128> {
     }
 }
 
-/// Carries out an operation. That a function wrote a part shows in its having changed.
+/// Carries out an operation. A part counts as written if it has changed.
 fn apply(
     operation: &Operation,
     before: &Packet,
@@ -254,7 +256,7 @@ fn apply(
     }
 }
 
-/// Number of VLAN tags.
+/// The number of VLAN tags.
 fn tags(packet: &Packet) -> usize {
     let layout = packet.parse();
     usize::from(layout.has(Header::Vlan)) + usize::from(layout.has(Header::Vlan2))
@@ -289,7 +291,8 @@ fn traffic(random: &mut Random, at: u64) -> (u16, Packet) {
     (u16::from(backward), packet)
 }
 
-/// Compares the graphs of a chain with the chain; gives functions saved in the equivalent lengths.
+/// Compares the graphs of a chain with the chain. Returns the number of functions that the
+/// equivalent lengths save.
 fn compare(names: &[&str], policy: &str, seed: u64) -> usize {
     let chain = chain(names, policy);
     let ways: Vec<Way> = ways(&chain).unwrap();
@@ -323,7 +326,7 @@ fn compare(names: &[&str], policy: &str, seed: u64) -> usize {
     ways.iter().map(|way| way.functions.len() - way.graph.equivalent_length).sum()
 }
 
-/// The place in the chain of an instance.
+/// The position of an instance in the chain.
 fn place(instance: &str) -> usize {
     instance[1..].parse().unwrap()
 }
@@ -334,8 +337,8 @@ fn graphs_of_random_chains_do_what_the_chains_do() {
     let mut saved = 0;
     for seed in 0..300 {
         let length = 2 + random.below(5);
-        // Each once: that a function wrote a part shows in its having changed, so no two may write
-        // the same value.
+        // Each function appears once. A part counts as written if it has changed, so no two
+        // functions may write the same value.
         let mut left = NAMES.to_vec();
         let names: Vec<&str> =
             (0..length).map(|_| left.swap_remove(random.below(left.len()))).collect();

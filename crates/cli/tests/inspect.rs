@@ -1,4 +1,4 @@
-//! `braid trace`, `diff`, `nfs`, `explain`, and what all commands share.
+//! Tests `braid trace`, `diff`, `nfs`, `explain`, and the behaviour that all commands share.
 
 mod common;
 
@@ -135,7 +135,7 @@ fn explain_prints_what_a_code_means() {
     braid(&["explain", "E9999"]).code(2).warns("no message has the code `E9999`");
 }
 
-/// Subcommands as the help lists them.
+/// The subcommands that the help lists.
 fn subcommands() -> Vec<String> {
     let help = braid(&["--help"]).code(0).out;
     let commands = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();

@@ -1,4 +1,4 @@
-//! `braid ir`: programs of chains after each pass.
+//! Tests `braid ir`: the programs of chains after each pass.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! `braid run --if`: how devices are named. Packets on real ones: `scripts/live.sh`.
+//! Tests the names of devices in `braid run --if`. `scripts/live.sh` tests packets on real devices.
 
 mod common;
 
@@ -13,7 +13,7 @@ fn devices_are_checked_before_anything_runs() {
     run(&["--if", "lan=dpdk:0"]).code(2).warns("expected af_packet:DEVICE or tap:DEVICE");
     run(&["--if", "lan=tap:a", "lan=tap:b"]).code(2).warns("`lan` is given two devices");
     run(&["--if", "lan=tap:a", "wan=tap:a"]).code(2).warns("tap:a is given to two interfaces");
-    // Without privileges, that is what is said.
+    // Without privileges, the message is about them.
     let ended = run(&["--if", "lan=af_packet:no-such-dev"]).code(3);
     let said = ended.err.contains("there is no such device") || ended.err.contains("CAP_NET_RAW");
     assert!(said && ended.err.contains("af_packet:no-such-dev: "), "{}", ended.err);

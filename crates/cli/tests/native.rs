@@ -1,4 +1,5 @@
-//! Native functions from the command line: shared libraries, what is told of functions that go wrong, `inspect`.
+//! Tests native functions from the command line: shared libraries, messages about faulty functions,
+//! `inspect`.
 
 mod common;
 
@@ -9,7 +10,8 @@ use std::process::Command;
 use common::{Ended, Folder, S, braid, command, request};
 use serde_json::json;
 
-/// A folder with the libraries that are made of the C files beside the tests of native functions, and a capture.
+/// A folder with a capture and with libraries, which are compiled from the C files of the native
+/// functions' tests.
 fn folder() -> Folder {
     let folder = Folder::new();
     let native = Path::new(env!("CARGO_MANIFEST_DIR")).join("../native");

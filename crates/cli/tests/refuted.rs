@@ -1,13 +1,13 @@
-//! `braid verify` on programs that are wrong: what it prints, and that it has run the packet.
+//! Tests `braid verify` on wrong programs: its output, and that it has run the packet.
 //!
-//! Needs the feature `planted-bugs`, and z3 or cvc5; without a solver the tests say so and pass,
-//! except where `CI` is set.
+//! The tests need the feature `planted-bugs`, and z3 or cvc5. Without a solver they print a message
+//! and pass, except where `CI` is set.
 
 mod common;
 
 use common::{Ended, Folder, braid};
 
-/// `braid verify` on functions in a row between `a` and `b`, with a bug if there is one.
+/// Runs `braid verify` on functions in a row between `a` and `b`, with a mutant if one is given.
 fn verify(functions: &str, nodes: &[&str], bug: Option<&str>, json: bool) -> Option<Ended> {
     let folder = Folder::new();
     let lines: String =
@@ -33,7 +33,8 @@ const HOP: &str = "nf hop() {
   match { ip.ttl > 1 => { ip.ttl -= 1; output; } has ip => drop \"expired\"; else => output; }
 }";
 
-/// The first packet of each source is noted; later ones are counted there, and get another source.
+/// The function notes the first packet of each source. It counts later packets there, and gives
+/// them another source.
 const SECOND: &str = "nf second() {
   state seen: u32 per ip.src, capacity 10;
   match {
@@ -82,8 +83,8 @@ fn refutation_in_json_says_that_it_is_confirmed() {
     }
 }
 
-/// Two of three functions write fields under one checksum, and the third one writes nothing: paths
-/// meet on which different fields were written. Right, and once refuted.
+/// Two of three functions write fields under one checksum, and the third writes nothing. Paths with
+/// writes to different fields join. The programs are right, but were refuted once.
 const COVERED: &str = "nf r() {
   match {
     has l4 and l4.dport == 80 => { l4.dport = 81; output; }
@@ -106,7 +107,7 @@ fn fields_under_one_checksum_on_paths_that_meet_are_proven() {
     ended.code(0).says("\nPROVEN: ");
 }
 
-/// Only packets with GRE are changed, which no packet to run can be built with.
+/// The function changes only packets with GRE. No packet for a run can be built with GRE.
 const GRE: &str = "nf hop() {
   match { has gre and ip.ttl > 1 => { ip.ttl -= 1; output; } else => output; }
 }";

@@ -1,11 +1,11 @@
-//! `braid run`: what it prints, what it writes, how it ends.
+//! Tests the output, the files and the exit codes of `braid run`.
 
 mod common;
 
 use common::{Folder, S, braid, reply, request, udp};
 use serde_json::json;
 
-/// Two requests of 10.0.0.1 (the second too long), a reply, a packet of neither side.
+/// Two requests of 10.0.0.1 (the second is too long), a reply, and a packet of neither side.
 fn folder() -> Folder {
     let folder = Folder::edge();
     let stray = udp(4 * S, (0x0808_0808, 1), (0x0909_0909, 1), 0);

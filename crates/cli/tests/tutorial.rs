@@ -1,4 +1,4 @@
-//! The tutorial's chains give what the tutorial shows.
+//! Tests that the tutorial's chains produce the output that the tutorial shows.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The blocks of a page with this language, in order.
+/// The code blocks of a page in this language, in order.
 fn blocks(page: &str, language: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = page;
@@ -21,7 +21,7 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
     found
 }
 
-/// What `braid ARGS` prints on both streams.
+/// The output of `braid ARGS` on both streams.
 fn braid(folder: &Path, args: &[&str]) -> String {
     let done = Command::new(env!("CARGO_BIN_EXE_braid"))
         .args(args)

@@ -1,4 +1,5 @@
-//! What a running program may touch, and what it sends.
+//! The execution context of a running program: the state that it uses and the outputs that it sends
+//! to.
 
 use crate::ahead::Ahead;
 use crate::classes::Known;
@@ -14,66 +15,66 @@ use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_state::{Handle, HashKey, Store, TableLocator, TableRef};
 
-/// A function at work.
+/// The execution context of a function.
 pub(crate) struct Act<'a> {
-    /// The function.
+    /// The function's position in the chain.
     pub(crate) node: u16,
-    /// The worker's shard of its state.
+    /// The shard of the function's state that the worker uses.
     pub(crate) shard: u16,
     /// The time.
     pub(crate) now: u64,
     pub(crate) model: &'a Model,
-    /// Values of its parameters now.
+    /// The current values of the function's parameters.
     pub(crate) params: &'a [ParamValue],
     pub(crate) instance: &'a mut Instance,
     /// The chain's state.
     pub(crate) store: &'a mut State,
-    /// Where its state tables are.
+    /// The function's state tables.
     pub(crate) locators: &'a [TableLocator],
     pub(crate) touched: &'a mut Touched,
     pub(crate) scratch: &'a mut Scratch,
     /// Where events go.
     pub(crate) out: &'a mut dyn Outputs,
-    /// For what it works.
+    /// The reason why the program runs.
     pub(crate) role: Role,
 }
 
-/// Workers whose tables are found without computing where they are.
+/// The number of workers whose tables are listed. The tables of further workers are computed.
 const NEAR_WORKERS: u16 = 64;
 
 /// A worker's table.
 #[derive(Clone, Copy)]
 pub(crate) struct NearTable {
     pub(crate) table: TableRef,
-    /// Whether entries of other tables live with this one's.
+    /// Whether entries of other tables live with the entries of this table.
     pub(crate) is_partner: bool,
 }
 
-/// All functions of a chain, with what they have.
+/// All functions of a chain, with their state.
 pub(crate) struct Functions {
-    /// The chain; values of parameters are those of now.
+    /// The chain, with the current values of parameters.
     pub(crate) chain: Chain,
-    /// In the order of their position.
+    /// In chain order.
     pub(crate) instances: Vec<Instance>,
     pub(crate) store: State,
-    /// Where the state tables of each worker are: those of one function after those of the other.
+    /// The state tables of each worker, function by function.
     pub(crate) locators: Vec<TableLocator>,
-    /// The same tables, by worker, then as in `locators`; for the first workers only.
+    /// The same tables, by worker and then as in `locators`. Only the first workers are listed.
     pub(crate) tables: Vec<NearTable>,
-    /// Of each of those, the function and its own number.
+    /// For each element of `locators`: the function, and the table's number in the function.
     pub(crate) owners: Vec<(u16, StateId)>,
     pub(crate) touched: Touched,
     pub(crate) scratch: Scratch,
-    /// What machine code knows of routes.
+    /// The address groups that machine code uses.
     pub(crate) classes: Known,
-    /// What rule sets were asked ahead.
+    /// The rule lookups made for the packets of a batch before they run.
     pub(crate) ahead: Ahead,
-    /// The time: the latest that any packet or change had.
+    /// The current time: the latest time of any packet or change so far.
     pub(crate) now: u64,
 }
 
 impl Functions {
-    /// All functions of a chain, before its first packet.
+    /// Creates all functions of a chain, before its first packet.
     pub(crate) fn new(chain: Chain, hash: Hashing) -> Self {
         let store = Store::with_dependents(
             &chain,
@@ -119,7 +120,7 @@ impl Functions {
         }
     }
 
-    /// A function at work in a shard.
+    /// The execution context of a function in a shard.
     pub(crate) fn act<'a>(
         &'a mut self,
         node: u16,
@@ -145,13 +146,13 @@ impl Functions {
         }
     }
 
-    /// A function's table for what runs for a worker.
+    /// The table of a function that a worker's programs use.
     pub(crate) fn table(&self, node: u16, state: StateId, worker: u16) -> TableRef {
         let instance = &self.instances[usize::from(node)];
         self.locators[instance.first_locator + state.index()].table(worker)
     }
 
-    /// A packed key, and the entry that has it, which nobody finds thereby.
+    /// Packs a key and returns it with the entry that has it. The entry does not count as found.
     pub(crate) fn peek(
         &mut self,
         table: TableRef,
@@ -170,7 +171,7 @@ impl Functions {
         self.instances[usize::from(node)].queue_has_room(params, queue)
     }
 
-    /// A function at work for a packet of a worker.
+    /// The execution context of a function for a packet of a worker.
     pub(crate) fn act_on<'a>(
         &'a mut self,
         node: u16,

@@ -1,30 +1,30 @@
-//! Rule sets asked about packets of a batch before the first of them runs: accesses to memory that many
-//! packets need overlap, and programs find the answers made.
+//! Rule prefetch: rule sets are searched for all packets of a batch before the first packet runs.
+//! So the memory accesses of many packets overlap, and the programs find finished answers.
 //!
-//! An answer is for a rule set and for what rules look at in a packet, and holds as long as the rules do,
-//! which nothing changes within a batch. Packets run in the order in which they asked, so that the next
-//! answer is nearly always the one that is wanted; where it is not, the rule set is asked anew.
+//! An answer belongs to a rule set and to the packet's words that rules test. It stays valid within
+//! a batch because rules do not change there. Packets run in the order in which they asked, so the
+//! next answer is nearly always the right one. Otherwise the rule set is searched again.
 
 use crate::instance::Instance;
 use braid_ir::model::ParamId;
 use braid_ir::rules::RuleWords;
 
-/// Rule sets with more rules than this do not stay in the nearest cache.
+/// A rule set with more rules does not stay in the nearest cache.
 const LARGE: usize = 1000;
 
-/// Whether rules are so many that asking ahead pays.
+/// Whether a rule set has enough rules for a prefetch to pay.
 pub(crate) fn is_large(instance: &Instance, param: ParamId) -> bool {
     let rules = instance.rules.get(param.index()).and_then(Option::as_ref);
     rules.is_some_and(|rules| rules.table.set().rules.len() > LARGE)
 }
 
-/// What was asked ahead.
+/// The rule lookups of a batch.
 #[derive(Default)]
 pub(crate) struct Ahead {
-    /// Whether a program asks.
+    /// Whether any program prefetches rule lookups.
     pub(crate) is_used: bool,
     asked: Vec<Asked>,
-    /// The question whose answer is likely wanted next.
+    /// The question whose answer is probably needed next.
     next: usize,
 }
 
@@ -37,13 +37,13 @@ struct Asked {
 }
 
 impl Ahead {
-    /// A question of the next packet.
+    /// Adds a question for the next packet.
     #[inline]
     pub(crate) fn ask(&mut self, node: u16, param: ParamId, words: RuleWords) {
         self.asked.push(Asked { node, param, words, answer: (false, 0) });
     }
 
-    /// All questions are answered.
+    /// Answers all questions.
     pub(crate) fn answer(&mut self, instances: &[Instance]) {
         for asked in &mut self.asked {
             let rules = &instances[usize::from(asked.node)].rules[asked.param.index()];
@@ -53,7 +53,7 @@ impl Ahead {
         }
     }
 
-    /// The answer, if just this was asked.
+    /// Returns the answer if exactly this question was asked.
     #[inline]
     pub(crate) fn known(
         &mut self,
@@ -61,7 +61,7 @@ impl Ahead {
         param: ParamId,
         words: &RuleWords,
     ) -> Option<(bool, u32)> {
-        // The packet in front may have gone another way than to its question.
+        // The packet before this one may have taken a path without its question.
         for place in [self.next, self.next + 1] {
             let asked = self.asked.get(place)?;
             if asked.words == *words && asked.node == node && asked.param == param {
@@ -72,7 +72,7 @@ impl Ahead {
         None
     }
 
-    /// The batch is over.
+    /// Forgets all questions at the end of a batch.
     #[inline]
     pub(crate) fn forget(&mut self) {
         self.asked.clear();

@@ -1,4 +1,4 @@
-//! Classes of addresses, for machine code that looks up several route tables at once.
+//! Address groups, for machine code that looks up several route tables with one search.
 
 use crate::instance::Instance;
 use braid_classify::{ClassTrie, Lpm};
@@ -6,32 +6,33 @@ use braid_ir::model::ParamId;
 use braid_jit::{AddressGroups, Index, Search};
 use std::sync::Arc;
 
-/// Most routes of the tables that are put together, most groups of tables, and most bytes for them.
+/// The limits for combined tables: their routes, the number of combinations, and the bytes for all
+/// of them.
 const ROUTES: usize = 1 << 20;
 const GROUPS: usize = 256;
 const BYTES: usize = 256 << 20;
-/// Most entries of an index: what is larger would not stay in caches.
+/// The most entries of an index. A larger index would not stay in caches.
 const ENTRIES: usize = 1 << 21;
 
-/// What is known of groups of tables. Once a table has changed nothing of it holds.
+/// The address groups of all combinations of tables. They become invalid when a table changes.
 #[derive(Default)]
 pub(crate) struct Known {
     groups: Vec<Group>,
     bytes: usize,
 }
 
-/// Tables that are asked about the same address.
+/// Tables that are searched for the same address.
 struct Group {
     tables: Vec<(u16, ParamId)>,
     wide: bool,
-    /// `None` where there are too many.
+    /// `None` if there are too many address groups.
     classes: Option<AddressGroups>,
-    /// For searches by number.
+    /// For searches by the host, which refer to the combination by its number.
     trie: Option<ClassTrie>,
 }
 
 impl Known {
-    /// The classes of some tables.
+    /// The address groups of a combination of tables.
     pub(crate) fn of(
         &mut self,
         instances: &[Instance],
@@ -59,7 +60,7 @@ impl Known {
         let by_host = |count| AddressGroups { count, search: Search::Host(number) };
         let routes: usize = members.iter().map(|table| table.len()).sum();
         if routes > ROUTES || self.bytes > BYTES {
-            // A table by itself has classes already.
+            // A single table has its own address groups.
             return match members {
                 [table] => (Some(by_host(table.classes(wide))), None),
                 _ => (None, None),
@@ -79,7 +80,7 @@ impl Known {
         (Some(by_host(all.count())), Some(trie))
     }
 
-    /// The class of an address in a group that is searched by number.
+    /// The address group of an address, in a combination that is searched by number.
     #[inline]
     pub(crate) fn search(&self, instances: &[Instance], number: u32, addr: u128) -> Option<u32> {
         let group = self.groups.get(number as usize)?;
@@ -91,7 +92,7 @@ impl Known {
         Some(table.class(addr, group.wide))
     }
 
-    /// Forgets everything.
+    /// Forgets all address groups.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }

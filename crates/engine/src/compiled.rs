@@ -1,4 +1,4 @@
-//! The compiled engines: what they are made of.
+//! The parts of the compiled engines.
 
 use crate::act::Functions;
 use crate::held::Waiting;
@@ -25,20 +25,20 @@ pub struct Compiled {
     pub(crate) workers: u16,
     /// Whether a packet has entered yet.
     pub(crate) started: bool,
-    /// No timer fires and no packet is released before this time.
+    /// No timer fires and no held packet is released before this time.
     pub(crate) wake: u64,
     pub(crate) waiting: Waiting,
     /// The number of the next held packet.
     pub(crate) ids: u64,
     pub(crate) tally: Tally,
     pub(crate) programs: Programs,
-    /// Memory for what is known of the packets of a part.
+    /// Memory for the layouts of a batch.
     pub(crate) layouts: Vec<Layout>,
-    /// Where packets went that came one by one.
+    /// Memory for the ends of packets that enter one by one.
     pub(crate) reached: Vec<Reached>,
-    /// What the running program has sent.
+    /// The packets that the running program has sent.
     pub(crate) emissions: Vec<Emission>,
-    /// For flow records, if there are any.
+    /// The flow cache, if the engine makes flow records.
     pub(crate) cache: Option<Box<FlowCache>>,
 }
 
@@ -46,8 +46,9 @@ impl Compiled {
     /// An engine for a chain, before its first packet.
     ///
     /// # Errors
-    /// When a model does not verify, a parameter's value is not of its type, a timer's period is
-    /// 0, or links or priorities make no sense. (Chains from the language have none of these.)
+    /// Returns an error when a model does not verify, a parameter's value does not have its type, a
+    /// timer's period is 0, or links or priorities are inconsistent. (Chains from the language have
+    /// none of these faults.)
     pub fn new(chain: Chain, extent: Extent, options: Options) -> Result<Self, String> {
         for node in &chain.nodes {
             check(node).map_err(|why| format!("{}: {why}", node.name))?;
@@ -79,7 +80,7 @@ impl Compiled {
         })
     }
 
-    /// As [`Compiled::new`], with programs that have a bug.
+    /// As [`Compiled::new`], with a mutant of the synthesis.
     ///
     /// # Errors
     /// As [`Compiled::new`].
@@ -95,7 +96,7 @@ impl Compiled {
         Ok(engine)
     }
 
-    /// As [`Compiled::new`], with flow records that have a mutant.
+    /// As [`Compiled::new`], with a mutant of the flow records.
     ///
     /// # Errors
     /// As [`Compiled::new`].
@@ -112,7 +113,7 @@ impl Compiled {
     }
 }
 
-/// Whether a function can run: its model verifies and its values fit.
+/// Checks that a function can run: its model verifies and its values fit.
 fn check(node: &Node) -> Result<(), String> {
     let model = &node.model;
     verify(model).map_err(|errors| {

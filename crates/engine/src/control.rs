@@ -59,7 +59,7 @@ impl Compiled {
         Ok(())
     }
 
-    /// A parameter has a new value.
+    /// Brings the function's structures up to date with a parameter's new value.
     fn take_value(&mut self, node: u16, param: ParamId) {
         let functions = &mut self.functions;
         let params = &functions.chain.nodes[usize::from(node)].params;
@@ -79,7 +79,7 @@ impl Compiled {
 }
 
 impl Instance {
-    /// A parameter has a new value.
+    /// Brings the instance's structures up to date with a parameter's new value.
     fn take_value(&mut self, param: ParamId, value: &ParamValue) {
         self.rules[param.index()] = Rules::new(value);
         self.routes[param.index()] = routes(value);
@@ -94,8 +94,8 @@ impl Instance {
     }
 }
 
-/// Whether programs take a parameter's value for granted: what is only a capacity or a time is asked for when it is
-/// needed.
+/// Whether programs contain a parameter's value as a constant. A value that is only a capacity or a
+/// time is read when it is needed.
 fn is_compiled_in(model: &Model, param: ParamId, value: &ParamValue) -> bool {
     if !matches!(value, ParamValue::Scalar(_) | ParamValue::Set(_) | ParamValue::List(_)) {
         return false;
@@ -112,7 +112,7 @@ fn is_compiled_in(model: &Model, param: ParamId, value: &ParamValue) -> bool {
         })
 }
 
-/// A new value. Backends keep their numbers.
+/// Assigns a new value. Backends keep their numbers.
 fn set(
     model: &Model,
     decl: &ParamDecl,
@@ -135,7 +135,7 @@ fn set(
     Ok(())
 }
 
-/// A change of a part of a value.
+/// Changes a part of a value.
 fn adjust(
     decl: &ParamDecl,
     value: &mut ParamValue,
@@ -190,7 +190,8 @@ fn member<'a>(all: &'a mut [Backend], param: &str, first: Word) -> Result<&'a mu
     found.ok_or_else(|| format!("{param} has no backend with this value in its first column"))
 }
 
-/// Takes in a backend: one that was removed has its number again, another one the next number.
+/// Adds a backend. A backend that was removed before gets its old number, any other gets the next
+/// number.
 fn admit(all: &mut Vec<Backend>, new: Backend) {
     match all.iter_mut().find(|one| one.is_removed() && one.name() == new.name()) {
         Some(old) => *old = new,

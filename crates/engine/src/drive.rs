@@ -1,5 +1,5 @@
-//! The way of packets through the engine: they are parsed, their flows are found, and each takes the
-//! fast path (its flow's record) or the slow path (its program).
+//! How packets pass through the engine. The engine parses packets and finds their flows. Each
+//! packet then takes the fast path (its flow's record) or the slow path (its program).
 
 use crate::compiled::Compiled;
 use crate::flow_cache::host;
@@ -15,11 +15,12 @@ use braid_native::{Noted, Profile};
 use braid_packet::{Layout, Packet};
 
 impl Compiled {
-    /// Processes packets that entered at one interface, in order, where they are: as if
-    /// [`Engine::packet`] had each of them, but a packet that leaves stays in its place, and `reached`
-    /// is told where it went. What else leaves (copies, built packets, held ones) goes to `out`.
+    /// Processes packets of one interface, in order and in place. The effect is the same as that of
+    /// [`Engine::packet`] for each packet, except that a packet that leaves stays in its place and
+    /// `reached` gets its destination. All other packets that leave (copies, built packets, held
+    /// packets) go to `out`.
     ///
-    /// A packet that is [`Reached::Gone`] leaves whatever bytes it had last, or none.
+    /// A packet that is [`Reached::Gone`] has arbitrary bytes afterwards, or none.
     pub fn batch(
         &mut self,
         ingress: u16,
@@ -37,8 +38,8 @@ impl Compiled {
         self.layouts = layouts;
     }
 
-    /// Packets enter, one after the other, and are walked to their ends, of which `reached` is told.
-    /// There are as many layouts, of which nothing is taken.
+    /// Takes packets one after the other to their ends, and adds each end to `reached`. `layouts`
+    /// has one element for each packet. Its contents are overwritten.
     fn enter(
         &mut self,
         ingress: u16,
@@ -86,7 +87,7 @@ impl Compiled {
         self.functions.ahead.forget();
     }
 
-    /// A packet goes on by the general walk.
+    /// Takes a packet further by the general walk.
     #[inline(never)]
     fn go_on(
         &mut self,
@@ -111,7 +112,8 @@ impl Compiled {
         }
     }
 
-    /// Packets are about to enter at a point: the flow cache finds their flows and records.
+    /// Lets the flow cache find the flows and records of packets that are about to enter at a
+    /// point.
     fn look_at(
         &mut self,
         entry: Point,
@@ -124,7 +126,8 @@ impl Compiled {
         }
     }
 
-    /// The fast path: packets of the batch from the one at `from` on take their records; how many do.
+    /// The fast path: applies the records of packets of the batch, starting with the packet at
+    /// `from`. Returns the number of packets that took a record.
     fn run_records(
         &mut self,
         entry: Point,
@@ -137,7 +140,8 @@ impl Compiled {
         cache.run_records(&mut host!(self, out), (entry, from), packets, reached)
     }
 
-    /// The packet at `from` has no record that fits: how many packets from it on go by their programs.
+    /// The packet at `from` has no record that it can use. Returns the number of packets, starting
+    /// with this packet, that run their programs.
     fn slow_path(
         &mut self,
         from: usize,
@@ -179,7 +183,7 @@ impl Engine for Compiled {
     fn state(&self) -> Vec<StateEntry> {
         let mut entries = self.functions.store.report();
         entries.extend(self.functions.native_state());
-        // Native functions have no tables: the order within each function stays.
+        // Native functions have no tables, so the order within each function is kept.
         entries.sort_by_key(|entry| entry.node);
         entries
     }

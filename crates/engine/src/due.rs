@@ -1,5 +1,5 @@
-//! Time: what is due runs in the order (time, expiry before timer before held packet, position in
-//! the chain, table or timer or queue, creation).
+//! Expiries, timers and held packets. Due work runs in the order of time, kind (expiry, timer, held
+//! packet), position in the chain, number of the table, timer or queue, and creation.
 
 use crate::act::Functions;
 use crate::compiled::Compiled;
@@ -11,7 +11,7 @@ use braid_ir::model::QueueId;
 use braid_ir::residual::Point;
 use braid_ir::walk::{At, Reached};
 
-/// What is to be done at a time; the order of variants is that at equal times.
+/// Due work at a time. The order of the variants is the order at equal times.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Job {
     Timer(u16, usize),
@@ -19,8 +19,9 @@ enum Job {
 }
 
 impl Compiled {
-    /// Runs everything that is due by a time, which is then the time, unless it is later already:
-    /// then by that later one, since a change or a wait of nothing can make things due by now.
+    /// Runs all work that is due by `time`, and sets the clock to `time`. If the clock is already
+    /// later, it runs the work that is due by the clock, because a change or a wait of zero can
+    /// make work due immediately.
     pub(crate) fn advance_to(&mut self, time: u64, out: &mut dyn Outputs) {
         let time = time.max(self.functions.now);
         if time >= self.wake.min(self.functions.store.next_due()) {
@@ -49,7 +50,7 @@ impl Compiled {
         let mut ended = std::mem::take(&mut self.functions.scratch.ended);
         while let Some(at) = self.functions.store.expire(until, &mut ended) {
             self.functions.now = self.functions.now.max(at);
-            // All entries of a group are of one function.
+            // All entries of a group belong to one function.
             if let Some(node) = ended.entries().next().map(|entry| entry.node) {
                 self.functions.act(node, 0, Role::Expire, out).run_ended(&ended);
             }
@@ -57,7 +58,7 @@ impl Compiled {
         self.functions.scratch.ended = ended;
     }
 
-    /// The timer that fires or the packet that is released next, expiries aside.
+    /// The next timer to fire or packet to release. Expiries are not included.
     fn next_job(&self) -> Option<(u64, Job)> {
         let instances = (0..).zip(&self.functions.instances);
         let timers = instances.flat_map(|(node, instance)| {
@@ -70,7 +71,7 @@ impl Compiled {
         timers.chain(release).min()
     }
 
-    /// The first packet starts the timers.
+    /// Starts the timers. The first packet does this.
     pub(crate) fn start_timers(&mut self) {
         if self.started {
             return;
@@ -87,7 +88,7 @@ impl Compiled {
         }
     }
 
-    /// Timers that are too far behind a time skip their earliest firings.
+    /// Skips the earliest firings of timers that are too far behind a time.
     fn skip_firings(&mut self, time: u64) {
         let Functions { chain, instances, .. } = &mut self.functions;
         for (instance, node) in instances.iter_mut().zip(&chain.nodes) {
@@ -103,7 +104,7 @@ impl Compiled {
         }
     }
 
-    /// A timer runs, once for each shard.
+    /// Runs a timer's program, once for each shard.
     fn fire(&mut self, at: u64, node: u16, timer: usize, out: &mut dyn Outputs) {
         let Functions { chain, instances, .. } = &mut self.functions;
         let instance = &mut instances[usize::from(node)];
@@ -116,7 +117,7 @@ impl Compiled {
         }
     }
 
-    /// A packet waits in a queue.
+    /// Puts a packet into a queue.
     pub(crate) fn hold(&mut self, node: u16, queue: QueueId, until: u64, held: Held) {
         self.functions.instances[usize::from(node)].held[queue.index()] += 1;
         self.waiting.insert((until, node, queue, self.ids), held);
@@ -124,7 +125,7 @@ impl Compiled {
         self.wake = self.wake.min(until);
     }
 
-    /// A packet comes back from a queue: its function runs on it anew.
+    /// Takes a packet out of a queue and runs its function on it again.
     fn release(&mut self, key: (u64, u16, QueueId, u64), out: &mut dyn Outputs) {
         let Some(Held { mut packet, hops, worker }) = self.waiting.remove(&key) else { return };
         let (_, node, queue, _) = key;

@@ -1,4 +1,4 @@
-//! Runs residual programs step by step.
+//! The interpreter of residual programs.
 
 use crate::act::Functions;
 use crate::work::Work;
@@ -10,7 +10,7 @@ use braid_jit::{Count, Ended};
 use braid_state::Handle;
 use std::cell::Cell;
 
-/// What a run of a program needs, beside the program.
+/// The context of a run of a program.
 pub(crate) struct Exec<'a, 'b> {
     pub(crate) functions: &'a mut Functions,
     /// The worker to which the packet belongs.
@@ -21,7 +21,7 @@ pub(crate) struct Exec<'a, 'b> {
 }
 
 impl Exec<'_, '_> {
-    /// Runs a program from its first block to an end, which it does not do.
+    /// Runs a program from its first block to an end. The caller carries out the end.
     pub(crate) fn run(&mut self, program: &Residual, words: &mut [Word]) -> Ended {
         let mut values = Values { words, types: &program.values };
         let mut at = 0;
@@ -62,13 +62,13 @@ impl Exec<'_, '_> {
         }
     }
 
-    /// Gives a block its parameters.
+    /// Assigns the parameters of a block.
     fn pass(&mut self, program: &Residual, values: &mut Values<'_>, target: &Target) {
         let params = &program.blocks[target.block.index()].params;
         if let ([param], [arg]) = (&**params, &*target.args) {
             return values.set(*param, values.get(*arg));
         }
-        // All are read before any is written.
+        // All arguments are read before any parameter is written.
         let parts = &mut self.functions.scratch.parts;
         parts.clear();
         parts.extend(target.args.iter().map(|arg| values.get(*arg)));
@@ -84,7 +84,7 @@ impl Exec<'_, '_> {
         });
     }
 
-    /// Does one step.
+    /// Executes one step.
     pub(crate) fn step(&mut self, values: &mut Values<'_>, step: &Step) -> Result<(), Fault> {
         let node = step.site.node;
         match &step.what {
@@ -155,7 +155,7 @@ impl Exec<'_, '_> {
     }
 }
 
-/// The parts of a key: programs have no others than explicit ones.
+/// The parts of a key. Residual programs have explicit keys only.
 fn parts(key: &Key) -> &[ValueId] {
     match key {
         Key::Explicit(parts) => parts,

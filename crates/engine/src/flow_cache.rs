@@ -1,4 +1,4 @@
-//! The engine as the flow cache sees it, and what the engine asks of the cache.
+//! The interface between the engine and the flow cache.
 
 use crate::act::Functions;
 use crate::compiled::Compiled;
@@ -149,7 +149,7 @@ impl braid_flowcache::Functions for Functions {
     }
 }
 
-/// The engine for its flow cache, which is beside it.
+/// The engine's parts that the flow cache uses. The cache itself is not among them.
 macro_rules! host {
     ($engine:ident, $out:expr) => {{
         let Programs { set, words, .. } = &mut $engine.programs;
@@ -167,19 +167,19 @@ macro_rules! host {
 pub(crate) use host;
 
 impl Compiled {
-    /// How packets were processed, if records are made.
+    /// How packets were processed; `None` if the engine makes no records.
     #[must_use]
     pub fn flows(&self) -> Option<Flows> {
         Some(self.cache.as_ref()?.flows(self.tally.packets_in, &self.functions))
     }
 
-    /// From now on it is known of each flow record how many packets have taken it, also where others look at
-    /// what it counts.
+    /// From now on, each flow record keeps the total of its packets, even when its counters are
+    /// read and reset.
     pub fn keep_flow_totals(&mut self) {
         self.functions.store.parts().0.keep_totals();
     }
 
-    /// All flow records, if records are made.
+    /// All flow records; `None` if the engine makes no records.
     #[must_use]
     pub fn flow_table(&self) -> Option<FlowTable> {
         let (cache, flows) = (self.cache.as_ref()?, self.flows()?);
@@ -187,7 +187,8 @@ impl Compiled {
         Some(FlowTable::new(cache, flows, engine))
     }
 
-    /// Processes a packet as [`Engine::packet`] does, and tells its path, if records are made.
+    /// Processes a packet as [`Engine::packet`] does, and returns its path if the engine makes
+    /// records.
     pub fn packet_by_path(
         &mut self,
         ingress: u16,

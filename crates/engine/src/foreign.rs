@@ -1,4 +1,5 @@
-//! Native functions: an instance for each worker, asked for each packet. (`native` is about machine code.)
+//! Native functions: each worker has an instance, which gets each packet. (The module `native` is
+//! about machine code.)
 
 use crate::act::{Act, Functions};
 use crate::work::Work;
@@ -10,7 +11,7 @@ use braid_native::bridge as native;
 use braid_native::{Instance, Noted, Profile};
 
 impl Functions {
-    /// Makes the instances; with `watch`, flows are noted of which they record something else than before.
+    /// Creates the instances. With `watch`, the instances note the flows whose recordings change.
     pub(crate) fn load(&mut self, watch: bool) -> Result<(), String> {
         for (instance, node) in self.instances.iter_mut().zip(&self.chain.nodes) {
             let made = native::instances(node, instance.shard_count())?;
@@ -24,7 +25,7 @@ impl Functions {
         Ok(())
     }
 
-    /// All instances, with the number of the function and of the worker.
+    /// All instances, each with the numbers of its function and worker.
     fn natives(&self) -> impl Iterator<Item = (u16, u16, &Instance)> {
         (0..).zip(&self.instances).flat_map(|(node, instance)| {
             let shards = (0..).zip(&instance.shards);
@@ -32,7 +33,7 @@ impl Functions {
         })
     }
 
-    /// What is due in native functions by now happens.
+    /// Runs the due work of native functions.
     pub(crate) fn advance_natives(&mut self, out: &mut dyn Outputs) {
         let Self { now, instances, store, .. } = self;
         for (node, instance) in (0..).zip(instances) {
@@ -47,7 +48,7 @@ impl Functions {
         }
     }
 
-    /// A parameter has changed: native functions are told, and may refuse.
+    /// Informs native functions of a changed parameter. They may refuse the change.
     pub(crate) fn tell_natives(&mut self, control: &Control) -> Result<(), String> {
         let node = usize::from(control.node);
         let Self { chain, instances, store, .. } = self;
@@ -60,7 +61,7 @@ impl Functions {
             name,
             &value,
         );
-        // Records may rest on what the functions have recorded otherwise now.
+        // Flow records may depend on recordings that have changed now.
         for (at, shard) in (0..).zip(shards) {
             if let Some(function) = &mut shard.native {
                 end_changed(store, (control.node, at), function);
@@ -85,7 +86,7 @@ impl Functions {
 }
 
 impl Act<'_> {
-    /// The native function gets the packet.
+    /// Runs the native function on the packet.
     pub(crate) fn native(&mut self, work: &mut Work<'_>) -> Result<Word, Fault> {
         let shard = &mut self.instance.shards[usize::from(self.shard)];
         let Some(function) = shard.native.as_mut() else { return Err(Fault::Native) };

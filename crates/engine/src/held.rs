@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 /// A held packet.
 pub(crate) struct Held {
     pub(crate) packet: Packet,
-    /// Visits of functions so far.
+    /// The number of visits of functions so far.
     pub(crate) hops: u32,
     pub(crate) worker: u16,
 }
 
-/// Held packets: by (time, function, queue, order of arrival).
+/// Held packets, by time, function, queue and order of arrival.
 pub(crate) type Waiting = BTreeMap<(u64, u16, QueueId, u64), Held>;

@@ -1,6 +1,6 @@
-//! The way of nearly all packets: from entering to leaving through programs that are machine code,
-//! while nothing is due and nothing is sent beside them. Everything else is for the general walk, which
-//! takes a packet over wherever it is.
+//! The path of nearly all packets: they enter, run through machine code and leave, while nothing is
+//! due and no program sends other packets. The general walk handles everything else. It can take
+//! over a packet at any point.
 
 use crate::compiled::Compiled;
 use crate::native::{Machine, Native};
@@ -15,19 +15,19 @@ use braid_ir::walk::{At, Reached};
 use braid_jit::{Ended, Runner};
 use braid_packet::{Layout, Packet};
 
-/// Why packets go on by the general walk.
+/// The reason why packets continue by the general walk.
 pub(crate) enum Halt {
-    /// The next one has not entered yet.
+    /// The next packet has not entered yet.
     Entering,
-    /// The next one is here.
+    /// The next packet is at this place.
     At(At),
-    /// A program has run on the next one, and its end is to be done.
+    /// A program has run on the next packet, and its end has not been carried out.
     Ended { number: usize, ended: Ended },
 }
 
 impl Compiled {
-    /// Takes packets that enter at a point, in order, to their ends, and tells `reached` of each; those
-    /// before the one that has to go on by the general walk, with the reason, if there is one.
+    /// Runs packets that enter at a point to their ends, in order, and adds each end to `reached`.
+    /// Stops at the first packet that must continue by the general walk, and returns the reason.
     pub(crate) fn run_compiled(
         &mut self,
         entry: Point,
@@ -51,7 +51,7 @@ impl Compiled {
         };
         let Here { number, program, .. } = here;
         let mut road = Road { runner, number, program, all, points, tally };
-        // What ran on the last one when it entered.
+        // The program that ran on the last packet when it entered, and its header shape.
         let (mut first, mut shape) = (number, program.residual.shape);
         for (packet, layout) in packets.iter_mut().zip(layouts) {
             let functions = &*road.runner.host().functions;
@@ -90,8 +90,8 @@ impl Compiled {
     }
 }
 
-/// A program that is machine code and tells by where packets come to an end how many functions they
-/// have visited.
+/// A program in machine code for which the place of a packet's end determines the number of
+/// functions that it has visited.
 struct Here<'a> {
     number: usize,
     program: &'a Program,
@@ -99,7 +99,7 @@ struct Here<'a> {
 }
 
 impl<'a> Here<'a> {
-    /// The program for packets with these headers at a point that have visited so many functions.
+    /// The program at a point for packets with these headers that have visited `hops` functions.
     #[inline(always)]
     fn find(
         all: &'a [Program],
@@ -115,7 +115,7 @@ impl<'a> Here<'a> {
     }
 }
 
-/// Machine code that runs, and all that can run next.
+/// The machine code that runs, and all programs that may run next.
 struct Road<'a, 'm> {
     runner: Runner<'a, Machine<'m>>,
     number: usize,
@@ -126,8 +126,8 @@ struct Road<'a, 'm> {
 }
 
 impl<'a, 'm: 'a> Road<'a, 'm> {
-    /// The program for packets with these headers at a point that have visited so many functions is the
-    /// next to run; false, and nothing has changed, if there is none.
+    /// Switches to the program at a point for packets with these headers that have visited `hops`
+    /// functions. Returns false, without any change, if there is no such program.
     #[inline(always)]
     fn turn(&mut self, point: Point, presence: u128, hops: u32) -> bool {
         let Some(here) = Here::find(self.all, self.points, point, presence, hops) else {
@@ -142,7 +142,8 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
         true
     }
 
-    /// A packet runs by the program that is next: where it is then, and how many functions it has visited.
+    /// Runs the current program on a packet. Returns the packet's next place, and the number of
+    /// functions that it has visited.
     #[inline(always)]
     fn run(
         &mut self,
@@ -169,8 +170,8 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
         }
     }
 
-    /// A packet that has visited so many functions goes on to its end. If it cannot: why, and how many it
-    /// has visited then.
+    /// Runs a packet that has visited `hops` functions to its end. If that is impossible, returns
+    /// the reason and the number of functions that it has visited by then.
     #[inline(never)]
     fn rest(
         &mut self,

@@ -1,4 +1,5 @@
-//! An instance of a model in a chain: its state, pools, generators, timers, queues.
+//! An instance of a model in a chain: its pools, random generators, timers and queues, and the
+//! structures of its parameters.
 
 use braid_classify::{Lpm, RuleTable};
 use braid_externs::pool::{Order, split};
@@ -15,35 +16,35 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// An instance.
+/// A function of a chain at run time.
 pub(crate) struct Instance {
     pub(crate) model: Arc<Model>,
-    /// Where its first state table is among those of all functions.
+    /// The position of the instance's first state table in the list of all tables.
     pub(crate) first_locator: usize,
-    /// One, or as many as workers when a table is sharded.
+    /// One shard, or one for each worker if a table is sharded.
     pub(crate) shards: Vec<Shard>,
-    /// When each timer is due; `None` before the first packet and past the end of time.
+    /// When each timer is due. `None` before the first packet and after the end of time.
     pub(crate) timers: Vec<Option<u64>>,
-    /// Packets in each queue.
+    /// The number of packets in each queue.
     pub(crate) held: Vec<u64>,
     /// By parameter.
     pub(crate) rules: Vec<Option<Rules>>,
     /// By parameter.
     pub(crate) routes: Vec<Option<Lpm>>,
-    /// What was counted other than by residual programs.
+    /// All counts except those of residual programs.
     pub(crate) counters: NodeCounters,
 }
 
 /// A rule set.
 pub(crate) struct Rules {
     pub(crate) table: RuleTable,
-    /// Packets that each rule decided; the last is the default.
+    /// The number of packets that each rule decided. The last element is the default.
     pub(crate) counts: Vec<Cell<u64>>,
-    /// TCP flags that some rule looks at, or has looked at.
+    /// All TCP flags that a rule tests or has tested.
     pub(crate) flags: u8,
 }
 
-/// What each shard of an instance has for itself, beside state.
+/// The data of one shard of an instance, except its state tables.
 pub(crate) struct Shard {
     /// By parameter.
     pub(crate) pools: Vec<Option<Pool>>,
@@ -54,7 +55,7 @@ pub(crate) struct Shard {
 }
 
 impl Instance {
-    /// A fresh instance at a position of a chain.
+    /// Creates an instance for a position of a chain.
     pub(crate) fn new(chain: &Chain, position: u16, first_locator: usize) -> Self {
         let node = &chain.nodes[usize::from(position)];
         let model = &node.model;
@@ -100,8 +101,8 @@ impl Instance {
         setting64(params, self.model.timers[timer].period).max(1)
     }
 
-    /// Whether a packet passes a rule set, and the number of the rule that decides; a packet that is
-    /// not IP does not pass, by no rule.
+    /// Whether a packet passes a rule set, and the number of the deciding rule. A packet that is
+    /// not IP does not pass, and no rule decides.
     pub(crate) fn classify(&self, param: ParamId, packet: Option<&RulePacket>) -> (bool, u32) {
         match (&self.rules[param.index()], packet) {
             (Some(rules), Some(packet)) => rules.table.lookup(packet),
@@ -110,8 +111,8 @@ impl Instance {
         }
     }
 
-    /// As [`Self::classify`] for an IPv4 packet, whose rule is counted at once if `count`; the answer may be
-    /// known.
+    /// As [`Self::classify`] for an IPv4 packet. `known` is the answer if a prefetch has found it.
+    /// With `count`, the rule is counted, too.
     #[inline(always)]
     pub(crate) fn classify4(
         &mut self,
@@ -128,12 +129,12 @@ impl Instance {
         (pass, rule)
     }
 
-    /// Counts a rule that decided.
+    /// Counts one packet for the rule that decided.
     pub(crate) fn count_rule(&self, param: ParamId, rule: u32) {
         self.count_rules(param, rule, 1);
     }
 
-    /// The same, so many times.
+    /// Counts `times` packets for a rule.
     pub(crate) fn count_rules(&self, param: ParamId, rule: u32, times: u64) {
         let rules = self.rules[param.index()].as_ref();
         if let Some(count) = rules.and_then(|rules| rules.counts.get(rule as usize)) {
@@ -161,13 +162,13 @@ impl Instance {
     }
 }
 
-/// Counts a packet of so many bytes.
+/// Counts a packet of `bytes` bytes.
 pub(crate) fn count(traffic: &mut Traffic, bytes: u64) {
     traffic.packets += 1;
     traffic.bytes += bytes;
 }
 
-/// A setting's value now.
+/// The current value of a setting.
 pub(crate) fn setting(params: &[ParamValue], setting: Setting) -> Word {
     match setting {
         Setting::Const(value) => value,
@@ -178,12 +179,12 @@ pub(crate) fn setting(params: &[ParamValue], setting: Setting) -> Word {
     }
 }
 
-/// A setting as a time, size or count; what is above 2^64 counts as the largest.
+/// A setting as a time, size or count. Values of 2^64 and more become the largest number.
 pub(crate) fn setting64(params: &[ParamValue], of: Setting) -> u64 {
     u64::try_from(setting(params, of)).unwrap_or(u64::MAX)
 }
 
-/// The members of a pool that each of so many shards has.
+/// The members of a pool that each of the `shards` shards gets.
 pub(crate) fn quotas(value: &ParamValue, shards: u16) -> Vec<Vec<(Word, Word)>> {
     let members = match value {
         ParamValue::Pool(members) => members.intervals(),
@@ -206,7 +207,7 @@ fn pools(node: &Node, shards: u16, shard: u16) -> Vec<Option<Pool>> {
     params.map(pool).collect()
 }
 
-/// The structure in which a parameter's routes are looked up.
+/// The structure for looking up a parameter's routes.
 pub(crate) fn routes(value: &ParamValue) -> Option<Lpm> {
     match value {
         ParamValue::Routes(table) => Some(Lpm::new(table)),
@@ -215,7 +216,7 @@ pub(crate) fn routes(value: &ParamValue) -> Option<Lpm> {
 }
 
 impl Rules {
-    /// A parameter's rules, none of which has decided yet.
+    /// Creates the rules of a parameter, with all counts 0.
     pub(crate) fn new(value: &ParamValue) -> Option<Self> {
         let ParamValue::Rules(set) = value else { return None };
         Some(Self {

@@ -1,15 +1,16 @@
-//! What functions under `Priority` wrote to the same packet is put together.
+//! Merges the writes of functions under `Priority` to the same packet.
 
 use crate::plain::Write;
 use braid_packet::{Field, Packet};
 
-/// Puts together what functions wrote, those that win first. Where two wrote the same bits, the
-/// winner's stay; its added and removed headers decide the layout, and the others' fields are
-/// written where they still are.
+/// Merges the writes of functions. Functions with higher priority come first in `logs`. Where two
+/// functions wrote the same bits, the function with the higher priority wins. The first function
+/// that adds or removes headers decides the layout. The fields of the others are written where they
+/// still exist.
 pub(crate) fn merge(packet: &mut Packet, logs: &[&[Write]]) {
     let shaper = logs.iter().position(|log| log.iter().any(Write::changes_headers));
-    // What was written to the packet that arrived, those that win last; then the changes of headers,
-    // with what was written to headers that are only there by them.
+    // First come the writes to the packet as it arrived, with the highest priority last. The header
+    // changes follow, with the writes to headers that they add.
     for (place, log) in logs.iter().enumerate().rev() {
         if (place, shaper) == (0, Some(0)) {
             log.iter().for_each(|write| write.apply(packet));
@@ -18,8 +19,8 @@ pub(crate) fn merge(packet: &mut Packet, logs: &[&[Write]]) {
             arrived.iter().flatten().for_each(|write| write.apply(packet));
         }
     }
-    // Winners that changed no header wrote to the headers that arrived: a loser's header changes
-    // come behind those.
+    // Functions with higher priority that changed no header wrote to the headers that arrived. So
+    // the header changes of a function with lower priority come after those writes.
     if let Some(shaper) = shaper.filter(|place| *place > 0) {
         let log = logs[shaper];
         let arrived = Arrived::default().sort(log);
@@ -46,18 +47,18 @@ impl Write {
     }
 }
 
-/// Where the arriving packet's VLAN tags are while a log goes on.
+/// The positions of the arriving packet's VLAN tags as a log proceeds.
 #[derive(Default)]
 struct Arrived {
-    /// Tags that the log has put in front.
+    /// Tags that the log has added in front.
     added: usize,
-    /// Arriving ones that it has removed.
+    /// Arriving tags that the log has removed.
     removed: usize,
 }
 
 impl Arrived {
-    /// Each write as one to the packet that arrived; `None` for changes of headers and for writes to
-    /// tags that the log added.
+    /// Translates each write to a write to the packet that arrived. `None` for changes of headers
+    /// and for writes to tags that the log added.
     fn sort(mut self, log: &[Write]) -> Vec<Option<Write>> {
         log.iter().map(|write| self.next(write)).collect()
     }
@@ -78,7 +79,8 @@ impl Arrived {
     }
 }
 
-/// Of a field of a VLAN tag: which tag from the outermost, and its names in the first and the second.
+/// For a field of a VLAN tag: the number of the tag from the outermost, and the field's names in
+/// the first and the second tag.
 fn tag_field(field: Field) -> Option<(usize, [Field; 2])> {
     use Field::{Vlan2Dei, Vlan2Id, Vlan2Pcp, VlanDei, VlanId, VlanPcp};
     let names = [[VlanId, Vlan2Id], [VlanPcp, Vlan2Pcp], [VlanDei, Vlan2Dei]];

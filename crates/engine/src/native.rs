@@ -1,4 +1,4 @@
-//! Programs as machine code: when they are compiled, and what the code asks of the engine.
+//! Programs in machine code: when they are compiled, and the engine's services for the code.
 
 use crate::act::Functions;
 use crate::ahead;
@@ -17,14 +17,13 @@ use braid_packet::{Layout, Packet};
 use braid_state::Handle;
 use std::cell::Cell;
 
-/// The largest number of blocks of a program that becomes machine code: compiling must not hold
-/// packets up for long.
+/// The most blocks of a program that is compiled. Compilation must not delay packets for long.
 const MOST_BLOCKS: usize = 20_000;
 
-/// A program as machine code.
+/// A program in machine code.
 pub(crate) struct Native {
     pub(crate) code: Code,
-    /// Values that each step of each block uses and defines, in the order of host calls.
+    /// The values that each step of each block uses and defines, in the order of host calls.
     steps: Vec<Vec<Io>>,
 }
 
@@ -33,17 +32,17 @@ struct Io {
     outs: Vec<ValueId>,
 }
 
-/// Whether and when a program becomes machine code.
+/// Whether and when a program is compiled.
 pub(crate) enum Stage {
     /// It stays interpreted.
     Interpreted,
-    /// When so many more packets have run by it.
+    /// It is compiled after this number of packets.
     Waiting(u32),
     Compiled(Box<Native>),
 }
 
 impl Stage {
-    /// The stage of a new program with this many blocks.
+    /// The first stage of a new program with `blocks` blocks.
     pub(crate) fn first(jit: Jit, blocks: usize) -> Self {
         match jit {
             _ if blocks > MOST_BLOCKS => Stage::Interpreted,
@@ -52,14 +51,15 @@ impl Stage {
         }
     }
 
-    /// Machine code that knows of routes holds no longer: the next packet has it made anew.
+    /// Discards machine code that contains address groups. It is compiled again for the next
+    /// packet.
     pub(crate) fn routes_changed(&mut self) {
         if matches!(self, Stage::Compiled(native) if native.code.uses_address_groups()) {
             *self = Stage::Waiting(0);
         }
     }
 
-    /// One more packet is to run by a program: its machine code, if that is what it runs by.
+    /// Prepares a program for one more packet. Returns its machine code, if there is any.
     pub(crate) fn next(
         &mut self,
         program: &Residual,
@@ -78,7 +78,7 @@ impl Stage {
         self.native()
     }
 
-    /// Its machine code.
+    /// The program's machine code, if there is any.
     #[inline(always)]
     pub(crate) fn native(&self) -> Option<&Native> {
         match self {
@@ -88,7 +88,7 @@ impl Stage {
     }
 }
 
-/// What machine code is told about functions.
+/// The information about functions that the compiler asks for.
 struct Means<'a>(&'a mut Functions);
 
 impl Resources for Means<'_> {
@@ -107,7 +107,7 @@ impl Resources for Means<'_> {
     }
 
     fn list(&self, node: u16, param: ParamId) -> Option<&[Vec<Word>]> {
-        // With another list come other programs.
+        // A new list leads to new programs.
         match self.0.chain.nodes.get(usize::from(node))?.params.get(param.index())? {
             ParamValue::List(rows) => Some(rows),
             _ => None,
@@ -115,8 +115,9 @@ impl Resources for Means<'_> {
     }
 }
 
-/// The number of a function's resource in machine code: that of a table among all functions' ones; of
-/// others the function, then its own number.
+/// The number of a function's resource in machine code. For a table it is the table's number among
+/// the tables of all functions. For other resources it consists of the function and the resource's
+/// number there.
 fn number(functions: &Functions, node: u16, resource: Resource) -> Option<u32> {
     let own = match resource {
         Resource::Table(state) => {
@@ -131,7 +132,7 @@ fn number(functions: &Functions, node: u16, resource: Resource) -> Option<u32> {
     Some(u32::from(node) << 16 | u32::from(own))
 }
 
-/// Function and own number of a resource that is not a table.
+/// The function and the resource's number there, for a resource that is not a table.
 fn resource(number: u32) -> (usize, u32) {
     ((number >> 16) as usize, number & 0xffff)
 }
@@ -146,8 +147,8 @@ impl Native {
         Self { code, steps: steps.collect() }
     }
 
-    /// Runs the program; `None`, and nothing is done, when it cannot run on this packet. Inlined, so that
-    /// how it ended stays in registers.
+    /// Runs the program. Returns `None`, without any effect, if it cannot run on this packet.
+    /// Inlined, so that the result stays in registers.
     #[inline(always)]
     pub(crate) fn run(
         &self,
@@ -166,7 +167,7 @@ impl Native {
         self.code.runner(&mut machine, counts).ok()?.run(packet, layout, now).ok()
     }
 
-    /// The engine for runs of the program.
+    /// The engine's side of runs of the program.
     #[inline(always)]
     pub(crate) fn machine<'a>(
         &'a self,
@@ -187,7 +188,7 @@ pub(crate) struct Machine<'a> {
     steps: &'a [Vec<Io>],
     pub(crate) functions: &'a mut Functions,
     worker: u16,
-    /// Where the worker's tables are among those of [`Functions::tables`].
+    /// The position of the worker's first table in [`Functions::tables`].
     first_table: usize,
     out: &'a mut dyn Outputs,
     pub(crate) emissions: &'a mut Vec<Emission>,
@@ -195,12 +196,12 @@ pub(crate) struct Machine<'a> {
 }
 
 impl<'m> Machine<'m> {
-    /// Lookups are those of a worker.
+    /// Sets the worker whose tables lookups use.
     pub(crate) fn set_worker(&mut self, worker: u16) {
         self.worker = worker;
     }
 
-    /// A packet of a worker is about to run.
+    /// Prepares a run for a packet of a worker.
     #[inline(always)]
     pub(crate) fn begin(&mut self, now: u64, worker: u16) {
         if self.worker != worker {
@@ -211,13 +212,13 @@ impl<'m> Machine<'m> {
         self.functions.store.begin();
     }
 
-    /// Its next function is about to run on it.
+    /// Prepares the run of the packet's next function.
     #[inline(always)]
     pub(crate) fn start(&mut self) {
         self.functions.touched.start();
     }
 
-    /// Another program is to run.
+    /// Switches to another program.
     #[inline(always)]
     pub(crate) fn turn_to(&mut self, program: &'m Residual, native: &'m Native) {
         (self.program, self.steps) = (program, &native.steps);
@@ -239,7 +240,7 @@ impl<'m> Machine<'m> {
         Some((entry.to_bits(), slots))
     }
 
-    /// Does a step as the interpreter does it.
+    /// Executes a step as the interpreter does.
     fn interpret(
         &mut self,
         block: usize,

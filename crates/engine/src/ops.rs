@@ -1,4 +1,4 @@
-//! What operations do that plain programs and residual programs have in common.
+//! Operations that models and residual programs share.
 
 use crate::act::Act;
 use crate::work::{Emission, Work};
@@ -10,7 +10,7 @@ use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_packet::{Field, build_new};
 
-/// Operations on values and parameters alone; false for others.
+/// Executes an operation on values and parameters. Returns false for other operations.
 pub(crate) fn pure(params: &[ParamValue], values: &mut Values<'_>, op: &Op) -> Result<bool, Fault> {
     let (out, value) = match op {
         Op::Const { out, value } => (out, *value),
@@ -96,7 +96,8 @@ fn in_set(params: &[ParamValue], value: Word, set: &SetRef) -> bool {
 }
 
 impl Act<'_> {
-    /// Operations on what the function has, other than on its state, and on the packet as a whole.
+    /// Executes operations on the function's resources (except its state) and on the packet as a
+    /// whole.
     pub(crate) fn common(
         &mut self,
         work: Option<&mut Work<'_>>,
@@ -153,7 +154,7 @@ impl Act<'_> {
             Op::LoadTag { out, tag } => {
                 let name = &*self.model.tags[tag.index()].name;
                 let value = work.packet.tags.get(name).copied().unwrap_or(0);
-                // Another function may have set it by a wider type.
+                // Another function may have set the tag with a wider type.
                 values.set(*out, value & self.model.tags[tag.index()].ty.max());
             }
             Op::StoreTag { tag, a } => self.store_tag(work, *tag, values.get(*a)),
@@ -182,7 +183,7 @@ impl Act<'_> {
                 work.emissions.push(Emission { dest: *port, packet, created: false });
             }
             Op::Create { new, port } => create(work, values, new, *port)?,
-            // The rest is not common to both.
+            // The other operations are not shared.
             _ => {}
         }
         Ok(())
@@ -283,7 +284,7 @@ fn create(
     Ok(())
 }
 
-/// Arguments of a call: on the stack unless there are many.
+/// The arguments of a call. They are on the stack unless there are many.
 #[derive(Default)]
 struct Args {
     few: [(Word, u16); 8],

@@ -3,50 +3,49 @@
 /// How a compiled engine runs its programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// When programs become machine code.
+    /// When programs are compiled to machine code.
     pub jit: Jit,
-    /// Most flow records; 0: none are made.
+    /// The most flow records. With 0, the engine makes none.
     pub records: usize,
-    /// Whether records are made at a flow's second packet, and also where they do not pay, rather than at the fourth
-    /// and where they do: for tests.
+    /// For tests: makes a record at a flow's second packet instead of its fourth, even where
+    /// records do not pay.
     pub eager: bool,
-    /// By which hash entries and records are found.
+    /// The hash that finds entries and records.
     pub hash: Hashing,
 }
 
-/// The hash by which entries and records are found. It decides how long a search takes, and which flows
-/// the admission filter takes for others. It decides nothing else.
+/// The hash that finds entries and records. It affects only the duration of searches and which
+/// flows the admission filter confuses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Hashing {
-    /// One of the engine's own: nobody who sends packets can know which of them share a place.
+    /// A random hash for each engine. Senders of packets cannot know which packets collide.
     #[default]
     Drawn,
-    /// The one with this seed: for runs that must repeat in all respects.
+    /// The hash with this seed, for runs that must repeat exactly.
     Seeded(u64),
-    /// One by which all hashes are equal: for tests.
+    /// A hash that is equal for all keys: for tests.
     Colliding,
 }
 
 impl Options {
-    /// With flow records, as many as there are likely flows.
+    /// Options with flow records, enough for the usual number of flows.
     #[must_use]
     pub fn fused() -> Self {
         Self { records: 1 << 20, ..Self::default() }
     }
 }
 
-/// When programs become machine code.
+/// When programs are compiled to machine code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Jit {
-    /// Never: they are interpreted.
+    /// Never. Programs are interpreted.
     Off,
-    /// When so many packets have run by them. Where there is no code generator for the machine,
-    /// never.
+    /// After this number of packets. If the machine has no code generator, never.
     After(u32),
 }
 
 impl Default for Jit {
-    /// After as many packets as take about as long to interpret as the code takes to make.
+    /// The number of packets whose interpretation takes about as long as the compilation.
     fn default() -> Self {
         Jit::After(500)
     }

@@ -1,4 +1,4 @@
-//! The plain executor: runs a model's programs operation by operation, over the engine's state.
+//! The model interpreter: runs a model's programs operation by operation, over the engine's state.
 
 use crate::act::Act;
 use crate::work::{Emission, Role, Work};
@@ -21,7 +21,7 @@ pub(crate) enum Write {
     PopVlan,
 }
 
-/// What becomes of a packet.
+/// The verdict of a function on a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     Output(Vec<Dest>),
@@ -31,11 +31,11 @@ pub(crate) enum Verdict {
     Hold { queue: QueueId, until_ns: u64 },
 }
 
-/// What a function did with a packet.
+/// The result of a function for a packet, with the packets that it sent and its writes.
 pub(crate) struct Outcome {
     pub(crate) verdict: Verdict,
     pub(crate) emissions: Vec<Emission>,
-    /// In order.
+    /// In the order of the program.
     pub(crate) writes: Vec<Write>,
 }
 
@@ -46,9 +46,9 @@ enum End {
     Return,
 }
 
-/// What a program works on.
+/// The subject of a program: a packet, an ended entry, or nothing.
 enum Subject<'a> {
-    /// A packet, and what it was when it entered.
+    /// A packet, and a copy from when it entered the function.
     Packet {
         work: Work<'a>,
         entry: Box<(Packet, Layout)>,
@@ -69,7 +69,8 @@ pub(crate) fn on_packet(act: &mut Act<'_>, packet: &mut Packet) -> Outcome {
     on_resubmitted(act, packet, 0, Vec::new())
 }
 
-/// The same, for a packet that was resubmitted so often already, with what the function has sent.
+/// As [`on_packet`], for a packet that was already resubmitted `submitted` times. `emissions` holds
+/// the packets that the function has sent so far.
 pub(crate) fn on_resubmitted(
     act: &mut Act<'_>,
     packet: &mut Packet,
@@ -260,7 +261,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Operations that change the packet, written down.
+    /// Executes operations that change the packet, and logs the changes.
     fn change(&mut self, values: &mut Values<'_>, op: &Op) -> Result<(), Fault> {
         let Subject::Packet { work, writes, .. } = &mut self.subject else {
             return Err(Fault::Truncated);
@@ -296,7 +297,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Whether the packet passes a rule set, and the number of the rule, which is counted.
+    /// Whether the packet passes a rule set, and the number of the deciding rule. Counts the rule.
     fn rules(&mut self, param: ParamId) -> (bool, u32) {
         let packet = match &self.subject {
             Subject::Packet { work, .. } => rule_packet(work.packet, work.layout),
@@ -325,7 +326,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// The flow that an implicit key means.
+    /// The flow of an implicit key.
     fn flow(&self, key: &Key) -> Result<FlowKey, Fault> {
         let Subject::Packet { entry, .. } = &self.subject else {
             return Err(Fault::NoEntry);
@@ -340,7 +341,7 @@ impl Run<'_, '_> {
 }
 
 impl<'a> Subject<'a> {
-    /// `resubmit`: the packet as it is now enters.
+    /// For `resubmit`: the packet in its current form becomes the entering packet.
     fn enter_anew(&mut self) {
         if let Subject::Packet { work, entry, .. } = self {
             work.parse();
@@ -364,13 +365,13 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Gives a block its parameters.
+/// Assigns the parameters of a block.
 fn pass(values: &mut Values<'_>, program: &Program, target: &Target) {
     let args: Vec<Word> = target.args.iter().map(|arg| values.get(*arg)).collect();
     values.set_all(&program.blocks[target.block.index()].params, &args);
 }
 
-/// What rules look at; `None` for packets that are not IP.
+/// The packet's values that rules test; `None` for packets that are not IP.
 fn rule_packet(packet: &Packet, layout: &Layout) -> Option<RulePacket> {
     let word = |field| packet.get(layout, field);
     let byte = |field| word(field).and_then(|value| u8::try_from(value).ok());

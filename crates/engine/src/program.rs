@@ -1,4 +1,4 @@
-//! A residual program with what an engine keeps for it: counts, and facts about its ends.
+//! A residual program with its counters and facts about its ends.
 
 use crate::act::Functions;
 use crate::native::Stage;
@@ -13,31 +13,31 @@ use braid_jit::Count;
 use braid_packet::{Layout, Packet};
 use std::cell::Cell;
 
-/// A residual program and its counts.
+/// A residual program and its counters.
 pub(crate) struct Program {
     pub(crate) residual: Residual,
     pub(crate) stage: Stage,
-    /// By tally.
+    /// By counter.
     pub(crate) counts: Vec<Cell<Count>>,
     /// By block.
     pub(crate) ends: Vec<AtEnd>,
-    /// Functions that a packet enters which is counted at a tally.
+    /// For each counter: the number of functions that a packet enters where it is counted.
     visits: Vec<u32>,
-    /// Least and most functions that packets have entered when they come to a block.
+    /// For each block: the least and the most functions that a packet has entered before it.
     entered: Vec<(u32, u32)>,
-    /// Whether those are the same for all blocks.
+    /// Whether least and most are equal for all blocks.
     even: bool,
 }
 
-/// What an engine knows and keeps of the end of a block.
+/// Facts and counts about the end of a block.
 pub(crate) struct AtEnd {
-    /// How often it was reached.
+    /// The number of packets that reached the end.
     pub(crate) reached: Cell<u64>,
-    /// Visits of functions that it stands for, if those are the same for all packets.
+    /// The number of functions that packets have visited there, if it is the same for all packets.
     pub(crate) visits: Option<u32>,
-    /// Whether packets turn up going backward there.
+    /// Whether packets go backward there.
     backward: bool,
-    /// Where packets go from there that sent nothing, if that is known.
+    /// The next place of packets that sent nothing, if it is known.
     pub(crate) next: Option<At>,
 }
 
@@ -64,12 +64,12 @@ impl Program {
         program
     }
 
-    /// Whether [`Self::prefetch`] does anything.
+    /// Whether [`Self::prefetch`] has an effect.
     pub(crate) fn prefetches(&self) -> bool {
         matches!(&self.stage, Stage::Compiled(native) if native.code.prefetches())
     }
 
-    /// Fetches what the program will likely look up first for a packet.
+    /// Prefetches the memory that the program will probably look up first for a packet.
     pub(crate) fn prefetch(
         &self,
         functions: &mut Functions,
@@ -112,26 +112,28 @@ impl Program {
         AtEnd { reached: Cell::new(0), visits, backward, next }
     }
 
-    /// Whether it tells by where packets come to an end how many functions they have visited, and those that
-    /// have visited so many before it stay within the limit.
+    /// Whether the place of a packet's end determines the number of functions that it has visited,
+    /// and packets that visited `hops` functions before stay within the limit.
     #[inline]
     pub(crate) fn is_even(&self, hops: u32) -> bool {
         self.even && fits(hops, self.residual.visits)
     }
 
-    /// Coming from a queue counts as a visit, but not as entering.
+    /// A packet that comes from a queue visits the function, but does not enter it.
     fn queue_visits(&self) -> u32 {
         self.residual.point.held.into()
     }
 
-    /// Where a packet goes that has come to the end of a block and sent nothing, if that is known: then it
-    /// is counted, and its visits are added. `before` as for [`Self::hops`].
+    /// The next place of a packet that has reached the end of a block and sent nothing, if it is
+    /// known. In that case the packet is counted and its visits are added to `hops`. `before` has
+    /// the same meaning as for [`Self::hops`].
     #[inline(always)]
     pub(crate) fn pass(&self, block: usize, before: u64, hops: &mut u32) -> Option<At> {
         let end = &self.ends[block];
         let at = end.next?;
         end.reached.update(|times| times + 1);
-        // Of a packet that is gone, too: others of the same walk may still be on their way.
+        // This includes packets that are gone, because other packets of the same walk may still
+        // run.
         match end.visits {
             Some(visits) => *hops += visits,
             None => *hops += self.hops(block, None, before),
@@ -139,12 +141,12 @@ impl Program {
         Some(at)
     }
 
-    /// Whether the packet goes backward through the function that the end of a block is about.
+    /// Whether the packet goes backward through the function at the end of a block.
     pub(crate) fn ends_backward(&self, block: usize) -> bool {
         self.ends[block].backward
     }
 
-    /// The same for a fault of a function's step.
+    /// Whether the packet goes backward through a function in which a step has a fault.
     pub(crate) fn faults_backward(&self, node: u16, tally: Option<TallyId>) -> bool {
         match tally {
             Some(tally) => goes_backward(&self.residual, node, tally),
@@ -152,8 +154,8 @@ impl Program {
         }
     }
 
-    /// Functions that a packet has entered when it ends in a block, or by a fault of a step of it;
-    /// `None` when that is not the same for all.
+    /// The number of functions that a packet has entered when it ends in a block, or by a fault of
+    /// one of its steps. `None` if the number is not the same for all packets.
     fn entered_by(&self, block: usize, step: Option<usize>) -> Option<u32> {
         let (least, most) = self.entered[block];
         let steps = &self.residual.blocks[block].steps;
@@ -171,8 +173,8 @@ impl Program {
         (least == most).then(|| least + on_way.sum::<u32>() + last)
     }
 
-    /// Functions that a packet has entered, when its run ended like this and `before` was
-    /// [`Program::mark`] before it.
+    /// The number of functions that a packet has visited when its run ends there. `before` is the
+    /// value of [`Program::mark`] before the run.
     #[inline(never)]
     pub(crate) fn hops(&self, block: usize, step: Option<usize>, before: u64) -> u32 {
         let entered = self.entered_by(block, step).unwrap_or_else(|| {
@@ -181,7 +183,7 @@ impl Program {
         entered + self.queue_visits()
     }
 
-    /// What [`Program::hops`] needs to know from before a run.
+    /// The value that [`Program::hops`] needs from before a run.
     #[inline]
     pub(crate) fn mark(&self) -> u64 {
         if self.even { 0 } else { self.marked() }
@@ -195,7 +197,7 @@ impl Program {
         })
     }
 
-    /// Counters of functions, as (function, counter, packets, bytes).
+    /// The counters of functions, as (function, counter, packets, bytes).
     pub(crate) fn counters(&self) -> impl Iterator<Item = (u16, Counter, u64, u64)> + '_ {
         let counts = self.counts.iter().map(Cell::get);
         let tallies = self.residual.tallies.iter().zip(counts);
@@ -208,7 +210,7 @@ impl Program {
         })
     }
 
-    /// Ends that packets have reached, with how many.
+    /// The ends that packets have reached, with the number of packets.
     pub(crate) fn reached(&self) -> impl Iterator<Item = (&Fate, u64)> {
         let blocks = self.residual.blocks.iter().zip(&self.ends);
         blocks.filter(|(_, at)| at.reached.get() > 0).filter_map(|(block, at)| match &block.end {
@@ -218,8 +220,8 @@ impl Program {
     }
 }
 
-/// Least and most functions that packets have entered when they come to each block. Blocks to which
-/// no way leads have (0, 0).
+/// For each block: the least and the most functions that packets have entered before it.
+/// Unreachable blocks have (0, 0).
 fn entered_at(residual: &Residual, visits: &[u32]) -> Vec<(u32, u32)> {
     let mut at: Vec<Option<(u32, u32)>> = vec![None; residual.blocks.len()];
     if let Some(entry) = at.first_mut() {
@@ -245,8 +247,9 @@ fn entered_at(residual: &Residual, visits: &[u32]) -> Vec<(u32, u32)> {
     at.into_iter().map(Option::unwrap_or_default).collect()
 }
 
-/// Whether packets that are counted at a tally go backward through a function. On its ways a program
-/// meets a function at most once; when a way's own tally does not say how, another's does.
+/// Whether packets that are counted at a counter go backward through a function. A path through a
+/// program visits a function at most once. If the path's own counter does not show the direction,
+/// another counter does.
 fn goes_backward(residual: &Residual, node: u16, tally: TallyId) -> bool {
     let says = |tally: &[braid_ir::residual::Tallied]| {
         tally.iter().filter(|one| one.node == node).find_map(|one| match one.counter {

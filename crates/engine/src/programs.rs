@@ -1,4 +1,5 @@
-//! Residual programs by point and header shape, made when the first packet of a shape turns up.
+//! Residual programs by point and header shape. The engine makes them when the first packet of a
+//! shape arrives.
 
 use crate::act::Functions;
 use crate::options::Jit;
@@ -12,8 +13,8 @@ use braid_ir::model::Word;
 use braid_ir::residual::{Counter, Extent, Fate, HeaderMask, Point, Residual};
 use std::cell::Cell;
 
-/// Most programs at a time. Packets of further shapes run by the plain executor: what is kept does
-/// not grow with what is sent.
+/// The most programs at a time. The model interpreter runs packets of further shapes, so that
+/// memory does not grow with the traffic.
 const MOST: usize = 4096;
 
 /// All programs.
@@ -21,33 +22,33 @@ pub(crate) struct Programs {
     extent: Extent,
     jit: Jit,
     pub(crate) set: ProgramSet,
-    /// Values of the running program: as many as any of them has.
+    /// The values of the running program. The length is that of the largest program.
     pub(crate) words: Vec<Word>,
     #[cfg(feature = "planted-bugs")]
     pub(crate) bug: Option<synth::PlantedBug>,
 }
 
-/// The programs that there are.
+/// The existing programs.
 pub(crate) struct ProgramSet {
     pub(crate) all: Vec<Program>,
     pub(crate) points: Points,
 }
 
-/// The programs of each point, by [`place`].
+/// The programs of each point, indexed by [`place`].
 pub(crate) struct Points(Vec<Known>);
 
 /// The programs of a point.
 #[derive(Default)]
 struct Known {
-    /// Its function is under `Priority` with others, or native, or too large: no program runs it.
+    /// No program runs here: the function is under `Priority` with others, native, or too large.
     without: bool,
-    /// The one that ran last.
+    /// The program that ran last.
     last: Cell<Option<(HeaderMask, usize)>>,
     shapes: Vec<(HeaderMask, usize)>,
 }
 
 impl Known {
-    /// Another program than the last.
+    /// Searches all shapes except the last one used.
     #[inline(never)]
     fn other(&self, presence: u128) -> Option<usize> {
         let found = self.shapes.iter().find(|(shape, _)| shape.fits(presence)).copied()?;
@@ -56,7 +57,7 @@ impl Known {
     }
 }
 
-/// Where a point's programs are.
+/// The index of a point's programs.
 fn place(point: Point) -> usize {
     usize::from(point.node) * 4 + usize::from(point.backward) * 2 + usize::from(point.held)
 }
@@ -67,7 +68,7 @@ impl Points {
         self.0[place(point)].last.get()
     }
 
-    /// The program for packets with these headers at a point, if there is one.
+    /// The program at a point for packets with these headers, if there is one.
     #[inline(always)]
     pub(crate) fn known(&self, point: Point, presence: u128) -> Option<usize> {
         let known = &self.0[place(point)];
@@ -104,7 +105,7 @@ impl Programs {
         synth::residual(chain, graph, point, presence, self.extent)
     }
 
-    /// The program for packets with these headers at a point, made if need be.
+    /// The program at a point for packets with these headers. It is made if necessary.
     pub(crate) fn find(
         &mut self,
         point: Point,
@@ -136,7 +137,7 @@ impl Programs {
         Some((shape, &self.set.all[program]))
     }
 
-    /// Forgets all programs: they are made anew when they are needed.
+    /// Forgets all programs. They are made again when they are needed.
     pub(crate) fn clear(&mut self) {
         self.set.all.clear();
         for known in &mut self.set.points.0 {
@@ -147,7 +148,7 @@ impl Programs {
 }
 
 impl Program {
-    /// Adds what was counted to the counters of functions and chain.
+    /// Adds the program's counts to the counters of functions and chain.
     pub(crate) fn add_to(
         &self,
         functions: &Functions,

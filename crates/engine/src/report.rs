@@ -1,4 +1,4 @@
-//! What an engine says about itself: counters.
+//! The engine's reports: counters.
 
 use crate::compiled::Compiled;
 use crate::instance::Instance;
@@ -35,7 +35,7 @@ impl Compiled {
         }
     }
 
-    /// What was counted in all, with what programs count for several functions at once.
+    /// All counts, including those that programs count for several functions at once.
     fn totals(&self) -> (Vec<NodeCounters>, Tally) {
         let instances = self.functions.instances.iter();
         let mut nodes: Vec<_> = instances.map(|instance| instance.counters.clone()).collect();
@@ -53,7 +53,7 @@ impl Compiled {
         (nodes, tally)
     }
 
-    /// Values have changed that programs take for granted: they are made anew.
+    /// Forgets all programs after a change of values that they contain as constants.
     pub(crate) fn forget_programs(&mut self) {
         if let Some(cache) = &mut self.cache {
             cache.end_all(&self.programs.set, &mut self.functions);

@@ -1,9 +1,9 @@
-//! Memory of running programs: packed keys and slots, and the entries that were found.
+//! Memory of running programs: packed keys and slots, and the entries that they found.
 
 use braid_ir::model::Word;
 use braid_state::{Ended, Handle, TableRef};
 
-/// Room for keys and slots while they are packed, and for entries that end.
+/// Memory for packing keys and slots, and for entries that end.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) key: Vec<u64>,
@@ -15,7 +15,8 @@ pub(crate) struct Scratch {
     pub(crate) ended: Ended,
 }
 
-/// The entries that the running program last found or assigned, of tables with whose entries others live.
+/// The entries that the running program last found or assigned. Only tables whose entries have
+/// partners in other tables are included.
 pub(crate) struct Touched {
     /// The number of the run.
     pub(crate) run: u64,
@@ -26,14 +27,14 @@ pub(crate) struct Touched {
 }
 
 impl Touched {
-    /// A program starts to run: it has found nothing yet.
+    /// Prepares the start of a program, which has found no entry yet.
     #[inline]
     pub(crate) fn start(&mut self) {
         self.last = self.last.wrapping_add(1);
         self.run = self.last;
     }
 
-    /// For so many tables.
+    /// Creates the memory for `tables` tables.
     pub(crate) fn new(tables: usize) -> Self {
         let none = (u64::MAX, Handle::from_bits(0));
         Self { run: 0, last: 0, entries: vec![none; tables] }

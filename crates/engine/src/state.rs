@@ -1,4 +1,5 @@
-//! State as programs see it: entries found, assigned, created; what runs when entries end.
+//! State as programs see it: they find, assign and create entries, and programs run when entries
+//! end.
 
 use crate::act::Act;
 use crate::instance::setting;
@@ -14,12 +15,12 @@ impl Act<'_> {
         self.locators[state.index()].table(self.shard)
     }
 
-    /// A packet's, timer's or expiry program starts: it has found nothing yet.
+    /// Prepares the start of a packet's, timer's or expiry program, which has found no entry yet.
     pub(crate) fn start(&mut self) {
         self.touched.start();
     }
 
-    /// The running program has found or assigned an entry.
+    /// Notes that the running program has found or assigned an entry.
     fn touch(&mut self, state: StateId, entry: Handle) {
         let locator = self.locators[state.index()];
         if locator.is_partner() {
@@ -41,7 +42,7 @@ impl Act<'_> {
         shape.pack(slots, &mut self.scratch.slots);
     }
 
-    /// The entry with the packed key, which is then found: a packet's finding it renews it.
+    /// Finds the entry with the packed key. If a packet's program finds it, that renews it.
     fn find_packed(&mut self, state: StateId, table: TableRef) -> Option<Handle> {
         let key = &self.scratch.key;
         let entry = match self.role {
@@ -54,7 +55,7 @@ impl Act<'_> {
         entry
     }
 
-    /// Does something with the key that has these parts.
+    /// Calls `act` with the key that has these parts.
     pub(crate) fn with_key<T>(
         &mut self,
         values: &Values<'_>,
@@ -69,14 +70,14 @@ impl Act<'_> {
         done
     }
 
-    /// The entry with this key, which is then found.
+    /// Finds the entry with this key.
     pub(crate) fn find(&mut self, state: StateId, key: &[Word]) -> Option<Handle> {
         let table = self.table(state);
         self.pack_key(table, key);
         self.find_packed(state, table)
     }
 
-    /// The slots of an entry; those of one that has ended are 0.
+    /// Reads the slots of an entry. The slots of an ended entry are 0.
     pub(crate) fn read(&self, state: StateId, entry: Handle, each: &mut dyn FnMut(usize, Word)) {
         let table = self.table(state);
         let shape = self.store.slot_shape(table);
@@ -84,7 +85,7 @@ impl Act<'_> {
         (0..shape.slots()).for_each(|slot| each(slot, shape.get(words, slot)));
     }
 
-    /// What a table holds where it has no entry.
+    /// Reads the values that a table gives for a missing entry.
     pub(crate) fn default(
         &self,
         state: StateId,
@@ -96,7 +97,8 @@ impl Act<'_> {
         Ok(())
     }
 
-    /// Assigns all slots of the entry with this key, and creates it if need be; false when refused.
+    /// Assigns all slots of the entry with this key, and creates the entry if necessary. Returns
+    /// false if it is refused.
     pub(crate) fn assign(&mut self, state: StateId, key: &[Word], slots: &[Word]) -> bool {
         let table = self.table(state);
         self.pack_key(table, key);
@@ -107,7 +109,7 @@ impl Act<'_> {
         }
     }
 
-    /// Assigns one slot; an entry that does not exist is created from the default.
+    /// Assigns one slot. An entry that does not exist is created with the default values.
     pub(crate) fn put(
         &mut self,
         state: StateId,
@@ -123,7 +125,8 @@ impl Act<'_> {
         self.put_first(state, table, slot as usize, value)
     }
 
-    /// Creates the entry with the packed key from the default, but for one slot.
+    /// Creates the entry with the packed key, with one slot assigned and the others at their
+    /// defaults.
     fn put_first(
         &mut self,
         state: StateId,
@@ -141,14 +144,14 @@ impl Act<'_> {
         Ok(self.create(state, table))
     }
 
-    /// As [`Act::assign`], where there is no entry with this packed key.
+    /// As [`Act::assign`], if no entry has this packed key.
     pub(crate) fn assign_packed(&mut self, state: StateId, key: &[u64], slots: &[u64]) -> bool {
         key.clone_into(&mut self.scratch.key);
         slots.clone_into(&mut self.scratch.slots);
         self.create(state, self.table(state))
     }
 
-    /// As [`Act::put`], where there is no entry with this packed key.
+    /// As [`Act::put`], if no entry has this packed key.
     pub(crate) fn put_packed(
         &mut self,
         state: StateId,
@@ -160,7 +163,7 @@ impl Act<'_> {
         self.put_first(state, self.table(state), slot as usize, value)
     }
 
-    /// Creates the entry with the packed key and slots; false when refused.
+    /// Creates the entry with the packed key and slots. Returns false if it is refused.
     fn create(&mut self, state: StateId, table: TableRef) -> bool {
         if self.role == Role::Expire {
             self.store.refuse(table);
@@ -200,8 +203,8 @@ impl Act<'_> {
         }
     }
 
-    /// Runs the programs of entries of this function that have ended. They have found nothing of
-    /// what the program has found in whose course this happens, and the other way round.
+    /// Runs the programs of this function's entries that have ended. These programs start without
+    /// found entries, and the interrupted program keeps the entries that it has found.
     pub(crate) fn run_ended(&mut self, ended: &Ended) {
         if ended.is_empty() {
             return;

@@ -4,7 +4,7 @@ use braid_ir::chain::Chain;
 use braid_ir::model::RowId;
 use std::collections::BTreeMap;
 
-/// What is counted for the chain as a whole.
+/// The counters of the chain as a whole.
 #[derive(Clone)]
 pub(crate) struct Tally {
     pub(crate) packets_in: u64,
@@ -30,17 +30,17 @@ impl Tally {
         }
     }
 
-    /// Packets leave by an interface.
+    /// Counts packets that leave by an interface.
     pub(crate) fn leave(&mut self, interface: u16, count: u64) {
         self.out[usize::from(interface)] += count;
     }
 
-    /// A packet is lost for a reason.
+    /// Counts a packet that is lost for a reason.
     pub(crate) fn lose(&mut self, reason: &'static str) {
         *self.lost.entry(reason).or_default() += 1;
     }
 
-    /// Packets are dropped at a row of a function.
+    /// Counts packets that are dropped at a row of a function.
     pub(crate) fn count_drop(&mut self, node: u16, row: RowId, reason: &str, count: u64) {
         *self.drops.entry((node, row.0, reason.to_owned())).or_default() += count;
     }

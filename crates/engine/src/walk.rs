@@ -1,5 +1,5 @@
-//! A packet's walk: from function to function along the links, each walk to its end before the
-//! next begins.
+//! A packet's walk from function to function along the links. Each walk ends before the next one
+//! begins.
 
 use crate::compiled::Compiled;
 use crate::exec::Exec;
@@ -18,12 +18,12 @@ use braid_jit::Ended;
 use braid_packet::{Layout, Packet};
 
 impl Compiled {
-    /// Where packets that enter at an interface are first.
+    /// The first place of packets that enter at an interface.
     pub(crate) fn entry(&self, ingress: u16) -> At {
         onward(self.graph.entry(ingress))
     }
 
-    /// A packet that has entered is walked to its end.
+    /// Walks a packet that has entered to its end.
     pub(crate) fn walk_in(
         &mut self,
         entry: At,
@@ -41,7 +41,7 @@ impl Compiled {
         self.travel_parsed(entry, packet, layout, walk)
     }
 
-    /// Packets are about to enter: what they will likely look up first is fetched from memory.
+    /// Prefetches the memory that packets will probably look up first when they enter.
     pub(crate) fn prefetch(
         &mut self,
         entry: At,
@@ -70,14 +70,14 @@ impl Compiled {
         self.functions.store.fetch();
     }
 
-    /// A packet goes on until it leaves or is gone.
+    /// Takes a packet further until it leaves or is gone.
     pub(crate) fn travel(&mut self, at: At, packet: &mut Packet, walk: &mut Walk<'_>) -> Reached {
         let mut layout = packet.parse();
         self.travel_parsed(at, packet, &mut layout, walk)
     }
 
-    /// The same for a packet with its layout. The layout stays in its place: copying it so soon after it was
-    /// written would cost more than the parse.
+    /// As [`Self::travel`], for a packet with its layout. The layout stays in its place, because
+    /// copying it so soon after it was written would cost more than the parse.
     fn travel_parsed(
         &mut self,
         mut at: At,
@@ -104,7 +104,7 @@ impl Compiled {
         }
     }
 
-    /// A packet enters a function, or several side by side.
+    /// Runs the function that a packet enters, or several functions under `Priority`.
     fn visit(
         &mut self,
         point: Point,
@@ -132,7 +132,7 @@ impl Compiled {
         }
     }
 
-    /// One function runs on a packet by the plain executor.
+    /// Runs one function on a packet by the model interpreter.
     pub(crate) fn run_plain(&mut self, node: u16, packet: &mut Packet, walk: &mut Walk<'_>) -> At {
         if !fits(walk.hops, 1) {
             self.tally.lose(LOST_HOP_LIMIT);
@@ -145,7 +145,7 @@ impl Compiled {
         self.settle(node, outcome.verdict, packet, walk)
     }
 
-    /// Counts a packet that enters a function, unless it comes from a queue of it.
+    /// Counts a packet that enters a function, unless it comes from a queue of the function.
     pub(crate) fn count_entry(&mut self, node: u16, packet: &Packet) {
         let counters = &mut self.functions.instances[usize::from(node)].counters;
         match (packet.held, packet.backward) {
@@ -165,7 +165,7 @@ impl Compiled {
         plain::on_packet(&mut act, packet)
     }
 
-    /// Packets that a function sent before it was done with the current one go their ways.
+    /// Takes the packets that a function sent during its run to their ends.
     pub(crate) fn send(
         &mut self,
         node: u16,
@@ -183,7 +183,7 @@ impl Compiled {
         }
     }
 
-    /// A copy or a new packet goes its way from a function.
+    /// Takes a copy or a new packet from a function to its end.
     fn deliver(
         &mut self,
         node: u16,
@@ -198,7 +198,7 @@ impl Compiled {
         }
     }
 
-    /// A packet leaves a function by some ports: copies for all but the last.
+    /// Sends a packet out of a function's ports. All ports but the last get copies.
     pub(crate) fn output(
         &mut self,
         node: u16,
@@ -215,7 +215,7 @@ impl Compiled {
         onward(self.graph.next(node, port(*last, backward)))
     }
 
-    /// What becomes of the packet when a function is done with it.
+    /// Carries out a function's verdict on a packet.
     pub(crate) fn settle(
         &mut self,
         node: u16,
@@ -244,8 +244,9 @@ impl Compiled {
         GONE
     }
 
-    /// Functions under `Priority` run on the same packet, those that win first. The verdict is that
-    /// of the first one that may drop packets (or did, by a fault), else of the last one.
+    /// Runs functions under `Priority` on the same packet, with the highest priority first. The
+    /// verdict is that of the first function that may drop packets or had a fault. If there is no
+    /// such function, it is the verdict of the last function.
     pub(crate) fn run_group(
         &mut self,
         members: &[u16],
@@ -283,7 +284,7 @@ impl Compiled {
         }
     }
 
-    /// A residual program runs on a packet.
+    /// Runs a residual program on a packet.
     pub(crate) fn run_program(
         &mut self,
         number: usize,
@@ -320,7 +321,7 @@ impl Compiled {
         self.ended(number, ended, before, packet, walk)
     }
 
-    /// Does what the end of a program says. What it counts is counted.
+    /// Carries out the end of a program. The counters are already up to date.
     pub(crate) fn ended(
         &mut self,
         number: usize,
@@ -329,7 +330,7 @@ impl Compiled {
         packet: &mut Packet,
         walk: &mut Walk<'_>,
     ) -> At {
-        // Taken, since what is sent meets programs as well.
+        // The emissions are taken out because running programs on them needs the same memory.
         let emissions = std::mem::take(&mut self.emissions);
         let program = &mut self.programs.set.all[number];
         match ended {
@@ -363,8 +364,8 @@ impl Compiled {
         }
     }
 
-    /// Does what the end of a program says where a function is done with a packet. What the end
-    /// counts is counted.
+    /// Carries out the end of a program where a function is done with a packet. The counters of the
+    /// end are already up to date.
     fn finish(
         &mut self,
         number: usize,
@@ -404,7 +405,7 @@ impl Compiled {
     }
 }
 
-/// What stands where a packet was that has gone elsewhere.
+/// A placeholder for a packet that was moved elsewhere.
 fn nothing() -> Packet {
     Packet::new(braid_packet::Link::RawIp, 0, Vec::new())
 }

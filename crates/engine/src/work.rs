@@ -1,26 +1,26 @@
-//! What a program works on, and what it sends.
+//! The data that a program works on, and the packets that it sends.
 
 use braid_ir::engine::Outputs;
 use braid_ir::model::Dest;
 use braid_packet::{Layout, Packet};
 
-/// What a packet that entered, its copies and its answers have in common.
+/// The data that an entering packet shares with its copies and with packets built for it.
 pub(crate) struct Walk<'a> {
-    /// Visits of functions so far.
+    /// The number of visits of functions so far.
     pub(crate) hops: u32,
     /// The worker that the packet belongs to.
     pub(crate) worker: u16,
     pub(crate) out: &'a mut dyn Outputs,
 }
 
-/// For what a program runs.
+/// The reason why a program runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// For a packet, which renews the entries that it finds.
+    /// It runs for a packet, which renews the entries that it finds.
     Packet,
-    /// For a timer.
+    /// It runs for a timer.
     Timer,
-    /// For an entry that ended: new entries are refused.
+    /// It runs for an entry that ended. New entries are refused.
     Expire,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Work<'a> {
     pub(crate) packet: &'a mut Packet,
     /// Where its headers are.
     pub(crate) layout: &'a mut Layout,
-    /// Packets that the program sends, before it is done.
+    /// Packets that the program sends before it ends.
     pub(crate) emissions: &'a mut Vec<Emission>,
 }
 
@@ -37,17 +37,17 @@ pub(crate) struct Work<'a> {
 pub(crate) struct Emission {
     pub(crate) dest: Dest,
     pub(crate) packet: Packet,
-    /// Whether it was built, not copied.
+    /// Whether the program built the packet instead of copying one.
     pub(crate) created: bool,
 }
 
 impl Work<'_> {
-    /// Finds the headers anew, after a change.
+    /// Parses the packet again after a change.
     pub(crate) fn parse(&mut self) {
         *self.layout = self.packet.parse();
     }
 
-    /// The payload, if the capture has all of it.
+    /// The payload, if the capture contains all of it.
     pub(crate) fn payload(&self) -> Option<&[u8]> {
         (!self.layout.payload_truncated()).then(|| self.packet.payload(self.layout))
     }

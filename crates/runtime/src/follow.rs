@@ -1,11 +1,12 @@
 //! Follows flows through the chain, so that a capture taken at one point exercises both directions
 //! of NATs and load balancers.
 //!
-//! The replies in such a capture answer the requests as they were captured, not as they left the
-//! chain. Following remembers the addresses and ports with which each request left, and by which
-//! interface. It rewrites a later captured packet of the other direction to answer that, and the
-//! packet enters by that interface. ICMP errors are rewritten by the packet that they quote, and the
-//! later fragments of a rewritten IPv4 packet like their first fragment.
+//! The replies in these captures answer the requests as they were captured, not as they left the
+//! chain. Following remembers the addresses, the ports and the interface with which each request
+//! left. It rewrites a later captured packet of the other direction so that it answers the request
+//! as it left, and the packet enters by that interface. ICMP errors are rewritten by the packet
+//! that they quote. The later fragments of a rewritten IPv4 packet are rewritten like the first
+//! fragment.
 //!
 //! The first translated packet of a flow makes its direction the direction of requests. Packets of
 //! the other direction are replies, and following does not remember how they left. Flows that are
@@ -40,7 +41,7 @@ pub struct FollowCounters {
 /// Remembers how captured requests left the chain.
 #[derive(Debug)]
 pub struct Follow {
-    // The standard map: its hash is keyed, and the keys come from the wire.
+    // The map of the standard library, because its hash is keyed and the keys come from packets.
     flows: HashMap<FlowKey, Left>,
     flow_limit: usize,
     fragments: HashMap<FragmentKey, Left>,
@@ -105,7 +106,8 @@ impl Follow {
     fn rewrite_error(&self, packet: &mut Packet, layout: &Layout, quoted: FlowKey) -> Option<Left> {
         let left = *self.flows.get(&quoted)?;
         let outer = packet.flow_key(layout)?;
-        // An error goes to the sender of what it quotes; the destination itself may send it.
+        // An error goes to the sender of the quoted packet. The destination itself may send the
+        // error.
         let mut to = outer;
         to.dst = if outer.dst == quoted.src { left.key.src } else { outer.dst };
         to.src = if outer.src == quoted.dst { left.key.dst } else { outer.src };
@@ -166,11 +168,11 @@ impl Follow {
             sport: (rest >> 32) as u16,
             dport: (rest >> 16) as u16,
         };
-        // A packet that goes back to where it came from is an answer, not a translation.
+        // A packet that returns to its origin is an answer, not a translation.
         if rest as u16 == interface {
             return;
         }
-        // A key of another version or protocol can't be written into a reply.
+        // A key of another version or protocol cannot be written into a reply.
         let writable = |key: &FlowKey| {
             (key.version, key.proto) == (captured.version, captured.proto) && *key != captured
         };
@@ -189,8 +191,9 @@ impl Follow {
     }
 }
 
-/// The key that all fragments of one IPv4 packet share; `None` if it is not fragmented. (No field
-/// holds the identification of IPv6 fragments: later ones enter as captured.)
+/// The key that all fragments of one IPv4 packet share; `None` if the packet is not fragmented. (No
+/// field contains the identification of IPv6 fragments, so their later fragments enter as
+/// captured.)
 fn fragment_key(packet: &Packet, layout: &Layout, key: FlowKey) -> Option<FragmentKey> {
     if !layout.is_fragment() {
         return None;

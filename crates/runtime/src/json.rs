@@ -1,5 +1,6 @@
-//! State and events as JSON lines with sorted keys. Addresses are written as text. Times, durations,
-//! sizes and all other numbers are written as numbers, or as decimal text beyond 64 bits.
+//! State and events as JSON lines with sorted keys. Addresses are written as text. Times,
+//! durations, sizes and all other numbers are written as numbers, or as decimal text beyond 64
+//! bits.
 
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, EventValue, StateEntry};
@@ -7,7 +8,7 @@ use braid_ir::model::{Kind, Word};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// An object with sorted keys (whatever features of the library other crates switch on).
+/// Creates an object with sorted keys (whatever features of the library other crates enable).
 pub(crate) fn object<K: Into<String>>(members: impl IntoIterator<Item = (K, Value)>) -> Value {
     let sorted: BTreeMap<String, Value> =
         members.into_iter().map(|(key, value)| (key.into(), value)).collect();
@@ -26,14 +27,14 @@ pub fn scalar(kind: Kind, value: Word) -> Value {
     }
 }
 
-/// A function's name by its number.
+/// The name of a function that is given by its number.
 pub(crate) fn function(chain: &Chain, node: u16) -> Value {
     chain.nodes.get(usize::from(node)).map_or(Value::Null, |node| Value::from(node.name.as_str()))
 }
 
-/// A state entry: `created_ns`, `expires_ns` (null when it never does), `function`, `key` (a list,
-/// empty for global state), `last_seen_ns`, `table`, `value` (an object for records), and `shard`
-/// in chains with several workers.
+/// A state entry. The keys are `created_ns`, `expires_ns` (null if it never expires), `function`,
+/// `key` (a list, empty for global state), `last_seen_ns`, `table`, `value` (an object for
+/// records), and `shard` in chains with several workers.
 #[must_use]
 pub fn state_entry(chain: &Chain, entry: &StateEntry) -> Value {
     let value = match &entry.slots[..] {
@@ -55,8 +56,8 @@ pub fn state_entry(chain: &Chain, entry: &StateEntry) -> Value {
     object(members)
 }
 
-/// An event: `event` (its type), `extends` (types, nearest first), `fields` (an object),
-/// `function`, `time_ns`.
+/// An event. The keys are `event` (its type), `extends` (types, nearest first), `fields` (an
+/// object), `function`, `time_ns`.
 #[must_use]
 pub fn event(chain: &Chain, event: &Event) -> Value {
     let field = |(name, value): &(String, EventValue)| {

@@ -1,10 +1,10 @@
 //! Runs chains on engines: captures in, captures out, control scripts, accounting.
 //!
-//! [`Live`](live::Live) drives an engine over live interfaces. [`Run`] is the offline driver: it
-//! merges inputs in time order ([`Input`]), finds the interface by which a packet of a shared
-//! capture enters ([`split`]), makes captured replies answer the translated requests when asked to
-//! ([`follow`]), and checks at the end that every packet is accounted for. [`report`] and [`json`]
-//! turn results into JSON for scripts.
+//! [`Live`](live::Live) drives an engine over live interfaces. [`Run`] is the offline driver. It
+//! merges inputs in time order ([`Input`]) and finds the interface by which a packet of a shared
+//! capture enters ([`split`]). If the user asks for it, captured replies answer the translated
+//! requests ([`follow`]). At the end, the driver checks that every packet is accounted for.
+//! [`report`] and [`json`] turn results into JSON for scripts.
 #![forbid(unsafe_code)]
 
 pub mod follow;

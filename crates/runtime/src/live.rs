@@ -1,8 +1,9 @@
-//! The live driver: packets from and to network devices, until it is told to stop.
+//! The live driver: it exchanges packets with network devices until it is told to stop.
 //!
-//! One thread reads frames, runs the engine on each, and sends the packets that leave. While nothing
-//! arrives, the driver advances the engine's time, so that time-outs and timers run. A packet that a
-//! device refuses is lost for a named reason: packets are accounted for as in captures.
+//! One thread reads frames, runs the engine on each, and sends the packets that leave. While no
+//! frames arrive, the driver advances the engine's time, so that time-outs and timers run. A packet
+//! that a device refuses is lost for a named reason, so that packets are accounted for as in
+//! captures.
 
 use crate::outcome::{RunError, Summary};
 use crate::outputs::{Leaving, Output};
@@ -16,7 +17,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Longest wait for a frame: how late a time-out may run while nothing arrives.
+/// The longest wait for a frame. A time-out may run this much too late while no frames arrive.
 const PATIENCE: Duration = Duration::from_millis(10);
 
 /// The most frames to read from an interface before the next one has its turn.
@@ -25,7 +26,8 @@ const TURN: usize = 64;
 /// The reason for which packets that leave by an interface without a device are lost.
 pub const NO_DEVICE: &str = "no_device";
 
-/// A clock in nanoseconds since the epoch. It never goes back, even if someone sets the machine's.
+/// A clock in nanoseconds since the epoch. It never goes back, even if someone sets the machine's
+/// clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start_ns: u64,
@@ -40,13 +42,13 @@ impl Clock {
         Self { start_ns: nanoseconds(epoch.unwrap_or_default()), since: Instant::now() }
     }
 
-    /// When it was started.
+    /// The time at which the clock was started.
     #[must_use]
     pub fn start_ns(&self) -> u64 {
         self.start_ns
     }
 
-    /// The time now.
+    /// The current time.
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         self.start_ns.saturating_add(nanoseconds(self.since.elapsed()))
@@ -87,7 +89,7 @@ pub struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    /// A live run of a chain on an engine that was made for it.
+    /// Creates a live run of a chain on an engine that was made for this chain.
     pub fn new(chain: &'a Chain, engine: &'a mut dyn Engine, clock: Clock) -> Self {
         let leaving = Leaving::new(chain);
         let (ports, control) = (Vec::new(), Vec::new());
@@ -101,8 +103,8 @@ impl<'a> Live<'a> {
         self
     }
 
-    /// Adds a sink for a copy of what leaves by an interface, or by any; `name` is what messages
-    /// call it.
+    /// Adds a sink for copies of the packets that leave by an interface, or by any interface.
+    /// Messages use `name` for the sink.
     #[must_use]
     pub fn output(
         mut self,
@@ -114,15 +116,14 @@ impl<'a> Live<'a> {
         self
     }
 
-    /// Writes events as JSON lines (see [`crate::json::event`]); `name` is what messages call the
-    /// file.
+    /// Writes events as JSON lines (see [`crate::json::event`]). Messages use `name` for the file.
     #[must_use]
     pub fn events(mut self, name: impl Into<String>, events: impl Write + 'a) -> Self {
         self.leaving.events = Some((name.into(), Box::new(events)));
         self
     }
 
-    /// Changes of configuration, made when their time comes.
+    /// Adds changes of configuration, which are made when their time comes.
     #[must_use]
     pub fn control(mut self, control: impl IntoIterator<Item = Control>) -> Self {
         self.control.extend(control);
@@ -139,9 +140,9 @@ impl<'a> Live<'a> {
     /// Runs until `stop` is set or a limit is reached.
     ///
     /// # Errors
-    /// When a device can't be read, a change can't be made, or packets are unaccounted for. An
-    /// output that can't be written ends the run, with a summary that says so
-    /// ([`Summary::unwritten`]).
+    /// Returns an error when a device cannot be read, a change cannot be made, or packets are
+    /// unaccounted for. If an output cannot be written, the run ends with a summary that contains
+    /// the failure ([`Summary::unwritten`]).
     pub fn run(self, stop: &AtomicBool) -> Result<Summary, RunError> {
         let control = Script::new(self.leaving.chain, self.control);
         let sink = Sink { leaving: self.leaving, ports: self.ports, unsent: BTreeMap::new() };
@@ -161,15 +162,15 @@ impl<'a> Live<'a> {
     }
 }
 
-/// A live run that is under way.
+/// A live run in progress.
 struct Driver<'a> {
     engine: &'a mut dyn Engine,
     clock: Clock,
     control: Script<'a>,
     sink: Sink<'a>,
-    /// Frames read, including those that were lost on reading.
+    /// The number of frames read, including those that were lost on reading.
     packets: u64,
-    /// Frames lost on reading, by reason.
+    /// The frames lost on reading, by reason.
     lost: BTreeMap<&'static str, u64>,
     frames: Vec<Vec<u8>>,
 }

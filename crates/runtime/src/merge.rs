@@ -1,4 +1,4 @@
-//! Several inputs as one stream in time order.
+//! Merges several inputs into one stream in time order.
 
 use braid_io::{PacketSource, ReadError};
 use braid_packet::Packet;
@@ -7,7 +7,7 @@ use braid_packet::Packet;
 pub struct Input<'a> {
     /// The name in messages, such as the file's name.
     pub name: String,
-    /// The interface by which they enter, by number; `None`: their addresses decide.
+    /// The number of the interface by which they enter. With `None`, their addresses decide.
     pub interface: Option<u16>,
     /// The packets.
     pub source: Box<dyn PacketSource + 'a>,
@@ -16,7 +16,7 @@ pub struct Input<'a> {
 /// A packet with its input's interface.
 pub(crate) type Entering = (Option<u16>, Packet);
 
-/// The name of an input that can't be read, and why.
+/// The name of an input that cannot be read, and the reason.
 pub(crate) type Unreadable = (String, ReadError);
 
 /// The inputs, each with its next packet.
@@ -26,14 +26,15 @@ pub(crate) struct Merge<'a> {
 
 struct Waiting<'a> {
     input: Input<'a>,
-    /// `None` at the end.
+    /// `None` at the end of the input.
     next: Option<Result<Packet, ReadError>>,
-    /// Time of the next packet; where the input can't be read, of the one before.
+    /// The time of the next packet. If the input cannot be read, the time of the last packet
+    /// before.
     time_ns: u64,
 }
 
 impl<'a> Merge<'a> {
-    /// Reads the first packet of each.
+    /// Reads the first packet of each input.
     pub(crate) fn new(inputs: Vec<Input<'a>>) -> Self {
         let begin = |input| {
             let mut waiting = Waiting { input, next: None, time_ns: 0 };
@@ -43,8 +44,8 @@ impl<'a> Merge<'a> {
         Self { inputs: inputs.into_iter().map(begin).collect() }
     }
 
-    /// The earliest next packet and its input's interface. Of equal times the input declared first
-    /// comes first; within an input the order is kept, also where its time goes back.
+    /// The earliest next packet and its input's interface. At equal times, the input that was
+    /// declared first comes first. Each input keeps its order, even if its time goes back.
     pub(crate) fn next(&mut self) -> Result<Option<Entering>, Unreadable> {
         let waiting = self.inputs.iter_mut().filter(|waiting| waiting.next.is_some());
         let Some(first) = waiting.min_by_key(|waiting| waiting.time_ns) else {
@@ -76,7 +77,7 @@ impl Waiting<'_> {
     /// Returns the next packet and reads the one after it.
     fn read(&mut self) -> Option<Result<Packet, ReadError>> {
         let after = match self.next {
-            // Nothing comes after an error.
+            // No packet comes after an error.
             Some(Err(_)) => None,
             _ => self.input.source.next_packet().transpose(),
         };

@@ -1,4 +1,4 @@
-//! What a run ends with: a summary, or the reason why it failed.
+//! The result of a run: a summary, or the reason why it failed.
 
 use crate::follow::FollowCounters;
 use crate::merge::Unreadable;
@@ -11,36 +11,36 @@ use braid_ir::engine::Counters;
 pub struct Summary {
     /// The engine's counters, and the packets that the driver lost.
     pub counters: Counters,
-    /// Counters of following, if it was asked for.
+    /// The counters of following, if the user asked for it.
     pub follow: Option<FollowCounters>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// Outputs that couldn't be written. The first one ended the run, if it was still going on.
+    /// Outputs that could not be written. The first one ended the run, unless it had already ended.
     pub unwritten: Vec<Unwritten>,
 }
 
-/// Why a run failed.
+/// The reason why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// An input can't be read (any further).
+    /// An input cannot be read (any further).
     #[error("{name}: {error}")]
     Read {
         /// The input's name.
         name: String,
-        /// Why.
+        /// The reason.
         error: ReadError,
     },
-    /// A change of configuration can't be made.
+    /// A change of configuration cannot be made.
     #[error("the change of `{function}` at {time_ns} ns cannot be made: {reason}")]
     Control {
         /// The function.
         function: String,
-        /// When.
+        /// The time of the change.
         time_ns: u64,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Packets are unaccounted for: a defect of the engine.
+    /// Packets are unaccounted for, which is a defect of the engine.
     #[error(
         "the packets do not add up: in {} + created {} + copied {} is not out {} + dropped {} + \
          consumed {} + held {} + lost {}; please report this",

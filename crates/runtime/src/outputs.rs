@@ -11,7 +11,7 @@ use std::io::Write;
 /// A sink with its name in messages.
 pub(crate) struct Output<'a> {
     pub(crate) name: String,
-    /// Takes the packets that leave by this interface; `None`: all packets.
+    /// The interface whose leaving packets the sink takes. With `None`, it takes all packets.
     pub(crate) interface: Option<u16>,
     pub(crate) sink: Box<dyn PacketSink + 'a>,
 }
@@ -19,8 +19,8 @@ pub(crate) struct Output<'a> {
 /// The events file, with its name in messages.
 pub(crate) type Events<'a> = (String, Box<dyn Write + 'a>);
 
-/// Writes what an engine sends out. An engine can't be told that writing failed, so the first
-/// error is kept, and nothing is written after it.
+/// Writes the packets and events that an engine sends out. An engine cannot be told that writing
+/// failed. So the first error is kept, and nothing is written after it.
 pub(crate) struct Leaving<'a> {
     pub(crate) chain: &'a Chain,
     pub(crate) outputs: Vec<Output<'a>>,
@@ -35,7 +35,7 @@ pub(crate) struct Leaving<'a> {
 pub struct Unwritten {
     /// The output's name, such as its path.
     pub name: String,
-    /// Why it could not be written.
+    /// The reason why it could not be written.
     pub why: String,
 }
 
@@ -50,7 +50,7 @@ impl Unwritten {
 }
 
 impl<'a> Leaving<'a> {
-    /// Without outputs.
+    /// Creates a value without outputs.
     pub(crate) fn new(chain: &'a Chain) -> Self {
         Self { chain, outputs: Vec::new(), events: None, follow: None, failed: Vec::new() }
     }
@@ -73,13 +73,13 @@ impl<'a> Leaving<'a> {
         self.flush_events();
     }
 
-    /// Writes the buffered events, so that whoever follows the file sees them.
+    /// Writes the buffered events, so that readers of the file see them.
     pub(crate) fn flush_events(&mut self) {
         if let Some((name, events)) = &mut self.events
             && let Err(why) = events.flush()
         {
             self.failed.push(Unwritten::events(name, &why));
-            // Nothing more is written to it.
+            // No more events are written to the file.
             self.events = None;
         }
     }

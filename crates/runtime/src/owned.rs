@@ -1,9 +1,9 @@
 //! Addresses that functions of a chain own: a NAT's outside address, a load balancer's service
-//! address, a router's own addresses. No host behind an interface has them, but packets to them
-//! are for the chain.
+//! address, a router's own addresses. No host behind an interface has them, but packets to them are
+//! for the chain.
 //!
-//! A function owns every address that it has as a scalar or a pool parameter, and, where it
-//! compares the destination under a mask with a parameter, every address that matches.
+//! A function owns each address of its scalar and pool parameters. If it compares the destination
+//! under a mask with a parameter, it also owns every address that matches.
 
 use braid_ir::chain::{Chain, Node};
 use braid_ir::model::{BinOp, CmpOp, Kind, Op, ParamTy, Ty, ValueId, Word};
@@ -69,7 +69,7 @@ impl Owned {
             };
             let Some(addresses) = self.of_kind(kind) else { continue };
             match value {
-                // The unspecified address stands for "none".
+                // The unspecified address means "none".
                 ParamValue::Scalar(0) => {}
                 ParamValue::Scalar(address) => addresses.intervals.push((*address, *address)),
                 ParamValue::Pool(members) => addresses.intervals.extend(members.intervals()),
@@ -78,7 +78,8 @@ impl Owned {
         }
     }
 
-    /// Adds what the function compares with: `ip.dst & mask == address`, in either order.
+    /// Adds the addresses that the function compares with: `ip.dst & mask == address`, in either
+    /// order.
     fn add_masked(&mut self, node: &Node) {
         let operations = || node.model.packet.blocks.iter().flat_map(|block| &block.ops);
         let scalar = |op: &Op| match op {
@@ -119,7 +120,7 @@ impl Owned {
     }
 }
 
-/// Of which kind the destination address in this field is; `None` for other fields.
+/// The kind of the destination address in this field; `None` for other fields.
 fn kind(field: Field) -> Option<Kind> {
     match field {
         Field::IpDst | Field::ArpTpa => Some(Kind::Ip4),

@@ -8,9 +8,10 @@ use braid_ir::engine::{Counters, NodeCounters, TableCounters, Traffic};
 use braid_ir::model::{RowDecl, StateDecl};
 use serde_json::Value;
 
-/// The report: `packets_in`, `created`, `copied`, `packets_out` (by interface), `drops` (a list of
-/// `function`, `row`, `reason`, `count`), `lost` (by reason), `held`, `consumed`, `functions` (a
-/// list, see [`functions`]), `warnings`, and `follow` if that was asked for. Keys are sorted.
+/// The report has these keys, sorted: `packets_in`, `created`, `copied`, `packets_out` (by
+/// interface), `drops` (a list of `function`, `row`, `reason`, `count`), `lost` (by reason),
+/// `held`, `consumed`, `functions` (a list, see [`functions`]), `warnings`, and `follow` if the
+/// user asked for following.
 #[must_use]
 pub fn report(chain: &Chain, summary: &Summary) -> Value {
     let Counters { packets_in, created, copied, consumed, held, .. } = summary.counters;
@@ -58,11 +59,11 @@ fn row_label(chain: &Chain, node: u16, row: u32) -> Value {
     row.map_or(Value::Null, |row| Value::from(row.label.as_str()))
 }
 
-/// The counters of each function, in the order of declaration: `name`, `model`, `forward` and `backward`
-/// (`packets`, `bytes`), `rows` (`row`, `text`, `line`, `packets`, `bytes`), `tables` (`table`,
-/// `entries`, `created`, `refused`, `evicted`, `expired`), `rules` (by parameter: `default`, and
-/// `hits`, a list of `rule` from 0 and `packets` that leaves out rules without any),
-/// `timers_skipped` and `background_faults`.
+/// The counters of each function, in the order of declaration. The keys are `name`, `model`,
+/// `forward` and `backward` (`packets`, `bytes`), `rows` (`row`, `text`, `line`, `packets`,
+/// `bytes`), `tables` (`table`, `entries`, `created`, `refused`, `evicted`, `expired`), `rules` (by
+/// parameter: `default` and `hits`), `timers_skipped` and `background_faults`. `hits` is a list of
+/// `rule` (from 0) and `packets` that omits rules without packets.
 #[must_use]
 pub fn functions(chain: &Chain, counters: &Counters) -> Value {
     let nodes = chain.nodes.iter().zip(&counters.nodes);

@@ -12,7 +12,7 @@ use braid_ir::engine::Engine;
 use braid_packet::Packet;
 use std::io::Write;
 
-/// Packets between two calls of the progress callback.
+/// The number of packets between two calls of the progress callback.
 const PROGRESS_PERIOD: u64 = 1024;
 
 /// A run that is being set up.
@@ -29,16 +29,16 @@ pub struct Run<'a> {
 /// The progress of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
-    /// Packets read.
+    /// The number of packets read.
     pub packets: u64,
-    /// Bytes of input files read, as stored.
+    /// The number of bytes read from input files, as stored.
     pub read: u64,
-    /// The total bytes of input files; 0 if unknown.
+    /// The number of bytes in the input files; 0 if unknown.
     pub total: u64,
 }
 
 impl<'a> Run<'a> {
-    /// A run of a chain on an engine that was made for it.
+    /// Creates a run of a chain on an engine that was made for this chain.
     pub fn new(chain: &'a Chain, engine: &'a mut dyn Engine) -> Self {
         Self {
             chain,
@@ -51,14 +51,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds packets that enter.
+    /// Adds an input of packets that enter.
     #[must_use]
     pub fn input(mut self, input: Input<'a>) -> Self {
         self.inputs.push(input);
         self
     }
 
-    /// Adds a sink for what leaves by an interface, or by any; `name` is what messages call it.
+    /// Adds a sink for the packets that leave by an interface, or by any interface. Messages use
+    /// `name` for the sink.
     #[must_use]
     pub fn output(
         mut self,
@@ -70,30 +71,29 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Writes events as JSON lines (see [`crate::json::event`]); `name` is what messages call the
-    /// file.
+    /// Writes events as JSON lines (see [`crate::json::event`]). Messages use `name` for the file.
     #[must_use]
     pub fn events(mut self, name: impl Into<String>, events: impl Write + 'a) -> Self {
         self.leaving.events = Some((name.into(), Box::new(events)));
         self
     }
 
-    /// Adds configuration changes, which are made before packets of equal time.
+    /// Adds configuration changes. A change is made before packets of the same time.
     #[must_use]
     pub fn control(mut self, control: impl IntoIterator<Item = Control>) -> Self {
         self.control.extend(control);
         self
     }
 
-    /// Sets whether captured replies are rewritten to answer the requests as they left (see
-    /// [`crate::follow`]).
+    /// Sets whether captured replies are rewritten, so that they answer the requests as these left
+    /// the chain (see [`crate::follow`]).
     #[must_use]
     pub fn follow(mut self, follow: bool) -> Self {
         self.follow = follow;
         self
     }
 
-    /// Sets a callback that is called from time to time, and at the end.
+    /// Sets a callback that is called periodically and at the end.
     #[must_use]
     pub fn progress(mut self, progress: impl FnMut(Progress) + 'a) -> Self {
         self.progress = Some(Box::new(progress));
@@ -103,9 +103,10 @@ impl<'a> Run<'a> {
     /// Runs all packets through the chain.
     ///
     /// # Errors
-    /// When an input can't be read, a change can't be made, or packets are unaccounted for. What
-    /// left before the error is written. A run whose output can't be written ends early, but with
-    /// a summary that says so ([`Summary::unwritten`]).
+    /// Returns an error when an input cannot be read, a change cannot be made, or packets are
+    /// unaccounted for. Packets that left before the error are written. If an output cannot be
+    /// written, the run ends early with a summary that contains the failure
+    /// ([`Summary::unwritten`]).
     pub fn run(mut self) -> Result<Summary, RunError> {
         self.leaving.follow = self.follow.then(Follow::default);
         let mut driver = Driver {
@@ -124,7 +125,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A run that is under way.
+/// A run in progress.
 struct Driver<'a> {
     engine: &'a mut dyn Engine,
     splitter: Splitter<'a>,

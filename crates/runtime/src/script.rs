@@ -12,7 +12,7 @@ pub(crate) struct Script<'a> {
 }
 
 impl<'a> Script<'a> {
-    /// Changes of equal time keep their order.
+    /// Creates the script. Changes of equal time keep their order.
     pub(crate) fn new(chain: &'a Chain, mut changes: Vec<Control>) -> Self {
         changes.sort_by_key(|change| change.time_ns);
         Self { chain, waiting: changes.into() }

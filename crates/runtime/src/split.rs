@@ -22,7 +22,7 @@ pub const NO_INTERFACE: &str = "no_interface";
 #[derive(Clone, Debug)]
 pub struct Splitter<'a> {
     interfaces: &'a [Interface],
-    /// All packets enter the first interface.
+    /// Whether all packets enter the first interface.
     all_first: bool,
     /// The only interface without prefixes.
     rest: Option<u16>,
@@ -57,8 +57,8 @@ impl<'a> Splitter<'a> {
         }
     }
 
-    /// Whether no interface can be found for any packet: there are several interfaces, and none
-    /// has prefixes.
+    /// Whether no interface can be found for any packet, because there are several interfaces and
+    /// none has prefixes.
     #[must_use]
     pub fn is_blind(&self) -> bool {
         let bare = |i: &Interface| i.behind4.is_empty() && i.behind6.is_empty();

@@ -1,4 +1,4 @@
-//! The driver: where packets enter, what is written where, what is counted, what fails.
+//! Tests the driver: where packets enter, outputs, counters, failures.
 
 mod support;
 
@@ -145,7 +145,7 @@ fn outputs_take_one_interface_or_all() {
     assert_eq!(wan.packets, [up]);
 }
 
-/// Fails at a packet, or when it is finished.
+/// A sink that fails at a packet, or when it is finished.
 #[derive(Default)]
 struct Failing {
     written: usize,
@@ -188,7 +188,7 @@ fn output_that_fails_ends_the_run_with_its_name_and_a_summary() {
     }
 }
 
-/// A disk without space.
+/// A file on a full disk.
 struct Full;
 
 impl Write for Full {
@@ -221,7 +221,7 @@ fn every_output_that_fails_is_named_and_the_others_are_finished() {
     assert!(whole.0);
 }
 
-/// Whether it was finished.
+/// A sink that remembers whether it was finished.
 struct Finished(bool);
 
 impl PacketSink for Finished {
@@ -258,7 +258,7 @@ fn damaged_input_ends_the_run_after_its_whole_packets() {
     assert!(message.starts_with("in.pcap: damaged at byte 41: "), "{message}");
     assert_eq!(written, 1);
 
-    // Cut off, it only warns.
+    // A file that is cut off leads to a warning only.
     file.extend([0; 5]);
     let (summary, written) = run(file);
     let warnings = summary.unwrap().warnings;
@@ -283,7 +283,7 @@ fn control_changes_are_made_before_packets_of_equal_time() {
         control(4),
     ]);
     let summary = run.run().unwrap();
-    // Each with the number of packets before it.
+    // Each change with the number of packets before it.
     assert_eq!(engine.controls, [(1, 0), (2, 1), (4, 1), (9, 3)]);
     assert_eq!(
         summary.warnings,
@@ -332,7 +332,7 @@ fn progress_is_told_now_and_then_and_at_the_end() {
     assert_eq!(told, [0, 1_024, 1_500]);
 }
 
-/// Publishes an event for each packet.
+/// An engine that publishes an event for each packet.
 struct Announcing;
 
 impl Engine for Announcing {

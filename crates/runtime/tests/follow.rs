@@ -1,4 +1,4 @@
-//! Captured replies enter as answers to what their requests left with.
+//! Tests that captured replies enter as answers to the requests as they left.
 
 mod support;
 
@@ -59,7 +59,7 @@ fn untagged(packet: &Packet) -> Packet {
 fn reply_enters_as_the_answer_to_what_its_request_left_with() {
     let ran = follow(nat, vec![udp(0, CLIENT, SERVER), udp(1, SERVER, CLIENT)]);
     assert_eq!(ran.entered, ["0 10.0.0.1:1000 > 8.8.8.8:53", "1 8.8.8.8:53 > 203.0.113.1:7"]);
-    // To the byte, checksums included; what leaves carries no marks.
+    // All bytes are right, including the checksums. Packets that leave carry no marks.
     assert_eq!(ran.packets[1], udp(1, SERVER, PUBLIC));
     assert_eq!(ran.left, [udp(0, PUBLIC, SERVER), udp(1, SERVER, CLIENT)]);
     let counters = FollowCounters { flows: 1, rewritten: 1, full: 0 };
@@ -206,7 +206,7 @@ fn copies_and_built_packets_are_not_taken_for_the_request() {
 
 #[test]
 fn what_goes_back_is_no_translation() {
-    // Answers the request itself, from the same interface.
+    // Answers the request from the same interface.
     let handle = |ingress: u16, mut packet: Packet| {
         set(&mut packet, Field::IpSrc, addr("8.8.8.8"));
         vec![(ingress, packet)]
@@ -255,7 +255,7 @@ fn echo_reply_gets_the_identifier_with_which_the_request_left() {
     assert_eq!(ran.packets[1], echo(1, 0, SERVER.0, PUBLIC.0, 77));
 }
 
-/// A port unreachable about a packet, from an address.
+/// A port unreachable error about a packet, sent from an address.
 fn unreachable(about: &Packet, from: &str) -> Packet {
     let fields = [(Field::IcmpType, 3), (Field::IcmpCode, 3), (Field::IpSrc, addr(from))];
     build_new(about, Shape::Icmp, true, &fields, NewPayload::Quote(28)).unwrap()
@@ -338,11 +338,12 @@ fn flows_past_the_limit_are_counted_and_not_followed() {
     let counters = |flows, rewritten, full| FollowCounters { flows, rewritten, full };
     assert_eq!(pass(("10.0.0.1", 1)), (Some(1), counters(1, 1, 0)));
     assert_eq!(pass(("10.0.0.2", 1)), (None, counters(1, 1, 1)));
-    // The flow that is remembered can still change.
+    // The remembered flow can still change.
     assert_eq!(pass(("10.0.0.1", 1)), (Some(1), counters(1, 2, 1)));
 }
 
-/// A fragment of a UDP packet: flags and offset in the IPv4 header, checksum not cared for.
+/// A fragment of a UDP packet, by the flags and the offset in the IPv4 header. Its checksum may be
+/// wrong.
 fn fragment(packet: &Packet, offset: u8, more: bool) -> Packet {
     let mut packet = packet.clone();
     set(&mut packet, Field::IpId, 321);
@@ -359,7 +360,7 @@ fn later_fragments_follow_their_first() {
         udp(0, CLIENT, SERVER),
         fragment(&reply, 0, true),
         fragment(&reply, 1, false),
-        // Of another packet, whose first fragment is not in the capture.
+        // A fragment of another packet, whose first fragment is not in the capture.
         {
             let mut other = fragment(&reply, 1, false);
             set(&mut other, Field::IpId, 322);

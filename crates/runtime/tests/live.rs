@@ -1,4 +1,4 @@
-//! The live driver, with devices in memory.
+//! Tests the live driver with devices in memory.
 
 mod support;
 
@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use support::{Fake, lan_wan, through, udp};
 
-/// What reading a device gives, in order; then nothing.
+/// The result of one read of a device. After the last step, reads give nothing.
 enum Step {
     Frames(usize),
     Lost(Unreceived),
@@ -27,7 +27,7 @@ struct Device {
     steps: VecDeque<Step>,
     sent: Rc<RefCell<Vec<Vec<u8>>>>,
     refuses: Option<Unsent>,
-    /// Something to wait for that never comes.
+    /// A socket to wait for that never becomes ready.
     socket: UnixDatagram,
 }
 
@@ -62,7 +62,7 @@ impl Interface for Device {
     }
 }
 
-/// A device, and what is sent by it.
+/// A device, and the packets that are sent by it.
 fn device(
     interface: u16,
     steps: Vec<Step>,
@@ -74,7 +74,7 @@ fn device(
     (Port { interface, name: format!("device {interface}"), device: Box::new(device) }, sent)
 }
 
-/// Runs a chain that sends everything through.
+/// Runs a chain that passes all packets through.
 fn run(ports: Vec<Port>, limits: Limits) -> Result<Summary, RunError> {
     let chain = lan_wan();
     let mut engine = Fake::new(through);

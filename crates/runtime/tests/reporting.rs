@@ -1,4 +1,4 @@
-//! Reports and state as JSON: names for numbers, sorted keys, addresses as such.
+//! Tests reports and state as JSON: names instead of numbers, sorted keys, addresses as text.
 
 mod support;
 

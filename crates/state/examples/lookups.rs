@@ -1,4 +1,4 @@
-//! Prints what operations of the state store and of pools cost:
+//! Prints the cost of operations of the state store and of pools:
 //! `cargo run --release -p braid-state --example lookups`.
 
 use braid_externs::Rng;
@@ -22,14 +22,14 @@ const MODEL: &str = r#"model bench {
 const FIND: usize = 1 << 20;
 const BATCH: usize = 32;
 
-/// Runs, and gives nanoseconds for each of so many.
+/// Runs `run`, and returns the nanoseconds for each of `count` operations.
 fn time(count: usize, run: impl FnOnce()) -> f64 {
     let start = Instant::now();
     run();
     start.elapsed().as_nanos() as f64 / count as f64
 }
 
-/// The fastest of nine runs: what disturbs only adds.
+/// The fastest of nine runs. Disturbances only add time.
 fn best(count: usize, mut run: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..9).map(|_| time(count, &mut run)).collect();
     times.sort_by(f64::total_cmp);
@@ -40,7 +40,7 @@ fn new<'a>(key: &'a [u64], slots: &'a [u64], now: u64) -> New<'a> {
     New { key, slots, partner: None, now, shard: 0, renews: true }
 }
 
-/// Fills a table; gives ns per entry.
+/// Fills a table, and returns the nanoseconds for each entry.
 fn fill<const N: usize>(store: &mut Store, table: TableRef, keys: &[[u64; N]]) -> f64 {
     let mut ended = Ended::default();
     time(keys.len(), || {
@@ -99,7 +99,7 @@ fn store() -> (Store, impl Fn(&Store, u32) -> TableRef) {
     (store, |store: &Store, state| store.table(0, StateId(state), 0))
 }
 
-/// Connections through a NAPT: both entries; then all are found and expire.
+/// Measures connections through a NAPT: both entries are created, found, and expire.
 fn translations(size: u64) {
     let (mut store, table) = store();
     let (map, back) = (table(&store, 0), table(&store, 1));
@@ -135,7 +135,7 @@ fn translations(size: u64) {
     );
 }
 
-/// A release and a take, in a pool of so many members of which so many are taken.
+/// Measures a release and a take, in a pool of `size` members with `taken` of them taken.
 fn pool(order: Order, size: u128, taken: u128) {
     let (mut pool, mut rng) = (Pool::new(order, &[(1024, 1023 + size)]), Rng::new(1));
     let mut held: Vec<_> = (0..taken).map_while(|_| pool.take(&mut rng)).collect();

@@ -1,17 +1,19 @@
-//! When the entries of a table are due.
+//! The deadlines of a table's entries.
 //!
-//! Finding an entry moves its deadline, but nothing here: what is kept are lower bounds. An entry that
-//! comes up too early is put back with the deadline of then.
+//! Finding an entry moves its deadline but changes nothing here, because the queue holds lower
+//! bounds. An entry that comes up too early is queued again with its current deadline.
 //!
-//! Only entries that are soon due are kept in order. Others are in slots of time, each a list of places
-//! (Varghese, Lauck: Hashed and hierarchical timing wheels, SOSP '87): when a slot's time begins, deadlines
-//! are worked out anew, and most of its entries go on to a later one.
+//! Only entries that are due soon are kept in order. The other entries are in slots of time, each a
+//! list of places (Varghese, Lauck: Hashed and hierarchical timing wheels, SOSP '87). When a slot's
+//! time begins, the deadlines of its entries are computed again, and most of the entries move to a
+//! later slot.
 
 use crate::memory::lengthen;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// When an entry is due: the time, the entry's id for the order at equal times, the number of its place.
+/// A queued deadline: the time, the entry's id for the order at equal times, and the number of its
+/// place.
 pub(crate) type Item = (u64, u64, u32);
 
 /// Time-outs and tick (ns).
@@ -23,46 +25,48 @@ pub(crate) struct Times {
     pub(crate) tick: u64,
 }
 
-/// Slots, in which twice the longest time until a new entry is due has room.
+/// The number of slots. Twice the longest time until a new entry is due fits into them.
 const SLOTS: usize = 2048;
 
 /// The place is not queued.
 const FREE: u32 = u32::MAX;
-/// It is soon due.
+/// The place is due soon.
 const SOON: u32 = u32::MAX - 1;
-/// It is the last one in its slot.
+/// The place is the last one in its slot.
 const LAST: u32 = u32::MAX - 2;
 
-/// Each place in the table is in here at most once. It stays when its entry ends by other causes, and
-/// then serves the next entry there: that one, being younger, is not due earlier.
+/// A queue contains each place of the table at most once. A place stays queued when its entry ends
+/// for another reason. It then serves the next entry at this place, which is younger and so is not
+/// due earlier.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// Those that are due by the end of the slot that was opened last.
+    /// The places that are due by the end of the slot that was opened last.
     soon: BinaryHeap<Reverse<Item>>,
-    /// By place: the next one in its slot, or [`LAST`], [`SOON`], [`FREE`].
+    /// By place: the next place in its slot, or [`LAST`], [`SOON`], [`FREE`].
     behind: Vec<u32>,
     /// The first place in each slot or [`LAST`], by the slot's number modulo [`SLOTS`].
     slots: Vec<u32>,
     /// A bit for each slot that is not empty.
     full: [u64; SLOTS / 64],
-    /// Times of a slot have the same bits above so many.
+    /// The number of low bits in which the times of one slot may differ.
     shift: u32,
-    /// The number of the slot that was opened last: places are in the [`SLOTS`] behind it.
+    /// The number of the slot that was opened last. Queued places are in the [`SLOTS`] slots after
+    /// it.
     opened: u64,
-    /// The first one that is not empty.
+    /// The first slot that is not empty.
     first: Option<u64>,
 }
 
 impl Queue {
-    /// For entries with these time-outs.
+    /// Creates the queue for entries with these time-outs.
     pub(crate) fn new(times: &Times) -> Self {
         let mut queue = Self::default();
         queue.clear(times);
         queue
     }
 
-    /// A time before which none is due, and the id of the one that is due then; `None` if a slot has to be
-    /// opened to know.
+    /// A time before which no place is due, and the id of the entry that is due then. The id is
+    /// `None` if a slot must be opened first.
     pub(crate) fn first(&self) -> Option<(u64, Option<u64>)> {
         let soon = self.soon.peek().map(|item| (item.0.0, Some(item.0.1)));
         // At equal times the slot comes first.
@@ -90,7 +94,7 @@ impl Queue {
         }
         let slot = due >> self.shift;
         if self.first.is_none() {
-            // Those that come next may be due before this one.
+            // The next places may be due before this one.
             self.opened = self.opened.max(slot.saturating_sub(SLOTS as u64 / 2 + 1));
         }
         if slot <= self.opened {
@@ -115,7 +119,7 @@ impl Queue {
         Some(item)
     }
 
-    /// Opens the first slot that is not empty: the first place in it.
+    /// Opens the first slot that is not empty, and returns the first place in it.
     pub(crate) fn open(&mut self) -> Option<u32> {
         self.opened = self.first?;
         let index = self.opened as usize % SLOTS;
@@ -124,16 +128,17 @@ impl Queue {
         Some(std::mem::replace(&mut self.slots[index], LAST))
     }
 
-    /// Takes a place out of a slot that has been opened: the next one.
+    /// Takes a place out of an opened slot, and returns the next place.
     pub(crate) fn take(&mut self, number: u32) -> Option<u32> {
         let next = std::mem::replace(&mut self.behind[number as usize], FREE);
         (next != LAST).then_some(next)
     }
 
-    /// The first slot behind the one that was opened last that is not empty.
+    /// The first slot after the last opened one that is not empty.
     fn next_full(&self) -> Option<u64> {
         let from = (self.opened as usize + 1) % SLOTS;
-        // The word with the first slot comes once more at the end, for those before it.
+        // The word with the first slot comes once more at the end, for the slots before the first
+        // one.
         let found = (0..=self.full.len()).find_map(|step| {
             let word = (from / 64 + step) % self.full.len();
             let ahead = if step == 0 { u64::MAX << (from % 64) } else { u64::MAX };
@@ -151,7 +156,7 @@ impl Queue {
             + size_of_val(&*self.slots)
     }
 
-    /// Removes all. Time-outs are these from now on.
+    /// Removes all places, and sets new time-outs.
     pub(crate) fn clear(&mut self, times: &Times) {
         self.soon.clear();
         self.behind.fill(FREE);

@@ -1,22 +1,23 @@
-//! What depends on the entries of a store, and is told before they change.
+//! The interface for dependents of a store's entries. They are told before an entry changes.
 
 use crate::handle::{Group, Handle, TableRef};
 use crate::shape::SlotShape;
 use crate::tables::Tables;
 use braid_ir::model::Word;
 
-/// Something that depends on entries: flow records, which let packets pass without touching the
-/// entries that they depend on. A store asks its dependents before it changes or shows an entry.
+/// Something that depends on entries. An example is flow records: packets that use a record do not
+/// touch the entries that it depends on. A store calls its dependents before it changes or shows an
+/// entry.
 ///
-/// Every method does nothing by default, and costs nothing then.
+/// By default, every method does nothing and costs nothing.
 pub trait Dependents {
-    /// Whether there are any dependents at all.
+    /// Whether there are any dependents.
     #[inline(always)]
     fn exist(&self) -> bool {
         false
     }
 
-    /// Whether any depends on an entry of a group.
+    /// Whether anything depends on an entry of a group.
     #[inline(always)]
     fn depend_on(&self, _group: Group) -> bool {
         false
@@ -51,13 +52,13 @@ pub trait Dependents {
     #[inline(always)]
     fn entry_will_appear(&mut self, _tables: &mut Tables, _table: TableRef, _key: &[u64]) {}
 
-    /// When a group's dependents were last used (ns): the group counts as seen then.
+    /// When a group's dependents were last used (ns). The group counts as seen at that time.
     #[inline(always)]
     fn last_used(&self, _group: Group) -> Option<u64> {
         None
     }
 
-    /// Adds to a copy of an entry's slots what its dependents have counted.
+    /// Adds the counts of an entry's dependents to a copy of its slots.
     #[inline(always)]
     fn settle_copy(
         &self,

@@ -1,12 +1,13 @@
-//! Entries that have ended, for the programs that run then.
+//! Entries that have ended, for their `expire` programs.
 
 use crate::handle::TableRef;
 use crate::table::Table;
 use braid_ir::model::StateId;
 use std::ops::Range;
 
-/// Entries that ended together and whose `expire` programs have to run, in this order. An engine
-/// keeps one for each depth at which it lets entries end; nothing is allocated once it has grown.
+/// Entries that ended together and whose `expire` programs must run, in this order. An engine keeps
+/// one value for each depth at which it lets entries end. The value allocates nothing once it is
+/// large enough.
 #[derive(Debug, Default)]
 pub struct Ended {
     entries: Vec<Member>,
@@ -32,7 +33,7 @@ pub struct EndedEntry<'a> {
     pub node: u16,
     /// The table, by number in the function.
     pub state: StateId,
-    /// The shard in which it was created, where its program runs.
+    /// The shard in which the entry was created, and in which its program runs.
     pub shard: u16,
     /// Its packed key.
     pub key: &'a [u64],
@@ -41,7 +42,7 @@ pub struct EndedEntry<'a> {
 }
 
 impl Ended {
-    /// Whether there is none.
+    /// Whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()

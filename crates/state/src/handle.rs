@@ -1,29 +1,30 @@
-//! Names of tables and entries: what callers of a store keep.
+//! References to tables and entries, which callers of a store keep.
 
 /// A table of a store, for a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TableRef(pub(crate) u32);
 
-/// Where a function's table is for each worker.
+/// The tables of a function's state for all workers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TableLocator {
     /// The table of the first shard.
     pub(crate) first: u32,
-    /// The distance from one shard's table to the next one's.
+    /// The distance from one shard's table to the table of the next shard.
     pub(crate) step: u32,
     /// The last shard.
     pub(crate) last: u16,
-    /// Whether entries of other tables live with this one's.
+    /// Whether entries of other tables live with the entries of this table.
     pub(crate) is_partner: bool,
 }
 
-/// An entry of a table: its place, and its generation there. The handle stays valid until the entry
-/// ends. After that it names no entry until 2^31 others have used the place.
+/// A reference to an entry of a table: its place, and its generation there. The handle is valid
+/// until the entry ends. After that, it refers to no entry until 2^31 other entries have used the
+/// place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Handle(u64);
 
-/// Entries that live together, by the entry that is their root: the number of its table, and its
-/// number there.
+/// A group of entries that live together, by the entry that is its root: the number of the root's
+/// table, and the root's number there.
 pub type Group = (usize, usize);
 
 impl TableLocator {
@@ -31,11 +32,11 @@ impl TableLocator {
     #[must_use]
     #[inline]
     pub fn table(self, worker: u16) -> TableRef {
-        // Numbers of tables have 32 bits.
+        // Table numbers have 32 bits.
         TableRef(self.first.wrapping_add(u32::from(worker.min(self.last)).wrapping_mul(self.step)))
     }
 
-    /// Whether entries of other tables live with this one's.
+    /// Whether entries of other tables live with the entries of this table.
     #[must_use]
     #[inline]
     pub fn is_partner(self) -> bool {
@@ -74,7 +75,8 @@ impl Handle {
         self.0
     }
 
-    /// The handle with a number from [`Handle::to_bits`]. Any other number names some entry or none.
+    /// The handle with a number from [`Handle::to_bits`]. Any other number refers to an arbitrary
+    /// entry or to none.
     #[must_use]
     #[inline]
     pub fn from_bits(bits: u64) -> Self {
@@ -87,7 +89,7 @@ impl Handle {
         Self(head >> 32 << 32 | u64::from(place))
     }
 
-    /// Where the entry is in its table.
+    /// The entry's place in its table.
     #[must_use]
     #[inline]
     pub fn place(self) -> u32 {

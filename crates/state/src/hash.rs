@@ -6,12 +6,14 @@ use std::hash::{BuildHasher, Hasher};
 /// Words that the first stage takes at a time.
 const BLOCK: usize = 8;
 
-/// The key of the hash. Keys of tables come from the wire, so each process draws its own.
+/// The key of the hash. The keys of tables come from packets, so each process draws its own hash
+/// key.
 ///
-/// First NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, CRYPTO '99), which adds up products of
-/// two words, each plus a secret one: whoever does not know those cannot choose words that collide
-/// more often than by chance. The products do not wait for each other. Then a folded multiplication
-/// spreads the sum over all bits. It is fast, not cryptographic: outputs are never shown to anyone.
+/// The first stage is NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, CRYPTO '99). It adds up
+/// products of two words, each plus a secret word. Without the secret words, nobody can choose keys
+/// that collide more often than by chance. The products do not depend on each other. Then a folded
+/// multiplication spreads the sum over all bits. The hash is fast, not cryptographic: its values
+/// are never shown to anyone.
 #[derive(Clone, Debug)]
 pub struct HashKey {
     add: [u64; BLOCK],
@@ -20,7 +22,7 @@ pub struct HashKey {
 }
 
 impl HashKey {
-    /// A key of this process's own.
+    /// A key drawn by this process.
     #[must_use]
     pub fn random() -> Self {
         let random = RandomState::new();
@@ -31,14 +33,14 @@ impl HashKey {
         })
     }
 
-    /// The key with this seed: for measurements that must repeat.
+    /// The key with this seed, for measurements that must repeat.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let mut rng = braid_externs::Rng::new(seed);
         Self::draw(|_| rng.next_u64())
     }
 
-    /// A key under which all hashes are equal: for tests.
+    /// A key under which all hashes are equal, for tests.
     #[must_use]
     pub fn colliding() -> Self {
         Self { add: [0; BLOCK], mix: 0, by: 0 }
@@ -50,7 +52,7 @@ impl HashKey {
         Self { add, mix: next(BLOCK as u64), by: next(BLOCK as u64 + 1) | 1 }
     }
 
-    /// The hash of a packed key of a size known when compiling.
+    /// The hash of a packed key with a size known at compile time.
     #[must_use]
     #[inline]
     pub fn hash_words<const N: usize>(&self, key: &[u64; N]) -> u64 {
@@ -58,7 +60,7 @@ impl HashKey {
             return self.hash_long(key);
         }
         let term = |at: usize| key.get(at).map_or(0, |word| word.wrapping_add(self.add[at]));
-        // An odd word is multiplied by a secret one.
+        // The last word of an odd number of words is multiplied by a secret word.
         let second = |at: usize| if at < N { term(at) } else { self.by };
         let mut sum = 0_u128;
         for at in (0..N).step_by(2) {
@@ -67,7 +69,7 @@ impl HashKey {
         fold(xor_halves(sum) ^ self.mix, self.by)
     }
 
-    /// The hash of a packed key. Keys of one table are of one length.
+    /// The hash of a packed key. All keys of a table have the same length.
     #[must_use]
     #[inline(always)]
     pub fn hash(&self, key: &[u64]) -> u64 {
@@ -116,8 +118,8 @@ mod tests {
     const LINES: usize = 512;
     const KEYS: u64 = 4096;
 
-    /// How unevenly keys fall on lines by some bits of their hashes: chi-square, which is 511 on
-    /// average with a standard deviation of 32 if they fall by chance.
+    /// How unevenly some bits of the hashes distribute keys over lines, as chi-square. For a random
+    /// distribution it is 511 on average, with a standard deviation of 32.
     fn unevenness(key: &HashKey, shift: u32, words: impl Fn(u64) -> Vec<u64>) -> f64 {
         let mut lines = [0_u32; LINES];
         for number in 0..KEYS {
@@ -135,7 +137,7 @@ mod tests {
             |n| vec![n % 64 + n / 64 * (1 << 32)],
             |n| vec![0x0a00_0001, n],
             |n| vec![n % 64, n / 64],
-            // Flows of two hosts, and of many to one port.
+            // Flows between two hosts, and flows of many hosts to one port.
             |n| vec![0x000a_0000_0104, 0, 0x000a_0000_0200, 0, (1024 + n) << 16 | 0x0600],
             |n| vec![(0x0a00_0000 + n) << 8, 0, 0x000a_0000_0200, 0, 0x0050_0000_0600],
         ];

@@ -2,23 +2,24 @@
 //! same program or by the next function's.
 //!
 //! The keys of a packet's later lookups mostly follow from the first entry that it found (SNF's
-//! properties of stateful functions). So the first entry keeps where the entries behind it were last
-//! time. A later lookup looks there first. If an entry is there and has the whole key that is looked
-//! for, it is what the index would give, since no two entries of a table have the same key.
-//! Otherwise the index is asked, and its answer is kept.
+//! properties of stateful functions). So the first entry keeps the places where the later entries
+//! were last found. A later lookup first tries that place. If the entry there has the whole key, it
+//! is the entry that the index would return, because no two entries of a table have the same key.
+//! Otherwise the index is searched, and its result is kept.
 //!
-//! A hint says nothing about whether an entry exists: it may be wrong in any way.
+//! A hint never proves that an entry exists: it may be wrong in any way.
 
 use crate::memory::lengthen;
 use crate::table::Table;
 use std::hint::black_box;
 
-/// Entries that are kept with a first one.
+/// The number of entries that are kept with a first entry.
 const WIDTH: usize = 16;
 /// The value of `found` before a run has found anything.
 const FIRST: usize = usize::MAX;
 
-/// Numbers of the entries that were found behind a first one, in order: one cache line.
+/// The numbers of the entries that were found after a first entry, in order. One row is one cache
+/// line.
 #[derive(Clone, Copy, Default, Debug)]
 #[repr(C, align(64))]
 struct Row([u32; WIDTH]);
@@ -26,24 +27,25 @@ struct Row([u32; WIDTH]);
 /// The hints kept with the entries of a table.
 #[derive(Clone, Default, Debug)]
 struct Rows {
-    /// By [`Table::line`]. Only as long as entries have been first in a run that found more.
+    /// By [`Table::line`]. The array reaches only to the last entry that was first in a run that
+    /// found more.
     all: Vec<Row>,
-    /// The tables in which the next entries were found, for any row.
+    /// The tables in which the later entries were found. The list is shared by all rows.
     tables: Vec<usize>,
 }
 
-/// The hints of all tables, and the state of the packet's run that uses them.
+/// The hints of all tables, and the state of the current packet's run.
 #[derive(Debug)]
 pub(crate) struct Hints {
-    /// How many entries the run has found behind the first one, or [`FIRST`].
+    /// The number of entries that the run has found after the first one, or [`FIRST`].
     found: usize,
-    /// The first entry: its table and its row there.
+    /// The first entry: its table, and its row in `rows`.
     first: (usize, usize),
     /// A copy of that row.
     row: Row,
     /// By table.
     rows: Vec<Rows>,
-    /// Lookups to come: table and hash.
+    /// Prefetched lookups: table and hash.
     ahead: Vec<(usize, u64)>,
 }
 
@@ -58,25 +60,25 @@ impl Hints {
         self.rows.get(table).map_or(0, |rows| size_of_val(&*rows.all))
     }
 
-    /// A packet's run begins: it has found nothing yet.
+    /// Starts a packet's run, which has found nothing yet.
     #[inline(always)]
     pub(crate) fn begin(&mut self) {
         self.found = FIRST;
     }
 
-    /// The number of the entry that the run likely finds next.
+    /// The number of the entry that the run probably finds next.
     #[inline(always)]
     pub(crate) fn next(&self) -> Option<u32> {
         self.row.0.get(self.found).copied()
     }
 
-    /// The run has found the entry that the hint said.
+    /// Notes that the run has found the hinted entry.
     #[inline(always)]
     pub(crate) fn confirm(&mut self) {
         self.found = self.found.wrapping_add(1);
     }
 
-    /// The run has found an entry by the index: the hint for it is kept.
+    /// Keeps a hint for an entry that the run has found by the index.
     #[inline(always)]
     pub(crate) fn learn(&mut self, at: usize, table: &Table, place: u32) {
         match self.found {
@@ -86,7 +88,8 @@ impl Hints {
         }
     }
 
-    /// The run has found its first entry. If nothing is kept with it, it is likely looked up again.
+    /// Starts the hints of a run with its first entry. If the entry has no hints, the run probably
+    /// looks up the same entry again.
     fn start(&mut self, table: usize, line: usize, number: impl Fn() -> u32) {
         self.found = 0;
         self.first = (table, line);
@@ -94,7 +97,7 @@ impl Hints {
         self.row = row.unwrap_or_else(|| Row([number(); WIDTH]));
     }
 
-    /// The run has found another entry, elsewhere than last time.
+    /// Keeps a hint for another entry, which the run has not found where the hint said.
     fn keep(&mut self, table: usize, number: u32) {
         let (first, line) = self.first;
         let rows = &mut self.rows[first];
@@ -110,19 +113,19 @@ impl Hints {
         self.found += 1;
     }
 
-    /// A run that looks up a key with this hash first will come soon.
+    /// Prefetches for a run that will first look up a key with this hash.
     #[inline(always)]
     pub(crate) fn prefetch(&mut self, at: usize, table: &Table, hash: u64) {
         black_box(table.touch(hash));
         self.ahead.push((at, hash));
     }
 
-    /// Fetches the entries that the runs to come will likely find first, then those that they will
-    /// find behind. The cache misses of each pass wait together.
+    /// Fetches the entries that the prefetched runs will probably find first, then the entries that
+    /// they will find later. The cache misses of each pass overlap.
     pub(crate) fn fetch(&mut self, tables: &[Table]) {
         let mut sum = 0;
         for (at, hash) in &mut self.ahead {
-            // From here on, the line of the first entry.
+            // From here on, the number is the line of the first entry.
             let line = match tables[*at].guess(*hash) {
                 Some(place) => {
                     let table = &tables[*at];

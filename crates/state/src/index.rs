@@ -1,19 +1,21 @@
-//! From the hash of a key to the entries that may have it: linear hashing over cache lines.
+//! The index from the hash of a key to the entries that may have the key: linear hashing over cache
+//! lines.
 //!
-//! A line has twelve entries: an 8-bit tag of the hash and the place of each. All tags of a line are
-//! compared at once. The index grows by one line at a time (Litwin: Linear hashing, VLDB '80): the
-//! next line in turn is split in two, so that no insertion takes long. What does not fit in a line
-//! goes to lines chained to it.
+//! A line has twelve ways. Each way holds an 8-bit tag of the hash and the place of an entry. All
+//! tags of a line are compared at once. The index grows by one line at a time (Litwin: Linear
+//! hashing, VLDB '80): the next line in turn is split in two, so that no insertion takes long.
+//! Entries that do not fit into a line go to lines chained to it.
 
 use crate::memory::{LINE, make_room};
 
-/// Entries in a line.
+/// The number of entries in a line.
 const WAYS: u32 = 12;
-/// Entries per line on average before the index grows.
+/// The average number of entries per line at which the index grows.
 const FILL: usize = 8;
 
-/// Words of a line: tags of the first eight entries; tags of the other four and above them the link
-/// to the next line of the chain (0: none, else its number in `chained` plus 1); places, two a word.
+/// The words of a line. The first word holds the tags of the first eight entries. The second word
+/// holds the tags of the other four and, above them, the link to the next line of the chain (0:
+/// none, otherwise its number in `chained` plus 1). The remaining words hold two places each.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Line([u64; LINE]);
@@ -22,24 +24,24 @@ impl Line {
     const EMPTY: Line = Line([0; LINE]);
 }
 
-/// The index. Empty ways have tag 0.
+/// Maps hashes to places. Empty ways have tag 0.
 #[derive(Debug)]
 pub struct Index {
     lines: Vec<Line>,
-    /// The largest power of two up to their number.
+    /// The largest power of two that is not above the number of lines.
     base: usize,
-    /// One less than twice that.
+    /// Twice `base`, minus 1.
     mask: usize,
     chained: Vec<Line>,
-    /// Entries.
+    /// The number of entries.
     len: usize,
-    /// Unused ones of those.
+    /// The unused lines of `chained`.
     spare: Vec<u32>,
-    /// What a split moves.
+    /// The places that a split moves.
     moved: Vec<u32>,
 }
 
-/// A line: the first of a chain or a chained one.
+/// A reference to a line: the first of a chain or a chained one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     First(usize),
@@ -60,8 +62,8 @@ impl Index {
         Self { lines: vec![Line::EMPTY], base: 1, mask: 1, chained, len: 0, spare, moved }
     }
 
-    /// What `is` makes of the first place that it accepts, among those with this hash's tag in the
-    /// lines for this hash.
+    /// Calls `is` with the places under this hash's tag in the lines for this hash, and returns its
+    /// result for the first place that it accepts.
     #[inline(always)]
     pub fn find<T>(&self, hash: u64, is: impl Fn(u32) -> Option<T>) -> Option<T> {
         let tag = tag(hash);
@@ -78,13 +80,13 @@ impl Index {
         }
     }
 
-    /// Reads the line of a hash, so that it is near when it is needed. The result means nothing.
+    /// Reads the line of a hash into the cache. The result has no meaning.
     #[inline]
     pub fn touch(&self, hash: u64) -> u64 {
         self.lines[self.home(hash)].0[0]
     }
 
-    /// The place that [`Index::find`] would look at first, if any.
+    /// The place that [`Index::find`] tries first, if any.
     #[inline]
     pub fn guess(&self, hash: u64) -> Option<u32> {
         let line = &self.lines[self.home(hash)];
@@ -97,7 +99,7 @@ impl Index {
         size_of_val(&*self.lines) + size_of_val(&*self.chained)
     }
 
-    /// Adds a place. `rehash` gives the hash of any place that is in.
+    /// Adds a place. `rehash` returns the hash of any place in the index.
     pub fn insert(&mut self, hash: u64, place: u32, rehash: impl Fn(u32) -> u64) {
         if self.len >= self.lines.len() * FILL {
             self.split(rehash);
@@ -120,7 +122,7 @@ impl Index {
         }
         let Some((hole, empty)) = hole else { return };
         self.len -= 1;
-        // The last line of the chain gives one of its entries, so that chains stay short.
+        // The last line of the chain gives up one of its entries, so that chains stay short.
         let last = self.line(at);
         let full = !ways_with(last, 0) & ALL_WAYS;
         if at == hole || full == 0 {
@@ -142,7 +144,7 @@ impl Index {
     #[inline]
     fn home(&self, hash: u64) -> usize {
         let line = hash as usize & self.mask;
-        // Both are at hand, so that this is no branch, which no one could foresee.
+        // Both candidates are computed, which avoids a branch that no predictor could foresee.
         let folded = line & (self.mask >> 1);
         if line < self.lines.len() { line } else { folded }
     }
@@ -177,7 +179,7 @@ impl Index {
         }
     }
 
-    /// Chains a line to another.
+    /// Chains a new line to another line.
     fn chain(&mut self, to: At) -> At {
         let number = match self.spare.pop() {
             Some(number) => number as usize,
@@ -191,7 +193,7 @@ impl Index {
         At::Chained(number)
     }
 
-    /// Adds a line: it gets its part of the entries of the line whose turn it is.
+    /// Adds a line, which gets its part of the entries of the line whose turn it is.
     fn split(&mut self, rehash: impl Fn(u32) -> u64) {
         let mut at = At::First(self.lines.len() - self.base);
         let mut moved = std::mem::take(&mut self.moved);
@@ -223,7 +225,7 @@ impl Index {
     }
 }
 
-/// A bit for each of the twelve ways of a line, the lowest for the first.
+/// A bit for each of the twelve ways of a line. The lowest bit is for the first way.
 type Ways = u32;
 const ALL_WAYS: Ways = (1 << WAYS) - 1;
 
@@ -233,7 +235,7 @@ fn tag(hash: u64) -> u8 {
     ((hash >> 56) as u8).max(1)
 }
 
-/// Where a line has this tag.
+/// The ways of a line with this tag.
 #[inline]
 #[cfg(target_arch = "x86_64")]
 fn ways_with(line: &Line, tag: u8) -> Ways {
@@ -243,7 +245,7 @@ fn ways_with(line: &Line, tag: u8) -> Ways {
     move_mask_i8_m128i(same) as Ways & ALL_WAYS
 }
 
-/// Where a line has this tag.
+/// The ways of a line with this tag.
 #[inline]
 #[cfg(not(target_arch = "x86_64"))]
 fn ways_with(line: &Line, tag: u8) -> Ways {
@@ -252,13 +254,14 @@ fn ways_with(line: &Line, tag: u8) -> Ways {
     (0..WAYS).filter(is_it).fold(0, |ways, way| ways | 1 << way)
 }
 
-/// The way of the lowest of these bits.
+/// The number of the lowest of these bits.
 #[inline]
 fn way(ways: Ways) -> u32 {
     ways.trailing_zeros()
 }
 
-/// The word with the place of a way. (No other bits than these are set: the compiler need not check.)
+/// The index of the word with the place of a way. (The remainder spares the compiler a bounds
+/// check.)
 #[inline]
 fn places(way: u32) -> usize {
     (2 + way as usize / 2) % LINE

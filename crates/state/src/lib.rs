@@ -1,10 +1,11 @@
-//! State tables of compiled engines: entries found by packed keys, groups that live together,
-//! deadlines, capacity and eviction, pools. One implementation for all compiled engines, for one
-//! thread, without locks; a packet that finds or assigns an entry allocates nothing.
+//! State tables of compiled engines: entries with packed keys, groups of entries that live
+//! together, deadlines, capacity and eviction, and pools. All compiled engines use this
+//! implementation. It is for one thread and has no locks. A packet that finds or assigns an entry
+//! allocates nothing.
 //!
-//! [`Store`] holds the state of a whole chain and does exactly what `docs/ir.md` says under "What
-//! engines do" (expiry, capacity, lives with, workers). It runs no programs: where `expire` programs
-//! have to run, it hands the entries that ended to the engine, which runs them before it goes on.
+//! [`Store`] holds the state of a whole chain and implements `docs/ir.md`, "What engines do"
+//! (expiry, capacity, lives with, workers). It runs no programs. When `expire` programs must run,
+//! it returns the entries that ended. The engine then runs the programs before it continues.
 //!
 //! ```
 //! use braid_state::{Created, Ended, New, Store};
@@ -17,14 +18,15 @@
 //! let table = store.table(0, braid_ir::model::StateId(0), 0);
 //! let mut ended = Ended::default();
 //!
-//! // Before a packet: what is due by its time, up to the next timer or release of a held packet.
+//! // Before a packet: end the entries that are due by its time,
+//! // up to the next timer or release of a held packet.
 //! let now = 5;
 //! if store.next_due() <= now {
 //!     while let Some(_at) = store.expire(now, &mut ended) {
 //!         ended.entries().for_each(run_expire_program);
 //!     }
 //! }
-//! // A packet's program: an entry that is found is last seen now.
+//! // A packet's program: finding an entry sets the time at which it was last seen.
 //! let key = [0x0a00_0001];
 //! match store.find_seen(table, &key, now) {
 //!     Some(entry) => assert!(store.slots(table, entry).is_some()),
@@ -42,35 +44,44 @@
 //! ```
 //!
 //! # Layout
-//! A table's key is packed into 64-bit words ([`KeyShape`]), its slots take one word each, two when
-//! they are wider than 64 bits ([`SlotShape`]). An entry has a stable place in its table (its
-//! [`Handle`] is that and a generation); an index of cache lines with an 8-bit tag for each entry
-//! leads from the keyed hash of a key ([`HashKey`]) to the place. Finding reads a line of the index
-//! and the entry, and stores when its group was last seen in the group's root: nothing else moves,
-//! since the queue of deadlines holds lower bounds, in slots of time.
+//! A table's key is packed into 64-bit words ([`KeyShape`]). Each slot takes one word, or two if it
+//! is wider than 64 bits ([`SlotShape`]). An entry has a stable place in its table. Its [`Handle`]
+//! consists of the place and a generation. An index of cache lines maps the keyed hash of a key
+//! ([`HashKey`]) to the place, with an 8-bit tag for each entry. A lookup reads a line of the index
+//! and the entry, and writes the time at which the group was last seen to the group's root. It
+//! moves nothing else, because the queue of deadlines holds lower bounds, in slots of time.
 //!
-//! A packet for which several entries are looked up ([`Store::begin`], [`Store::find_hinted`]) finds all
-//! but the first one where it found them last time, without hashing, and without the index.
+//! Some packets look up several entries ([`Store::begin`], [`Store::find_hinted`]). For all entries
+//! but the first, the store first looks where the last such packet found them, without the hash and
+//! the index.
 //!
-//! For batches, [`Store::prefetch`] for all first keys, then [`Store::fetch`]: the misses of a pass wait
-//! together. That pays once tables are larger than the caches ([`Store::is_large`]), and costs where
-//! they are not.
+//! For batches, call [`Store::prefetch`] for all first keys, then [`Store::fetch`]: the cache
+//! misses of each pass overlap. That pays once tables are larger than the caches
+//! ([`Store::is_large`]), and costs time if they are smaller.
 //!
 //! # Memory
-//! An entry of k words of key and s words of slots takes 8 (1 + k + s) bytes, 8 more if it lives with
-//! no other, rounded up to a power of two, above 64 to a multiple of 32; 16 for what finding does not
-//! need, 8 more in functions in which entries live with others; about 8 in the index; 4 if it has a
-//! deadline, 8 if its table evicts, 2 if it has shards. A flow through a NAPT (two entries) takes about
-//! 135 bytes, one in a table per connection about 93.
-//! Entries that runs find first, and others behind, take 64 more.
-//! Tables grow with their entries, whatever their capacity: the index by a line for every eight new
-//! ones; arrays by doubling. Those of a megabyte and more have address space for 64 MiB, of which the system
-//! gives what is used, and then double without being copied where the allocator can remap pages. What ended
-//! leaves its place to the next one; memory is not given back.
+//! An entry with k words of key and s words of slots takes 8 (1 + k + s) bytes, and 8 more if it
+//! lives with no other entry. The sum is rounded up to a power of two, and above 64 to a multiple
+//! of 32. Further parts of an entry:
+//!
+//! - 16 bytes that lookups do not need, and 8 more in functions in which entries live with others;
+//! - about 8 bytes in the index;
+//! - 4 bytes if it has a deadline, 8 if its table evicts, 2 if it has shards;
+//! - 64 bytes if programs find it first and others after it.
+//!
+//! A flow through a NAPT (two entries) takes about 135 bytes, a flow in a table per connection
+//! about 93.
+//!
+//! Tables grow with their entries, whatever their capacity. The index grows by a line for every
+//! eight new entries, arrays grow by doubling. Arrays of a megabyte and more have address space for
+//! 64 MiB, and the system provides the memory that is used. Beyond that they double, without being
+//! copied if the allocator can remap pages. A new entry takes the place of an ended one. Tables
+//! give no memory back.
 //!
 //! # Dependents
-//! Flow records depend on entries (`braid_flowcache`). A store knows nothing of them: it tells its
-//! [`Dependents`] before an entry changes, and a store without dependents pays nothing.
+//! Flow records depend on entries (`braid_flowcache`). A store knows nothing about records. It
+//! calls its [`Dependents`] before an entry changes. A store without dependents has no cost for
+//! this.
 #![forbid(unsafe_code)]
 
 mod deadlines;
@@ -100,10 +111,10 @@ pub use shape::{KeyShape, SlotShape};
 pub use store::{Created, Store};
 pub use tables::{New, Tables};
 
-/// A chain of one function without links, from the text of its model: for the examples and tests.
+/// A chain of one function without links, from the text of its model, for the examples and tests.
 ///
 /// # Panics
-/// When the text is not a model, or parameters lack defaults.
+/// Panics when the text is not a model, or parameters lack defaults.
 #[doc(hidden)]
 #[must_use]
 pub fn example_chain(text: &str) -> braid_ir::chain::Chain {

@@ -3,14 +3,14 @@
 /// Words in a cache line.
 pub(crate) const LINE: usize = 8;
 
-/// Bytes from which on arrays are large.
+/// The size in bytes at which arrays count as large.
 const LARGE: usize = 1 << 20;
-/// Bytes for which large arrays have address space.
+/// The address space of large arrays, in bytes.
 const ROOM: usize = 1 << 26;
 
-/// Makes room in an array for more. A large one moves once, to where it has address space to grow: allocators give
-/// such arrays pages of their own, so that nothing is copied afterwards, and no holes are left behind. The system gives
-/// memory as it is used.
+/// Makes room in an array for more elements. A large array moves once, to a place with address
+/// space for growth. Allocators give these arrays pages of their own, so that nothing is copied
+/// afterwards and no holes remain. The system provides memory when it is used.
 #[inline]
 pub fn make_room<T>(all: &mut Vec<T>, more: usize) {
     if all.capacity() - all.len() < more {
@@ -28,7 +28,7 @@ fn expand<T>(all: &mut Vec<T>, more: usize) {
     }
 }
 
-/// Makes an array so long at least.
+/// Makes an array at least this long.
 pub fn lengthen<T: Clone>(all: &mut Vec<T>, len: usize, value: T) {
     if all.len() < len {
         make_room(all, len - all.len());
@@ -36,8 +36,8 @@ pub fn lengthen<T: Clone>(all: &mut Vec<T>, len: usize, value: T) {
     }
 }
 
-/// A growing array of words. The first one is at the start of a cache line, so that parts whose size
-/// divides a line's do not straddle two.
+/// A growing array of words. The first word is at the start of a cache line, so that parts whose
+/// size divides a line's size do not straddle two lines.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     buffer: Vec<u64>,
@@ -46,7 +46,8 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Appends words of value 0. Amortised: the array doubles (see [`make_room`]).
+    /// Appends words of value 0. The cost is amortised, because the array doubles (see
+    /// [`make_room`]).
     pub(crate) fn grow(&mut self, count: usize) {
         let wanted = self.buffer.len() + count;
         if self.buffer.capacity() < wanted || self.buffer.is_empty() {
@@ -75,7 +76,8 @@ impl Words {
         size_of_val(&*self.buffer)
     }
 
-    /// The index in the buffer. Sums wrap: what is out of bounds is found when it is used.
+    /// The index in the buffer. The sum wraps, because an index out of bounds is detected when it
+    /// is used.
     #[inline]
     fn index(&self, at: usize) -> usize {
         self.lead.wrapping_add(at)

@@ -1,5 +1,5 @@
-//! Pools for compiled engines: as [`braid_externs::pool::Pool`], which defines them, but with bits for
-//! members instead of trees of intervals, where there are not too many.
+//! Pools for compiled engines. They behave as [`braid_externs::pool::Pool`], which defines them.
+//! Pools of moderate size use bits for members instead of trees of intervals.
 
 mod counts;
 mod first;
@@ -12,11 +12,12 @@ use first::First;
 use queue::Queue;
 use std::collections::BTreeSet;
 
-/// Most members of a pool with bits. Memory is used as members are taken: at most a quarter of a byte
-/// for each, in order of release 8 bytes more.
+/// The most members of a pool with bits. Such a pool uses memory as members are taken: at most a
+/// quarter of a byte for each member, and 8 bytes more if the order is that of release.
 const MOST: u128 = 1 << 22;
 
-/// A pool. Taking and releasing take time logarithmic in its size, with a base of 64 for the lowest.
+/// A set of values that functions take and return. Taking and releasing take logarithmic time in
+/// its size, with base 64 for the order `Lowest`.
 #[derive(Debug)]
 pub struct Pool(Kind);
 
@@ -26,7 +27,7 @@ enum Kind {
     Sparse(Sparse),
 }
 
-/// Members by rank: their number in ascending order.
+/// A pool with bits. It numbers its members in ascending order: a member's number is its rank.
 #[derive(Debug)]
 struct Dense {
     order: Order,
@@ -34,11 +35,11 @@ struct Dense {
     taken: Vec<u64>,
     free: Free,
     free_count: u32,
-    /// Taken ones that a change has removed from the pool.
+    /// Taken values that a change has removed from the pool.
     strays: BTreeSet<u128>,
 }
 
-/// The free members, as their order needs them.
+/// The free members, in a structure for their order.
 #[derive(Debug)]
 enum Free {
     Lowest(First),
@@ -47,8 +48,8 @@ enum Free {
 }
 
 impl Pool {
-    /// A pool of these members, all free. Intervals may overlap and come in any order; those with
-    /// a lower end above the upper are empty.
+    /// Creates a pool of these members, all free. Intervals may overlap and come in any order. An
+    /// interval whose lower end is above its upper end is empty.
     #[must_use]
     pub fn new(order: Order, members: &[Interval]) -> Self {
         Self(match Members::new(members) {
@@ -57,8 +58,8 @@ impl Pool {
         })
     }
 
-    /// Takes the member whose turn it is; `None` when none is free. Only pools in random order
-    /// draw from `rng`, and only when a member is free.
+    /// Takes the member whose turn it is; `None` when none is free. Only pools in random order draw
+    /// from `rng`, and only when a member is free.
     pub fn take(&mut self, rng: &mut Rng) -> Option<u128> {
         match &mut self.0 {
             Kind::Dense(pool) => pool.take(rng),
@@ -66,7 +67,7 @@ impl Pool {
         }
     }
 
-    /// Takes this member; false when it is taken or not a member.
+    /// Takes this member. Returns false when it is taken or not a member.
     pub fn take_this(&mut self, value: u128) -> bool {
         match &mut self.0 {
             Kind::Dense(pool) => pool.take_this(value),
@@ -74,8 +75,8 @@ impl Pool {
         }
     }
 
-    /// Gives a member back; false (and nothing changes) when it is not taken. One that a change
-    /// has removed from the pool since it was taken is forgotten.
+    /// Returns a member. The result is false, without any change, when the member is not taken. A
+    /// member that a change has removed from the pool since it was taken is forgotten.
     pub fn release(&mut self, value: u128) -> bool {
         match &mut self.0 {
             Kind::Dense(pool) => pool.release(value),
@@ -83,8 +84,9 @@ impl Pool {
         }
     }
 
-    /// Changes the members. Those taken stay taken until they are released, members or not. Free
-    /// ones that stay members keep their turn. Time grows with the number of members.
+    /// Changes the members. Taken values stay taken until they are released, whether they are
+    /// members or not. Free members that stay members keep their turn. The time grows with the
+    /// number of members.
     pub fn set_members(&mut self, members: &[Interval]) {
         match &mut self.0 {
             Kind::Dense(pool) => match Members::new(members) {
@@ -99,7 +101,7 @@ impl Pool {
         }
     }
 
-    /// Number of free members.
+    /// The number of free members.
     #[must_use]
     pub fn free(&self) -> u128 {
         match &self.0 {
@@ -108,7 +110,7 @@ impl Pool {
         }
     }
 
-    /// Whether this one is taken.
+    /// Whether this value is taken.
     #[must_use]
     pub fn is_taken(&self, value: u128) -> bool {
         match &self.0 {
@@ -135,7 +137,7 @@ impl Dense {
             Free::Lowest(free) => free.first()?,
             Free::Fifo(free) => free.first()?,
             Free::Random(_) if self.free_count == 0 => return None,
-            // Below the number of free ones, so it fits.
+            // The number is below the number of free members, so it fits.
             Free::Random(free) => {
                 free.free_one(&self.taken, rng.below(self.free_count.into()) as u32)
             }
@@ -144,7 +146,7 @@ impl Dense {
         Some(self.members.value(rank))
     }
 
-    /// A free one is taken.
+    /// Marks a free member as taken.
     fn mark(&mut self, rank: u32) {
         self.taken[rank as usize / 64] |= 1 << (rank % 64);
         self.free_count -= 1;
@@ -189,7 +191,7 @@ impl Dense {
         }
     }
 
-    /// All that are taken, members first.
+    /// All taken values, with members first.
     fn all_taken(&self) -> Vec<u128> {
         let ranks = (0..self.members.count).filter(|rank| self.is_marked(*rank));
         ranks.map(|rank| self.members.value(rank)).chain(self.strays.iter().copied()).collect()
@@ -216,7 +218,7 @@ impl Dense {
         *self = new;
     }
 
-    /// The same pool, not limited in size.
+    /// The same pool, without a limit of size.
     fn to_sparse(&self) -> Sparse {
         let strays = self.strays.iter().map(|&stray| (stray, stray));
         let all: Vec<Interval> = self.members.intervals().chain(strays).collect();
@@ -233,13 +235,13 @@ impl Dense {
                 sparse.release(value);
             }
         }
-        // Those that are no members any more stay taken.
+        // Values that are no longer members stay taken.
         sparse.set_members(&self.members.intervals().collect::<Vec<_>>());
         sparse
     }
 }
 
-/// Members as intervals, ascending, each with the rank of its first one.
+/// Members as ascending intervals, each with the rank of its first member.
 #[derive(Debug)]
 struct Members {
     intervals: Vec<(u32, Interval)>,
@@ -247,11 +249,11 @@ struct Members {
 }
 
 impl Members {
-    /// `None` when there are too many.
+    /// Returns `None` when there are too many members.
     fn new(members: &[Interval]) -> Option<Self> {
         let mut count = 0_u128;
         let mut intervals = Vec::new();
-        // One part of one: sorted, disjoint, not adjacent.
+        // Splitting into one part makes the intervals sorted, disjoint and not adjacent.
         for (lo, hi) in split(members, 1).into_iter().flatten() {
             intervals.push((count as u32, (lo, hi)));
             count = count.checked_add(hi - lo)?.checked_add(1).filter(|count| *count <= MOST)?;

@@ -7,7 +7,7 @@ use crate::tables::Tables;
 use braid_ir::engine::{StateEntry, TableCounters};
 
 impl<D: Dependents> Store<D> {
-    /// Counters of a function's tables, by number; shards added up.
+    /// The counters of a function's tables, by number, with the sum over all shards.
     #[must_use]
     pub fn counters(&self, node: u16) -> Vec<TableCounters> {
         let function = &self.tables().functions[usize::from(node)];
@@ -25,7 +25,7 @@ impl<D: Dependents> Store<D> {
         counters
     }
 
-    /// All entries, in the order function, table, creation (over all shards).
+    /// All entries of all shards, in the order of function, table and creation.
     #[must_use]
     pub fn report(&self) -> Vec<StateEntry> {
         let (mut all, tables) = (Vec::new(), self.tables());
@@ -49,7 +49,7 @@ impl<D: Dependents> Store<D> {
     }
 }
 
-/// An entry as its dependents have left it.
+/// An entry with its current values, including those that its dependents have counted.
 #[must_use]
 pub fn describe(
     tables: &Tables,

@@ -1,17 +1,17 @@
-//! How keys and slots lie in words.
+//! The layout of keys and slots in words.
 
 use braid_ir::engine::FLOW_WIDTHS;
 use braid_ir::model::{Granularity, Kind, StateDecl, Ty, Word};
 use braid_ir::show::{field_kind, max_of};
 use braid_packet::Field;
 
-/// A table's key in 64-bit words: its parts in order from bit 0 up, without gaps, each with its
-/// declared width. Unused bits of the last word are 0.
+/// The layout of a table's key in 64-bit words. The parts follow each other from bit 0 up, without
+/// gaps, each with its declared width. Unused bits of the last word are 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyShape {
     parts: Vec<Part>,
     words: usize,
-    /// The kind of addresses follows from the first part, the IP version.
+    /// Whether the first part is an IP version, which determines the kind of the addresses.
     flow: bool,
 }
 
@@ -49,19 +49,19 @@ impl KeyShape {
         Self { parts, words: bit.div_ceil(64), flow }
     }
 
-    /// Number of words; 0 for global state.
+    /// The number of words; 0 for global state.
     #[must_use]
     pub fn words(&self) -> usize {
         self.words
     }
 
-    /// Number of parts.
+    /// The number of parts.
     #[must_use]
     pub fn parts(&self) -> usize {
         self.parts.len()
     }
 
-    /// Where a part starts (in bits) and how wide it is.
+    /// The first bit of a part, and its width.
     #[must_use]
     pub fn place(&self, part: usize) -> Option<(usize, u16)> {
         self.parts.get(part).map(|part| (part.bit, part.ty.width))
@@ -72,7 +72,7 @@ impl KeyShape {
         self.pack_each(parts.iter().copied(), out);
     }
 
-    /// The same for parts that come one by one.
+    /// As [`KeyShape::pack`], for parts that come one by one.
     #[inline]
     pub fn pack_each(&self, parts: impl Iterator<Item = Word>, out: &mut [u64]) {
         out.fill(0);
@@ -86,7 +86,7 @@ impl KeyShape {
         self.parts.iter().map(|part| get_bits(key, part.bit, part.ty.width))
     }
 
-    /// The parts of a packed key with what they denote.
+    /// The parts of a packed key, with their kinds.
     #[must_use]
     pub fn describe(&self, key: &[u64]) -> Vec<(Kind, Word)> {
         let ip4 = self.flow && self.unpack(key).next() == Some(4);
@@ -95,7 +95,8 @@ impl KeyShape {
     }
 }
 
-/// A table's slots in 64-bit words: one each in order, two (low first) for those wider than 64 bits.
+/// The layout of a table's slots in 64-bit words. Slots follow each other in order, with one word
+/// each. Slots wider than 64 bits have two words, the low one first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SlotShape {
     slots: Vec<(usize, Ty)>,
@@ -116,19 +117,19 @@ impl SlotShape {
         Self { slots, words }
     }
 
-    /// Number of words.
+    /// The number of words.
     #[must_use]
     pub fn words(&self) -> usize {
         self.words
     }
 
-    /// Number of slots.
+    /// The number of slots.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// The first word of a slot, and whether it has two.
+    /// The first word of a slot, and whether the slot has two words.
     #[must_use]
     pub fn place(&self, slot: usize) -> Option<(usize, bool)> {
         self.slots.get(slot).map(|(word, ty)| (*word, ty.width > 64))
@@ -140,7 +141,7 @@ impl SlotShape {
         self.slots.get(slot).map_or(0, |(_, ty)| ty.max())
     }
 
-    /// Bits of a slot.
+    /// The width of a slot in bits.
     #[must_use]
     pub fn width(&self, slot: usize) -> u16 {
         self.slots.get(slot).map_or(0, |(_, ty)| ty.width)
@@ -164,7 +165,7 @@ impl SlotShape {
         }
     }
 
-    /// One slot of packed words.
+    /// The value of one slot in packed words.
     #[must_use]
     pub fn get(&self, words: &[u64], slot: usize) -> Word {
         let Some((at, wide)) = self.place(slot) else { return 0 };
@@ -172,7 +173,7 @@ impl SlotShape {
         word(at) | if wide { word(at + 1) << 64 } else { 0 }
     }
 
-    /// All slots of packed words.
+    /// The values of all slots in packed words.
     pub fn unpack<'a>(&'a self, words: &'a [u64]) -> impl Iterator<Item = Word> + 'a {
         (0..self.slots.len()).map(|slot| self.get(words, slot))
     }
@@ -193,7 +194,7 @@ fn get_bits(words: &[u64], bit: usize, width: u16) -> Word {
     value & max_of(width)
 }
 
-/// Sets so many bits that are 0 so far.
+/// Sets `width` bits, which must be 0 before.
 #[inline]
 fn put_bits(words: &mut [u64], bit: usize, width: u16, value: Word) {
     let (first, shift) = (bit / 64, bit % 64);

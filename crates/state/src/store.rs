@@ -1,4 +1,4 @@
-//! The state of a chain.
+//! The store of a chain's state.
 
 use crate::dependents::Dependents;
 use crate::ended::Ended;
@@ -11,10 +11,11 @@ use braid_ir::chain::Chain;
 use braid_ir::model::{StateId, Word};
 use braid_ir::value::ParamValue;
 
-/// Entries of a table that stays in the processor's caches without any help.
+/// A table with fewer entries stays in the processor's caches without a prefetch.
 const LARGE: u64 = 4096;
 
-/// The state of a chain: all tables of all functions and shards, and what depends on their entries.
+/// The state of a chain: all tables of all functions and shards, and the dependents of their
+/// entries.
 #[derive(Debug)]
 pub struct Store<D = ()> {
     tables: Tables,
@@ -27,22 +28,22 @@ pub struct Store<D = ()> {
 pub enum Created {
     /// The entry exists.
     Entry(Handle),
-    /// It was refused, and that is counted.
+    /// The entry was refused. The refusal is counted.
     Refused,
-    /// It does not exist yet: entries were evicted whose programs have to run first. Then go on with
+    /// The entry does not exist yet. Entries were evicted whose programs must run first. Then call
     /// [`Store::create_after_eviction`].
     Evicted,
 }
 
 impl Store {
-    /// The state of a chain before its first packet: entries of global state, nothing else. The
-    /// chain's models verify. Nothing depends on the entries.
+    /// The state of a chain before its first packet, which is the entries of global state. The
+    /// chain's models must verify. Nothing depends on the entries.
     #[must_use]
     pub fn new(chain: &Chain) -> Self {
         Self::with_hash(chain, HashKey::random())
     }
 
-    /// The same, with this key of the hash. What a store does never depends on the key.
+    /// As [`Store::new`], with this hash key. The results of a store never depend on the key.
     #[must_use]
     pub fn with_hash(chain: &Chain, hash: HashKey) -> Self {
         Self::with_dependents(chain, hash, |_| ())
@@ -50,7 +51,7 @@ impl Store {
 }
 
 impl<D: Dependents> Store<D> {
-    /// The state of a chain before its first packet, with what depends on its tables.
+    /// The state of a chain before its first packet, with the dependents of its entries.
     #[must_use]
     pub fn with_dependents(
         chain: &Chain,
@@ -62,66 +63,67 @@ impl<D: Dependents> Store<D> {
         Self { tables, hints, dependents }
     }
 
-    /// The tables alone.
+    /// The tables without their dependents.
     #[must_use]
     #[inline(always)]
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// What depends on the entries.
+    /// The dependents of the entries.
     #[must_use]
     #[inline(always)]
     pub fn dependents(&self) -> &D {
         &self.dependents
     }
 
-    /// What depends on the entries, and the tables.
+    /// The dependents of the entries, and the tables.
     #[must_use]
     #[inline(always)]
     pub fn parts(&mut self) -> (&mut D, &mut Tables) {
         (&mut self.dependents, &mut self.tables)
     }
 
-    /// A function's table, for what runs in a shard: state that is not sharded is the same for all.
+    /// A function's table in a shard. State that is not sharded is the same for all shards.
     ///
     /// # Panics
-    /// When the chain has no such function, table or shard.
+    /// Panics when the chain has no such function, table or shard.
     #[must_use]
     pub fn table(&self, node: u16, state: StateId, shard: u16) -> TableRef {
         self.locator(node, state).table(shard)
     }
 
-    /// Where a function's table is for each worker.
+    /// The tables of a function's state for all workers.
     ///
     /// # Panics
-    /// When the chain has no such function or table.
+    /// Panics when the chain has no such function or table.
     #[must_use]
     pub fn locator(&self, node: u16, state: StateId) -> TableLocator {
         self.tables.locator(node, state)
     }
 
-    /// Whether a table is so large that fetching entries ahead of time pays.
+    /// Whether a table is so large that a prefetch of entries pays.
     #[must_use]
     pub fn is_large(&self) -> bool {
         self.tables.all.iter().any(|table| table.len() >= LARGE)
     }
 
-    /// How a table's keys are packed.
+    /// The layout of a table's keys.
     #[must_use]
     #[inline]
     pub fn key_shape(&self, table: TableRef) -> &KeyShape {
         self.tables.key_shape(table)
     }
 
-    /// How a table's slots are packed.
+    /// The layout of a table's slots.
     #[must_use]
     #[inline]
     pub fn slot_shape(&self, table: TableRef) -> &SlotShape {
         self.tables.slot_shape(table)
     }
 
-    /// The entry with this packed key. It does not count as seen: for timers' and expiry programs.
+    /// The entry with this packed key. The entry does not count as seen: for timers' and expiry
+    /// programs.
     #[must_use]
     #[inline]
     pub fn find(&mut self, table: TableRef, key: &[u64]) -> Option<Handle> {
@@ -130,7 +132,7 @@ impl<D: Dependents> Store<D> {
         Some(Handle::of(head, place))
     }
 
-    /// The entry with this packed key, which is thereby seen: for packets' programs.
+    /// The entry with this packed key. The entry counts as seen: for packets' programs.
     #[inline]
     pub fn find_seen(&mut self, table: TableRef, key: &[u64], now: u64) -> Option<Handle> {
         let hash = self.tables.hash().hash(key);
@@ -139,14 +141,15 @@ impl<D: Dependents> Store<D> {
         Some(Handle::of(head, place))
     }
 
-    /// A packet's run begins: [`Store::find_hinted`] has found nothing yet.
+    /// Starts a packet's run: [`Store::find_hinted`] has found nothing yet.
     #[inline]
     pub fn begin(&mut self) {
         self.hints.begin();
     }
 
-    /// As [`Store::find_seen`], with the entry's packed slots, for runs that look up several entries: the
-    /// first one that a run finds remembers the others. Inlined, so that a key's size is known.
+    /// As [`Store::find_seen`], with the entry's packed slots, for runs that look up several
+    /// entries. The first entry that a run finds remembers the others. Inlined, so that the
+    /// compiler knows the key's size.
     #[inline(always)]
     pub fn find_hinted(
         &mut self,
@@ -165,9 +168,10 @@ impl<D: Dependents> Store<D> {
         self.find_unaided(at, key, now)
     }
 
-    /// The same where that takes no time: for small entries that live with none that was there before, if
-    /// the entry is where it was last time. `None`, and nothing has happened, otherwise. More words than those of
-    /// the slots may follow. Inlined, and cannot panic, so that it needs few instructions.
+    /// As [`Store::find_hinted`], for the fast case: the entry is small, it is the root of its
+    /// group, and it is where the hint says. Otherwise returns `None`, without any effect. The
+    /// result may have more words after the slots. Inlined and free of panics, so that it needs few
+    /// instructions.
     #[inline(always)]
     pub fn find_at_hint(
         &mut self,
@@ -179,11 +183,11 @@ impl<D: Dependents> Store<D> {
         let table = self.tables.all.get_mut(table.index())?;
         let (head, slots) = table.see_at(number, key, now)?;
         self.hints.confirm();
-        // A root's group is its own: its first word is its handle.
+        // A root belongs to its own group, so its first word is its handle.
         Some((Handle::from_bits(head), slots))
     }
 
-    /// Finds an entry by the index, and keeps it for next time.
+    /// Finds an entry by the index, and keeps the result as a hint.
     #[inline(always)]
     fn find_unaided(&mut self, at: usize, key: &[u64], now: u64) -> Option<(Handle, &[u64])> {
         let table = &self.tables.all[at];
@@ -193,20 +197,20 @@ impl<D: Dependents> Store<D> {
         Some((Handle::of(head, place), self.tables.all[at].slots(place)))
     }
 
-    /// A run that will look this packed key up first is to come soon: begins to fetch what it will read.
-    /// [`Store::fetch`] does the rest, for all that were told since it was called last.
+    /// Begins to fetch the memory that a later run will read when it looks up this packed key
+    /// first. [`Store::fetch`] completes this for all calls since its last one.
     #[inline]
     pub fn prefetch(&mut self, table: TableRef, key: &[u64]) {
         let hash = self.tables.hash().hash(key);
         self.hints.prefetch(table.index(), self.tables.at(table), hash);
     }
 
-    /// Fetches the entries that the runs named by [`Store::prefetch`] will likely find.
+    /// Fetches the entries that the runs announced by [`Store::prefetch`] will probably find.
     pub fn fetch(&mut self) {
         self.hints.fetch(&self.tables.all);
     }
 
-    /// An entry with this first word is found: its slots are brought up to date.
+    /// Brings the slots of a found entry with this first word up to date.
     #[inline(always)]
     fn found(&mut self, at: usize, head: u64) {
         if self.tables.all[at].is_lazy {
@@ -217,7 +221,7 @@ impl<D: Dependents> Store<D> {
         }
     }
 
-    /// The same, and its group is seen.
+    /// As [`Store::found`], and marks the group as seen.
     #[inline(always)]
     fn see(&mut self, at: usize, head: u64, now: u64) {
         self.found(at, head);
@@ -245,7 +249,7 @@ impl<D: Dependents> Store<D> {
         self.exists(table, entry).then(|| self.tables.at(table).key(entry.place()))
     }
 
-    /// Whether anything depends on the group of an entry that exists.
+    /// Whether anything depends on the group of an existing entry.
     #[inline(always)]
     fn has_dependents(&self, table: TableRef, entry: Handle) -> bool {
         self.dependents.exist() && {
@@ -254,7 +258,7 @@ impl<D: Dependents> Store<D> {
         }
     }
 
-    /// Assigns all slots of an entry that was found, at this time; false when it has ended.
+    /// Assigns all slots of a found entry at a time. Returns false if the entry has ended.
     #[inline]
     pub fn assign(&mut self, table: TableRef, entry: Handle, slots: &[u64], now: u64) -> bool {
         let exists = self.exists(table, entry);
@@ -267,7 +271,7 @@ impl<D: Dependents> Store<D> {
         exists
     }
 
-    /// All slots of an entry are about to be assigned to.
+    /// Informs the dependents that all slots of an entry are about to be assigned.
     #[inline(never)]
     fn slots_will_change(&mut self, table: TableRef, entry: Handle, words: &[u64], now: u64) {
         for slot in 0..self.slot_shape(table).slots() {
@@ -277,7 +281,7 @@ impl<D: Dependents> Store<D> {
         }
     }
 
-    /// Assigns one slot of an entry that was found, at this time; false when it has ended.
+    /// Assigns one slot of a found entry at a time. Returns false if the entry has ended.
     #[inline]
     pub fn put(
         &mut self,
@@ -298,22 +302,22 @@ impl<D: Dependents> Store<D> {
         exists
     }
 
-    /// Number of entries.
+    /// The number of entries.
     #[must_use]
     #[inline]
     pub fn len(&self, table: TableRef) -> u64 {
         self.tables.at(table).len()
     }
 
-    /// Memory that a table uses for its entries, in bytes; that of ended ones included, which the
-    /// next ones use.
+    /// The memory that a table uses for its entries, in bytes. It includes the places of ended
+    /// entries, which new entries will use.
     #[must_use]
     pub fn bytes(&self, table: TableRef) -> usize {
         self.tables.at(table).bytes() + self.hints.bytes(table.index())
     }
 
-    /// Creates an entry if there is room, or room can be made, and something to live with if its
-    /// table asks for that. `ended` is for [`Created::Evicted`].
+    /// Creates an entry if the table has room or can make room. If the table's entries live with
+    /// others, the partner must exist, too. `ended` is for [`Created::Evicted`].
     pub fn create(&mut self, table: TableRef, new: &New<'_>, ended: &mut Ended) -> Created {
         if self.tables.lacks_partner(table, new) {
             return self.refuse(table);
@@ -321,7 +325,7 @@ impl<D: Dependents> Store<D> {
         self.create_after_eviction(table, new, ended)
     }
 
-    /// Goes on with [`Store::create`] when the programs of evicted entries have run.
+    /// Continues [`Store::create`] when the programs of evicted entries have run.
     pub fn create_after_eviction(
         &mut self,
         table: TableRef,
@@ -339,7 +343,7 @@ impl<D: Dependents> Store<D> {
                 return Created::Evicted;
             }
         }
-        // Making room may have ended the very entry that the new one would live with.
+        // Making room may have ended the entry that the new one would live with.
         if self.tables.lacks_partner(table, new) {
             return self.refuse(table);
         }
@@ -347,13 +351,13 @@ impl<D: Dependents> Store<D> {
         Created::Entry(self.tables.insert(table.index(), new))
     }
 
-    /// Counts a new entry as refused, as those of expiry programs are.
+    /// Counts a new entry as refused. New entries of expiry programs are always refused.
     pub fn refuse(&mut self, table: TableRef) -> Created {
         self.tables.at_mut(table).counters.refused += 1;
         Created::Refused
     }
 
-    /// Removes an entry and what shares its life, if it has not ended. No programs run.
+    /// Removes an entry and all entries of its group, if it has not ended. No programs run.
     pub fn delete(&mut self, table: TableRef, entry: Handle) {
         if self.exists(table, entry) {
             let at = self.tables.at(table);
@@ -369,16 +373,16 @@ impl<D: Dependents> Store<D> {
         self.tables.end_group(root, place, cause, ended);
     }
 
-    /// A time before which no entry is due (ns); the largest when none ever is.
+    /// A time before which no entry is due (ns). It is the largest time if no entry is ever due.
     #[must_use]
     #[inline]
     pub fn next_due(&self) -> u64 {
         self.tables.next_due()
     }
 
-    /// Ends the group of entries that is due first, if that is by `until`: gives the time at which
-    /// it was due, and in `ended` the entries whose programs have to run. At equal times groups end
-    /// in the order of their roots' function, table and creation.
+    /// Ends the group of entries that is due first, if it is due by `until`. Returns the time at
+    /// which it was due. `ended` gets the entries whose programs must run. At equal times, groups
+    /// end in the order of their roots' function, table and creation.
     pub fn expire(&mut self, until: u64, ended: &mut Ended) -> Option<u64> {
         ended.clear();
         while let Some((due, at)) = self.tables.first_due(until) {
@@ -393,7 +397,7 @@ impl<D: Dependents> Store<D> {
         None
     }
 
-    /// A function has new values of parameters: capacities and all deadlines follow at once.
+    /// Takes over a function's new parameter values. Capacities and all deadlines change at once.
     pub fn change(&mut self, node: u16, params: &[ParamValue]) {
         self.tables.change(node, params);
     }

@@ -1,4 +1,4 @@
-//! One table: entries with stable places, found by key.
+//! A table: entries with stable places, found by key.
 
 use crate::deadlines::{Queue, Times};
 use crate::hash::HashKey;
@@ -18,7 +18,8 @@ pub(crate) struct Limits {
     pub(crate) times: Times,
 }
 
-/// Where a table is, and those that it has to do with, by number in the store.
+/// The position of a table in the store, and its relations to other tables. Tables are given by
+/// their numbers in the store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Site {
     pub(crate) node: u16,
@@ -26,12 +27,12 @@ pub(crate) struct Site {
     pub(crate) shard: u16,
     /// The function's first table in this shard.
     pub(crate) row: usize,
-    /// The table whose entries new ones live with.
+    /// The table whose entries live with new entries of this table.
     pub(crate) partner: Option<usize>,
-    /// The table at the end of those: its entries are the roots of groups. This one, if it lives
-    /// with none.
+    /// The table at the end of the chain of partners. Its entries are the roots of groups. If this
+    /// table has no partner, it is this table.
     pub(crate) root: usize,
-    /// Whether this is that one.
+    /// Whether this table is its own `root`.
     pub(crate) is_root: bool,
     /// Whether any of the function's tables lives with another.
     pub(crate) has_groups: bool,
@@ -41,37 +42,38 @@ pub(crate) struct Site {
     pub(crate) runs: bool,
 }
 
-/// What finding an entry does not need.
+/// The data of an entry that lookups do not need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cold {
     pub(crate) created_ns: u64,
-    /// Unique in the store and rising with creation.
+    /// The id is unique in the store and rises with creation.
     pub(crate) id: u64,
 }
 
-/// The next member of a group: its place, or [`NONE`], and its table, by number in the function.
+/// The next member of a group: its place or [`NONE`], and its table's number in the function.
 pub(crate) type Next = (u32, u32);
 
-/// Where in an entry its key is.
+/// The offset of the key in an entry.
 const KEY: usize = 1;
 
-/// A table. Places are numbers of words: an entry's first word holds its generation (odd while there
-/// is an entry) above the place of its group's root, or above the next free place; then come key, slots, and in roots
-/// the time at which the group was last seen.
+/// A table. Places are word numbers. An entry's first word has its generation in the upper half;
+/// the generation is odd while the entry exists. The lower half has the place of the group's root
+/// or, in a free place, the next free place. The key and the slots follow, and in roots the time at
+/// which the group was last seen.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Table {
-    // What finding needs comes first, together.
+    // The data that lookups need comes first, together.
     hot: Words,
     index: Index,
     key_words: usize,
     slot_words: usize,
     slots_at: usize,
     seen_at: usize,
-    /// Words from one entry to the next.
+    /// The distance from one entry to the next, in words.
     stride: usize,
     near: Near,
-    /// Whether dependents may have counted more than the entries' slots say.
+    /// Whether dependents may have counted more than the entries' slots show.
     pub(crate) is_lazy: bool,
     pub(crate) site: Site,
     pub(crate) keys: KeyShape,
@@ -83,29 +85,29 @@ pub(crate) struct Table {
     /// For tables that evict.
     order: Option<Order>,
     cold: Vec<Cold>,
-    /// What comes behind each entry in its group, in functions with groups of several.
+    /// The entry after each entry in its group, in functions with groups of several entries.
     next: Vec<Next>,
-    /// The shard that created each entry, in functions with several.
+    /// The shard that created each entry, in functions with several shards.
     creators: Vec<u16>,
     /// The first free place.
     free: u32,
     len: u64,
 }
 
-/// A table of roots whose entries are in one line each, in short.
+/// The layout of a table of roots whose entries take one line each, in a short form.
 #[derive(Clone, Copy, Debug)]
 struct Near {
-    /// Words of keys; of other tables more than any key has.
+    /// The number of words of a key. In other tables it is larger than in any key.
     words: u8,
-    /// From one entry to the next, as a power of two.
+    /// The distance from one entry to the next, as a power of two.
     shift: u8,
-    /// Where in an entry its slots are.
+    /// The offset of the slots in an entry.
     slots: u8,
-    /// Where in it is when it was seen.
+    /// The offset of the time at which an entry was last seen.
     seen: u8,
 }
 
-/// What a new entry is made of.
+/// The contents of a new entry.
 pub(crate) struct Fresh<'a> {
     pub(crate) key: &'a [u64],
     pub(crate) slots: &'a [u64],
@@ -113,7 +115,7 @@ pub(crate) struct Fresh<'a> {
     pub(crate) now: u64,
     pub(crate) id: u64,
     pub(crate) shard: u16,
-    /// The place of the root of its group; `None`: its own.
+    /// The place of the root of the entry's group; `None` if the entry is the root.
     pub(crate) root: Option<u32>,
 }
 
@@ -170,7 +172,7 @@ impl Table {
         if key.len() != self.key_words {
             return None;
         }
-        // Keys of these sizes are most common: addresses and ports, flows.
+        // Keys of these sizes are the most common: addresses and ports, flows.
         if let Ok(key) = <&[u64; 1]>::try_from(key) {
             self.find_words(hash, key)
         } else if let Ok(key) = <&[u64; 2]>::try_from(key) {
@@ -183,7 +185,7 @@ impl Table {
         }
     }
 
-    /// The same, for a key of a size known when compiling, which is the table's.
+    /// As [`Table::find`], for a key whose size is known at compile time and is that of the table.
     #[inline(always)]
     pub(crate) fn find_words<const N: usize>(
         &self,
@@ -192,14 +194,14 @@ impl Table {
     ) -> Option<(u32, u64)> {
         self.index.find(hash, |place| {
             let entry = self.hot.get(place as usize, KEY + N);
-            // Inline, where a comparison of slices may be a call.
+            // The comparison is written out because a comparison of slices may be a call.
             let words = entry[KEY..].iter().zip(key);
             let differs = words.fold(0, |differs, (a, b)| differs | (a ^ b));
             (differs == 0).then(|| (place, entry[0]))
         })
     }
 
-    /// Reads what finding a key of this hash will read first.
+    /// Reads the memory that a lookup of a key with this hash reads first.
     #[inline]
     pub(crate) fn touch(&self, hash: u64) -> u64 {
         self.index.touch(hash)
@@ -214,10 +216,11 @@ impl Table {
         is_it.then_some((place as u32, entry[0]))
     }
 
-    /// The same in a table of roots whose entries are in one line each: the entry's first word, which says
-    /// the place too, and the rest of its line from the slots on. The entry is thereby seen.
+    /// As [`Table::find_at`], in a table of roots whose entries take one line each. Returns the
+    /// entry's first word, which contains the place, and the rest of its line from the slots on.
+    /// The entry counts as seen.
     ///
-    /// What is known of such entries saves all checks of bounds but one.
+    /// The layout of these entries makes all bounds checks but one unnecessary.
     #[inline(always)]
     pub(crate) fn see_at(&mut self, number: u32, key: &[u64], now: u64) -> Option<(u64, &[u64])> {
         let Near { words, shift, slots, seen } = self.near;
@@ -237,26 +240,26 @@ impl Table {
         Some((head, &line[word(slots.into())..]))
     }
 
-    /// The first word of the entry with a number, if there ever was one.
+    /// The first word of the entry with this number, or 0 if there never was such an entry.
     #[inline]
     pub(crate) fn head_at(&self, number: u32) -> u64 {
         self.hot.try_word((number as usize).wrapping_mul(self.stride)).unwrap_or(0)
     }
 
-    /// The place that finding a key of this hash will look at first, if any.
+    /// The place that a lookup of a key with this hash tries first, if any.
     #[inline]
     pub(crate) fn guess(&self, hash: u64) -> Option<u32> {
         self.index.guess(hash)
     }
 
-    /// A number of a place that no other one has; less than twice the number of places.
+    /// A number that is unique to a place, and less than twice the number of places.
     #[inline]
     pub(crate) fn line(&self, place: u32) -> usize {
-        // Places are at least as far from each other as this power of two.
+        // The distance between places is at least this power of two.
         place as usize >> self.stride.ilog2()
     }
 
-    /// The generation of the entry at a place, above the place of its group's root.
+    /// The first word at a place: the entry's generation, above the place of its group's root.
     #[inline]
     pub(crate) fn head(&self, place: u32) -> u64 {
         self.hot.word(place as usize)
@@ -284,7 +287,7 @@ impl Table {
         self.hot.get_mut(place as usize + self.slots_at, self.slot_words)
     }
 
-    /// The slots of the entry at a place, and their shape.
+    /// The slots of the entry at a place, and their layout.
     pub(crate) fn slots_of(&mut self, place: u32) -> (&SlotShape, &mut [u64]) {
         let words = self.hot.get_mut(place as usize + self.slots_at, self.slot_words);
         (&self.slots, words)
@@ -295,8 +298,8 @@ impl Table {
         shape.put(words, slot, value);
     }
 
-    /// Dependents count instead of entries from now on: whoever finds an entry asks them first. So
-    /// [`Table::see_at`] finds none any more.
+    /// Marks the table as lazy: from now on, dependents count instead of entries, and every lookup
+    /// must ask them first. So [`Table::see_at`] finds no entries any more.
     pub(crate) fn set_lazy(&mut self) {
         self.is_lazy = true;
         self.near.words = u8::MAX;
@@ -305,7 +308,7 @@ impl Table {
     /// The number of a place, from 0.
     pub(crate) fn number(&self, place: u32) -> usize {
         let place = place as usize;
-        // Mostly no division.
+        // In most tables, this needs no division.
         if self.stride.is_power_of_two() {
             place >> self.stride.trailing_zeros()
         } else {
@@ -313,7 +316,7 @@ impl Table {
         }
     }
 
-    /// The place with this number; they have 32 bits (see [`Table::has_room`]).
+    /// The place with this number. Places have 32 bits (see [`Table::has_room`]).
     fn place(&self, number: usize) -> u32 {
         (number * self.stride) as u32
     }
@@ -326,7 +329,7 @@ impl Table {
         self.creators.get(self.number(place)).copied().unwrap_or(0)
     }
 
-    /// When a group was last seen, whose root is here.
+    /// When the group whose root is here was last seen.
     pub(crate) fn last_seen(&self, place: u32) -> u64 {
         self.hot.word(place as usize + self.seen_at)
     }
@@ -336,13 +339,14 @@ impl Table {
         self.hot.set(place as usize + self.seen_at, now);
     }
 
-    /// The group whose root has this number was seen at this time, if not later.
+    /// Sets the time at which the group whose root has this number was last seen, unless it was
+    /// seen later.
     pub(crate) fn renew_number(&mut self, number: u32, seen: u64) {
         let place = self.place(number as usize);
         self.renew(place, self.last_seen(place).max(seen));
     }
 
-    /// When the group whose root is here and that was seen then expires unless a packet finds it.
+    /// The time at which a group expires if no packet finds it after `seen`. Its root is here.
     pub(crate) fn deadline(&self, place: u32, seen: u64) -> Option<u64> {
         let Times { idle, hard, tick } = self.limits.times;
         let idle = idle.and_then(|idle| seen.checked_add(idle));
@@ -350,20 +354,20 @@ impl Table {
         idle.into_iter().chain(hard).min()?.div_ceil(tick).checked_mul(tick)
     }
 
-    /// Whether one more entry may be created. Places have 32 bits: a table ends at 32 GiB, however
-    /// large its capacity.
+    /// Whether one more entry may be created. Places have 32 bits, so a table ends at 32 GiB,
+    /// however large its capacity is.
     pub(crate) fn has_room(&self) -> bool {
         let most = u64::from(NONE) / self.stride as u64;
         self.len < self.limits.capacity.min(most)
     }
 
-    /// The entry that was created first, in tables that evict.
+    /// The entry that was created first. Only tables that evict have this order.
     pub(crate) fn oldest(&self) -> Option<u32> {
         let first = self.order.as_ref()?.first;
         (first != NONE).then(|| self.place(first as usize))
     }
 
-    /// Adds an entry; there is room, and none with its key.
+    /// Adds an entry. The table must have room, and no entry with the same key.
     pub(crate) fn insert(&mut self, fresh: &Fresh<'_>, hash_key: &HashKey) -> u32 {
         let place = self.allot();
         let generation = (self.head(place) >> 32).wrapping_add(1);
@@ -391,7 +395,7 @@ impl Table {
         place
     }
 
-    /// A free place: the one that was freed last, or a new one.
+    /// Allocates a place: the free place that was freed last, or a new place.
     fn allot(&mut self) -> u32 {
         if self.free != NONE {
             let place = self.free;
@@ -416,7 +420,7 @@ impl Table {
     pub(crate) fn remove(&mut self, place: u32, hash_key: &HashKey) {
         self.index.remove(hash_key.hash(self.key(place)), place);
         let (number, generation) = (self.number(place), self.head(place) >> 32);
-        // 32 bits of generation: the shift drops what goes over.
+        // The shift drops the bits above the 32 bits of the generation.
         self.hot.set(place as usize, generation.wrapping_add(1) << 32 | u64::from(self.free));
         self.free = place;
         if let Some(order) = &mut self.order {
@@ -425,24 +429,24 @@ impl Table {
         self.len -= 1;
     }
 
-    /// What comes behind an entry in its group.
+    /// The entry after an entry in its group.
     pub(crate) fn next(&self, place: u32) -> Next {
         self.next.get(self.number(place)).copied().unwrap_or((NONE, 0))
     }
 
-    /// Sets what comes behind an entry in its group; what came there before.
+    /// Sets the entry after an entry in its group. Returns the one that was there before.
     pub(crate) fn follow(&mut self, place: u32, next: Next) -> Next {
         let number = self.number(place);
         std::mem::replace(&mut self.next[number], next)
     }
 
-    /// Places of all entries, in no order.
+    /// The places of all entries, in any order.
     pub(crate) fn places(&self) -> impl Iterator<Item = u32> + '_ {
         let places = (0..self.cold.len()).map(|number| self.place(number));
         places.filter(|place| self.head(*place) >> 32 & 1 == 1)
     }
 
-    /// Queues an entry, and gives the time at which it is due.
+    /// Queues an entry, and returns the time at which it is due.
     pub(crate) fn schedule(&mut self, place: u32) -> Option<u64> {
         let deadline = self.deadline(place, self.last_seen(place));
         let (due, id, number) = (deadline?, self.cold(place).id, self.number(place));
@@ -450,8 +454,8 @@ impl Table {
         Some(due)
     }
 
-    /// Opens a slot of the queue, if nothing can be due before: each entry there is queued anew, as its deadline
-    /// is now. Whether it was so.
+    /// Opens a slot of the queue if no entry can be due before. Each entry of the slot is queued
+    /// again with its current deadline. Returns whether a slot was opened.
     pub(crate) fn open_slot(&mut self) -> bool {
         let Some(queue) = self.queue.as_mut().filter(|queue| queue.opens_first()) else {
             return false;
@@ -467,15 +471,16 @@ impl Table {
         true
     }
 
-    /// Takes the first item of the queue: the entry there, if it is due at the item's time. One that
-    /// is due later is queued anew.
+    /// Takes the first item of the queue. Returns its entry if the entry is due at the item's time.
+    /// Otherwise the entry is queued again.
     pub(crate) fn next_expired(&mut self) -> Option<u32> {
         let (due, id, number) = self.queue.as_mut()?.pop()?;
         let place = self.place(number as usize);
         if self.head(place) >> 32 & 1 == 0 {
             return None;
         }
-        // Another entry than the one for which the item was made has its own turn at equal times.
+        // If the place has another entry than the one that the item was made for, that entry has
+        // its own turn at equal times.
         let deadline = self.deadline(place, self.last_seen(place));
         if deadline.is_some_and(|at| at <= due) && self.cold(place).id == id {
             return Some(place);
@@ -484,7 +489,7 @@ impl Table {
         None
     }
 
-    /// Time-outs or tick are new: all deadlines follow.
+    /// Computes all deadlines again after a change of time-outs or tick.
     pub(crate) fn reschedule(&mut self) {
         if let Some(queue) = &mut self.queue {
             queue.clear(&self.limits.times);
@@ -496,32 +501,32 @@ impl Table {
     }
 }
 
-/// What is known of a table for [`Table::see_at`].
+/// The layout of a table for [`Table::see_at`].
 fn near(is_near: bool, stride: usize, (slots, seen): (usize, usize)) -> Near {
     if !is_near {
         return Near { words: u8::MAX, shift: 0, slots: 0, seen: 0 };
     }
-    // All are less than a line's words.
+    // All numbers are less than the number of words in a line.
     let shift = stride.trailing_zeros() as u8;
     Near { words: (slots - KEY) as u8, shift, slots: slots as u8, seen: seen as u8 }
 }
 
-/// Whether there is an entry, by its first word.
+/// Whether an entry exists, by its first word.
 #[inline(always)]
 fn exists(head: u64) -> bool {
-    // Generations are odd then.
+    // The generation of an existing entry is odd.
     head >> 32 & 1 == 1
 }
 
-/// Words from one entry to the next: small entries do not straddle cache lines.
+/// The distance from one entry to the next, in words. Small entries do not straddle cache lines.
 fn stride(words: usize) -> usize {
     if words <= LINE { words.next_power_of_two() } else { words.next_multiple_of(LINE / 2) }
 }
 
-/// Entries in the order of their creation: a list through their numbers.
+/// Entries in the order of their creation, as a list through their numbers.
 #[derive(Debug)]
 struct Order {
-    /// (Before, behind) of each number.
+    /// For each number: the number before it and the number after it.
     links: Vec<(u32, u32)>,
     first: u32,
     last: u32,

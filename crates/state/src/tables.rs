@@ -1,4 +1,4 @@
-//! All tables of a chain, without what depends on their entries.
+//! All tables of a chain, without the dependents of their entries.
 
 use crate::deadlines::{Queue, Times};
 use crate::ended::Ended;
@@ -20,11 +20,11 @@ pub struct Tables {
     hash: HashKey,
     /// Tables with time-outs.
     timed: Vec<usize>,
-    /// No entry is due before.
+    /// No entry is due before this time.
     next: u64,
-    /// The next entry's number.
+    /// The id of the next entry.
     ids: u64,
-    /// Members of a group that ends: table in the function, number, place.
+    /// The members of a group that ends: table in the function, number, place.
     members: Vec<(usize, u64, u32)>,
 }
 
@@ -33,25 +33,25 @@ pub struct Tables {
 pub(crate) struct Function {
     pub(crate) model: Arc<Model>,
     pub(crate) shards: u16,
-    /// Number of its first table. All tables of a shard are next to each other.
+    /// The number of its first table. All tables of a shard are next to each other.
     pub(crate) first: usize,
 }
 
 /// A new entry.
 #[derive(Clone, Copy, Debug)]
 pub struct New<'a> {
-    /// Its packed key. The table has no entry with it.
+    /// Its packed key. The table must have no entry with this key.
     pub key: &'a [u64],
     /// Its packed slots.
     pub slots: &'a [u64],
-    /// In tables that live with another one: the entry of that one that this run of the program
+    /// In tables whose entries live with others: the partner's entry that this run of the program
     /// last found or assigned, if any.
     pub partner: Option<Handle>,
     /// The time (ns).
     pub now: u64,
     /// The shard for which the program runs.
     pub shard: u16,
-    /// Whether a packet's program creates it, which renews the entries that it lives with.
+    /// Whether a packet's program creates the entry. That renews the entries that it lives with.
     pub renews: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) enum Cause {
 }
 
 impl Tables {
-    /// The tables of a chain before its first packet: entries of global state, nothing else.
+    /// The tables of a chain before its first packet, with the entries of global state only.
     pub(crate) fn new(chain: &Chain, hash: HashKey) -> Self {
         let mut tables = Self {
             functions: Vec::new(),
@@ -116,7 +116,7 @@ impl Tables {
         }
     }
 
-    /// Global state has its entry from the start.
+    /// Creates the entry of global state.
     fn create_global(
         &mut self,
         node: u16,
@@ -145,10 +145,10 @@ impl Tables {
         }
     }
 
-    /// Where a function's table is for each worker.
+    /// The tables of a function's state for all workers.
     ///
     /// # Panics
-    /// When the chain has no such function or table.
+    /// Panics when the chain has no such function or table.
     #[must_use]
     pub fn locator(&self, node: u16, state: StateId) -> TableLocator {
         let function = &self.functions[usize::from(node)];
@@ -161,7 +161,7 @@ impl Tables {
         }
     }
 
-    /// Number of tables: [`TableRef::index`] is below.
+    /// The number of tables. [`TableRef::index`] is below it.
     #[must_use]
     pub fn count(&self) -> usize {
         self.all.len()
@@ -184,13 +184,13 @@ impl Tables {
         &mut self.all[table.index()]
     }
 
-    /// How a table's keys are packed.
+    /// The layout of a table's keys.
     #[must_use]
     pub fn key_shape(&self, table: TableRef) -> &KeyShape {
         &self.at(table).keys
     }
 
-    /// How a table's slots are packed.
+    /// The layout of a table's slots.
     #[must_use]
     pub fn slot_shape(&self, table: TableRef) -> &SlotShape {
         &self.at(table).slots
@@ -218,13 +218,13 @@ impl Tables {
         at.slots.get(at.slots(place), slot)
     }
 
-    /// Assigns a slot of the entry at a place. Nobody who depends on the entry is told.
+    /// Assigns a slot of the entry at a place. The entry's dependents are not told.
     pub fn put_slot(&mut self, table: TableRef, place: u32, slot: usize, value: Word) {
         self.at_mut(table).put(place, slot, value);
     }
 
-    /// The slots of the entry at a place, and how they are packed. Nobody who depends on the entry is
-    /// told of assignments.
+    /// The slots of the entry at a place, and their layout. The entry's dependents are not told of
+    /// assignments.
     pub fn slots_of(&mut self, table: TableRef, place: u32) -> (&SlotShape, &mut [u64]) {
         self.at_mut(table).slots_of(place)
     }
@@ -237,7 +237,7 @@ impl Tables {
         (at.site.root, self.all[at.site.root].number(root))
     }
 
-    /// The table with the roots of a table's groups.
+    /// The number of the table with the roots of a table's groups.
     #[must_use]
     pub fn root(&self, table: TableRef) -> usize {
         self.at(table).site.root
@@ -250,20 +250,21 @@ impl Tables {
         (root, self.all[root].number(head as u32))
     }
 
-    /// A group was seen at a time, if not later. Nothing happens if there is no such table.
+    /// Sets the time at which a group was last seen, unless it was seen later. Nothing happens if
+    /// there is no such table.
     pub fn renew(&mut self, (table, number): Group, seen: u64) {
         if let Some(table) = self.all.get_mut(table) {
             table.renew_number(number as u32, seen);
         }
     }
 
-    /// Dependents count instead of the entries of a table from now on: they are asked whenever an
-    /// entry is found that they depend on.
+    /// Marks a table as lazy: from now on, dependents count instead of the table's entries. They
+    /// are called whenever a program finds an entry with dependents.
     pub fn set_lazy(&mut self, table: TableRef) {
         self.at_mut(table).set_lazy();
     }
 
-    /// The function of a table, and the table's number there and shard.
+    /// The function of a table, the table's number in the function, and its shard.
     #[must_use]
     pub fn owner(&self, table: TableRef) -> (u16, StateId, u16) {
         let site = &self.at(table).site;
@@ -281,7 +282,7 @@ impl Tables {
         self.next
     }
 
-    /// The entry that a new one would live with is gone.
+    /// Whether the entry that a new one would live with does not exist.
     pub(crate) fn lacks_partner(&self, table: TableRef, new: &New<'_>) -> bool {
         let Some(with) = self.at(table).site.partner else { return false };
         !new.partner.is_some_and(|entry| self.exists(TableRef(with as u32), entry))
@@ -321,8 +322,8 @@ impl Tables {
         Handle::of(self.all[at].head(place), place)
     }
 
-    /// Ends the group with this root. Those whose programs have to run are put into `ended`: the
-    /// root first, then by table and creation.
+    /// Ends the group with this root. `ended` gets the members whose programs must run: the root
+    /// first, then the others by table and creation.
     pub(crate) fn end_group(&mut self, root: usize, place: u32, cause: Cause, ended: &mut Ended) {
         let mut members = std::mem::take(&mut self.members);
         let row = self.all[root].site.row;
@@ -356,8 +357,8 @@ impl Tables {
         table.remove(place, &self.hash);
     }
 
-    /// The table with the first entry that may be due by a time, and when. No entry is due before
-    /// the first one in its queue.
+    /// The table whose first entry may be due by a time, and that entry's time. A table has no
+    /// entry that is due before the first one in its queue.
     pub(crate) fn first_due(&mut self, until: u64) -> Option<(u64, usize)> {
         loop {
             let first = self.earliest();
@@ -375,23 +376,23 @@ impl Tables {
         Some((at, number as usize))
     }
 
-    /// Takes the first entry out of a table's queue: its place, if it is due.
+    /// Takes the first entry out of a table's queue, and returns its place if it is due.
     pub(crate) fn next_expired(&mut self, at: usize) -> Option<u32> {
         self.all[at].next_expired()
     }
 
-    /// What comes first in all queues: its time and table.
+    /// The time and table of the first item in all queues.
     fn earliest(&self) -> Option<(u64, usize)> {
         let firsts = self.timed.iter().filter_map(|&at| {
             let table = &self.all[at];
             let (due, id) = table.queue.as_ref()?.first()?;
-            // Slots are opened before any entry ends that is due then.
+            // Slots are opened before any entry that is due at that time ends.
             Some((due, id.is_some(), table.site.node, table.site.state, id, at))
         });
         firsts.min().map(|(due, .., at)| (due, at))
     }
 
-    /// A function has new values of parameters: capacities and all deadlines follow at once.
+    /// Takes over a function's new parameter values. Capacities and all deadlines change at once.
     pub(crate) fn change(&mut self, node: u16, params: &[ParamValue]) {
         let function = &self.functions[usize::from(node)];
         let count = usize::from(function.shards) * function.model.state.len();
@@ -407,7 +408,7 @@ impl Tables {
     }
 }
 
-/// The table whose entries are the roots of the groups that a table's entries belong to.
+/// The table whose entries are the roots of a table's groups.
 fn root(model: &Model, state: StateId) -> StateId {
     let mut at = state;
     while let Some(with) = model.state[at.index()].lives_with {
@@ -426,7 +427,7 @@ fn setting(setting: Setting, params: &[ParamValue]) -> Word {
     }
 }
 
-/// The limits of a table in a shard. What is above 2^64 counts as the largest.
+/// The limits of a table in a shard. Values of 2^64 and more become the largest number.
 fn limits(decl: &StateDecl, params: &[ParamValue], shards: u16, shard: u16) -> Limits {
     let value = |of| u64::try_from(setting(of, params)).unwrap_or(u64::MAX);
     let total = value(decl.capacity);

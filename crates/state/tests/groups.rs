@@ -1,4 +1,4 @@
-//! Entries that live together, and hash collisions in numbers.
+//! Entries that live together, and tables in which all hashes collide.
 
 use braid_ir::model::StateId;
 use braid_state::{Created, Ended, Handle, HashKey, New, Store, TableRef, example_chain};
@@ -30,14 +30,15 @@ fn entry_is_refused_when_making_room_ends_its_partner() {
     let younger = entry(store.create(root, &new(&[2], None, 0), &mut ended));
     entry(store.create(leaf, &new(&[1], Some(oldest), 0), &mut ended));
     entry(store.create(leaf, &new(&[2], Some(younger), 0), &mut ended));
-    // The table is full: its oldest entry goes with all its group, to which the new one would belong.
+    // The table is full. Its oldest entry ends with its whole group, to which the new entry would
+    // belong.
     let created = store.create(leaf, &new(&[3], Some(oldest), 0), &mut ended);
     assert_eq!(created, Created::Refused);
     assert!(!store.exists(root, oldest) && store.exists(root, younger));
     assert_eq!((store.len(root), store.len(leaf)), (1, 1));
     let counters = store.counters(0);
     assert_eq!((counters[0].evicted, counters[1].evicted, counters[1].refused), (1, 1, 1));
-    // A partner that is gone before: nothing is evicted.
+    // If the partner has already ended, nothing is evicted.
     entry(store.create(leaf, &new(&[4], Some(younger), 0), &mut ended));
     assert_eq!(store.create(leaf, &new(&[5], Some(oldest), 0), &mut ended), Created::Refused);
     assert_eq!(store.len(leaf), 2);
@@ -87,7 +88,8 @@ fn entries_of_equal_hash_are_told_apart_in_any_number() {
     for hash in [HashKey::colliding(), HashKey::seeded(1)] {
         let mut store = Store::with_hash(&example_chain(text), hash);
         let (table, mut ended) = (store.table(0, StateId(0), 0), Ended::default());
-        // Some go, so that there are holes at all places of a chain; the rest comes later.
+        // Some entries are removed first, so that there are holes everywhere in a chain. The others
+        // are removed later.
         for round in 0..3 {
             for key in (0..900).filter(|key| key % 3 == round) {
                 let (key, slots) = ([key], [key + 7]);

@@ -1,4 +1,4 @@
-//! What runs remember of earlier ones is never believed without a look.
+//! Hints of earlier runs are always checked.
 
 use braid_ir::model::StateId;
 use braid_state::{Created, Ended, Handle, HashKey, New, Store, TableRef, example_chain};
@@ -40,7 +40,7 @@ impl Nat {
         }
     }
 
-    /// A run that looks up one key after the other: what it finds.
+    /// Runs lookups of one key after the other, and returns the found entries.
     fn run(&mut self, keys: &[(StateId, &[u64])]) -> Vec<Option<(Handle, u64)>> {
         self.store.begin();
         let mut found = Vec::new();
@@ -77,7 +77,7 @@ fn entries_that_are_found_again_are_seen() {
     nat.add(MAP, &[1], 10, None);
     let b = nat.add(MAP, &[2], 20, None);
     nat.add(BACK, &[7, 8], 30, Some(b));
-    // The last one is found as a member of a group whose root is the second.
+    // The last entry is found as a member of a group whose root is the second entry.
     let keys: [(StateId, &[u64]); 2] = [(MAP, &[1]), (BACK, &[7, 8])];
     for now in [10, 60, 110, 160] {
         assert_eq!(nat.expire(now), 0);
@@ -99,12 +99,12 @@ fn entries_that_ended_are_not_found_again() {
     let next = nat.table(NEXT);
     nat.store.delete(next, b);
     assert_eq!(nat.run(&keys), [Some((a, 10)), None]);
-    // Another one is where it was.
+    // Another entry is now in the same place.
     let c = nat.add(NEXT, &[11], 21, None);
     assert_eq!(nat.run(&keys), [Some((a, 10)), None]);
     let others: [(StateId, &[u64]); 2] = [(MAP, &[1]), (NEXT, &[11])];
     assert_eq!(nat.run(&others), [Some((a, 10)), Some((c, 21))]);
-    // The first one comes again, elsewhere.
+    // The key is created again, in another place.
     let d = nat.add(NEXT, &[10], 22, None);
     assert_ne!(d, b);
     for _ in 0..2 {
@@ -133,7 +133,7 @@ fn expired_and_evicted_entries_are_not_found_again() {
     nat.add(NEXT, &[10], 20, None);
     let keys: [(StateId, &[u64]); 2] = [(MAP, &[1]), (NEXT, &[10])];
     nat.run(&keys);
-    // Three others take the room of the first.
+    // Three other entries take the room of the first.
     for key in 11..14 {
         nat.add(NEXT, &[key], 21, None);
     }
@@ -151,7 +151,7 @@ fn what_is_kept_for_one_table_is_nothing_to_another() {
     let b = nat.add(MAP, &[2], 11, None);
     let c = nat.add(NEXT, &[1], 20, None);
     let d = nat.add(NEXT, &[2], 21, None);
-    // The same keys, numbers and order in both.
+    // The keys, numbers and order are the same in both.
     for _ in 0..2 {
         assert_eq!(nat.run(&[(MAP, &[1]), (NEXT, &[2])]), [Some((a, 10)), Some((d, 21))]);
         assert_eq!(nat.run(&[(MAP, &[1]), (MAP, &[2])]), [Some((a, 10)), Some((b, 11))]);

@@ -1,4 +1,4 @@
-//! Pools against those of the operators' crate, which define them.
+//! Compares pools with those of the crate `externs`, which define them.
 
 use braid_externs::Rng;
 use braid_externs::pool::{Interval, Order, Pool as Defined};
@@ -11,7 +11,7 @@ enum Act {
     Take,
     TakeThis(u128),
     Release(u128),
-    /// Releases one of those taken.
+    /// Releases one of the taken values.
     Return(prop::sample::Index),
     SetMembers(Vec<Interval>),
 }
@@ -70,7 +70,7 @@ fn compare(order: Order, members: &[Interval], acts: &[Act]) {
         assert_eq!(pool.free(), defined.free());
         assert!(taken.iter().all(|value| pool.is_taken(*value)));
     }
-    // What is left, in order; not all of a huge one.
+    // The remaining members, in order. Only some of them in a huge pool.
     let mut same = rng.clone();
     for _ in 0..300 {
         assert_eq!(pool.take(&mut rng), defined.take(&mut same));
@@ -96,7 +96,8 @@ proptest! {
 
 #[test]
 fn large_pools_are_as_defined() {
-    // Three levels of bits and many blocks; both ends of a block and of a word among them.
+    // The members need three levels of bits and many blocks. They include both ends of a block and
+    // of a word.
     for order in [Order::Lowest, Order::Fifo, Order::Random] {
         let members = [(1024, 65_535), (1 << 60, (1 << 60) + 300_000)];
         let (mut pool, mut defined) = (Pool::new(order, &members), Defined::new(order, &members));

@@ -1,4 +1,4 @@
-//! The store against a naive one, by random operations.
+//! Compares the store with a naive store, by random operations.
 
 mod naive;
 
@@ -10,8 +10,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Keys of one, two, five, more and no words; groups over several tables, also with a root that is
-/// not the first; time-outs, ticks and capacities that change.
+/// Keys of no, one, two, five and more words; groups over several tables, one with a root that is
+/// not the first table; time-outs, ticks and capacities that change.
 const PLAIN: &str = r#"model plain {
     param cap: u32 = 4
     param idle: duration = 100
@@ -44,9 +44,9 @@ const SHARDED: &str = r#"model sharded {
     expire one { b0: return }
 }"#;
 
-/// Tables in each function.
+/// The number of tables in each function.
 const TABLES: [u32; 3] = [6, 4, 6];
-/// Scalar parameters in each function.
+/// The number of scalar parameters in each function.
 const PARAMS: [usize; 3] = [4, 2, 4];
 
 fn chain() -> Chain {
@@ -66,21 +66,21 @@ struct Where {
 
 #[derive(Clone, Debug)]
 enum Act {
-    /// Looks up, as a packet or not.
+    /// Looks up a key. The flag says whether a packet does it.
     Find(Where, u8, bool),
-    /// Assigns all slots, or one, or creates, as a packet or not; a number that says what expire
-    /// programs delete while room is made.
+    /// Assigns all slots or one slot, or creates an entry. The flag says whether a packet does it.
+    /// The last number determines the entry that expire programs delete while room is made.
     Set(Where, u8, u8, bool, u8),
     Delete(Where, u8),
-    /// Time goes on.
+    /// Advances the time.
     Wait(u64),
     Change(u16, usize, u8),
-    /// What was found last is forgotten, as at the start of a program.
+    /// Forgets the entries that were found last, as at the start of a program.
     Enter,
 }
 
 fn place() -> impl Strategy<Value = Where> {
-    // Mostly one function, so that its tables fill up.
+    // Most operations choose one function, so that its tables fill up.
     let node = prop_oneof![5 => Just(0_u16), 2 => Just(1), 1 => Just(2)];
     (node, 0..6_u32, 0..3_u16).prop_map(|(node, state, shard)| Where {
         node,
@@ -103,7 +103,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Both stores, and what the running program last found.
+/// Both stores, and the entries that the running program last found.
 struct Both {
     store: Store,
     naive: Naive,
@@ -156,7 +156,7 @@ impl Both {
         words
     }
 
-    /// A packet's lookup behind others of its run, which must be no different.
+    /// Looks up a key after other lookups of the same run. The result must be the same.
     fn find_hinted(&mut self, at: &Where, key: u8) {
         let (table, words) = (self.store.table(at.node, at.state, at.shard), self.packed(at, key));
         let found = self.store.find_hinted(table, &words, self.now);
@@ -251,7 +251,7 @@ impl Both {
                     created = self.store.create_after_eviction(table, &new, &mut ended);
                     expected = step(&mut self.naive, false);
                 }
-                // Where no program runs, the store goes on by itself.
+                // If no program runs, the store continues by itself.
                 (other, naive::Created::Evicted(all)) if all.is_empty() => {
                     created = other;
                     expected = step(&mut self.naive, false);
@@ -288,7 +288,7 @@ impl Both {
             Act::Delete(at, key) => delete(&mut self.store, &mut self.naive, at, *key),
             Act::Wait(time) => self.advance(self.now.saturating_add(*time)),
             Act::Change(node, param, value) => {
-                // Small and huge times and capacities.
+                // Small and very large times and capacities.
                 let value = [0, 1, 2, 5, 30, 120, 500, 1 << 41, u64::MAX][usize::from(*value)];
                 let value = if *param == 0 { value.min(u64::from(u32::MAX)) } else { value };
                 let params = self.naive.change(*node, *param, value.into());

@@ -152,7 +152,7 @@ fn cases(args: &Args, definition: &Definition) -> Vec<Case> {
     let all = definition.cases(args.quick);
     let mut cases: Vec<Case> = all.into_iter().filter(|case| case.is_among(&args.only)).collect();
     if args.capture.is_some() && definition.trace.is_some() {
-        // Cases differ in the traces that they would generate.
+        // The cases differ in the traces that they would generate, so one case is enough.
         cases.truncate(1);
     }
     cases
@@ -174,7 +174,8 @@ fn plan(args: &Args) -> Plan {
         plan.warm = plan.warm.min(packets);
     }
     if let Some(time) = args.time {
-        // A segment, and a quarter of one before it that is not counted; the source is measured too.
+        // Each segment has an uncounted quarter of a segment before it. The source is measured,
+        // too.
         let turns = plan.runs * (plan.kinds.len() + 1);
         plan.segment = time.mul_f64(0.8 / turns as f64);
     }
@@ -214,7 +215,8 @@ fn apart(args: &Args, definition: &Definition, case: usize) -> Result<Vec<Row>, 
     Ok(rows)
 }
 
-/// Whether such benches measure it. (Flow records are compiled from what `synth` compiles.)
+/// Whether benches of compiling or of memory measure this engine. (Flow records are compiled from
+/// the programs of `synth`.)
 fn runs_apart(kind: Kind, measures: Measures) -> bool {
     match kind {
         Kind::Sequential | Kind::Synth => true,
@@ -223,7 +225,7 @@ fn runs_apart(kind: Kind, measures: Measures) -> bool {
     }
 }
 
-/// The work of such a process.
+/// The work of a process for one case.
 fn one_case(
     args: &Args,
     definitions: &[Definition],
@@ -326,7 +328,7 @@ fn find(name: &str, known: &[Definition]) -> Result<Definition, Failure> {
     })
 }
 
-/// A definition's name in what was asked for: the name of its file without the end.
+/// The name of a definition that the user asked for: the name of its file without the extension.
 fn stem(name: &str) -> &str {
     let file = name.rsplit('/').next().unwrap_or(name);
     file.strip_suffix(".toml").unwrap_or(file)

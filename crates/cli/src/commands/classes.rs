@@ -1,4 +1,5 @@
-//! `braid classes`: the traffic classes of a chain (SNF), and what merging the functions saved.
+//! `braid classes`: the traffic classes of a chain (SNF), and the savings from merging the
+//! functions.
 
 use std::path::PathBuf;
 

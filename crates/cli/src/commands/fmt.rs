@@ -65,7 +65,8 @@ fn stdin() -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Writes a new file beside the old one and moves it into place, so that a full disk destroys nothing.
+/// Writes a new file beside the old one and moves it into place, so that a full disk destroys
+/// nothing.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failure = |why: std::io::Error| Failure::file(path, why);
     // A link is followed, so that it stays a link.

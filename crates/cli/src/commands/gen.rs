@@ -232,7 +232,7 @@ fn from_flows(args: &FlowsArgs) -> Result<Summary, Failure> {
     generate(&mut traffic, out, None, Precision::Nano)
 }
 
-/// Writes the traffic; the output must not be the file that it comes from.
+/// Writes the traffic. The output must not be the file that the traffic comes from.
 fn generate(
     traffic: &mut dyn Traffic,
     out: &Path,
@@ -252,7 +252,7 @@ fn generate(
     write(traffic, &mut sink, &mut progress).map_err(|error| failure(error, out))
 }
 
-/// An error with its exit code; messages that name no file get this one.
+/// Converts an error to a failure with its exit code. A message that names no file gets `file`.
 fn failure(error: Error, file: &Path) -> Failure {
     match error {
         Error::Options(_) | Error::Crowded { .. } | Error::End => Failure::usage(error),

@@ -132,8 +132,8 @@ fn merge_text(way: &Way, merge: &Merge, text: &mut String) {
     }
 }
 
-/// Whether a conflict says more than others of the pair. What follows a function that may end a
-/// packet's way waits whatever it does: one reason is enough.
+/// Whether to print a conflict beside the pair's other conflicts. A function after one that may end
+/// a packet's path must wait in any case, so one reason is enough.
 fn tells(conflict: &Conflict) -> bool {
     match conflict.first.kind() {
         Kind::Drop | Kind::Steer | Kind::Emit | Kind::Hold => conflict.second.kind() == Kind::Count,

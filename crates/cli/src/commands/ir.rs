@@ -123,7 +123,7 @@ fn unknown(what: &str, name: &str, all: &[&str]) -> Failure {
     Failure::usage(format!("there is no {what} `{name}`; {help}"))
 }
 
-/// Headers by their names, with the headers that they imply, as bits.
+/// The bits of headers that are given by their names, including the headers that they imply.
 fn presence(names: &[String]) -> Result<u128, Failure> {
     let bit = |header: Header| 1 << header as u32;
     let mut bits = bit(Header::Pkt);

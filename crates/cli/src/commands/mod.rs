@@ -1,4 +1,5 @@
-//! The commands, one file or folder each. A new command needs a file here, a `mod` line and a variant.
+//! The commands, one file or folder each. A new command needs a file here, a `mod` line and a
+//! variant.
 
 mod actions;
 mod bench;

@@ -1,4 +1,4 @@
-//! `braid verify`: whether the programs that a chain is put together into do what the chain does.
+//! `braid verify`: whether the residual programs of a chain do what the chain does.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// The program for packets with these headers at a point.
+    /// The residual program at a point for packets with these headers.
     #[cfg_attr(
         not(feature = "planted-bugs"),
         allow(clippy::unused_self, reason = "it says which bug, with the feature")
@@ -72,7 +72,7 @@ impl Args {
     }
 }
 
-/// What holds whatever the chain is.
+/// The assumptions for every chain.
 const ASSUMED: &[&str] = &[
     "the arithmetic of checksums: shown is that what they cover is written with the same values, \
      and that they are brought up to date in the same cases",
@@ -107,16 +107,16 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     Ok(Judgement::overall(&report, &confirmed).answer())
 }
 
-/// What the command says about a program or a chain.
+/// The command's judgement of a program or a chain.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Judgement {
     /// It does what the chain does, function by function.
     Proven,
-    /// There is no answer.
+    /// No answer was found.
     Unknown,
-    /// A difference was found that no packet has shown.
+    /// A difference was found that no run of a packet has confirmed.
     Unconfirmed,
-    /// A packet was run on both and made a difference.
+    /// A packet was run on both and showed a difference.
     Refuted,
 }
 
@@ -130,7 +130,7 @@ impl Judgement {
         }
     }
 
-    /// The worst of all programs. A shape that overlaps another one is shown by no packet.
+    /// The worst judgement of all programs. No packet can show that one shape overlaps another.
     fn overall(report: &Report, confirmed: &[Confirmed]) -> Self {
         let cases = report.cases.iter().zip(confirmed);
         let programs = cases.map(|(case, confirmed)| Self::of(case, confirmed)).max();
@@ -156,7 +156,7 @@ impl Judgement {
         }
     }
 
-    /// The word where it has to be seen.
+    /// The word in capital letters, for the headline.
     fn headline(self) -> String {
         self.word().to_uppercase()
     }
@@ -176,12 +176,12 @@ fn case_text(chain: &Chain, case: &Case, confirmed: &Confirmed) -> String {
     )
 }
 
-/// Whether a packet that should make a difference makes one when it is run.
+/// Whether a run of the solver's packet shows the difference.
 #[derive(Clone, PartialEq, Debug)]
 enum Confirmed {
     /// There is no packet to run.
     Nothing,
-    /// It makes a difference.
+    /// The run showed a difference.
     Yes(Replay),
     /// No run showed a difference.
     No,

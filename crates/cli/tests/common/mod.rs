@@ -1,4 +1,4 @@
-//! What the command's tests share: running it, a folder with files, captures.
+//! Helpers for the command's tests: running the command, a folder with files, captures.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ chain edge {
 }
 ";
 
-/// How a command ended.
+/// The output and exit code of a command.
 pub struct Ended {
     pub code: i32,
     pub out: String,
@@ -45,21 +45,21 @@ impl Ended {
             .unwrap_or_else(|why| panic!("{why}\n{}\n{}", self.out, self.err))
     }
 
-    /// That it ended with this code.
+    /// Checks that the command ended with this code.
     #[track_caller]
     pub fn code(self, code: i32) -> Self {
         assert_eq!(self.code, code, "out: {}\nerr: {}", self.out, self.err);
         self
     }
 
-    /// That standard output holds this.
+    /// Checks that standard output contains this text.
     #[track_caller]
     pub fn says(self, text: &str) -> Self {
         assert!(self.out.contains(text), "no {text:?} in\n{}", self.out);
         self
     }
 
-    /// That standard error holds this.
+    /// Checks that standard error contains this text.
     #[track_caller]
     pub fn warns(self, text: &str) -> Self {
         assert!(self.err.contains(text), "no {text:?} in\n{}", self.err);
@@ -80,12 +80,12 @@ pub fn ended(output: &Output) -> Ended {
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub fn braid(args: &[&str]) -> Ended {
     ended(&command().args(args).output().expect("the command starts"))
 }
 
-/// A folder of its own for a test.
+/// A temporary folder for one test.
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -139,16 +139,16 @@ pub fn packets(path: &Path) -> Vec<Packet> {
     std::iter::from_fn(|| reader.next_packet().expect("readable")).collect()
 }
 
-/// Seconds in nanoseconds.
+/// A second in nanoseconds.
 pub const S: u64 = 1_000_000_000;
 
-/// A UDP packet from 10.0.0.`host`:1000 to 192.0.2.1:53 with so many bytes of payload.
+/// A UDP packet from 10.0.0.`host`:1000 to 192.0.2.1:53 with `payload` bytes of payload.
 pub fn request(time_ns: u64, host: u8, payload: usize) -> Packet {
     let src = 0x0a00_0000 + u128::from(host);
     udp(time_ns, (src, 1000), (0xc000_0201, 53), payload)
 }
 
-/// Its reply.
+/// The reply to [`request`].
 pub fn reply(time_ns: u64, host: u8, payload: usize) -> Packet {
     let dst = 0x0a00_0000 + u128::from(host);
     udp(time_ns, (0xc000_0201, 53), (dst, 1000), payload)

@@ -9,15 +9,15 @@ use braid_packet::{Field, Link, Packet, Shape, build_fresh};
 use braid_runtime::Input;
 use std::net::Ipv4Addr;
 
-/// Does with each packet what a closure says, and counts what leaves by what it sends out.
+/// An engine that calls a closure for each packet, and counts the packets that leave.
 pub struct Fake<F> {
     pub handle: F,
     pub counters: Counters,
-    /// What entered, with the interface.
+    /// The packets that entered, with their interfaces.
     pub entered: Vec<(u16, Packet)>,
-    /// Times of control changes, with the number of packets before.
+    /// The times of control changes, with the number of packets before each.
     pub controls: Vec<(u64, usize)>,
-    /// Times up to which it ran what is due.
+    /// The times to which the engine was advanced.
     pub advanced: Vec<u64>,
     pub refuse_control: bool,
 }
@@ -68,12 +68,12 @@ impl<F: FnMut(u16, Packet) -> Vec<(u16, Packet)>> Engine for Fake<F> {
     }
 }
 
-/// Sends each packet to the other one of two interfaces.
+/// Sends each packet to the other of two interfaces.
 pub fn through(ingress: u16, packet: Packet) -> Vec<(u16, Packet)> {
     vec![(1 - ingress, packet)]
 }
 
-/// A chain without functions: interfaces with the IPv4 networks of eight bits behind them.
+/// A chain without functions. Each interface has IPv4 networks of eight bits behind it.
 pub fn chain(interfaces: &[(&str, &[u8])]) -> Chain {
     let interface = |(name, networks): &(&str, &[u8])| {
         let network = |first: &u8| {
@@ -126,14 +126,14 @@ pub fn sources(packets: Vec<Packet>) -> Input<'static> {
     Input { name: "in.pcap".into(), interface: None, source: Box::new(MemorySource::new(packets)) }
 }
 
-/// The ends of a UDP or TCP packet as text.
+/// The two ends of a UDP or TCP packet as text.
 pub fn ends(packet: &Packet) -> String {
     let key = packet.flow_key(&packet.parse()).unwrap();
     let text = |addr: u128| Ipv4Addr::from(addr as u32);
     format!("{}:{} > {}:{}", text(key.src), key.sport, text(key.dst), key.dport)
 }
 
-/// What entered an engine, as text with the interface's number.
+/// The packets that entered an engine, as text with the interface's number.
 pub fn entered<F>(engine: &Fake<F>) -> Vec<String> {
     engine.entered.iter().map(|(at, packet)| format!("{at} {}", ends(packet))).collect()
 }

@@ -1,27 +1,28 @@
-//! The k-th lowest free rank: counts of taken ones (Fenwick: A new data structure for cumulative
-//! frequency tables, 1994) over blocks of 512.
+//! Finds the k-th lowest free rank, by counts of taken ranks (Fenwick: A new data structure for
+//! cumulative frequency tables, 1994) over blocks of 512.
 
-/// Ranks of a block.
+/// The number of ranks in a block.
 const BLOCK: u32 = 512;
 
-/// At number n (from 1): taken ones in the last blocks up to the n-th, as many blocks as n's lowest
-/// set bit says.
+/// The element at n (from 1) is the number of taken ranks in the last blocks up to the n-th. The
+/// number of blocks is the value of n's lowest set bit.
 #[derive(Debug)]
 pub(super) struct Counts {
     taken: Vec<u32>,
 }
 
 impl Counts {
-    /// All of so many are free.
+    /// Creates the counts for `count` ranks, all free.
     pub(super) fn new(count: u32) -> Self {
         Self { taken: vec![0; count.div_ceil(BLOCK) as usize + 1] }
     }
 
-    /// The free rank with `skip` free ones below it; there is one. `taken` has a bit for each rank.
+    /// The free rank with `skip` free ranks below it, which must exist. `taken` has a bit for each
+    /// rank.
     pub(super) fn free_one(&self, taken: &[u64], mut skip: u32) -> u32 {
         let mut block = 0;
         let mut step = self.taken.len().next_power_of_two();
-        // Ranks past the last one count as free, but are above all others.
+        // Ranks beyond the last one count as free, but are above all others.
         while step > 0 {
             if let Some(count) = self.taken.get(block + step) {
                 let free = step as u32 * BLOCK - count;
@@ -61,7 +62,7 @@ impl Counts {
     }
 }
 
-/// The bit that is set in a word with `skip` others set below it.
+/// The set bit of a word with `skip` other set bits below it.
 fn set_bit(mut word: u64, mut skip: u32) -> u32 {
     let mut at = 0;
     let mut half = 32;

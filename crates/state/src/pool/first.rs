@@ -1,20 +1,22 @@
-//! The lowest free rank: bits in levels, each a word of 64 for one bit of the next.
+//! Finds the lowest free rank, by bits in levels: each bit of a level stands for a word of 64 bits
+//! in the level below it.
 
-/// Bits of ranks that are not free; above them bits of words that are full, up to a single word.
+/// The lowest level has a bit for each rank that is not free. Each higher level has a bit for each
+/// full word of the level below it. The highest level is a single word.
 #[derive(Debug)]
 pub(super) struct First {
     levels: Vec<Vec<u64>>,
 }
 
 impl First {
-    /// All of so many are free.
+    /// Creates the levels for `count` ranks, all free.
     pub(super) fn new(count: u32) -> Self {
         let mut levels = Vec::new();
         let mut bits = count as usize;
         loop {
             let words = bits.div_ceil(64).max(1);
             let mut level = vec![0_u64; words];
-            // There are none past the last one.
+            // There are no ranks beyond the last one.
             for bit in bits..words * 64 {
                 level[bit / 64] |= 1 << (bit % 64);
             }
@@ -38,7 +40,7 @@ impl First {
         Some(at as u32)
     }
 
-    /// A free one is so no more.
+    /// Removes a rank from the free ranks.
     pub(super) fn remove(&mut self, rank: u32) {
         let mut at = rank as usize;
         for level in &mut self.levels {
@@ -51,7 +53,7 @@ impl First {
         }
     }
 
-    /// One is free again.
+    /// Adds a rank to the free ranks.
     pub(super) fn insert(&mut self, rank: u32) {
         let mut at = rank as usize;
         for level in &mut self.levels {
@@ -65,7 +67,7 @@ impl First {
         }
     }
 
-    /// Whether one is free.
+    /// Whether a rank is free.
     pub(super) fn has(&self, rank: u32) -> bool {
         self.levels[0][rank as usize / 64] >> (rank % 64) & 1 == 0
     }

@@ -1,15 +1,15 @@
-//! Free ranks in the order in which they became free: those from the start by bits, lowest first;
-//! then a list through the others.
+//! Free ranks in the order in which they became free. Bits hold the ranks that are free from the
+//! start, lowest first. A list links the other free ranks.
 
 use super::first::First;
 
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Those that have been free from the start.
+    /// The ranks that have been free from the start.
     fresh: First,
-    /// (Before, behind) of each rank in the list, plus 1; 0 is none.
+    /// For each rank in the list: the rank before it and the rank after it, plus 1. 0 means none.
     links: Vec<[u32; 2]>,
-    /// The first and last one of the list, plus 1.
+    /// The first and the last rank of the list, plus 1.
     ends: [u32; 2],
 }
 
@@ -17,12 +17,12 @@ const BEFORE: usize = 0;
 const BEHIND: usize = 1;
 
 impl Queue {
-    /// All of so many, lowest first.
+    /// Creates a queue of `count` free ranks, lowest first.
     pub(super) fn ascending(count: u32) -> Self {
         Self { fresh: First::new(count), links: vec![[0; 2]; count as usize], ends: [0; 2] }
     }
 
-    /// None of so many.
+    /// Creates an empty queue for `count` ranks.
     pub(super) fn empty(count: u32) -> Self {
         let mut new = Self::ascending(count);
         (0..count).for_each(|rank| new.fresh.remove(rank));
@@ -33,7 +33,7 @@ impl Queue {
         self.fresh.first().or_else(|| self.ends[0].checked_sub(1))
     }
 
-    /// One that is in goes out.
+    /// Removes a rank that is in the queue.
     pub(super) fn remove(&mut self, rank: u32) {
         if self.fresh.has(rank) {
             return self.fresh.remove(rank);
@@ -49,7 +49,7 @@ impl Queue {
         }
     }
 
-    /// One that is out goes in at the end.
+    /// Appends a rank that is not in the queue.
     pub(super) fn push(&mut self, rank: u32) {
         let last = self.ends[1];
         self.links[rank as usize] = [last, 0];
@@ -60,7 +60,7 @@ impl Queue {
         self.ends[1] = rank + 1;
     }
 
-    /// All that are in, in order.
+    /// All ranks in the queue, in order.
     pub(super) fn all(&self) -> impl Iterator<Item = u32> + '_ {
         let fresh = (0..self.links.len() as u32).filter(|rank| self.fresh.has(*rank));
         let first = self.ends[0].checked_sub(1);

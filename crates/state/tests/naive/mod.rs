@@ -1,4 +1,4 @@
-//! A store that writes everything out: a list of entries, searched from end to end.
+//! A naive store: a list of entries that is searched from end to end.
 
 use braid_ir::chain::Chain;
 use braid_ir::engine::{StateEntry, TableCounters, share};
@@ -20,7 +20,7 @@ pub struct Entry {
     pub shard: u16,
 }
 
-/// What ended: function, table, shard of creation, key, slots.
+/// An ended entry: function, table, shard of creation, key, slots.
 pub type Gone = (u16, StateId, u16, Vec<Word>, Vec<Word>);
 
 pub struct Naive {
@@ -129,7 +129,7 @@ impl Naive {
         Created::Refused
     }
 
-    /// One step of making an entry: evicts one group, or decides.
+    /// One step of creating an entry: evicts one group, or decides.
     #[allow(clippy::too_many_arguments, reason = "what making an entry depends on")]
     pub fn create(
         &mut self,

@@ -3,7 +3,7 @@
 use braid_io::{PacketSource, ReadError};
 use braid_packet::{Difference, Packet, diff_fields};
 
-/// How to compare.
+/// The options of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Times may differ.
@@ -34,18 +34,18 @@ pub struct Comparison {
 pub struct PacketDifference {
     /// Its number in both captures, from 1.
     pub number: u64,
-    /// What differs.
+    /// The difference.
     pub what: What,
 }
 
-/// What differs in a packet.
+/// The difference of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum What {
     /// These fields. The time is called `time` and is in nanoseconds.
     Fields(Vec<Difference>),
-    /// Only the first capture has it; the packet in one line.
+    /// Only the first capture has the packet, which is given in one line.
     OnlyFirst(String),
-    /// Only the second capture has it; the packet in one line.
+    /// Only the second capture has the packet, which is given in one line.
     OnlySecond(String),
 }
 
@@ -60,7 +60,7 @@ impl Comparison {
 /// Compares two captures to their ends, holding one packet of each at a time.
 ///
 /// # Errors
-/// When one can't be read: its number (0 or 1) and why.
+/// Returns the number of the capture that cannot be read (0 or 1), and the reason.
 pub fn compare(
     first: &mut dyn PacketSource,
     second: &mut dyn PacketSource,

@@ -1,4 +1,4 @@
-//! `braid diff`: two captures, packet by packet and field by field.
+//! `braid diff`: compares two captures packet by packet and field by field.
 
 mod compare;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Comparing captures finds what differs and nothing else.
+//! Comparing captures finds all differences and nothing else.
 
 use std::slice::from_ref;
 
@@ -53,7 +53,7 @@ fn fields_that_differ_are_named() {
         fields.iter().map(|f| (f.what.as_str(), f.a.as_str(), f.b.as_str())).collect();
     assert_eq!(named[0], ("time", "5", "6"));
     assert_eq!(named[1], ("l4.dport", "53", "54"));
-    // The checksum follows; nothing else differs.
+    // The checksum differs, too, and nothing else.
     assert_eq!((named[2].0, named.len()), ("l4.checksum", 3));
 
     let ignoring = Options { ignore_time: true, ..Options::default() };

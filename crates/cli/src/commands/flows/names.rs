@@ -1,20 +1,20 @@
-//! What the text and the JSON of `braid flows` share: which records are shown, and the names that
-//! a chain's numbers stand for.
+//! The parts that the text and the JSON of `braid flows` share: the choice of records to show, and
+//! the names for a chain's numbers.
 
 use braid_engine::Payload;
 use braid_ir::chain::{Chain, Interface, Node};
 use braid_ir::model::RowId;
 
-/// Which records are shown.
+/// The choice of records to show.
 #[derive(Clone, Copy)]
 pub enum Shown {
-    /// No records, only classes.
+    /// No records, only record templates.
     Classes,
-    /// At most this many.
+    /// At most this many records.
     Records(usize),
 }
 
-/// What a state function does with the payload at most (SpeedyBox §IV-A2), as a word.
+/// The strongest access of a state function to the payload (SpeedyBox §IV-A2), as a word.
 pub fn payload_word(payload: Payload) -> &'static str {
     match payload {
         Payload::Ignore => "ignore",

@@ -1,4 +1,4 @@
-//! Flow records as text: each class with what its records have in common, followed by the records.
+//! Flow records as text: each record template, followed by its records.
 
 use std::fmt::Write as _;
 
@@ -39,7 +39,7 @@ pub fn text(chain: &Chain, table: &FlowTable, shown: Shown) -> String {
     text
 }
 
-/// How packets were processed, and what has become of records.
+/// How packets were processed, and what happened to records.
 fn summary(table: &FlowTable) -> String {
     let (flows, records) = (table.flows, table.flows.records);
     let classes = table.templates.len() as u64;
@@ -224,7 +224,7 @@ impl Names<'_> {
     }
 }
 
-/// Within which bounds packets count in a slot.
+/// The bounds of a slot within which the packets count.
 fn bounds(one: &Dependency, slot: u32) -> String {
     let Some(bound) = one.bounds.iter().find(|bound| bound.slot == slot) else {
         return String::new();
@@ -249,7 +249,7 @@ fn place(key: &[(Kind, Word)]) -> String {
     if parts.is_empty() { String::new() } else { format!("[{}]", parts.join(", ")) }
 }
 
-/// `udp 10.0.0.1:1234 > 8.8.8.8:53`, with stars for what is not in the key.
+/// `udp 10.0.0.1:1234 > 8.8.8.8:53`, with stars for parts that are not in the key.
 pub fn flow(key: &[FlowField]) -> String {
     let get = |name: &str| {
         let found = key.iter().find(|one| one.field == name);

@@ -39,7 +39,7 @@ pub fn value(chain: &Chain, table: &FlowTable, shown: Shown) -> Value {
     value
 }
 
-/// Fields by name.
+/// Formats fields as an object, by name.
 fn fields(all: &[FlowField]) -> Value {
     let member = |one: &FlowField| (one.field.clone(), Value::from(one.value.as_str()));
     Value::Object(all.iter().map(member).collect::<Map<_, _>>())

@@ -75,7 +75,7 @@ fn drive(chain: &Chain, packets: u32) -> Result<Box<dyn Engine>, Failure> {
     Ok(engine)
 }
 
-/// Packets that left.
+/// The packets that left.
 #[derive(Default)]
 struct Left(Vec<(u16, Packet)>);
 
@@ -119,7 +119,7 @@ fn inspected<'a>(chain: &'a Chain, engine: &dyn Engine) -> Vec<Inspected<'a>> {
     nodes.map(one).collect()
 }
 
-/// Packets that entered a function.
+/// The number of packets that entered a function.
 fn packets(counters: &Counters, node: u16) -> u64 {
     let of_node = counters.nodes.get(usize::from(node));
     of_node.map_or(0, |node| node.forward.packets + node.backward.packets)

@@ -10,11 +10,11 @@ use braid_ir::value::{ParamValue, RuleAddrs};
 use braid_packet::{Field, Link, Packet, Shape, build_fresh};
 use std::collections::VecDeque;
 
-/// The number of flows, and of packets that left, that are remembered.
+/// The number of flows, and of packets that left, that the source remembers.
 const REMEMBERED: usize = 64;
 /// The most values of each kind to take from parameters.
 const MOST: usize = 256;
-/// Time between packets (ns).
+/// The time between packets (ns).
 const STEP_NS: u64 = 3_000_000;
 
 /// A source of packets for a chain.
@@ -69,7 +69,7 @@ impl Traffic {
         traffic
     }
 
-    /// Takes the values that a parameter names.
+    /// Takes over the values that a parameter contains.
     fn learn(&mut self, ty: &ParamTy, value: &ParamValue) {
         match (ty, value) {
             (ParamTy::Scalar(ty), ParamValue::Scalar(value)) => self.word(ty.kind, *value),
@@ -119,13 +119,13 @@ impl Traffic {
         }
     }
 
-    /// A packet has left the chain.
+    /// Remembers a packet that has left the chain.
     pub fn left(&mut self, interface: u16, packet: Packet) {
         self.left.push_back((interface, packet));
         self.left.truncate(REMEMBERED);
     }
 
-    /// The next packet, and where it enters.
+    /// The next packet, and the interface where it enters.
     pub fn next(&mut self) -> (u16, Packet) {
         self.now += STEP_NS;
         let draw = self.rng.below(10);
@@ -205,7 +205,7 @@ impl Traffic {
         built.unwrap_or_else(|| Packet::new(Link::Ethernet, self.now, Vec::new()))
     }
 
-    /// The packet that answers one that left by an interface.
+    /// The packet that answers a packet that left by an interface.
     fn reply(&mut self, interface: u16, packet: &Packet) -> Option<(u16, Packet)> {
         let mut reply = packet.clone();
         reply.time_ns = self.now;

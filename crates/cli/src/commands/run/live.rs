@@ -19,8 +19,8 @@ use crate::answer::Failure;
 use crate::captures::{self, Named};
 use crate::output::tell;
 
-/// A duration as the language writes it (`90 s`, `500ms`), also with a decimal point. A number
-/// without a unit is in seconds.
+/// Parses a duration in the notation of the language (`90 s`, `500ms`), also with a decimal point.
+/// A number without a unit is in seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is no duration such as 90s, 1.5s, 10m, 500ms");
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -124,7 +124,8 @@ fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Whether this process ignores a signal. Where the kernel doesn't say, it is not ignored.
+/// Whether this process ignores a signal. If the kernel does not tell, the signal counts as not
+/// ignored.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -124,7 +124,7 @@ pub fn run(args: &Args, output: &Output) -> Outcome {
     failure.map_or(Ok(answer), Err)
 }
 
-/// The failure of a run that could not write all its outputs. Its summary is printed all the same.
+/// The failure of a run that could not write all its outputs. Its summary is printed nevertheless.
 fn unwritten(outputs: &[Unwritten]) -> Option<Failure> {
     let text: Vec<String> = outputs.iter().map(Unwritten::to_string).collect();
     let failure = || Failure { is_printed: true, ..Failure::input(text.join("\n")) };

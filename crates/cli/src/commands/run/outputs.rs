@@ -1,5 +1,5 @@
-//! The files that `braid run` writes: refused where they would overwrite something, created before
-//! the run.
+//! The files that `braid run` writes. They are created before the run, and refused if they would
+//! overwrite something.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -54,7 +54,7 @@ impl LineFile {
         Ok(Self { name: path.display().to_string(), file: BufWriter::new(file) })
     }
 
-    /// Writes the state entries that the engine has.
+    /// Writes the engine's state entries.
     pub fn write_state(mut self, chain: &Chain, engine: &dyn Engine) -> Result<(), Unwritten> {
         let entries = engine.state();
         let mut write = || -> io::Result<()> {

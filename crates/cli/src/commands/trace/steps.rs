@@ -163,7 +163,7 @@ pub fn text(number: u64, walk: &Walk, chain: &Chain) -> String {
 }
 
 /// The steps without repeated reads of values that have not changed. Each row of a match reads its
-/// values again; JSON keeps these steps, the text leaves them out.
+/// values again. JSON contains these reads, the text omits them.
 fn told_once(steps: &[Step]) -> Vec<&Step> {
     let mut told: Vec<&Step> = Vec::with_capacity(steps.len());
     let mut known = 0;
@@ -229,7 +229,7 @@ impl<'c> Names<'c> {
         }
     }
 
-    /// A step's line, and whether it stands at the margin.
+    /// The line of a step, and whether it starts at the margin.
     fn step(&self, step: &Step) -> (bool, String) {
         let line = match step {
             Step::Enter { node, packet, backward } => {
@@ -292,7 +292,7 @@ impl<'c> Names<'c> {
         format!("state {place} {what}")
     }
 
-    /// A table's name, and what its key parts and slots denote.
+    /// The name of a table, and the kinds of its key parts and slots.
     fn table(&self, node: u16, state: StateId, key: &[Word]) -> (&'c str, Vec<Kind>, Vec<Kind>) {
         let model: Option<&'c Model> = self.node(node).map(|node| &*node.model);
         let Some(decl) = model.and_then(|model| model.state.get(state.index())) else {
@@ -404,7 +404,7 @@ impl<'c> Names<'c> {
     }
 }
 
-/// What the parts of a key denote.
+/// The kinds of the parts of a key.
 fn key_kinds(granularity: &Granularity, key: &[Word]) -> Vec<Kind> {
     match granularity {
         Granularity::Global => Vec::new(),
@@ -417,7 +417,7 @@ fn key_kinds(granularity: &Granularity, key: &[Word]) -> Vec<Kind> {
     }
 }
 
-/// Values as a list of texts by what they denote.
+/// Formats values by their kinds.
 fn list(values: &[Word], kinds: &[Kind]) -> Vec<String> {
     let kinds = kinds.iter().copied().chain(std::iter::repeat(Kind::Uint));
     values.iter().zip(kinds).map(|(value, kind)| kind.show(*value)).collect()

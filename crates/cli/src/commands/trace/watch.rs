@@ -13,7 +13,7 @@ use braid_reference::Reference;
 
 use super::steps::{Recorder, Walk};
 
-/// Tags whose names no function can write are free for the driver.
+/// The driver can use this tag because no function can write a tag with this name.
 const MARK: &str = "\0trace";
 
 /// The packet to watch.
@@ -25,7 +25,7 @@ pub enum Target {
     Entering(u64),
 }
 
-/// A source that marks its n-th packet and ends once the walk is known.
+/// A source that marks its n-th packet and ends once the walk is recorded.
 pub struct Marking<'a> {
     source: Box<dyn PacketSource + 'a>,
     mark: Option<u64>,
@@ -46,7 +46,7 @@ impl<'a> Marking<'a> {
 
 impl PacketSource for Marking<'_> {
     fn next_packet(&mut self) -> Result<Option<Packet>, ReadError> {
-        // Behind the marked packet one more is read ahead at most.
+        // At most one packet after the marked one is read in advance.
         let past = self.mark.is_some_and(|mark| self.seen.get() > mark);
         if self.done.get() || past {
             return Ok(None);
@@ -80,7 +80,7 @@ pub struct Watched {
     path: Option<PacketPath>,
 }
 
-/// Ignores outputs: the reference engine has sent them already.
+/// Ignores outputs, because the reference engine has already sent them.
 struct Nowhere;
 
 impl Outputs for Nowhere {
@@ -99,7 +99,7 @@ impl Watched {
         Self { engine, beside, target, entered: 0, done, walk: None, path: None }
     }
 
-    /// The walk, if the packet came, and its path through the engine with flow records.
+    /// The walk, if the packet arrived, and its path through the engine with flow records.
     pub fn into_walk(self) -> Option<(Walk, Option<PacketPath>)> {
         Some((self.walk?, self.path))
     }
