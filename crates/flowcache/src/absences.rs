@@ -10,7 +10,7 @@ const MOST: usize = 1 << 20;
 const ELSEWHERE: u32 = u32::MAX - (u16::MAX as u32);
 
 /// A table and a key that stand for state that a function keeps outside the store, in a shard,
-/// under a number. The key is absent as long as that state stays as it is.
+/// under a number. The key is absent as long as that state does not change.
 /// [`crate::Records::change_elsewhere`] reports a change.
 #[must_use]
 pub fn kept_elsewhere(node: u16, shard: u16, number: u64) -> (TableRef, [u64; 2]) {

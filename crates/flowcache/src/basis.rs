@@ -29,7 +29,7 @@ pub enum Part {
     Backend(u32),
 }
 
-/// What a change of configuration has changed.
+/// The parts of a parameter that a change of configuration changes.
 pub struct Changed {
     pub(crate) node: u16,
     pub(crate) param: ParamId,
@@ -51,7 +51,7 @@ enum What {
 }
 
 impl Changed {
-    /// What has changed in a parameter. `before` holds the backends that it had, if any.
+    /// The change of a parameter. `before` holds the backends that it had, if any.
     #[must_use]
     pub fn new(control: &Control, before: &[Backend], value: &ParamValue) -> Self {
         let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
@@ -67,7 +67,7 @@ impl Changed {
         Self { node: control.node, param: control.param, what }
     }
 
-    /// Whether a dependency is what has changed, or a part of it.
+    /// Whether the change affects a dependency.
     pub(crate) fn touches(&self, basis: &Basis) -> bool {
         let is_it = (self.node, self.param) == (basis.node, basis.param);
         is_it
@@ -79,7 +79,7 @@ impl Changed {
             }
     }
 
-    /// The present number of a rule. `None` if the rule was removed, with what it has counted.
+    /// The present number of a rule. `None` if the rule was removed together with its counts.
     pub(crate) fn moved(&self, rule: u32) -> Option<u32> {
         match self.what {
             What::RuleAdded(at) => Some(rule + u32::from(rule >= at)),

@@ -14,7 +14,7 @@ use braid_packet::{Layout, Packet};
 pub(crate) const DUE: &str = "has something to do first";
 pub(crate) const CUT: &str = "wants a payload that the capture cut";
 
-/// A change of headers: a masked rewrite, its bytes, and what it adds to checksums.
+/// A change of headers: a masked rewrite, its bytes, and the numbers that it adds to checksums.
 #[derive(Clone, Debug)]
 pub(crate) struct HeaderChange {
     pub(crate) blend: Blend,
@@ -22,7 +22,7 @@ pub(crate) struct HeaderChange {
     pub(crate) sums: [u16; 2],
 }
 
-/// What a native function does for each packet of a flow.
+/// The work of a native function for each packet of a flow.
 #[derive(Debug)]
 pub(crate) struct Binding {
     pub(crate) node: u16,
@@ -39,7 +39,7 @@ pub(crate) struct Binding {
     pub(crate) before: Option<Box<HeaderChange>>,
 }
 
-/// What native functions do for each packet that takes a record.
+/// The work of native functions for each packet that takes a record.
 #[derive(Debug)]
 pub(crate) struct Bindings {
     /// The headers that the record's packets have, as far as programs read headers.

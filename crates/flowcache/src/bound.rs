@@ -14,7 +14,8 @@ use std::cmp::Ordering;
 pub(crate) struct Compared {
     pub(crate) entry: usize,
     pub(crate) slot: u32,
-    /// What was added to the slot before the comparison: for the packet, and for each of its bytes.
+    /// The numbers that were added to the slot before the comparison: for the packet, and for each
+    /// of its bytes.
     pub(crate) packets: i64,
     pub(crate) bytes: u32,
     /// Whether the compared sum wraps.
@@ -94,8 +95,8 @@ impl Counters {
         Some(Some(Dependence::Fixed))
     }
 
-    /// Turns the comparisons into bounds of slots. By now it is known what packets add to the
-    /// slots. Returns `None` if a comparison gives no bound.
+    /// Turns the comparisons into bounds of slots. The numbers that packets add to the slots are
+    /// recorded by now. Returns `None` if a comparison gives no bound.
     pub(crate) fn settle(
         &self,
         state: &State,
@@ -107,7 +108,7 @@ impl Counters {
             let (handle, how) = &mut entries[*entry];
             let Some(update) = how.updates.iter().find(|update| update.slot == *slot).copied()
             else {
-                // The slot stays as it is.
+                // The slot does not change.
                 how.read(*slot);
                 continue;
             };
@@ -118,7 +119,8 @@ impl Counters {
             if of_all < *bytes {
                 return None;
             }
-            // What each packet adds behind the comparison. All bytes count as added before it.
+            // The number that each packet adds behind the comparison. All bytes count as added
+            // before it.
             let behind = Word::try_from(all.checked_sub(*packets)?).ok()?;
             let shape = state.slot_shape(how.table);
             let highest = shape.most(*slot as usize);

@@ -1,4 +1,4 @@
-//! The flow cache: what the engine keeps to find, make and count records.
+//! The flow cache: the data with which the engine finds, makes and counts records.
 
 use crate::basis::Changed;
 use crate::batch::Batch;
@@ -18,7 +18,7 @@ use braid_ir::residual::Point;
 use braid_packet::{Layout, Packet};
 use std::cell::{Ref, RefCell};
 
-/// How packets were processed, and what became of records.
+/// The numbers of packets by path, and the numbers of records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Flows {
     /// Packets that took their flow's record.
@@ -96,12 +96,12 @@ impl FlowCache {
         !self.is_left_out && self.batch.flows[at].record != NONE
     }
 
-    /// What records have counted that is in no program's counters.
+    /// The counts of records that are in no program's counters.
     pub fn counted(&self) -> Ref<'_, Counted> {
         self.counted.borrow()
     }
 
-    /// Resets what records have counted that is in no program's counters.
+    /// Resets the counts of records that are in no program's counters.
     pub fn forget_counted(&mut self) {
         self.counted.take();
     }
@@ -169,7 +169,7 @@ impl FlowCache {
         }
     }
 
-    /// Adds what records have counted to the counters of programs and rules.
+    /// Adds the counts of records to the counters of programs and rules.
     pub fn settle(&self, programs: &impl Programs, functions: &impl Functions) {
         let counts = functions.state().dependents().counted_by_template();
         for (template, counts) in (0..self.templates.all.len() as u32).zip(counts) {

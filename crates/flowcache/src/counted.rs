@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 /// Counts of records that are in no program's counters.
 #[derive(Debug, Default)]
 pub struct Counted {
-    /// What native functions got, by function, direction, and the reason if the function drops the
-    /// packets: packets, bytes, and the bytes of those packets behind the function.
+    /// The traffic of native functions, by function, direction, and the reason if the function
+    /// drops the packets: packets, bytes, and the bytes of those packets behind the function.
     natives: BTreeMap<(u16, bool, Option<u32>), [u64; 3]>,
     /// The number of copies that were sent.
     copied: u64,

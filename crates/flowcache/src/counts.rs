@@ -1,4 +1,4 @@
-//! What each record has counted, and how much it may still count.
+//! The counts of each record, and the amount that it may still count.
 
 use crate::slab::{Hot, Slabs};
 use std::collections::HashMap;
@@ -30,12 +30,12 @@ impl Counts {
         self.totals.get_or_insert_default();
     }
 
-    /// What a record has counted and handed over.
+    /// The counts that a record has handed over.
     pub(crate) fn total(&self, number: u32) -> (u64, u64) {
         self.totals.as_ref().and_then(|all| all.get(&number)).copied().unwrap_or_default()
     }
 
-    /// Adds what a record hands over to its total.
+    /// Adds the counts that a record hands over to its total.
     #[inline]
     pub(crate) fn give(&mut self, number: u32, packets: u32, bytes: u32) {
         let Some(all) = &mut self.totals else { return };

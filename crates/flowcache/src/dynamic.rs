@@ -1,6 +1,6 @@
-//! What a record computes for each packet: values that depend on the time, on the packet's length,
-//! and on what slots of state hold at that moment, such as a token bucket. All conditions on them
-//! are tested before anything changes.
+//! The values that a record computes for each packet. They depend on the time, on the packet's
+//! length, and on the contents of slots at that moment. An example is a token bucket. All
+//! conditions on them are tested before anything changes.
 
 use crate::host::State;
 use braid_ir::arith::{binary, compare};
@@ -22,8 +22,8 @@ pub(crate) struct Dynamic {
     values: Vec<Expr>,
     /// Values that must be 1 or 0.
     checks: Vec<(u8, bool)>,
-    /// The assignments: the number of an entry among those that the record depends on, its slot,
-    /// and the value.
+    /// The assignments: the number of an entry among the entries that the record depends on, its
+    /// slot, and the value.
     puts: Vec<(u8, u32, u8)>,
     /// Tags that the packet must not have.
     lacks: Vec<Arc<str>>,
@@ -39,7 +39,7 @@ pub(crate) enum Expr {
     Length,
     /// The time.
     Time,
-    /// What a slot of an entry holds.
+    /// The content of a slot of an entry.
     Slot(u8, u32),
     Bin(BinOp, u16, u8, u8),
     Cmp(CmpOp, u8, u8),

@@ -78,8 +78,8 @@ impl Findings {
         self.path.dynamic.add(expr)
     }
 
-    /// A slot of an entry, with what packets add to it, as a value that is computed for each
-    /// packet.
+    /// A slot of an entry, with the numbers that packets add to it, as a value that is computed for
+    /// each packet.
     pub(crate) fn dynamic_slot(
         &mut self,
         (entry, slot): (usize, u32),
@@ -107,7 +107,7 @@ impl Findings {
         dynamic.add(Expr::Bin(add, width, old, more))
     }
 
-    /// Removes what was assigned to a slot.
+    /// Removes the assignment to a slot.
     pub(crate) fn forget(&mut self, entry: usize, slot: u32) {
         let Self { depends_on, put, path, .. } = self;
         let how = &mut depends_on[entry].1;

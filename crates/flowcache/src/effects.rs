@@ -1,5 +1,5 @@
-//! What a record does besides the rewrite of a packet's first bytes. VLAN tags come and go, the
-//! packet gets tags, functions publish events, and functions send copies out of the chain.
+//! The side effects of a record, besides the rewrite of a packet's first bytes. VLAN tags come and
+//! go, the packet gets tags, functions publish events, and functions send copies out of the chain.
 
 use crate::dynamic::Words;
 use crate::guard::Number;
@@ -23,7 +23,7 @@ pub(crate) struct SideEffects {
     pub(crate) publications: Vec<Publication>,
     /// Functions that send a copy of the packet as it leaves, and the destination of the copy.
     pub(crate) copies: Vec<(u16, Dest)>,
-    /// What a native function inserts and removes behind all that, in order.
+    /// The bytes that a native function inserts and removes after all that, in order.
     pub(crate) splices: Vec<Splice>,
 }
 
@@ -160,7 +160,8 @@ impl SideEffects {
         }
     }
 
-    /// By how many bytes packets become longer through what native functions insert and remove.
+    /// The number of bytes by which packets become longer because native functions insert and
+    /// remove bytes.
     pub(crate) fn longer(&self) -> i64 {
         let of = |splice: &Splice| {
             let (_, less, more) = splice.change();

@@ -1,8 +1,8 @@
 //! Links between records and the entries that they depend on.
 //!
-//! A record has its links in a row: the place of each entry. What a record does with its entries is
-//! the same for many records and is stored once ([`crate::entry_use::Uses::list`]). A group of
-//! entries has the numbers of the records that depend on it.
+//! A record has its links in a row: the place of each entry. The list of a record's uses is the
+//! same for many records and is stored once ([`crate::entry_use::Uses::list`]). A group of entries
+//! has the numbers of the records that depend on it.
 
 use crate::absences::{Absences, Keys};
 use crate::entry_use::{EntryUse, MOST_WRITERS, Uses};
@@ -66,7 +66,7 @@ impl Links {
     }
 }
 
-/// What records do with a group, as bits. Several slots may share a bit ([`bits`]).
+/// The uses that records have of a group, as bits. Several slots may share a bit ([`bits`]).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Takes {
     /// Slots whose values the records depend on. This includes records that have ended since the
@@ -289,7 +289,7 @@ impl EntryLinks {
         only.map_or(&[], std::slice::from_ref)
     }
 
-    /// What the records on a group do with it.
+    /// The uses that the records on a group have of it.
     pub(crate) fn takes(&self, slabs: &Slabs, of: Group, tables: &Tables) -> Takes {
         if let Some(crowd) = self.heads.crowd(of) {
             return crowd.takes;

@@ -1,5 +1,5 @@
-//! What records do with the entries that they depend on: slots whose values must stay, and slots
-//! that each packet changes in the same way.
+//! The uses that records have of the entries that they depend on: slots whose values must stay, and
+//! slots that each packet changes in the same way.
 //!
 //! Such changes are not made packet by packet. A record counts packets and bytes, and holds the
 //! time at which it was last taken. The contents of its entries follow from these counts
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// the cache asks all of them.
 pub(crate) const MOST_WRITERS: usize = 8;
 
-/// What a record does with an entry.
+/// The use that a record has of an entry.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct EntryUse {
     /// The entry's table.
@@ -119,7 +119,7 @@ pub(crate) struct Uses {
     pub(crate) roots: Vec<u32>,
     /// By table: the use that was asked for last.
     latest: Vec<u32>,
-    /// What records do with all their entries, as lists of uses' numbers. [`NONE`] stands for an
+    /// The uses that records have of all their entries, as lists of numbers. [`NONE`] stands for an
     /// entry that must be absent.
     lists: Vec<Arc<[u32]>>,
     list_numbers: HashMap<Arc<[u32]>, u32>,
@@ -178,7 +178,7 @@ impl Uses {
 }
 
 impl Change {
-    /// What a slot holds after the packets that a record has counted.
+    /// The content of a slot after the packets that a record has counted.
     fn after(self, old: Word, most: Word, record: &Hot) -> Word {
         match self {
             Change::Time => old.max(Word::from(record.seen)),
@@ -196,7 +196,7 @@ impl Change {
     }
 }
 
-/// Brings an entry's slots up to date with what a record has counted.
+/// Brings an entry's slots up to date with the counts of a record.
 pub(crate) fn apply(one: &EntryUse, record: &Hot, shape: &SlotShape, words: &mut [u64]) {
     for Update { slot, change } in &one.updates {
         let slot = *slot as usize;

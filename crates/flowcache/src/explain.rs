@@ -450,7 +450,8 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
     }
 }
 
-/// What values depended on when a specialisation stopped: fields outside the key, slots, the time.
+/// Describes the dependences of values when a specialisation stopped: fields outside the key,
+/// slots, the time.
 fn hung(residual: &Residual, findings: &Findings, values: &[ValueId]) -> String {
     let is_open = |id: &ValueId| {
         findings

@@ -89,7 +89,7 @@ impl FlowCache {
 }
 
 /// The hit loop: packets take narrow records, beginning at the time `now`. It stops at the first
-/// packet that has no such record, or whose template needs more tests or work. Returns the number
+/// packet that has no narrow record, or whose template needs more tests or work. Returns the number
 /// of packets, and the time of the last one.
 #[inline(always)]
 fn hit_loop(

@@ -1,4 +1,4 @@
-//! What records read and write, by the names of fields.
+//! The fields that records read and write, by name.
 
 use crate::bindings::{Bindings, HeaderChange};
 use crate::extractors::Extractors;
@@ -64,8 +64,8 @@ impl fmt::Display for FlowGuard {
     }
 }
 
-/// What a record writes to the first bytes of its packets in the end, and what it adds to checksums
-/// in all.
+/// The final first bytes of a record's packets, as far as the record writes them, and the sums of
+/// the numbers that it adds to checksums.
 pub(crate) fn final_head(
     path: &Path,
     one: &Listed,
@@ -220,7 +220,7 @@ pub(crate) fn key(
 /// The link addresses: field, offset, length in bytes.
 const LINK: [(Field, usize, usize); 2] = [(Field::EthDst, 0, 6), (Field::EthSrc, 6, 6)];
 
-/// The fields that lie completely in a mask, and what else is in the mask. Fields are given with
+/// The fields that lie completely in a mask, and all other bytes of the mask. Fields are given with
 /// offset and length.
 fn values(
     fields: impl Iterator<Item = (Field, usize, usize)>,

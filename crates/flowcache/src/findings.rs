@@ -1,4 +1,4 @@
-//! What a specialisation finds: the dependences of values, and everything that the record will
+//! The findings of a specialisation: the dependences of values, and everything that the record will
 //! hold.
 
 use crate::absences::Keys;
@@ -16,10 +16,10 @@ use braid_packet::blend::{Outline, Retag, WIDE, WIDE_BYTES, Window};
 use braid_state::{Handle, TableRef};
 use std::sync::Arc;
 
-/// What a specialisation finds. The next specialisation reuses the memory. Until then it holds the
-/// findings of the last one.
+/// The findings of a specialisation. The next specialisation reuses the memory. Until then it holds
+/// the findings of the last one.
 pub(crate) struct Findings {
-    /// What values depend on, by number.
+    /// The dependences of values, by number.
     pub(crate) dependences: Vec<Dependence>,
     /// The copies that functions have sent, as they were.
     pub(crate) copies: Vec<Image>,
@@ -30,7 +30,7 @@ pub(crate) struct Findings {
     pub(crate) path: Path,
     pub(crate) bytes: Window<WIDE>,
     pub(crate) sums: [u16; 2],
-    /// Entries that were found, each once, and what each packet does with them.
+    /// Entries that were found, each once, with the use that each packet has of them.
     pub(crate) depends_on: Vec<(Handle, EntryUse)>,
     /// Slots of these entries that were assigned a value computed for each packet: the entry, the
     /// slot, the value for this packet, and its dependence.
@@ -43,7 +43,7 @@ pub(crate) struct Findings {
     /// How many steps programs have taken.
     pub(crate) steps: u32,
     pub(crate) counters: Counters,
-    /// What native functions do for each packet.
+    /// The work of native functions for each packet.
     pub(crate) bindings: Vec<Binding>,
     /// Headers whose presence matters to programs.
     pub(crate) care: u128,
@@ -89,7 +89,7 @@ impl Asked {
     }
 }
 
-/// A copy that a function sends, with what had been done to the packet by then.
+/// A copy that a function sends, with all changes to the packet by then.
 #[derive(PartialEq)]
 pub(crate) struct Image {
     pub(crate) head: [u8; WIDE_BYTES],

@@ -33,7 +33,7 @@ pub struct FlowTable {
     pub records: Vec<FlowRecord>,
 }
 
-/// What many records have in common: a path through programs and native functions.
+/// The common part of many records: a path through programs and native functions.
 #[derive(Clone, Debug)]
 pub struct FlowTemplate {
     /// The template's number.
@@ -44,7 +44,7 @@ pub struct FlowTemplate {
     pub point: Point,
     /// The packets' headers, as far as they matter.
     pub shape: HeaderMask,
-    /// What becomes of the packets.
+    /// The end of the packets' path.
     pub end: FlowEnd,
     /// Interfaces by which copies of the packets leave.
     pub copies: Vec<u16>,
@@ -112,7 +112,7 @@ impl fmt::Display for FlowTag {
     }
 }
 
-/// What a function does with the packets of a template.
+/// The work of a function for the packets of a template.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowPart {
     /// The function.
@@ -123,22 +123,22 @@ pub struct FlowPart {
     pub rows: Vec<RowId>,
     /// Events that the function publishes, in order.
     pub events: Vec<String>,
-    /// The most that its state functions do with the payload; `None` if it has no state functions.
+    /// The strongest payload access of its state functions; `None` if it has none.
     pub state: Option<Payload>,
-    /// What the function runs for each packet, if it is a native function.
+    /// The state functions and conditions that run for each packet, if it is a native function.
     pub native: Option<FlowNative>,
 }
 
-/// What a native function runs for each packet that takes a record.
+/// The state functions and conditions of a native function that run for each packet with a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowNative {
-    /// What its state functions do with the payload, in order.
+    /// The payload access of each of its state functions, in order.
     pub state: Vec<Payload>,
     /// How many conditions it checks.
     pub guards: usize,
 }
 
-/// What becomes of the packets of a template.
+/// The end of the path of a template's packets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FlowEnd {
     /// The packets leave by this interface.
@@ -165,8 +165,8 @@ pub struct FlowRecord {
     pub key: Vec<FlowField>,
     /// Fields that the record writes, with their values.
     pub writes: Vec<FlowField>,
-    /// What the record adds to the checksums of the IPv4 header and of the layer behind it, where
-    /// it updates them.
+    /// The numbers that the record adds to the checksums of the IPv4 header and of the layer behind
+    /// it, where it updates them.
     pub sums: [Option<u16>; 2],
     /// Packets that have taken the record.
     pub packets: u64,
@@ -302,7 +302,7 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
         }
     }
 
-    /// What functions do with a path's packets, in order.
+    /// The functions on a path, in order, with their work for its packets.
     fn parts(&self, path: &Path) -> Vec<FlowPart> {
         let (mut parts, mut programs) = (Vec::new(), path.programs());
         for segment in &path.segments {
@@ -326,7 +326,7 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
         parts
     }
 
-    /// What becomes of packets at the end of a path. The path begins at the function `node`.
+    /// The end of a path that begins at the function `node`.
     fn path_end(&self, path: &Path, node: u16, reached: Reached) -> FlowEnd {
         if let Reached::Interface(interface) = reached {
             return FlowEnd::Leave(interface);
@@ -417,14 +417,14 @@ impl FlowPart {
         }
     }
 
-    /// A batch does with the payload the most that one of its functions does.
+    /// The payload access of a batch is the strongest of its functions.
     fn has_state(&mut self, payload: Payload) {
         self.state = self.state.max(Some(payload));
     }
 }
 
 impl FlowPart {
-    /// What a native function does.
+    /// The work of a native function.
     fn of(native: &Native) -> Self {
         let Native { node, backward, ref state, guards, .. } = *native;
         Self {

@@ -67,8 +67,8 @@ impl Findings {
         ids.iter().try_for_each(|id| self.fix(values, *id))
     }
 
-    /// What the result of an operation depends on, if that is less than all of its operands. Guards
-    /// hold what the result assumes about the packet.
+    /// The dependence of an operation's result, if it is weaker than the dependences of all
+    /// operands. Guards then hold every assumption about the packet.
     pub(crate) fn follow(
         &mut self,
         params: &[ParamValue],
@@ -106,7 +106,7 @@ impl Findings {
             }
             Op::Resize { out, a } | Op::Clamp { out, a } => {
                 let (to, from) = (values.width(out), values.width(a));
-                // What is counted stops or wraps at the width of its slot.
+                // A count stops or wraps at the width of its slot.
                 let same = to == from || !matches!(self.dependence(a), Dependence::Slot { .. });
                 (to >= from && same).then(|| self.dependence(a))
             }
@@ -234,7 +234,7 @@ impl Findings {
             _ => return None,
         };
         let value = i64::try_from(values.get(id)).ok()?;
-        // A value above everything that the bits can hold acts like the least such value.
+        // A value above everything that the bits can hold acts like the least value above it.
         let with = i64::try_from(values.get(with)).unwrap_or(i64::MAX).min(1 << 40);
         let below = (i64::MIN, with - 1);
         let (up_to, from, above) = ((i64::MIN, with), (with, i64::MAX), (with + 1, i64::MAX));

@@ -4,7 +4,7 @@
 //! that far below its maximum.
 //!
 //! The fuel is computed again when a record has used it up, and after anyone else has found the
-//! entry. Several records may count in one slot. In that case each gets a part of what is left.
+//! entry. Several records may count in one slot. In that case each gets a part of the rest.
 
 use crate::entry_links::Link;
 use crate::entry_use::{Bound, Change, EntryUse};
@@ -21,7 +21,7 @@ const LEAST_BYTES: Word = 34;
 /// these records has to compute its fuel again.
 const MOST_SHARERS: usize = 4;
 
-/// What becomes of a record that cannot count a packet.
+/// The fate of a record that cannot count a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refill {
     /// The record can count the packet now.
@@ -32,7 +32,7 @@ pub enum Refill {
     Ended,
 }
 
-/// What each packet of a record adds to a slot.
+/// The numbers that each packet of a record adds to a slot.
 #[derive(Clone, Copy)]
 struct Added {
     packets: Word,
@@ -40,12 +40,12 @@ struct Added {
 }
 
 impl Added {
-    /// What a record adds to a slot in which it counts.
+    /// The numbers that a record adds to a slot in which it counts.
     fn of(one: &EntryUse, slot: u32) -> Option<Self> {
         let update = one.updates.iter().find(|update| update.slot == slot)?;
         let Change::Add { packets, bytes, .. } = update.change else { return None };
-        // If each packet subtracts, only the bytes count here, because fewer packets would add
-        // more.
+        // If each packet subtracts a number, only the bytes count here, because fewer packets would
+        // add more.
         Some(Self { packets: Word::try_from(packets).unwrap_or(0), bytes: bytes.into() })
     }
 
@@ -126,7 +126,7 @@ impl Records {
         }
         let mut fuel = self.fuel(tables, number, true);
         if fuel < bytes {
-            // Takes back what other records have got and not used.
+            // Takes back the unused fuel of other records.
             self.each_beside(tables, number, |records, _, record| records.drain(record));
             fuel = self.fuel(tables, number, false);
         }
@@ -170,7 +170,7 @@ impl Records {
 
     /// How many bytes a record may count. The record must not leave the bounds of another record on
     /// the same slot either, as long as the other record may still count, because the other record
-    /// would not notice. A record that shares what is left gets a part of it.
+    /// would not notice. A record that shares with others gets a part of the rest.
     fn fuel(&self, tables: &Tables, number: u32, shares: bool) -> u32 {
         let bounded = self.bounded(number);
         let all = bounded.flat_map(|(link, one)| one.bounds.iter().map(move |at| (link, one, at)));

@@ -20,7 +20,7 @@ pub(crate) struct Goal {
 }
 
 impl Goal {
-    /// Sends copies of a packet as it is, and counts what leaves.
+    /// Sends copies of a packet as it is, and counts them and the packet.
     pub(crate) fn send(&self, packet: &Packet, counted: &mut Counted, out: &mut dyn Outputs) {
         for interface in &self.copies {
             counted.copy(*interface);

@@ -1,4 +1,4 @@
-//! Guards: what a record assumes about bits of the packet that are not in its key.
+//! Guards: the assumptions of a record about bits of the packet that are not in its key.
 
 use braid_packet::blend::{Outline, words};
 

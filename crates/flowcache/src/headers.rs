@@ -1,5 +1,5 @@
-//! A packet's headers in a specialisation: what was assigned, which VLAN tags were added and
-//! removed, where fields are, and what the record will write.
+//! A packet's headers in a specialisation: the assigned bits, the VLAN tags that were added and
+//! removed, the places of fields, and the rewrite of the record.
 
 use crate::bindings::HeaderChange;
 use crate::dependence::Dependence;
@@ -25,7 +25,7 @@ pub(crate) enum Place {
     Got(Bits),
 }
 
-/// What has become of a packet's headers.
+/// The headers of a packet at some point of its path.
 pub(crate) struct Headers<'a> {
     /// The packet as it came, and where its headers were then.
     pub(crate) origin: &'a Packet,
@@ -37,7 +37,7 @@ pub(crate) struct Headers<'a> {
     pub(crate) shape: HeaderMask,
     /// Whether the program has added or removed tags since the packet was last parsed.
     pub(crate) stale: bool,
-    /// What a record writes since the last [`HeaderChange`]: TTL and checksums.
+    /// The changes of TTL and checksums since the last [`HeaderChange`].
     pub(crate) blend: Blend,
     /// VLAN tags that the packet has lost and got.
     pub(crate) vlans: Retag,
@@ -100,7 +100,7 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// Prepares for an assignment to a field. Returns where the field is, if that is known.
+    /// Prepares for an assignment to a field. Returns the field's place, if it is known.
     pub(crate) fn writable(&mut self, field: Field) -> Option<Place> {
         self.writes |= !is_link(field);
         self.place(field).filter(|_| !self.stale)
@@ -129,7 +129,8 @@ impl<'a> Headers<'a> {
         Some(())
     }
 
-    /// Brings the packet up to date with what was written. `None` if it has other headers then.
+    /// Brings the packet up to date with the assignments so far. `None` if it has other headers
+    /// then.
     pub(crate) fn renew(&mut self) -> Option<()> {
         let blend = self.blend;
         (self.writes, self.fresh) = (false, [0; WIDE_BYTES]);
@@ -266,8 +267,8 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// The value of a field that has its own bytes in the packet, after all assignments, and what
-    /// the value depends on. If the field is part of the key: its bits.
+    /// The value of a field that has its own bytes in the packet, after all assignments, and the
+    /// value's dependence. If the field is part of the key: its bits.
     pub(crate) fn field(&self, field: Field) -> Option<(Word, Dependence, Option<Bits>)> {
         let is_link = is_link(field);
         let bits = match self.place(field) {

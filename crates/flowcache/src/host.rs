@@ -1,5 +1,4 @@
-//! What the flow cache needs from the engine that it serves: its programs, and its functions with
-//! their state.
+//! The engine as the flow cache sees it: its programs, and its functions with their state.
 
 use crate::records::Records;
 use braid_ir::chain::Chain;
@@ -30,7 +29,7 @@ pub trait Programs {
     /// The program that ran last at a point, and its shape.
     fn last(&self, point: Point) -> Option<(HeaderMask, usize)>;
 
-    /// What is known about the end of a program's block.
+    /// The facts about the end of a program's block.
     fn end(&self, program: usize, block: usize) -> BlockEnd;
 
     /// Whether the place where packets end determines how many functions they visited in a program,
@@ -49,10 +48,10 @@ pub trait Programs {
     );
 }
 
-/// What is known about the end of a program's block.
+/// The facts about the end of a program's block.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockEnd {
-    /// Where packets that sent nothing go from there, if that is known.
+    /// The next place of packets that sent nothing, if it is known.
     pub next: Option<At>,
     /// The visits of functions that it stands for, if their number is the same for all packets.
     pub visits: Option<u32>,

@@ -1,4 +1,4 @@
-//! What a program's flow is: the bits of its packets that it reads and that stay the same.
+//! Flow keys: the bits that a program reads of its packets and that stay the same in a flow.
 
 use crate::guard::{Link, Number, WIRE};
 use braid_ir::model::Op;
@@ -29,8 +29,8 @@ pub(crate) struct KeyExtractor {
     /// The bits of link addresses that belong to a narrow key, too. They are in the templates, not
     /// in the keys.
     link: [u64; 2],
-    /// The bits of the keys of other packets, by outline. `None` where such packets have no
-    /// records.
+    /// The bits of the keys of other packets, by outline. `None` where packets with this outline
+    /// have no records.
     wide: [Option<Box<Window<WIDE>>>; OUTLINES],
     /// How many attempts in a row to make a record would have saved no time, and how many of the
     /// next attempts are left out.
@@ -38,7 +38,7 @@ pub(crate) struct KeyExtractor {
     left_out: u32,
 }
 
-/// The largest number of such attempts in a row that counts. From then on, one attempt in 2^12 is
+/// The largest number of these attempts in a row that counts. From then on, one attempt in 2^12 is
 /// made.
 const MOST_LOSSES: u32 = 12;
 
@@ -99,8 +99,8 @@ impl KeyExtractor {
         self.left_out = (1 << self.losses) - 1;
     }
 
-    /// Makes all keys wide from now on, because narrow records cannot express what the program
-    /// does.
+    /// Makes all keys wide from now on, because narrow records cannot express the program's
+    /// changes.
     pub(crate) fn make_wide(&mut self) {
         self.narrow = None;
     }
@@ -139,8 +139,8 @@ pub(crate) const VARIANTS: u32 = 4;
 /// The bit of a kind that marks wide records.
 pub(crate) const IS_WIDE: u32 = 1 << 31;
 
-/// The kind of a flow's first record: what it is for besides its key, the program and, if wide, the
-/// outline. The next numbers are the kinds of the flow's other records.
+/// The kind of a flow's first record: the program and, if the record is wide, the packets' outline.
+/// The next numbers are the kinds of the flow's other records.
 #[inline(always)]
 pub(crate) fn kind(program: u32, outline: Option<u32>) -> u32 {
     let outlines = OUTLINES as u32 + 1;
@@ -168,9 +168,9 @@ pub(crate) fn unfolded(key: &Window<NARROW>) -> Window<WIDE> {
     window
 }
 
-/// Splits the bits of a key into those of a narrow key and those of link addresses, which are the
-/// same for most flows. `None` if the key has other bits. The bits for the EtherType, the version,
-/// the header length, fragments and the protocol do not count.
+/// Splits the bits of a key into the bits of a narrow key and the bits of link addresses, which are
+/// the same for most flows. `None` if the key has other bits. The bits for the EtherType, the
+/// version, the header length, fragments and the protocol do not count.
 fn narrow_mask(mask: &[u8; WIDE_BYTES]) -> Option<(Window<NARROW>, [u64; 2])> {
     let (mut left, ip) = (*mask, Outline::PLAIN.ip);
     left[ip - 2..=ip].fill(0);
@@ -199,7 +199,7 @@ fn outline(number: usize) -> Outline {
     Outline { ip: Outline::PLAIN.ip + number % half * 4, is_ip6: number >= half }
 }
 
-/// What a program reads, or changes.
+/// A part of a packet that a program reads or changes.
 #[derive(Clone, Copy)]
 enum LookedAt {
     Loaded(Field),
@@ -238,7 +238,8 @@ fn key_mask(
     }
     let mut mask = [0; WIDE_BYTES];
     let ip = outline.ip;
-    // What the packet is: EtherType, version, header length, fragment, protocol.
+    // The bits that identify the kind of packet: EtherType, version, header length, fragment,
+    // protocol.
     mask[ip - 2..=ip].fill(0xff);
     if outline.is_ip6 {
         (mask[ip], mask[ip + 6]) = (0xf0, 0xff);

@@ -2,12 +2,12 @@
 //!
 //! The cache parses, finds, checks and rewrites a packet whose flow has a record in one step,
 //! however many functions the chain has. Each packet takes one of three paths:
-//! - **hit** (`fast_path.rs`): the packet passes the guards of its flow's record, and the record does
-//!   all that the chain would do;
+//! - **hit** (`fast_path.rs`): the packet passes the guards of its flow's record, and the record
+//!   does all that the chain would do;
 //! - **guard failure** (`slow_path.rs`): a record exists, but the packet fails its guards, or the
 //!   record is outdated, or something is due. The program runs;
-//! - **miss** (`slow_path.rs`): no record exists. The program runs. The cache tries to make a record
-//!   for the flow's fourth packet.
+//! - **miss** (`slow_path.rs`): no record exists. The program runs. The cache tries to make a
+//!   record for the flow's fourth packet.
 //!
 //! The specialiser (`specialiser.rs`) makes records. It runs the program without effect and writes
 //! down what the program does. It also writes down which entries, parameters and bits of the packet

@@ -1,4 +1,4 @@
-//! Flow records for people: what each record is, and what it depends on.
+//! Flow records for people, each with its dependencies.
 
 use crate::entry_use::{Bound, Update};
 use crate::records::Records;
@@ -19,9 +19,9 @@ pub struct Listed {
     pub kind: u32,
     /// The record's template.
     pub template: u32,
-    /// What the record writes over the packet's first bytes.
+    /// The words that the record writes over the packet's first bytes.
     pub head: [u64; WIDE.1],
-    /// What the record adds to the packet's checksums.
+    /// The numbers that the record adds to the packet's checksums.
     pub sums: [u16; 2],
     /// When the record was last taken (ns). `None` if it was never taken.
     pub seen_ns: Option<u64>,

@@ -19,7 +19,7 @@ pub enum RecordMutant {
     StaleSlot,
     /// Records stay when a slot gets a later time than theirs.
     StaleTime,
-    /// Records are made that change what others read, or that read what others change.
+    /// Records are made that change slots that others read, or that read slots that others change.
     ContentionIgnored,
     /// Records stay when the configuration changes.
     ControlIgnored,
@@ -45,9 +45,9 @@ pub enum RecordMutant {
     LivenessLost,
     /// An entry is not seen as lately as its records when they end.
     LivenessLostAtEnd,
-    /// A program finds entries without what records have counted.
+    /// A program finds entries without the counts of records.
     CountersUnsettled,
-    /// State is shown without what records have counted.
+    /// State is shown without the counts of records.
     ReportUnsettled,
     /// Bytes are not added to counters in state.
     BytesForgotten,

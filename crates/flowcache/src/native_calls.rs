@@ -1,6 +1,6 @@
-//! Native functions in a specialisation (SpeedyBox §IV, §V). What a function has recorded for a
-//! flow becomes a part of the flow's record, as if the function had run. Its header actions become
-//! part of the rewrite. When the recording changes, the record ends.
+//! Native functions in a specialisation (SpeedyBox §IV, §V). The recording of a function for a flow
+//! becomes a part of the flow's record, as if the function had run. Its header actions become part
+//! of the rewrite. When the recording changes, the record ends.
 
 use crate::absences::kept_elsewhere;
 use crate::bindings::{Binding, CUT, DUE};
@@ -15,8 +15,8 @@ use braid_ir::residual::{HeaderMask, Point};
 use braid_native::{HeaderAction, Instance, Payload, Profile, Recorded, Verdict};
 use braid_packet::{Field, MOST};
 
-/// Asks a native function what it has recorded for the packet's flow, and applies it. Returns what
-/// becomes of the packet.
+/// Looks up a native function's recording for the packet's flow, and applies it. Returns the
+/// verdict on the packet.
 pub(crate) fn ask(
     (findings, headers): (&mut Findings, &mut Headers<'_>),
     functions: &impl Functions,
@@ -78,7 +78,7 @@ pub(crate) fn ask(
     Ok(verdict)
 }
 
-/// What an instance has recorded for the packet's flow, with the function's number for the flow.
+/// An instance's recording for the packet's flow, with the function's number for the flow.
 fn recorded(
     headers: &Headers<'_>,
     function: Option<&Instance>,

@@ -36,8 +36,8 @@ pub(crate) struct Path {
     /// Where the packets' headers are.
     pub(crate) outline: Outline,
     pub(crate) blend: Blend,
-    /// The link addresses of packets with narrow records, in their first two words, and what is
-    /// written to these words.
+    /// The link addresses of packets with narrow records, in their first two words, and the new
+    /// bits of these words.
     pub(crate) link: Link,
     pub(crate) first: [u64; 2],
     pub(crate) effects: SideEffects,
@@ -61,7 +61,7 @@ pub(crate) struct Through {
     tallies: usize,
 }
 
-/// What a native function does with packets, according to its recording.
+/// The work of a native function for packets, according to its recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Native {
     pub(crate) node: u16,
@@ -69,7 +69,7 @@ pub(crate) struct Native {
     /// The header rewrite in front of this function, since the last function that saw the headers.
     /// `None` if this function does not see headers.
     pub(crate) before: Option<Box<Blend>>,
-    /// What its state functions do with the payload, in order.
+    /// The payload access of each of its state functions, in order.
     pub(crate) state: Vec<Payload>,
     /// How many conditions it checks after each packet.
     pub(crate) guards: usize,

@@ -1,6 +1,6 @@
-//! Flow records: what becomes of a flow's packets. A record is found by the flow's key. It lasts as
-//! long as the state that it depends on stays the same (SpeedyBox's global table, §V-A, over the
-//! state of all functions).
+//! Flow records: the result of a chain for a flow's packets. A record is found by the flow's key.
+//! It lasts as long as the state that it depends on stays the same (SpeedyBox's global table, §V-A,
+//! over the state of all functions).
 //!
 //! A record depends on entries: on their existence, and on the values of some of their slots. It
 //! also depends on the absence of other entries ([`crate::absences`]). When such an entry ends or
@@ -43,9 +43,9 @@ pub struct NewRecord<'a, const K: usize, const W: usize> {
     pub kind: u32,
     /// The record's template.
     pub template: u32,
-    /// What the record writes over the packet.
+    /// The words that the record writes over the packet.
     pub head: [u64; W],
-    /// What the record adds to the packet's checksums.
+    /// The numbers that the record adds to the packet's checksums.
     pub sums: [u16; 2],
     /// The time (ns).
     pub now: u64,
@@ -68,7 +68,7 @@ impl<'a, const K: usize, const W: usize> NewRecord<'a, K, W> {
     }
 }
 
-/// What has become of records.
+/// The numbers of records that were made, were not made, or have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RecordCounters {
     /// Records that were made.
@@ -81,8 +81,8 @@ pub struct RecordCounters {
     /// Records that were not made because there were too many, or because they depend on the
     /// absence of too many entries.
     pub refused: u64,
-    /// Records that were not made because of other records: one of them reads what the other one
-    /// would change, or too many records change the same entry.
+    /// Records that were not made because of other records: one of them reads a slot that the other
+    /// one would change, or too many records change the same entry.
     pub contended: u64,
 }
 
@@ -141,7 +141,7 @@ impl Records {
         self.mutants.plant(mutant);
     }
 
-    /// What has become of records.
+    /// The numbers of records that were made, were not made, or have ended.
     #[must_use]
     #[inline]
     pub fn counters(&self) -> RecordCounters {
@@ -184,7 +184,7 @@ impl Records {
         self.slabs.slab_mut().all.get_mut((number & !IS_WIDE) as usize)
     }
 
-    /// All narrow records by number, including those that have ended.
+    /// All narrow records by number, including ended ones.
     #[inline]
     pub(crate) fn narrow(&mut self) -> &mut [Record<{ NARROW.0 }, { NARROW.1 }>] {
         &mut self.slabs.narrow.all
@@ -378,8 +378,8 @@ impl Records {
         }
     }
 
-    /// Ends the records that depend on what a function keeps outside the store, in a shard, under a
-    /// number, because it has changed.
+    /// Ends the records that depend on state that a function keeps outside the store, in a shard,
+    /// under a number, because that state has changed.
     pub fn change_elsewhere(
         &mut self,
         tables: &mut Tables,
@@ -414,7 +414,7 @@ impl Records {
         self.entries.has_links(group)
     }
 
-    /// What records do with a group.
+    /// The uses that records have of a group.
     pub(crate) fn takes(&self, group: Group, tables: &Tables) -> Takes {
         self.entries.takes(&self.slabs, group, tables)
     }
@@ -455,12 +455,12 @@ impl Records {
         self.counts.keep_totals();
     }
 
-    /// What a record has counted and handed over.
+    /// The counts that a record has handed over.
     pub(crate) fn total(&self, number: u32) -> (u64, u64) {
         self.counts.total(number)
     }
 
-    /// Adds what a record has counted to its template's counts and to the slots of its entries.
+    /// Adds the counts of a record to its template's counts and to the slots of its entries.
     pub(crate) fn settle(&mut self, tables: &mut Tables, number: u32) {
         let loses = self.has_mutant(RecordMutant::CountsLost);
         let record = self.counted(number);
@@ -480,7 +480,7 @@ impl Records {
         self.counts.count_anew(&mut self.slabs, number);
     }
 
-    /// Adds what records have counted to a copy of an entry's slots.
+    /// Adds the counts of records to a copy of an entry's slots.
     pub(crate) fn settle_words(
         &self,
         (table, place): (TableRef, u32),

@@ -4,7 +4,7 @@
 /// How many packets the cache looks at before it decides again.
 const MANY: usize = 128;
 /// The same number while few packets are looked at, and the least number of packets that are left
-/// out before those.
+/// out before them.
 const FEW: usize = 32;
 const LEFT_OUT: usize = 64;
 /// Looking for records pays if at least one packet in this number belongs to a flow that was met
@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn flows_that_come_in_turn_are_met_again() {
-        // The first number of flows is the average of what is left out and looked at in one turn.
-        // The others vary.
+        // The first number of flows is the average number of packets that are left out and looked
+        // at in one turn. The others vary.
         for flows in [96_usize, 128, 256, 1_000, 1 << 14] {
             let (mut sample, mut met, mut again) = (Sample::new(), vec![false; flows], 0);
             let looked = (0..20 * flows.max(128)).filter(|at| {

@@ -42,8 +42,8 @@ pub(crate) enum Why {
     Uneven,
     /// In front of this function, there is no program for the packet.
     Unknown(u16),
-    /// Tags, events or copies would come out of order with what native functions or later programs
-    /// do.
+    /// Tags, events or copies would come out of order with the effects of native functions or later
+    /// programs.
     Beside,
     /// The packet's headers are at other places than in packets that may have records, or they
     /// change to other headers.

@@ -25,9 +25,9 @@ pub struct Record<const K: usize, const W: usize> {
     pub key: [u64; K],
     /// The part that records of all sizes have.
     pub hot: Hot,
-    /// What the record writes over the packet.
+    /// The words that the record writes over the packet.
     pub head: [u64; W],
-    /// What the record adds to the packet's two checksums.
+    /// The numbers that the record adds to the packet's two checksums.
     pub sums: [u16; 2],
     /// Where the record's links are, or the next free record.
     pub(crate) link: u32,
@@ -247,7 +247,7 @@ impl Slabs {
         }
     }
 
-    /// The numbers of all records, including those that have ended.
+    /// The numbers of all records, including ended ones.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u32> {
         (0..self.len()).map(|position| self.number(position))
     }

@@ -152,7 +152,8 @@ impl FlowCache {
         layout: &Layout,
     ) -> bool {
         let now = packet.time_ns.max(host.functions.now());
-        // Anything that is due before the packet may change what the record would depend on.
+        // Anything that is due before the packet may change the state on which the record would
+        // depend.
         if now >= host.due() {
             return false;
         }

@@ -1,8 +1,9 @@
 //! The specialiser runs a program without effect on a packet that is about to run. It writes down
-//! what the program does and what that depends on.
+//! the program's effects and their dependences.
 //!
-//! For each value, it tracks what the value depends on: only on the key, parameters and state, or
-//! on bits of this packet. Where a condition or a result uses such bits, it needs a guard.
+//! It tracks the dependence of each value. Some values depend only on the key, parameters and
+//! state. Others depend on bits of this packet: a condition or a result that uses these bits needs
+//! a guard.
 
 use crate::basis::{Basis, Part};
 use crate::dependence::Dependence;
@@ -74,7 +75,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         })
     }
 
-    /// Starts again, with what is recorded about counting slots by now.
+    /// Starts again, with the counting slots that are recorded by now.
     pub(crate) fn again(&mut self) {
         self.findings.start(self.findings.path.entry, self.headers.outline);
         let Headers { origin, layout, outline, .. } = self.headers;
@@ -236,7 +237,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 return self.search(values, (node, *param), (*found, *number));
             }
             Op::StateDelete { state, key: Key::Explicit(key) } => {
-                // There is nothing to do as long as there is no such entry.
+                // There is nothing to do as long as the entry is absent.
                 return self.find(values, node, *state, key)?.is_none().then_some(());
             }
             Op::Route { .. } => true,
@@ -361,7 +362,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.headers.assign(&mut self.findings.guards, field, bits, value)
     }
 
-    /// What has been done to the packet.
+    /// All changes to the packet so far.
     fn image(&self) -> Image {
         let (headers, effects) = (&self.headers, &self.findings.path.effects);
         Image {

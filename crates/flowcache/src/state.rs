@@ -1,5 +1,5 @@
-//! State in a specialisation: the entries that the record will depend on, and what each packet
-//! changes in them.
+//! State in a specialisation: the entries that the record will depend on, and the changes that each
+//! packet makes in them.
 
 use crate::dependence::Dependence;
 use crate::entry_use::{Change, EntryUse, Update};
@@ -13,7 +13,7 @@ use braid_state::{Handle, TableRef};
 
 impl<F: Functions> Specialiser<'_, F> {
     /// Looks up an entry. Returns its number among the entries that were found. The inner `None`
-    /// says that there is no such entry, and that the record will depend on its absence.
+    /// says that the entry is absent, and that the record will depend on its absence.
     pub(crate) fn find(
         &mut self,
         values: &Values<'_>,
@@ -111,7 +111,7 @@ impl<F: Functions> Specialiser<'_, F> {
             Dependence::Slot { entry, slot: from, packets, bytes, wraps }
                 if (entry, from) == (number, slot) =>
             {
-                // The slot gets what it held before, perhaps with something added. Earlier
+                // The slot gets its earlier content, perhaps with something added. Earlier
                 // assignments do not matter.
                 self.findings.forget(number, slot);
                 let Some(wraps) = wraps else { return Some(()) };

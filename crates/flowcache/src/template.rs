@@ -1,4 +1,4 @@
-//! Record templates: what the records of one path share, and what is done for each packet.
+//! Record templates: the common part of the records of one path, and the work for each packet.
 
 use crate::basis::Changed;
 use crate::counted::Counted;
@@ -34,7 +34,7 @@ const FINE: usize = 1 << 12;
 #[repr(C, align(64))]
 pub(crate) struct Template {
     pub(crate) narrow: NarrowBlend,
-    /// What else is tested and done for each packet.
+    /// The further tests and work for each packet.
     pub(crate) more: Option<Box<More>>,
     pub(crate) link: Link,
     /// All guards that the fields below do not cover.
@@ -51,7 +51,7 @@ pub(crate) struct Template {
     pub(crate) settled: Cell<(u64, u64)>,
 }
 
-/// What is tested and done for each packet of some templates.
+/// Further tests and work for each packet of some templates.
 #[derive(Debug)]
 pub(crate) struct More {
     /// Whether anything is tested, or published about packets as they come.
@@ -124,7 +124,7 @@ impl Split {
 }
 
 impl More {
-    /// What else is tested and done for packets of a path with this goal, if anything.
+    /// The further tests and work for packets of a path with this goal, if there are any.
     fn of(path: &Path, goal: Goal) -> Option<Box<Self>> {
         let (searches, dynamic) = (path.searches.clone(), path.dynamic.clone());
         let mut effects = path.effects.clone();

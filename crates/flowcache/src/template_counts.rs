@@ -1,5 +1,5 @@
-//! Counts of record templates: what the records of a template have counted, and whether they are
-//! outdated. They are outdated when something besides state has changed that all of them depend on.
+//! The counts of a record template's records, and whether these records are outdated. They are
+//! outdated when something besides state has changed that all of them depend on.
 //!
 //! At that moment nothing happens to the records themselves, however many there are. The fast path
 //! passes them by. An outdated record ends when another record of its flow takes its place, or when
@@ -37,7 +37,7 @@ impl TemplateCounts {
         &mut self.all[at]
     }
 
-    /// Adds to what a template has counted.
+    /// Adds to the counts of a template.
     pub(crate) fn count(&mut self, template: u32, packets: u32, bytes: u32) {
         let counts = &mut self.get(template).counts;
         counts.0 += u64::from(packets);
