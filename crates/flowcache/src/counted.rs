@@ -53,7 +53,7 @@ impl Counted {
         self.copied
     }
 
-    /// Each interface, with the number of packets that left by it.
+    /// Each interface, with the number of packets and copies that left by it.
     pub fn left(&self) -> impl Iterator<Item = (u16, u64)> {
         (0..).zip(self.left.iter().copied())
     }

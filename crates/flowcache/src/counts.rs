@@ -20,7 +20,7 @@ impl Counts {
         }
     }
 
-    /// Removes the counts of a record that has ended.
+    /// Removes the fuel of a record that has ended.
     pub(crate) fn end(&mut self, number: u32) {
         self.fuel.remove(&number);
     }

@@ -56,7 +56,7 @@ impl Dynamic {
         self.checks.is_empty() && self.puts.is_empty() && self.lacks.is_empty()
     }
 
-    /// How much work each packet takes: values, and assignments twice.
+    /// The work for each packet: the number of values, plus twice the number of assignments.
     pub(crate) fn size(&self) -> u32 {
         (self.values.len() + 2 * self.puts.len()) as u32
     }

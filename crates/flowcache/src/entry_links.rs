@@ -91,7 +91,7 @@ impl Takes {
         Self { reads, counts, dynamic, puts, bounded, free }
     }
 
-    /// Whether a record may have bounds on a slot.
+    /// Whether these uses allow bounds on a slot.
     pub(crate) fn may_bound(self, table: TableRef, slot: u32) -> bool {
         (self.dynamic | self.puts) & bits(table, 1 << slot.min(63)) == 0
     }

@@ -89,8 +89,8 @@ impl FlowCache {
 }
 
 /// The hit loop: packets take narrow records, beginning at the time `now`. It stops at the first
-/// packet that has no narrow record, or whose template needs more tests or work. Returns the number
-/// of packets, and the time of the last one.
+/// packet that has no narrow record, cannot take it, or needs further tests or work. Returns the
+/// number of packets, and the time of the last one.
 #[inline(always)]
 fn hit_loop(
     records: &mut [Record<NARROW, NARROW>],

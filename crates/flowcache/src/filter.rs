@@ -313,7 +313,7 @@ mod tests {
         let mut scan = (0..).map(|flow: u64| hash(flow | 1 << 40));
         let admitted = scan.by_ref().take(400_000).filter(|flow| filter.meets(*flow, true)).count();
         assert!(admitted <= 3, "{admitted}");
-        // Now a thousand flows come in turn, each between twenty flows of the scan.
+        // Now a thousand flows come in turn, each after twenty flows of the scan.
         let mut others = 0;
         for round in 0..12_000 {
             for flow in scan.by_ref().take(20) {

@@ -140,7 +140,7 @@ impl Findings {
         (self.lookups, self.steps, self.care) = (0, 0, 0);
     }
 
-    /// Why a record would save no time.
+    /// Why a record would save no time. `None` if it would save some.
     pub(crate) fn loss(&self) -> Option<&'static str> {
         // Measured: machine code takes about this many steps in the time in which a record computes
         // its values.

@@ -234,7 +234,7 @@ impl Findings {
             _ => return None,
         };
         let value = i64::try_from(values.get(id)).ok()?;
-        // A value above everything that the bits can hold acts like the least value above it.
+        // All values above the largest one that the bits can hold have the same effect.
         let with = i64::try_from(values.get(with)).unwrap_or(i64::MAX).min(1 << 40);
         let below = (i64::MIN, with - 1);
         let (up_to, from, above) = ((i64::MIN, with), (with, i64::MAX), (with + 1, i64::MAX));

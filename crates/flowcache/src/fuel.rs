@@ -55,7 +55,7 @@ impl Added {
         self.bytes * bytes + self.packets * (bytes / LEAST_BYTES)
     }
 
-    /// The number of bytes of packets that add no more than this.
+    /// The number of bytes in all whose packets add no more than `left`.
     fn bytes(self, left: Word) -> u32 {
         let per_least = LEAST_BYTES * self.bytes + self.packets;
         let bytes = left.saturating_mul(LEAST_BYTES).checked_div(per_least);
@@ -170,7 +170,8 @@ impl Records {
 
     /// How many bytes a record may count. The record must not leave the bounds of another record on
     /// the same slot either, as long as the other record may still count, because the other record
-    /// would not notice. A record that shares with others gets a part of the rest.
+    /// would not notice. With `shares`, the record gets a part of the rest, and leaves the other
+    /// parts to the other records.
     fn fuel(&self, tables: &Tables, number: u32, shares: bool) -> u32 {
         let bounded = self.bounded(number);
         let all = bounded.flat_map(|(link, one)| one.bounds.iter().map(move |at| (link, one, at)));

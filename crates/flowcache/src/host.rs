@@ -53,7 +53,7 @@ pub trait Programs {
 pub struct BlockEnd {
     /// The next place of packets that sent nothing, if it is known.
     pub next: Option<At>,
-    /// The visits of functions that it stands for, if their number is the same for all packets.
+    /// How many visits of functions this end stands for, if the number is the same for all packets.
     pub visits: Option<u32>,
     /// Whether packets go backward there.
     pub backward: bool,

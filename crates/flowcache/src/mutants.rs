@@ -1,5 +1,5 @@
-//! Mutants: deliberate mistakes in flow records. Tests show that each of them is found. They exist
-//! only with the feature `planted-bugs`.
+//! Mutants: deliberate mistakes in flow records. With them, tests show that such mistakes would be
+//! found. A mutant can be active only with the feature `planted-bugs`.
 
 /// A mutant of flow records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,9 +41,9 @@ pub enum RecordMutant {
     DueIgnored,
     /// A record takes packets at their own time, even if it is later already.
     TimeGoesBack,
-    /// An entry that is due is not seen as lately as its records.
+    /// When an entry is due, the times at which its records were taken are ignored.
     LivenessLost,
-    /// An entry is not seen as lately as its records when they end.
+    /// When a record ends, its entries do not get the time at which it was last taken.
     LivenessLostAtEnd,
     /// A program finds entries without the counts of records.
     CountersUnsettled,
@@ -89,7 +89,7 @@ pub enum RecordMutant {
     StaleElsewhere,
     /// A record takes packets for which something is due in a native function.
     NativeDueIgnored,
-    /// Packets that take a record do not count as seen by a native function's flow.
+    /// A packet that takes a record does not mark the native function's flow as seen.
     NativeUnseen,
 }
 

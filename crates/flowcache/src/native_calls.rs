@@ -142,8 +142,8 @@ fn apply(
     Ok(verdict)
 }
 
-/// Adds a splice, which inserts or removes bytes. All packets of the flow have the headers in front
-/// of these bytes, and a guard makes sure that they have room.
+/// Adds a splice, which inserts or removes bytes. The bytes lie within headers that all packets of
+/// the flow have. A guard makes sure that the packets have room.
 fn splice(
     findings: &mut Findings,
     headers: &Headers<'_>,

@@ -73,10 +73,10 @@ impl<'a, const K: usize, const W: usize> NewRecord<'a, K, W> {
 pub struct RecordCounters {
     /// Records that were made.
     pub made: u64,
-    /// Records that have ended because their dependencies changed.
+    /// Records that have ended, for any reason.
     pub ended: u64,
-    /// Ended records that made room for another record, because they were outdated or nobody had
-    /// taken them for a second.
+    /// The records among these that made room for another record, because they were outdated or
+    /// nobody had taken them for a second.
     pub replaced: u64,
     /// Records that were not made because there were too many, or because they depend on the
     /// absence of too many entries.

@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn flows_that_come_in_turn_are_met_again() {
-        // The first number of flows is the average number of packets that are left out and looked
-        // at in one turn. The others vary.
+        // The numbers of flows include the average number of packets that are left out and looked
+        // at in one turn.
         for flows in [96_usize, 128, 256, 1_000, 1 << 14] {
             let (mut sample, mut met, mut again) = (Sample::new(), vec![false; flows], 0);
             let looked = (0..20 * flows.max(128)).filter(|at| {

@@ -6,10 +6,10 @@ use braid_state::{HashKey, Index};
 /// Stands for no place.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Most records: how many words their keys have, and how many words they write. Such a record takes
-/// one cache line.
+/// The size of most records: words of the key, and words that the record writes. A record of this
+/// size takes one cache line.
 pub const NARROW: (usize, usize) = (2, 2);
-/// The same for all other records, which take three cache lines.
+/// The size of all other records, which take three cache lines.
 pub const WIDE: (usize, usize) = (10, 10);
 /// The number of records for which the first record reserves address space, so that no record ever
 /// moves to make room.

@@ -95,7 +95,7 @@ impl FlowCache {
             return Some(0);
         }
         if is_over {
-            // A packet that leaves bounds is often the only one of its kind.
+            // The path behind the bounds is often taken only once.
             self.filter.expect(flow.hash);
         }
         self.misfits += u64::from(flow.record != NONE);

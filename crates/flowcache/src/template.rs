@@ -79,8 +79,8 @@ impl Template {
             && self.guards.iter().all(|guard| guard.holds(data, wire_len))
     }
 
-    /// Whether a packet with a narrow record, with these bytes and `wire_len` bytes on the wire,
-    /// passes the guards, and nothing else has to be tested or done. This calls no function, so the
+    /// Whether a packet with a narrow record passes the guards and needs nothing else. `data` holds
+    /// the packet's bytes, and `wire_len` is its length on the wire. This calls no function, so the
     /// hit loop keeps its variables in registers.
     #[inline(always)]
     pub(crate) fn simply_fits(&self, data: &[u8], wire_len: u32) -> bool {
@@ -242,7 +242,8 @@ impl Templates {
         Some(number)
     }
 
-    /// Removes the counts of a template that another one is about to replace.
+    /// Removes a template, which another one is about to replace, from the counts of links and side
+    /// effects.
     fn leave(&mut self, number: u32) {
         let path = &self.paths[number as usize];
         self.with_effects -= usize::from(path.has_effects());

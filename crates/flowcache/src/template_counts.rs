@@ -1,10 +1,10 @@
 //! The counts of a record template's records, and whether these records are outdated. They are
 //! outdated when something besides state has changed that all of them depend on.
 //!
-//! At that moment nothing happens to the records themselves, however many there are. The fast path
-//! passes them by. An outdated record ends when another record of its flow takes its place, or when
-//! any other record needs room. It also ends when its flow has been silent for a while and a search
-//! meets it, which goes on a little at a time.
+//! At that moment nothing happens to the records themselves, however many there are. No packet
+//! takes them any more. An outdated record ends when another record of its flow takes its place, or
+//! when any other record needs room. It also ends when its flow has been silent for a while and the
+//! search for outdated records meets it. The search looks at a few records at a time.
 
 /// All templates, by number.
 #[derive(Debug, Default)]
