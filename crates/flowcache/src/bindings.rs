@@ -101,7 +101,7 @@ impl Bindings {
         }
     }
 
-    /// The first function because of which a packet cannot take the record now, and the reason.
+    /// The first function that keeps a packet from taking the record now, and the reason.
     pub(crate) fn unready(
         &self,
         functions: &impl Functions,

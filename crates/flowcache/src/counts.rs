@@ -70,7 +70,7 @@ impl Counts {
         slabs.hot_mut(number).bytes = from;
     }
 
-    /// Empties a record's fuel because nobody knows how much is left.
+    /// Empties a record's fuel, because its rest is not valid any more.
     pub(crate) fn drain(&mut self, slabs: &mut Slabs, number: u32) {
         if self.fuel.contains_key(&number) {
             self.fill(slabs, number, 0);

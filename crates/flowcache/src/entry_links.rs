@@ -187,7 +187,7 @@ pub(crate) fn bits(table: TableRef, slots: u64) -> u16 {
     all.rotate_left(table.to_bits() % 16)
 }
 
-/// Which records depend on which entries, and on the absence of which entries.
+/// The dependencies of records on entries and on absent keys.
 #[derive(Debug)]
 pub(crate) struct EntryLinks {
     links: Links,

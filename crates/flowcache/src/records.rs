@@ -444,7 +444,7 @@ impl Records {
         self.counts.fill(&mut self.slabs, number, bytes);
     }
 
-    /// Empties a record's fuel because nobody knows how much is left.
+    /// Empties a record's fuel, because its rest is not valid any more.
     pub(crate) fn drain(&mut self, number: u32) {
         self.counts.drain(&mut self.slabs, number);
     }

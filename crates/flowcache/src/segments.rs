@@ -202,7 +202,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
     }
 
-    /// Completes the findings of which a record is made, at the end of the packets' path.
+    /// Completes the findings at the end of the packets' path. A record is made from them.
     fn found(&mut self) -> Result<(), Why> {
         if self.has_effects_of_programs() && self.findings.path.natives().next().is_some() {
             return Err(Why::Beside);

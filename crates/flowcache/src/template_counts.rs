@@ -96,7 +96,7 @@ impl TemplateCounts {
         at
     }
 
-    /// Packets and bytes of each template, without those that records still hold.
+    /// Packets and bytes of each template, without the counts that records still hold.
     pub(crate) fn counts(&self) -> Vec<(u64, u64)> {
         self.all.iter().map(|template| template.counts).collect()
     }
