@@ -1,43 +1,44 @@
-//! Entries that records take for granted not to be there: a lookup that finds nothing is a read, too. When such an
-//! entry is made, the records end.
+//! Keys whose absence records depend on. A lookup that finds nothing is a read, too. When a program
+//! makes the missing entry, the records end.
 
 use braid_state::{HashKey, Index, TableRef};
 
-/// The limit of absent keys. Flows that need more get no records.
+/// The largest number of absent keys. A flow that needs more gets no record.
 const MOST: usize = 1 << 20;
 
-/// From this number on, numbers of tables stand for functions that keep state elsewhere.
+/// Table numbers from this one on stand for functions that keep state elsewhere.
 const ELSEWHERE: u32 = u32::MAX - (u16::MAX as u32);
 
-/// What the absence of stands for something staying as it is that is kept elsewhere than in the store: by a function, in
-/// a shard, under a number. [`crate::Records::change_elsewhere`] says when it does not.
+/// A table and a key that stand for state that a function keeps outside the store, in a shard,
+/// under a number. The key is absent as long as that state does not change.
+/// [`crate::Records::change_elsewhere`] reports a change.
 #[must_use]
 pub fn kept_elsewhere(node: u16, shard: u16, number: u64) -> (TableRef, [u64; 2]) {
     (TableRef::from_bits(ELSEWHERE + u32::from(node)), [shard.into(), number])
 }
 
-/// Packed keys in tables.
+/// Packed keys, each with its table.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
     words: Vec<u64>,
-    /// The table of each, and where it ends.
+    /// The table of each key, and where the key's words end.
     ends: Vec<(TableRef, usize)>,
 }
 
 impl Keys {
-    /// Adds one.
+    /// Adds a key.
     pub fn push(&mut self, table: TableRef, key: &[u64]) {
         self.words.extend_from_slice(key);
         self.ends.push((table, self.words.len()));
     }
 
-    /// The table of the last one.
+    /// The table of the last key.
     #[must_use]
     pub fn last(&self) -> Option<TableRef> {
         self.ends.last().map(|(table, _)| *table)
     }
 
-    /// Forgets them.
+    /// Removes all keys.
     pub fn clear(&mut self) {
         self.words.clear();
         self.ends.clear();
@@ -57,16 +58,16 @@ impl Keys {
     }
 }
 
-/// Keys that are known to be absent.
+/// Keys whose absence records depend on.
 #[derive(Debug)]
 pub(crate) struct Absences {
     index: Index,
-    /// By number, for as long as records depend on the key.
+    /// The keys by number. A key keeps its number as long as records depend on it.
     keys: Vec<Key>,
     free: Vec<u32>,
 }
 
-/// A key of which there must be no entry in a table.
+/// A key for which a table must have no entry.
 #[derive(Debug)]
 struct Key {
     table: TableRef,
@@ -80,7 +81,7 @@ impl Key {
 }
 
 fn hash_of(hash: &HashKey, table: TableRef, key: &[u64]) -> u64 {
-    // Two tables may have the same key absent.
+    // The same key may be absent from two tables.
     hash.hash(key).rotate_left(table.to_bits() % 64)
 }
 
@@ -113,7 +114,7 @@ impl Absences {
         })
     }
 
-    /// The number of a key.
+    /// The number of a key; a new key gets one.
     pub(crate) fn number(&mut self, table: TableRef, key: &[u64], hash_key: &HashKey) -> u32 {
         let hash = hash_of(hash_key, table, key);
         if let Some(number) = self.find(hash, table, key) {
@@ -131,13 +132,13 @@ impl Absences {
         number
     }
 
-    /// The key with a number, if its table is in the store.
+    /// The table and the words of the key with this number, if its table is in the store.
     pub(crate) fn key(&self, number: u32) -> Option<(TableRef, &[u64])> {
         let key = self.keys.get(number as usize).filter(|key| key.table.to_bits() < ELSEWHERE)?;
         Some((key.table, &key.words))
     }
 
-    /// No record depends on a key any more.
+    /// Frees the number of a key on which no record depends any more.
     pub(crate) fn forget(&mut self, number: u32, hash: &HashKey) {
         if let Some(key) = self.keys.get(number as usize) {
             self.index.remove(key.hash(hash), number);

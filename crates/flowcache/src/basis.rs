@@ -1,33 +1,35 @@
-//! What records depend on beside state: parameters, and how changes of configuration touch them.
+//! What records depend on besides state: parameters. A change of configuration touches some of
+//! them.
 
 use braid_ir::chain::{Change, Control};
 use braid_ir::model::ParamId;
 use braid_ir::value::{Backend, ParamValue};
 
-/// What records depend on beside state: a parameter, or a part of one. (Values that are compiled into programs are
-/// not among them, nor are patterns, which records search for as they are when a packet comes.)
+/// A parameter, or a part of one, that a record depends on besides state. Values that are compiled
+/// into programs are not among these dependencies. Nor are patterns: records always search for the
+/// current ones.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Basis {
     /// The function.
     pub node: u16,
     /// The parameter.
     pub param: ParamId,
-    /// Which part of it.
+    /// The part of the parameter.
     pub part: Part,
 }
 
 /// A part of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Part {
-    /// All of it.
+    /// The whole parameter.
     Whole,
-    /// Which backends there are, and what their columns hold; not whether they are up.
+    /// Which backends exist, and what their columns hold, but not whether they are up.
     Members,
     /// The backend with this number: its columns, and whether it is up.
     Backend(u32),
 }
 
-/// What a change has changed.
+/// The parts of a parameter that a change of configuration changes.
 pub struct Changed {
     pub(crate) node: u16,
     pub(crate) param: ParamId,
@@ -36,11 +38,12 @@ pub struct Changed {
 
 enum What {
     Whole,
-    /// There is one more rule, with this number.
+    /// A rule was added and has this number.
     RuleAdded(u32),
-    /// The rule with this number is gone.
+    /// The rule with this number was removed.
     RuleRemoved(u32),
-    /// Backends have changed, by number; perhaps their columns, too, or there are others.
+    /// The backends with these numbers have changed. `members` says whether their columns changed,
+    /// too, or whether backends came or went.
     Backends {
         which: Vec<u32>,
         members: bool,
@@ -48,12 +51,12 @@ enum What {
 }
 
 impl Changed {
-    /// What has changed in a parameter, which had these backends before, if any.
+    /// The change of a parameter. `before` holds the backends that it had, if any.
     #[must_use]
     pub fn new(control: &Control, before: &[Backend], value: &ParamValue) -> Self {
         let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let what = match (&control.change, value) {
-            // One behind all others comes before the default.
+            // A position behind all rules means the last position before the default.
             (Change::AddRule(at, _), ParamValue::Rules(set)) => {
                 What::RuleAdded(number(*at).min(number(set.rules.len()) - 1))
             }
@@ -64,7 +67,7 @@ impl Changed {
         Self { node: control.node, param: control.param, what }
     }
 
-    /// Whether this is, or is part of, what has changed.
+    /// Whether the change affects a dependency.
     pub(crate) fn touches(&self, basis: &Basis) -> bool {
         let is_it = (self.node, self.param) == (basis.node, basis.param);
         is_it
@@ -76,7 +79,7 @@ impl Changed {
             }
     }
 
-    /// The number that a rule has now; `None` if it is gone, with what it has counted.
+    /// The present number of a rule. `None` if the rule was removed together with its counts.
     pub(crate) fn moved(&self, rule: u32) -> Option<u32> {
         match self.what {
             What::RuleAdded(at) => Some(rule + u32::from(rule >= at)),
@@ -86,7 +89,7 @@ impl Changed {
     }
 }
 
-/// What differs between backends, which keep their numbers.
+/// The difference between two lists of backends. Backends keep their numbers.
 fn backends(before: &[Backend], now: &[Backend]) -> What {
     let most = before.len().max(now.len());
     let differ = |at: &usize| before.get(*at) != now.get(*at);

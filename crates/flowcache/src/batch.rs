@@ -1,4 +1,4 @@
-//! The flows of packets that are about to enter, and their records.
+//! The flows of packets that are about to enter a chain, and the records of these flows.
 
 use crate::extractors::Extractors;
 use crate::filter::Filter;
@@ -11,32 +11,33 @@ use braid_packet::{Layout, Packet};
 use std::hint::black_box;
 use std::ops::Range;
 
-/// Most packets whose flows are found before the first of them runs.
+/// The largest number of packets whose flows are found before the first of them runs.
 pub const BATCH: usize = 32;
 
 /// A packet's flow.
 #[derive(Clone, Copy)]
 pub(crate) struct Flow {
-    /// Its key, unless that is a wide one.
+    /// The flow's key, if it is narrow.
     pub(crate) key: Window<NARROW>,
     pub(crate) hash: u64,
-    /// For what its records are ([`kind`]), or [`NONE`]: then it has none, and the rest means nothing.
+    /// The kind of the flow's records ([`kind`]). [`NONE`] if the packet has no flow; the other
+    /// fields then mean nothing.
     pub(crate) kind: u32,
-    /// The number of its record, or [`NONE`].
+    /// The number of the flow's record, or [`NONE`].
     pub(crate) record: u32,
 }
 
 impl Flow {
-    /// That of a packet that has no records.
+    /// The flow of a packet that can have no record.
     const NO: Flow = Flow { key: [0; NARROW], hash: 0, kind: NONE, record: NONE };
 
-    /// Whether its key is not a wide one; there may be none at all.
+    /// Whether the flow has a narrow key. False also for a packet without a flow.
     #[inline(always)]
     pub(crate) fn is_narrow(&self) -> bool {
         self.kind & IS_WIDE == 0
     }
 
-    /// The number of the extractor that gave its key.
+    /// The number of the extractor that made the key.
     pub(crate) fn extractor(&self) -> u32 {
         of_kind(self.kind).0
     }
@@ -45,9 +46,9 @@ impl Flow {
 /// The flows of the packets of a batch.
 pub(crate) struct Batch {
     pub(crate) flows: [Flow; BATCH],
-    /// The keys of those that have wide keys.
+    /// The wide keys, for packets that have one.
     pub(crate) wide: [Window<WIDE>; BATCH],
-    /// How many records had ended when the records of these were found.
+    /// How many records had ended when these records were found.
     pub(crate) ended: u64,
 }
 
@@ -56,7 +57,7 @@ impl Batch {
         Self { flows: [Flow::NO; BATCH], wide: [[0; WIDE]; BATCH], ended: 0 }
     }
 
-    /// Finds the records of some packets again, where their hashes are such.
+    /// Looks up the records of packets again whose hashes satisfy `is_such`.
     #[inline(never)]
     pub(crate) fn find_again(
         &mut self,
@@ -71,7 +72,7 @@ impl Batch {
         }
     }
 
-    /// Looks the record of the packet at `at` up.
+    /// Looks up the record of the packet at `at`.
     #[inline(never)]
     pub(crate) fn find(&self, state: &State, at: usize) -> u32 {
         let (flow, records) = (&self.flows[at], state.dependents());
@@ -83,8 +84,8 @@ impl Batch {
         record.unwrap_or(NONE)
     }
 
-    /// The packet at `at` does not fit the record that was found for it: goes on to the next one of its flow, if
-    /// there is one.
+    /// Goes on to the next record of the flow because the packet at `at` cannot take the one that
+    /// was found for it. False if there is no other record.
     pub(crate) fn vary(&mut self, state: &State, at: usize) -> bool {
         while self.flows[at].kind % VARIANTS < VARIANTS - 1 {
             self.flows[at].kind += 1;
@@ -96,8 +97,8 @@ impl Batch {
         false
     }
 
-    /// Chooses what record to make for the packet at `at`, which fits none that there is; false if its flow has as
-    /// many as it may have.
+    /// Chooses the variant of a new record for the packet at `at`, which can take no record of its
+    /// flow. False if the flow has as many records as it may have.
     pub(crate) fn has_variant(&mut self, state: &State, at: usize) -> bool {
         let first = self.flows[at].kind / VARIANTS * VARIANTS;
         (first..first + VARIANTS).any(|kind| {
@@ -106,7 +107,7 @@ impl Batch {
         })
     }
 
-    /// Turns to an outdated record of the flow of the packet at `at`, if there is one.
+    /// Turns to an outdated record of the flow of the packet at `at`. False if there is none.
     pub(crate) fn turn_to_outdated(&mut self, state: &State, at: usize) -> bool {
         let first = self.flows[at].kind / VARIANTS * VARIANTS;
         (first..first + VARIANTS).any(|kind| {
@@ -118,7 +119,7 @@ impl Batch {
         })
     }
 
-    /// Finds the flows of packets that are about to enter at a point, and their records.
+    /// Finds the flows and the records of packets that are about to enter at a point.
     pub(crate) fn find_flows(
         &mut self,
         state: &State,
@@ -167,8 +168,8 @@ impl Batch {
         }
     }
 
-    /// Finds the flows of packets that are about to enter at a point, and their records, where they may meet native
-    /// functions.
+    /// Finds the flows and the records of packets that are about to enter at a point, in a chain
+    /// with native functions.
     #[inline(never)]
     pub(crate) fn find_open_flows(
         &mut self,
@@ -198,7 +199,8 @@ impl Batch {
         }
     }
 
-    /// Reads what the filter keeps of flows without a record, so that it is near when they are met.
+    /// Reads the filter's places for flows without a record, so that they are in the processor's
+    /// cache when the filter counts these flows.
     #[inline(never)]
     pub(crate) fn touch(&self, filter: &Filter, packets: usize) {
         let flows = self.flows[..packets].iter().filter(|flow| flow.record == NONE);
@@ -206,8 +208,8 @@ impl Batch {
     }
 }
 
-/// The flows of packets up to the first one that is not of the program's shape, or has no narrow key: how many those
-/// are. Their records are still to be found.
+/// Finds the flows of packets, up to the first packet that has another shape than the program or no
+/// narrow key. Returns the number of these packets. Their records are still to be found.
 #[inline(always)]
 fn narrow_flows(
     extractor: &KeyExtractor,
@@ -227,7 +229,7 @@ fn narrow_flows(
     found
 }
 
-/// The flow of a packet whose key is not narrow, which goes to `wide`.
+/// The flow of a packet whose key is not narrow. The key goes to `wide`.
 #[inline(never)]
 fn wide_flow(
     extractor: &KeyExtractor,

@@ -1,15 +1,17 @@
-//! State functions of a path's functions: what each batch of them does with the payload, and which batches could run at
-//! the same time (SpeedyBox §V-C, Table I). Here they run in order.
+//! State functions of the functions on a path. Each function's state functions form a batch. This
+//! module finds out which batches could run at the same time (SpeedyBox §V-C, Table I). Here they
+//! run in order.
 
 pub use braid_native::Payload;
 
-/// Whether a batch need not wait for one of an earlier function (Table I): headers are settled before either runs.
+/// Whether a batch could run at the same time as the batch of an earlier function (Table I). Header
+/// changes are settled before either runs.
 pub(crate) fn is_beside(first: Payload, second: Payload) -> bool {
     first != Payload::Write || second == Payload::Ignore
 }
 
-/// Batches of these functions in order, by function: those of a group could run at the same time, behind all of the group
-/// before.
+/// Groups the batches of functions in order. The batches of one group could run at the same time,
+/// behind all batches of the group before.
 pub(crate) fn groups(parts: impl Iterator<Item = (u16, Option<Payload>)>) -> Vec<Vec<u16>> {
     let mut groups: Vec<Vec<(u16, Payload)>> = Vec::new();
     for (node, payload) in parts.filter_map(|(node, state)| Some((node, state?))) {

@@ -1,4 +1,4 @@
-//! Bindings of native functions to flow records (SpeedyBox §IV, §V): state functions and the
+//! Bindings of native functions to flow records (SpeedyBox §IV, §V). State functions and the
 //! conditions of guards run for each packet that takes a record.
 
 use crate::host::{Functions, State};
@@ -10,11 +10,11 @@ use braid_native::bridge as native;
 use braid_packet::blend::{Blend, Outline, WIDE, Window};
 use braid_packet::{Layout, Packet};
 
-/// Why a function cannot be asked, or run, for a packet.
+/// Why a packet cannot take a record at a function. The text follows the function's name.
 pub(crate) const DUE: &str = "has something to do first";
 pub(crate) const CUT: &str = "wants a payload that the capture cut";
 
-/// A change of headers.
+/// A change of headers: a masked rewrite, its bytes, and the numbers that it adds to checksums.
 #[derive(Clone, Debug)]
 pub(crate) struct HeaderChange {
     pub(crate) blend: Blend,
@@ -22,38 +22,40 @@ pub(crate) struct HeaderChange {
     pub(crate) sums: [u16; 2],
 }
 
-/// What a native function does for each packet of a flow.
+/// The work of a native function for each packet of a flow.
 #[derive(Debug)]
 pub(crate) struct Binding {
     pub(crate) node: u16,
     pub(crate) shard: u16,
     pub(crate) backward: bool,
-    /// The flow, as the function knows it.
+    /// The function's own number for the flow.
     pub(crate) flow: u64,
     pub(crate) functions: Box<[StateFunction]>,
-    /// Whether it looks at conditions afterwards.
+    /// Whether the function checks conditions after its state functions.
     pub(crate) has_guards: bool,
     pub(crate) reads_payload: bool,
-    /// What happens to the packet's headers before, since the last one whose functions see them.
+    /// The change of headers in front of this function, since the last function that saw the
+    /// headers.
     pub(crate) before: Option<Box<HeaderChange>>,
 }
 
-/// What native functions do for each packet that takes a record.
+/// The work of native functions for each packet that takes a record.
 #[derive(Debug)]
 pub(crate) struct Bindings {
-    /// Headers that its packets have, as far as programs look at them.
+    /// The headers that the record's packets have, as far as programs read headers.
     pub(crate) shape: HeaderMask,
     /// In the order of the packets' path.
     pub(crate) all: Box<[Binding]>,
 }
 
 impl Bindings {
-    /// What happens to headers before functions see them.
+    /// The changes of headers in front of functions that see the headers.
     pub(crate) fn changes(&self) -> impl Iterator<Item = &HeaderChange> {
         self.all.iter().filter_map(|one| one.before.as_deref())
     }
 
-    /// Whether a packet that comes now can take the record: it has the headers, and nothing is due before it.
+    /// Whether a packet can take the record now: it has the headers, no function is due, and no
+    /// function needs a payload that the capture cut.
     pub(crate) fn are_ready(&self, functions: &impl Functions, layout: &Layout, time: u64) -> bool {
         let ignores = functions.state().dependents().has_mutant(RecordMutant::NativeDueIgnored);
         let is_ready = |one: &Binding| {
@@ -64,8 +66,8 @@ impl Bindings {
         self.shape.fits(layout.presence()) && self.all.iter().all(is_ready)
     }
 
-    /// Runs the functions for a packet that takes the record. Its headers are then as they were for
-    /// the last one that saw them.
+    /// Runs the functions for a packet that takes the record. Afterwards the packet's headers are
+    /// as the last function saw them.
     pub(crate) fn run(
         &self,
         functions: &mut impl Functions,
@@ -99,7 +101,7 @@ impl Bindings {
         }
     }
 
-    /// The function, if there is one, for which a packet cannot take the record now, and why.
+    /// The first function that keeps a packet from taking the record now, and the reason.
     pub(crate) fn unready(
         &self,
         functions: &impl Functions,
@@ -118,12 +120,12 @@ impl Bindings {
     }
 }
 
-/// Whether a record is a wide one, and where it is among those of its kind.
+/// Whether a record is wide, as 0 or 1, and its place among the records of that width.
 pub(crate) fn place(record: u32) -> (usize, usize) {
     ((record >> 31) as usize, (record & u32::MAX >> 1) as usize)
 }
 
-/// Ends the records that depend on recordings that the function's instance has changed.
+/// Ends the records that depend on a recording that this function instance has changed.
 #[inline]
 pub fn end_changed(
     state: &mut State,

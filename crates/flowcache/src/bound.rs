@@ -1,5 +1,5 @@
-//! Conditions on slots that packets of a record count in: they hold as long as the slot is within bounds, so that
-//! nothing is asked for each packet.
+//! Conditions on slots in which a record's packets count. Such a condition holds as long as the
+//! slot is within bounds, so it needs no test for each packet.
 
 use crate::dependence::Dependence;
 use crate::entry_use::{Bound, Change, EntryUse, Update};
@@ -10,41 +10,45 @@ use braid_ir::values::Values;
 use braid_state::{Handle, TableRef};
 use std::cmp::Ordering;
 
-/// A slot that was compared, of an entry by its number.
+/// A comparison of a slot. The entry is given by its number.
 pub(crate) struct Compared {
     pub(crate) entry: usize,
     pub(crate) slot: u32,
-    /// What was added to it before: for the packet, and for each of its bytes.
+    /// The numbers that were added to the slot before the comparison: for the packet, and for each
+    /// of its bytes.
     pub(crate) packets: i64,
     pub(crate) bytes: u32,
-    /// Whether the sum that was compared wraps.
+    /// Whether the compared sum wraps.
     pub(crate) wraps: bool,
-    /// What it must hold in front of the packet at least, and with what was added at most.
+    /// The least value of the slot in front of the packet, and the largest value of the compared
+    /// sum.
     pub(crate) least: Word,
     pub(crate) most: Word,
 }
 
-/// The counters that a specialisation compares.
+/// The counting slots that a specialisation compares.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) compared: Vec<Compared>,
-    /// Slots that are compared before anything is added to them, as an earlier run of the same packet has found.
+    /// Slots that are compared before anything is added to them. An earlier run for the same packet
+    /// has found them.
     pub(crate) known: Vec<(TableRef, Handle, u32)>,
 }
 
 impl Counters {
-    /// A run starts.
+    /// Starts a run.
     pub(crate) fn start(&mut self) {
         self.compared.clear();
     }
 
-    /// The first run of a packet starts.
+    /// Starts the first run for a packet.
     pub(crate) fn forget(&mut self) {
         self.known.clear();
     }
 
-    /// Compares a counter with what depend on nothing. `None`: it is not one, or has to be looked at for each packet.
-    /// `None` within: it is about to come out otherwise.
+    /// Compares a counting slot with a fixed value. Returns `None` if no operand is a counting
+    /// slot, or if each packet needs its own comparison. Returns `Some(None)` if the result is
+    /// about to change.
     pub(crate) fn compare(
         &mut self,
         (state, entries): (&State, &[(Handle, EntryUse)]),
@@ -91,8 +95,8 @@ impl Counters {
         Some(Some(Dependence::Fixed))
     }
 
-    /// Makes of comparisons what is to be asked of slots, once all is known that packets add to them; `None` if that
-    /// cannot be asked.
+    /// Turns the comparisons into bounds of slots. The numbers that packets add to the slots are
+    /// recorded by now. Returns `None` if a comparison gives no bound.
     pub(crate) fn settle(
         &self,
         state: &State,
@@ -104,7 +108,7 @@ impl Counters {
             let (handle, how) = &mut entries[*entry];
             let Some(update) = how.updates.iter().find(|update| update.slot == *slot).copied()
             else {
-                // It stays as it is.
+                // The slot does not change.
                 how.read(*slot);
                 continue;
             };
@@ -115,14 +119,15 @@ impl Counters {
             if of_all < *bytes {
                 return None;
             }
-            // What each packet adds behind the comparison; its bytes are looked at as if all were added before.
+            // The number that each packet adds behind the comparison. All bytes count as added
+            // before it.
             let behind = Word::try_from(all.checked_sub(*packets)?).ok()?;
             let shape = state.slot_shape(how.table);
             let highest = shape.most(*slot as usize);
             let most = match compared.wraps {
                 // The sum must not wrap, even if the slot stops at its largest value.
                 true => (*most).min(highest),
-                // There it stops.
+                // The slot stops there.
                 false if *most >= highest => Word::MAX,
                 false => *most,
             };
@@ -138,7 +143,8 @@ impl Counters {
         Some(())
     }
 
-    /// Slots that were taken for granted, and count: whether another run can compare them as counters.
+    /// Collects the counting slots on whose values this run depends. True if another run can
+    /// compare them as counters.
     pub(crate) fn knows_more(&mut self, entries: &[(Handle, EntryUse)]) -> bool {
         if !self.known.is_empty() {
             return false;

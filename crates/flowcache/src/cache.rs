@@ -1,4 +1,4 @@
-//! The flow cache: records, and what the engine keeps to find, make and count them.
+//! The flow cache: the data with which the engine finds, makes and counts records.
 
 use crate::basis::Changed;
 use crate::batch::Batch;
@@ -18,50 +18,50 @@ use braid_ir::residual::Point;
 use braid_packet::{Layout, Packet};
 use std::cell::{Ref, RefCell};
 
-/// How packets were processed, and what has become of records.
+/// The numbers of packets by path, and the numbers of records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Flows {
     /// Packets that took their flow's record.
     pub hits: u64,
-    /// Packets whose flow had a record that they did not fit, or that came when something was due.
+    /// Packets whose flow had a record, but that failed its guards or came when something was due.
     pub misfits: u64,
-    /// Packets whose flow had none.
+    /// Packets whose flow had no record.
     pub misses: u64,
-    /// Records that were made in place of outdated ones, since their dependencies had changed.
+    /// Records that replaced outdated ones, whose dependencies had changed.
     pub renewed: u64,
-    /// Records that were made, ended, and not made since there were too many.
+    /// Records that were made, that have ended, and that were not made because there were too many.
     pub records: RecordCounters,
 }
 
-/// The flow cache of a chain. The records themselves are with the state ([`crate::State`]).
+/// The flow cache of a chain. The records themselves are part of the state ([`crate::State`]).
 pub struct FlowCache {
     pub(crate) templates: Templates,
     pub(crate) extractors: Extractors,
     pub(crate) filter: Filter,
     pub(crate) sample: Sample,
-    /// Whether the packets of the batch that is on its way are left out.
+    /// Whether the sampling leaves out the packets of the current batch.
     pub(crate) is_left_out: bool,
-    /// Whether records are made at once, and for paths that look nothing up, too.
+    /// Whether flows get their records early, and on paths that look nothing up, too.
     pub(crate) eager: bool,
-    /// The packets of the batch that is on its way.
+    /// The current batch of packets.
     pub(crate) batch: Batch,
-    /// Whether there were packets without a record in the last batch.
+    /// Whether the last batch had packets without a record.
     pub(crate) missed: bool,
-    /// Memory for specialisations.
+    /// Memory that specialisations reuse.
     pub(crate) findings: Findings,
-    /// What native functions do for narrow and for wide records, by number of those.
+    /// The bindings of native functions to narrow and to wide records, by the records' numbers.
     pub(crate) bindings: [Vec<Bindings>; 2],
-    /// What paths have counted that is in no program's counters.
+    /// Counts of paths that are in no program's counters.
     pub(crate) counted: RefCell<Counted>,
-    /// As in [`Flows`].
+    /// These three have the meaning that they have in [`Flows`].
     pub(crate) hits: u64,
     pub(crate) misfits: u64,
     pub(crate) renewed: u64,
 }
 
 impl FlowCache {
-    /// A cache for a chain, which has so many records at most. An eager one makes records at a flow's
-    /// second packet, and also where they do not pay.
+    /// Makes a cache for a chain, with at most `records` records. An eager cache makes a record at
+    /// a flow's second packet, and also where records do not pay.
     #[must_use]
     pub fn new(chain: &Chain, records: usize, eager: bool) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl FlowCache {
         }
     }
 
-    /// How so many packets that have come were processed.
+    /// How packets were processed. `packets` is the number of packets that have come.
     #[must_use]
     pub fn flows(&self, packets: u64, functions: &impl Functions) -> Flows {
         let Self { hits, misfits, renewed, .. } = *self;
@@ -90,23 +90,24 @@ impl FlowCache {
         Flows { hits, misfits, misses: packets - hits - misfits, renewed, records }
     }
 
-    /// Whether a packet of the batch on its way is known to have a record.
+    /// Whether a record was found for the packet at `at` in the current batch.
     #[must_use]
     pub fn has_record(&self, at: usize) -> bool {
         !self.is_left_out && self.batch.flows[at].record != NONE
     }
 
-    /// What records have counted that is in no program's counters.
+    /// The counts of records that are in no program's counters.
     pub fn counted(&self) -> Ref<'_, Counted> {
         self.counted.borrow()
     }
 
-    /// Forgets what records have counted that is in no program's counters.
+    /// Resets the counts of records that are in no program's counters.
     pub fn forget_counted(&mut self) {
         self.counted.take();
     }
 
-    /// Packets are about to enter at a point: their flows and records are found, unless they are left out.
+    /// Finds the flows and the records of packets that are about to enter at a point, unless the
+    /// sampling leaves these packets out.
     pub fn look_at<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
@@ -121,14 +122,14 @@ impl FlowCache {
         }
     }
 
-    /// Whether so many next packets are looked at, and the sample behind them.
+    /// Whether the cache looks at the next `packets` packets, and the sample after them.
     pub(crate) fn sampled(&self, packets: usize) -> (bool, Sample) {
         let mut sample = self.sample;
         let again = self.hits + self.misfits + self.filter.again;
         (self.eager || sample.takes(packets, again), sample)
     }
 
-    /// Finds the flows of packets that are about to enter at a point, and their records.
+    /// Finds the flows and the records of packets that are about to enter at a point.
     #[inline(never)]
     pub(crate) fn find_flows<P: Programs, F: Functions>(
         &mut self,
@@ -154,13 +155,13 @@ impl FlowCache {
         }
     }
 
-    /// What native functions do for a record.
+    /// The bindings of native functions to a record.
     pub(crate) fn bindings(&self, record: u32) -> Option<&Bindings> {
         let (all, at) = place(record);
         self.bindings[all].get(at)
     }
 
-    /// A parameter has changed: records that depend on the part that changed are outdated.
+    /// Marks the records as outdated that depend on the changed part of a parameter.
     pub fn outdate(&mut self, changed: &Changed, functions: &mut impl Functions) {
         let (_, state) = functions.parts();
         if !state.dependents().has_mutant(RecordMutant::ControlIgnored) {
@@ -168,7 +169,7 @@ impl FlowCache {
         }
     }
 
-    /// What records have counted is added to what programs and rules count.
+    /// Adds the counts of records to the counters of programs and rules.
     pub fn settle(&self, programs: &impl Programs, functions: &impl Functions) {
         let counts = functions.state().dependents().counted_by_template();
         for (template, counts) in (0..self.templates.all.len() as u32).zip(counts) {
@@ -176,7 +177,7 @@ impl FlowCache {
         }
     }
 
-    /// The same for the records of a template, which have counted so many packets and bytes.
+    /// Does the same for the records of one template, which have counted these packets and bytes.
     pub(crate) fn settle_template(
         &self,
         number: u32,
@@ -200,7 +201,8 @@ impl FlowCache {
         }
     }
 
-    /// Ends all records: what they take for granted is about to change. Their flows are not forgotten.
+    /// Ends all records because something that they depend on is about to change. The filter still
+    /// expects their flows.
     pub fn end_all(&mut self, programs: &impl Programs, functions: &mut impl Functions) {
         self.settle(programs, functions);
         let (_, state) = functions.parts();

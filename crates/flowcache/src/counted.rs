@@ -1,4 +1,4 @@
-//! What records count for their paths in the counters of functions and of the chain.
+//! Counts of records that belong to functions and to the chain.
 
 use crate::path::Path;
 use braid_ir::chain::Chain;
@@ -7,20 +7,20 @@ use braid_ir::model::RowId;
 use braid_native::bridge as native;
 use std::collections::BTreeMap;
 
-/// What records count that is in no program's counters.
+/// Counts of records that are in no program's counters.
 #[derive(Debug, Default)]
 pub struct Counted {
-    /// By function, direction, and the reason for which it drops them: packets and bytes that a native function got, and
-    /// the bytes of those packets behind it.
+    /// The traffic of native functions, by function, direction, and the reason if the function
+    /// drops the packets: packets, bytes, and the bytes of those packets behind the function.
     natives: BTreeMap<(u16, bool, Option<u32>), [u64; 3]>,
-    /// Copies that were sent.
+    /// The number of copies that were sent.
     copied: u64,
-    /// By interface, packets that left and copies.
+    /// By interface: how many packets and copies left.
     left: Vec<u64>,
 }
 
 impl Counted {
-    /// Packets took records of this path.
+    /// Adds packets that took records of this path.
     pub(crate) fn add(&mut self, path: &Path, packets: u64, bytes: u64) {
         for one in path.natives() {
             let key = (one.node, one.backward, one.drops);
@@ -32,13 +32,13 @@ impl Counted {
         }
     }
 
-    /// A copy was sent by an interface.
+    /// Counts a copy that was sent by an interface.
     pub(crate) fn copy(&mut self, interface: u16) {
         self.copied += 1;
         self.leave(interface);
     }
 
-    /// A packet has left by an interface.
+    /// Counts a packet that left by an interface.
     pub(crate) fn leave(&mut self, interface: u16) {
         let interface = usize::from(interface);
         if self.left.len() <= interface {
@@ -47,19 +47,19 @@ impl Counted {
         self.left[interface] += 1;
     }
 
-    /// How many copies were sent.
+    /// The number of copies that were sent.
     #[must_use]
     pub fn copied(&self) -> u64 {
         self.copied
     }
 
-    /// Interfaces, and how many packets have left by each.
+    /// Each interface, with the number of packets and copies that left by it.
     pub fn left(&self) -> impl Iterator<Item = (u16, u64)> {
         (0..).zip(self.left.iter().copied())
     }
 
-    /// Adds what was counted to the counters of functions; `drop` is told the function, the row, the
-    /// reason and the number of packets that were dropped.
+    /// Adds the counts to the counters of functions. `drop` gets the function, the row, the reason
+    /// and the number of dropped packets.
     pub fn add_to(
         &self,
         chain: &Chain,

@@ -1,41 +1,41 @@
-//! What records have counted, and what each may still count.
+//! The counts of each record, and the amount that it may still count.
 
 use crate::slab::{Hot, Slabs};
 use std::collections::HashMap;
 
-/// The counts that records do not hold themselves.
+/// Counts that are not in the records themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Where the count of bytes of each record with bounds began ([`crate::fuel`]).
+    /// For each record with bounds: where its byte counter started ([`crate::fuel`]).
     fuel: HashMap<u32, u32>,
-    /// Packets and bytes that each record has counted and given away, if anyone asked for that.
+    /// Packets and bytes that each record has counted and handed over, if somebody asked for them.
     totals: Option<HashMap<u32, (u64, u64)>>,
 }
 
 impl Counts {
-    /// A record has this number that has counted nothing yet.
+    /// Prepares for a new record with this number, which has counted nothing.
     pub(crate) fn start(&mut self, number: u32) {
         if let Some(all) = &mut self.totals {
             all.remove(&number);
         }
     }
 
-    /// A record has ended.
+    /// Removes the fuel of a record that has ended.
     pub(crate) fn end(&mut self, number: u32) {
         self.fuel.remove(&number);
     }
 
-    /// From now on, the packets and bytes that each record has counted are kept.
+    /// From now on, keeps the packets and bytes that each record has counted.
     pub(crate) fn keep_totals(&mut self) {
         self.totals.get_or_insert_default();
     }
 
-    /// What a record has counted and given away.
+    /// The counts that a record has handed over.
     pub(crate) fn total(&self, number: u32) -> (u64, u64) {
         self.totals.as_ref().and_then(|all| all.get(&number)).copied().unwrap_or_default()
     }
 
-    /// A record gives away what it has counted.
+    /// Adds the counts that a record hands over to its total.
     #[inline]
     pub(crate) fn give(&mut self, number: u32, packets: u32, bytes: u32) {
         let Some(all) = &mut self.totals else { return };
@@ -44,7 +44,7 @@ impl Counts {
         total.1 += u64::from(bytes);
     }
 
-    /// A record with what it has counted since that was given away last.
+    /// A record's hot part with the counts since the last time that it handed them over.
     pub(crate) fn counted(&self, slabs: &Slabs, number: u32) -> Hot {
         let mut hot = slabs.hot(number).clone();
         if let Some(from) = self.fuel.get(&number) {
@@ -53,7 +53,7 @@ impl Counts {
         hot
     }
 
-    /// What a record has counted was given away. What it may still count stays.
+    /// Resets the counts of a record that has handed them over. Its fuel stays.
     pub(crate) fn count_anew(&mut self, slabs: &mut Slabs, number: u32) {
         let hot = slabs.hot_mut(number);
         hot.packets = 0;
@@ -63,14 +63,14 @@ impl Counts {
         }
     }
 
-    /// A record with bounds, which has counted nothing, may count packets of so many bytes in all.
+    /// Gives fuel for `bytes` bytes to a record that has bounds and has counted nothing.
     pub(crate) fn fill(&mut self, slabs: &mut Slabs, number: u32, bytes: u32) {
         let from = u32::MAX - bytes;
         self.fuel.insert(number, from);
         slabs.hot_mut(number).bytes = from;
     }
 
-    /// What a record may still count is not known any more.
+    /// Empties a record's fuel, because its rest is not valid any more.
     pub(crate) fn drain(&mut self, slabs: &mut Slabs, number: u32) {
         if self.fuel.contains_key(&number) {
             self.fill(slabs, number, 0);

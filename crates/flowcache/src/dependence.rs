@@ -1,23 +1,26 @@
-//! What a value of a specialised program depends on.
+//! The dependence of a value in a specialised program.
 
 use crate::guard::Number;
 
-/// What a value depends on, beside the dependencies of its record.
+/// The dependence of a value, besides the dependencies of its record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Dependence {
-    /// Nothing.
+    /// The value depends on nothing.
     Fixed,
-    /// It is a number in the packet, shifted down by `shift`, plus `add`.
+    /// The value is a number in the packet, shifted down by `shift`, plus `add`.
     Number { number: Number, shift: u32, add: i64 },
-    /// It is a number in the packet, shifted down, of which guards can only ask for the very bits.
+    /// The value is a number in the packet, shifted down. Guards can only ask for exactly these
+    /// bits.
     Bits { number: Number, shift: u32 },
-    /// It is what a slot of an entry (by number among those that were found) holds, plus `packets`, plus
-    /// `bytes` times the bytes on the wire; whether it wraps where it would not fit, once anything was added.
+    /// The value is the content of a slot of an entry, plus `packets`, plus `bytes` times the bytes
+    /// on the wire. `entry` is the entry's number among the entries that were found. Once anything
+    /// was added, `wraps` says whether the sum wraps where it would not fit.
     Slot { entry: usize, slot: u32, packets: i64, bytes: u32, wraps: Option<bool> },
-    /// It is the time.
+    /// The value is the time.
     Time,
-    /// It is computed for each packet: its number in [`crate::dynamic::Dynamic`].
+    /// The record computes the value for each packet. This is its number in
+    /// [`crate::dynamic::Dynamic`].
     Dynamic(u8),
-    /// Anything else.
+    /// The value depends on anything else.
     Packet,
 }

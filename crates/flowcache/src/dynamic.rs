@@ -1,6 +1,6 @@
-//! What a record computes for each packet: values that depend on the time, the packet's length, and
-//! what slots of state hold then (a token bucket, for example). Conditions on them are asked before
-//! anything happens.
+//! The values that a record computes for each packet. They depend on the time, on the packet's
+//! length, and on the contents of slots at that moment. An example is a token bucket. All
+//! conditions on them are tested before anything changes.
 
 use crate::host::State;
 use braid_ir::arith::{binary, compare};
@@ -9,19 +9,21 @@ use braid_packet::Packet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Most values of a path.
+/// The largest number of values of a path.
 const MOST: usize = 32;
 
-/// What they are for a packet.
+/// The results of the values for one packet.
 pub(crate) type Words = [Word; MOST];
 
-/// Values, conditions on them, and slots that they are assigned to. Values are named by their numbers.
+/// Values, conditions on them, and slots that they are assigned to. Values are named by their
+/// numbers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Dynamic {
     values: Vec<Expr>,
     /// Values that must be 1 or 0.
     checks: Vec<(u8, bool)>,
-    /// What is assigned: the number of an entry among those that the record depends on, its slot.
+    /// The assignments: the number of an entry among the entries that the record depends on, its
+    /// slot, and the value.
     puts: Vec<(u8, u32, u8)>,
     /// Tags that the packet must not have.
     lacks: Vec<Arc<str>>,
@@ -29,23 +31,23 @@ pub(crate) struct Dynamic {
     entries: u8,
 }
 
-/// A value, made of earlier ones.
+/// A value, computed from earlier ones.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Expr {
     Const(Word),
-    /// Bytes of the packet on the wire.
+    /// The packet's bytes on the wire.
     Length,
     /// The time.
     Time,
-    /// What a slot of an entry holds.
+    /// The content of a slot of an entry.
     Slot(u8, u32),
     Bin(BinOp, u16, u8, u8),
     Cmp(CmpOp, u8, u8),
-    /// The complement, within what is at most.
+    /// The complement of a value, under the mask of the largest result.
     Not(Word, u8),
-    /// The low bits of it that are set in what is at most.
+    /// The low bits of a value, under the mask of the largest result.
     Resize(Word, u8),
-    /// It, or what is at most.
+    /// The value, or the largest result if the value is larger.
     Clamp(Word, u8),
 }
 
@@ -54,12 +56,12 @@ impl Dynamic {
         self.checks.is_empty() && self.puts.is_empty() && self.lacks.is_empty()
     }
 
-    /// How much there is to do for each packet: values and what they are assigned to.
+    /// The work for each packet: the number of values, plus twice the number of assignments.
     pub(crate) fn size(&self) -> u32 {
         (self.values.len() + 2 * self.puts.len()) as u32
     }
 
-    /// Adds a value: its number, if there are not too many.
+    /// Adds a value. Returns its number, or `None` if there are too many values.
     pub(crate) fn add(&mut self, expr: Expr) -> Option<u8> {
         let known = self.values.iter().position(|one| *one == expr);
         let number = known.unwrap_or_else(|| {
@@ -69,47 +71,47 @@ impl Dynamic {
         (number < MOST).then_some(number as u8)
     }
 
-    /// A condition.
+    /// Adds a condition.
     pub(crate) fn check(&mut self, value: u8, is: bool) {
         if !self.checks.contains(&(value, is)) {
             self.checks.push((value, is));
         }
     }
 
-    /// Packets come without a tag.
+    /// Adds a condition: the packet must come without this tag.
     pub(crate) fn lack(&mut self, tag: Arc<str>) {
         if !self.lacks.contains(&tag) {
             self.lacks.push(tag);
         }
     }
 
-    /// A slot of an entry that is assigned nothing yet is assigned a value.
+    /// Adds an assignment of a value to a slot of an entry that has none yet.
     pub(crate) fn put(&mut self, entry: usize, slot: u32, value: u8) {
         self.puts.push((entry as u8, slot, value));
     }
 
-    /// A slot of an entry is assigned nothing.
+    /// Removes the assignment to a slot of an entry.
     pub(crate) fn forget(&mut self, entry: usize, slot: u32) {
         self.puts.retain(|(one, of, _)| (usize::from(*one), *of) != (entry, slot));
     }
 
-    /// The time.
+    /// Adds the time as a value.
     pub(crate) fn time(&mut self) -> Option<u8> {
         self.add(Expr::Time)
     }
 
-    /// The record depends on so many entries; `None` if they are too many.
+    /// Sets the number of entries that the record depends on. `None` if there are too many.
     pub(crate) fn depends_on(&mut self, entries: usize) -> Option<()> {
         self.entries = u8::try_from(entries).ok()?;
         Some(())
     }
 
-    /// For a hash: values, but not what is made of them.
+    /// Hashes the values, but not the conditions and assignments.
     pub(crate) fn hash_values<H: Hasher>(&self, state: &mut H) {
         self.values.iter().for_each(|value| value.hash(state));
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub(crate) fn clear(&mut self) {
         self.values.clear();
         self.checks.clear();
@@ -117,8 +119,9 @@ impl Dynamic {
         self.lacks.clear();
     }
 
-    /// Does this for a packet that takes the record with this number; false, and nothing has happened, if a condition
-    /// does not hold.
+    /// Computes the values for a packet that takes the record with this number, tests the
+    /// conditions and assigns the slots. Returns false if a condition does not hold. In that case
+    /// nothing has changed.
     pub(crate) fn run(
         &self,
         state: &mut State,
@@ -161,7 +164,7 @@ impl Dynamic {
         true
     }
 
-    /// Records know their entries from the last one on.
+    /// Records number their entries from the last one on.
     fn behind(&self, entry: u8) -> usize {
         usize::from(self.entries - 1 - entry)
     }

@@ -1,4 +1,4 @@
-//! Values in a specialisation that a record can only compute for each packet.
+//! Values in a specialisation that a record can compute only for each packet.
 
 use crate::dependence::Dependence;
 use crate::dynamic::Expr;
@@ -10,7 +10,7 @@ use braid_ir::model::{BinOp, Op, ValueId, Word};
 use braid_ir::values::Values;
 
 impl Findings {
-    /// Whether the result of an operation can only be computed for each packet.
+    /// Whether the result of an operation can be computed only for each packet.
     pub(crate) fn is_dynamic(&self, values: &Values<'_>, op: &Op) -> bool {
         let (mut dynamic, mut counted, mut slot, mut length) = (false, false, false, false);
         op.visit_uses(&mut |id| match self.dependence(*id) {
@@ -33,7 +33,7 @@ impl Findings {
             }
     }
 
-    /// An operation whose result is computed for each packet.
+    /// Follows an operation whose result is computed for each packet.
     pub(crate) fn follow_dynamic(&mut self, values: &Values<'_>, op: &Op) -> Option<Dependence> {
         let most = |out: ValueId| values.ty(out).max();
         let expr = match *op {
@@ -55,7 +55,7 @@ impl Findings {
         Some(Dependence::Dynamic(self.path.dynamic.add(expr)?))
     }
 
-    /// A value as one that is computed for each packet.
+    /// The number of a value as one that is computed for each packet.
     pub(crate) fn dynamic(&mut self, values: &Values<'_>, id: ValueId) -> Option<u8> {
         let width = values.width(id);
         let expr = match self.dependence(id) {
@@ -78,7 +78,8 @@ impl Findings {
         self.path.dynamic.add(expr)
     }
 
-    /// A slot of an entry, with what packets add to it.
+    /// A slot of an entry, with the numbers that packets add to it, as a value that is computed for
+    /// each packet.
     pub(crate) fn dynamic_slot(
         &mut self,
         (entry, slot): (usize, u32),
@@ -94,7 +95,8 @@ impl Findings {
         let Some(wraps) = wraps else { return Some(old) };
         let add = if wraps { BinOp::AddWrap } else { BinOp::AddSat };
         let (length, times) = (dynamic.add(Expr::Length)?, dynamic.add(Expr::Const(bytes.into()))?);
-        // What is added has 64 bits at most, and is no larger than the slot can hold, or stops there.
+        // The addend has at most 64 bits. It is no larger than the slot can hold, or it stops
+        // there.
         let bytes = dynamic.add(Expr::Bin(BinOp::MulSat, 64, length, times))?;
         let op = if packets < 0 { BinOp::SubSat } else { BinOp::AddSat };
         let packets = dynamic.add(Expr::Const(packets.unsigned_abs().into()))?;
@@ -105,7 +107,7 @@ impl Findings {
         dynamic.add(Expr::Bin(add, width, old, more))
     }
 
-    /// Forgets what a slot was assigned.
+    /// Removes the assignment to a slot.
     pub(crate) fn forget(&mut self, entry: usize, slot: u32) {
         let Self { depends_on, put, path, .. } = self;
         let how = &mut depends_on[entry].1;
@@ -115,12 +117,12 @@ impl Findings {
         path.dynamic.forget(entry, slot);
     }
 
-    /// Whether a slot was assigned something that is computed for each packet.
+    /// Whether a slot was assigned a value that is computed for each packet.
     pub(crate) fn has_put(&self, entry: usize, slot: u32) -> bool {
         self.put.iter().any(|put| (put.0, put.1) == (entry, slot))
     }
 
-    /// Whether a value is another one for each packet, and can be computed.
+    /// Whether a value changes from packet to packet and can be computed for each.
     pub(crate) fn changes_with_packets(&self, id: ValueId) -> bool {
         matches!(
             self.dependence(id),
@@ -128,7 +130,7 @@ impl Findings {
         ) || matches!(self.dependence(id), Dependence::Number { number: LENGTH, .. })
     }
 
-    /// Assigns a slot something that is computed for each packet.
+    /// Assigns a value that is computed for each packet to a slot.
     pub(crate) fn put_dynamic(
         &mut self,
         values: &Values<'_>,
@@ -147,7 +149,8 @@ impl Findings {
         Some(())
     }
 
-    /// Slots that count, and whose values are needed for each packet, too, are assigned for each.
+    /// Slots that count, but whose values are also needed for each packet, become slots that are
+    /// assigned for each packet.
     pub(crate) fn count_dynamic(&mut self, state: &State) -> Option<()> {
         for entry in 0..self.depends_on.len() {
             let how = &self.depends_on[entry].1;

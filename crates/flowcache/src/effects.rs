@@ -1,6 +1,5 @@
-//! What a record does beside what is written over a packet's first bytes: VLAN tags that come and go,
-//! tags that the packet carries from then on, events that functions publish, copies that they send
-//! out of the chain.
+//! The side effects of a record, besides the rewrite of a packet's first bytes. VLAN tags come and
+//! go, the packet gets tags, functions publish events, and functions send copies out of the chain.
 
 use crate::dynamic::Words;
 use crate::guard::Number;
@@ -16,33 +15,34 @@ use std::sync::Arc;
 /// The side effects of a path.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct SideEffects {
-    /// VLAN tags.
+    /// VLAN tags that are removed and added.
     pub(crate) vlans: Retag,
     /// Tags that packets get, by name.
     pub(crate) tags: Vec<(Arc<str>, Word)>,
-    /// Events in order.
+    /// The events, in order.
     pub(crate) publications: Vec<Publication>,
-    /// Functions that send a copy of the packet as it leaves, and where.
+    /// Functions that send a copy of the packet as it leaves, and the destination of the copy.
     pub(crate) copies: Vec<(u16, Dest)>,
-    /// What a native function puts in and takes out behind all that, in order.
+    /// The bytes that a native function inserts and removes after all that, in order.
     pub(crate) splices: Vec<Splice>,
 }
 
-/// Bytes that packets get or lose at an offset from their start (SpeedyBox's encapsulation and decapsulation).
+/// Bytes that packets get or lose at an offset from their start (SpeedyBox's encapsulation and
+/// decapsulation).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Splice {
-    /// These are put in.
+    /// Bytes are inserted.
     In {
-        /// Where.
+        /// The offset at which they are inserted.
         at: usize,
-        /// What.
+        /// The inserted bytes.
         bytes: Box<[u8]>,
     },
-    /// So many are taken out.
+    /// Bytes are removed.
     Out {
-        /// From where.
+        /// The offset of the first removed byte.
         at: usize,
-        /// How many.
+        /// The number of removed bytes.
         len: usize,
     },
 }
@@ -60,7 +60,8 @@ impl fmt::Display for Splice {
 }
 
 impl Splice {
-    /// Where the bytes are that must be there, how many of them go, and how many come.
+    /// The offset up to which the packet must have bytes, the number of removed bytes, and the
+    /// number of inserted bytes.
     pub(crate) fn change(&self) -> (usize, usize, usize) {
         match self {
             Splice::In { at, bytes } => (*at, 0, bytes.len()),
@@ -81,9 +82,9 @@ pub(crate) struct Publication {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Arg {
     Word(Kind, Word),
-    /// These bits of the packet.
+    /// Bits of the packet.
     Bits(Kind, Bits),
-    /// A number in the packet, shifted down, plus this.
+    /// A number in the packet, shifted down, plus an addend.
     Number(Kind, Number, u32, i64),
     Time(Kind),
     /// A value that is computed for each packet.
@@ -138,7 +139,8 @@ impl SideEffects {
         self.publications.iter().for_each(|publish| publish.run(chain, packet, at_hand, out));
     }
 
-    /// Tags, retags and splices a packet whose first bytes have been written.
+    /// Sets tags, changes VLAN tags and applies splices, for a packet whose first bytes have been
+    /// written.
     pub(crate) fn finish(&self, packet: &mut Packet) {
         for (name, value) in &self.tags {
             match packet.tags.get_mut(name) {
@@ -150,7 +152,7 @@ impl SideEffects {
             packet.retag(&self.vlans);
         }
         for splice in &self.splices {
-            // It is known that they are there, and that there is room.
+            // An earlier check found that the bytes are there and that the packet has room.
             let _done = match splice {
                 Splice::In { at, bytes } => packet.insert(*at, bytes),
                 Splice::Out { at, len } => packet.remove(*at, *len),
@@ -158,7 +160,8 @@ impl SideEffects {
         }
     }
 
-    /// By how many bytes packets become longer by what native functions put in and take out.
+    /// The number of bytes by which packets become longer because native functions insert and
+    /// remove bytes.
     pub(crate) fn longer(&self) -> i64 {
         let of = |splice: &Splice| {
             let (_, less, more) = splice.change();
@@ -167,7 +170,7 @@ impl SideEffects {
         self.splices.iter().map(of).sum()
     }
 
-    /// Whether there is anything but what native functions put in and take out.
+    /// Whether there are side effects that programs have: tags, events or copies.
     pub(crate) fn is_of_programs(&self) -> bool {
         let Self { tags, publications, copies, .. } = self;
         !(tags.is_empty() && publications.is_empty() && copies.is_empty())

@@ -1,7 +1,8 @@
 //! Links between records and the entries that they depend on.
 //!
-//! A record has its links in a row: for each entry its place. What it does with them is the same for many records, and
-//! kept once ([`crate::entry_use::Uses::list`]). A group of entries has the numbers of the records that depend on it.
+//! A record has its links in a row: the place of each entry. The list of a record's uses is the
+//! same for many records and is stored once ([`crate::entry_use::Uses::list`]). A group of entries
+//! has the numbers of the records that depend on it.
 
 use crate::absences::{Absences, Keys};
 use crate::entry_use::{EntryUse, MOST_WRITERS, Uses};
@@ -9,27 +10,29 @@ use crate::mutants::{Mutants, RecordMutant};
 use crate::slab::{NONE, Slabs};
 use braid_state::{Group, Handle, TableRef, Tables, lengthen, make_room};
 
-/// A record's dependency on an entry.
+/// A record's dependency on an entry or on its absence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Link {
-    /// The number of its [`EntryUse`]; [`NONE`] if the entry must not be there.
+    /// The number of its [`EntryUse`]; [`NONE`] if the entry must be absent.
     pub(crate) how: u32,
-    /// Where the entry is in its table; its number in [`crate::absences::Absences`].
+    /// The place of the entry in its table. For an absent entry: its number in
+    /// [`crate::absences::Absences`].
     pub(crate) place: u32,
 }
 
 /// The links of all records.
 #[derive(Debug, Default)]
 struct Links {
-    /// For each record: the number of its list of uses, then for each link the place, and where the record is among
-    /// those that depend on the group (with the first one of several links to a group).
+    /// For each record: the number of its list of uses. Then, for each link: the entry's place, and
+    /// the record's rank among the records on the group. A record with several links to a group has
+    /// its rank at the first of them.
     words: Vec<u32>,
-    /// The first unused row for so many links: each leads to the next one.
+    /// By number of links: the first unused row. Each unused row leads to the next one.
     spare: Vec<u32>,
 }
 
 impl Links {
-    /// Room for links: where it begins.
+    /// Takes a row for links and returns its beginning.
     fn allot(&mut self, list: u32, links: &[Link]) -> u32 {
         let size = links.len();
         lengthen(&mut self.spare, size + 1, NONE);
@@ -48,7 +51,7 @@ impl Links {
         at
     }
 
-    /// A record has none any more.
+    /// Frees the row of a record.
     fn free(&mut self, at: u32, size: usize) {
         self.words[at as usize] = std::mem::replace(&mut self.spare[size], at);
     }
@@ -57,23 +60,24 @@ impl Links {
         self.words[at as usize + 1 + 2 * number]
     }
 
-    /// Where a record is on the group of a link.
+    /// The rank of a record among the records on the group of a link.
     fn rank(&mut self, at: u32, number: usize) -> &mut u32 {
         &mut self.words[at as usize + 2 + 2 * number]
     }
 }
 
-/// What records do with a group, as bits that several slots may have ([`bits`]).
+/// The uses that records have of a group, as bits. Several slots may share a bit ([`bits`]).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Takes {
-    /// Slots that they take for granted; also of records that have ended since there was none.
+    /// Slots whose values the records depend on. This includes records that have ended since the
+    /// group last had no record.
     pub(crate) reads: u16,
-    /// Those that count.
+    /// Slots that count.
     pub(crate) counts: u16,
-    /// Those that are read, and assigned, for each packet.
+    /// Slots that are read for each packet, and slots that are assigned for each packet.
     dynamic: u16,
     puts: u16,
-    /// Those that count, with bounds and without.
+    /// Slots that count with bounds, and slots that count without bounds.
     bounded: u16,
     free: u16,
 }
@@ -87,7 +91,7 @@ impl Takes {
         Self { reads, counts, dynamic, puts, bounded, free }
     }
 
-    /// Whether nothing is in the way of bounds on a slot.
+    /// Whether these uses allow bounds on a slot.
     pub(crate) fn may_bound(self, table: TableRef, slot: u32) -> bool {
         (self.dynamic | self.puts) & bits(table, 1 << slot.min(63)) == 0
     }
@@ -104,25 +108,25 @@ impl Takes {
     }
 }
 
-/// Several records on a group.
+/// The records on a group that has, or has had, several.
 #[derive(Debug, Default)]
 struct Crowd {
     records: Vec<u32>,
     takes: Takes,
 }
 
-/// The records on all groups. Most groups have one.
+/// The records on all groups. Most groups have one record.
 #[derive(Debug, Default)]
 struct Heads {
-    /// By table and number of a group's root; behind the tables, those on absent entries: the only record, or with
-    /// [`CROWD`] a number in `crowds`.
+    /// By table and number of a group's root. The absent entries come behind the tables. The value
+    /// is the only record, or with [`CROWD`] a number in `crowds`.
     all: Vec<Vec<u32>>,
     crowds: Vec<Crowd>,
-    /// Unused ones of those.
+    /// The numbers of unused crowds.
     spare: Vec<u32>,
 }
 
-/// That a group has, or has had, several records. Records' places are below.
+/// This bit says that a group has, or has had, several records. The places of records are below it.
 pub(crate) const CROWD: u32 = 1 << 30;
 
 impl Heads {
@@ -141,20 +145,20 @@ impl Heads {
         heads[number] = head;
     }
 
-    /// The crowd on a group, if that is what it has.
+    /// The crowd on a group, if the group has one.
     fn crowd(&self, group: Group) -> Option<&Crowd> {
         let head = self.get(group);
         let is_crowd = head != NONE && head & CROWD != 0;
         is_crowd.then(|| &self.crowds[(head ^ CROWD) as usize])
     }
 
-    /// The same; there is one.
+    /// The crowd on a group that has one.
     fn crowd_mut(&mut self, group: Group) -> &mut Crowd {
         let head = self.get(group);
         &mut self.crowds[(head ^ CROWD) as usize]
     }
 
-    /// A group of which a record is the only one is to get others.
+    /// Makes a crowd of a group's only record, because the group gets more records.
     fn gather(&mut self, group: Group, takes: Takes) {
         let only = self.get(group);
         let number = self.spare.pop().unwrap_or_else(|| {
@@ -167,7 +171,7 @@ impl Heads {
         self.set(group, number | CROWD);
     }
 
-    /// A group has no records any more.
+    /// Removes the last record, or the crowd, of a group.
     fn clear(&mut self, group: Group) {
         let head = self.get(group);
         if head & CROWD != 0 {
@@ -177,17 +181,17 @@ impl Heads {
     }
 }
 
-/// Bits for slots of one of a group's tables.
+/// The bits of slots of one of a group's tables.
 pub(crate) fn bits(table: TableRef, slots: u64) -> u16 {
     let all = (0..4).fold(0, |all, part| all | (slots >> (16 * part)) as u16);
     all.rotate_left(table.to_bits() % 16)
 }
 
-/// Which records depend on which entries, and on the absence of which.
+/// The dependencies of records on entries and on absent keys.
 #[derive(Debug)]
 pub(crate) struct EntryLinks {
     links: Links,
-    /// Those of a record that is made.
+    /// The links of the record that is being made.
     made: Vec<Link>,
     heads: Heads,
     pub(crate) uses: Uses,
@@ -195,7 +199,7 @@ pub(crate) struct EntryLinks {
 }
 
 impl EntryLinks {
-    /// No records depend on these tables yet.
+    /// Links to this number of tables. No record depends on an entry yet.
     pub(crate) fn new(tables: usize) -> Self {
         Self {
             links: Links::default(),
@@ -206,7 +210,8 @@ impl EntryLinks {
         }
     }
 
-    /// A new record depends on entries, and on the absence of others.
+    /// Links a new record to the entries that it depends on, and to the keys whose absence it
+    /// depends on.
     pub(crate) fn add(
         &mut self,
         slabs: &mut Slabs,
@@ -234,12 +239,12 @@ impl EntryLinks {
         self.made = links;
     }
 
-    /// The use that a link stands for; `None` if an entry must not be there.
+    /// The use that a link stands for; `None` if the entry must be absent.
     pub(crate) fn use_of(&self, link: Link) -> Option<&EntryUse> {
         self.uses.all.get(link.how as usize)
     }
 
-    /// The links of a record, in the order in which it was told of them, entries first.
+    /// The links of a record, in the order in which they were added: entries first.
     pub(crate) fn links(
         &self,
         slabs: &Slabs,
@@ -260,7 +265,7 @@ impl EntryLinks {
         }
     }
 
-    /// The links of a record to a group, by number.
+    /// The links of a record to a group, with their numbers.
     fn links_to<'a>(
         &'a self,
         slabs: &Slabs,
@@ -284,7 +289,7 @@ impl EntryLinks {
         only.map_or(&[], std::slice::from_ref)
     }
 
-    /// What they do with it.
+    /// The uses that the records on a group have of it.
     pub(crate) fn takes(&self, slabs: &Slabs, of: Group, tables: &Tables) -> Takes {
         if let Some(crowd) = self.heads.crowd(of) {
             return crowd.takes;
@@ -294,7 +299,7 @@ impl EntryLinks {
         uses.fold(Takes::default(), |all, one| all.and(Takes::of(one)))
     }
 
-    /// Whether there are any.
+    /// Whether a group has records.
     #[inline(always)]
     pub(crate) fn has_links(&self, group: Group) -> bool {
         self.heads.get(group) != NONE
@@ -305,7 +310,8 @@ impl EntryLinks {
         self.on(of).iter().map(|record| slabs.hot(*record).seen).max()
     }
 
-    /// Whether a record that does this with an entry of a group gets on with those that are there.
+    /// Whether a record with this use of an entry is compatible with the records on the entry's
+    /// group.
     pub(crate) fn fits(&self, slabs: &Slabs, of: Group, one: &EntryUse, tables: &Tables) -> bool {
         let (there, new) = (self.takes(slabs, of, tables), Takes::of(one));
         let few = self.on(of).len() < MOST_WRITERS || there.counts | new.counts == 0;
@@ -318,12 +324,12 @@ impl EntryLinks {
         few && clash == 0
     }
 
-    /// Where records on absent entries are.
+    /// The table number under which records on absent entries are stored.
     pub(crate) fn absent_table(&self) -> usize {
         self.heads.all.len() - 1
     }
 
-    /// Links a new record to entries: those that must be there come first.
+    /// Links a new record to entries. Entries that must be present come first.
     fn tie(&mut self, slabs: &mut Slabs, record: u32, links: &[Link], tables: &Tables) {
         if links.is_empty() {
             return;
@@ -331,7 +337,7 @@ impl EntryLinks {
         let list = self.uses.list(links.iter().map(|link| link.how));
         let row = self.links.allot(list, links);
         slabs.set_link(record, row);
-        // Tables with links so far, modulo the number of bits.
+        // Tables that have got links so far, modulo the number of bits.
         let mut met = 0_u64;
         for (number, link) in links.iter().enumerate() {
             let to = self.group(tables, *link);
@@ -360,7 +366,8 @@ impl EntryLinks {
         }
     }
 
-    /// Removes the links of a record that ends. `each` is told the groups that it depended on.
+    /// Removes the links of a record that ends. Calls `each` with each group that the record
+    /// depended on.
     pub(crate) fn untie(
         &mut self,
         slabs: &mut Slabs,
@@ -389,7 +396,8 @@ impl EntryLinks {
         self.links.free(row, size);
     }
 
-    /// Takes a record out of those on a group, where it has this rank; whether it was there.
+    /// Removes a record, which has this rank, from the records on a group. False if it was not
+    /// there.
     fn leave(
         &mut self,
         slabs: &Slabs,
@@ -411,7 +419,7 @@ impl EntryLinks {
         }
         let crowd = self.heads.crowd_mut(of);
         crowd.records.swap_remove(rank);
-        // The one that was last has its place now.
+        // The crowd's last record has this rank now.
         if let Some(moved) = crowd.records.get(rank).copied() {
             let first = self.links_to(slabs, moved, of, tables).next();
             if let Some((number, _)) = first.filter(|_| !mutants.has(RecordMutant::RankForgotten)) {

@@ -1,9 +1,10 @@
-//! What records do with the entries that they rest on: slots that they take for granted, and slots that each of
-//! their packets changes in the same way.
+//! The uses that records have of the entries that they depend on: slots whose values must stay, and
+//! slots that each packet changes in the same way.
 //!
-//! Such changes are not made packet by packet. A record counts packets and bytes and knows when it was last
-//! taken; what its entries hold follows from that (SpeedyBox's state functions, §V-C, at no cost), and is worked out
-//! when anyone else looks: when a program finds an entry, when it ends, when state is shown.
+//! Such changes are not made packet by packet. A record counts packets and bytes, and holds the
+//! time at which it was last taken. The contents of its entries follow from these counts
+//! (SpeedyBox's state functions, §V-C, at no cost). The cache computes them when anyone else looks:
+//! when a program finds an entry, when an entry ends, and when state is shown.
 
 use crate::slab::{Hot, NONE};
 use braid_ir::model::Word;
@@ -11,34 +12,36 @@ use braid_state::{SlotShape, TableRef};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Records that may change one group of entries. All of them are asked whenever the group is found.
+/// The largest number of records that may change one group of entries. Whenever the group is found,
+/// the cache asks all of them.
 pub(crate) const MOST_WRITERS: usize = 8;
 
-/// What a record does with an entry.
+/// The use that a record has of an entry.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct EntryUse {
     /// The entry's table.
     pub table: TableRef,
-    /// Slots that it takes for granted, as bits.
+    /// Slots whose values the record depends on, as bits.
     pub reads: u64,
-    /// Slots that are read for each packet.
+    /// Slots that the record reads for each packet, as bits.
     pub dynamic: u64,
-    /// Slots that are assigned for each packet.
+    /// Slots that the record assigns for each packet, as bits.
     pub puts: u64,
-    /// Slots that each of its packets changes in a way that adds up: none of the others, each once.
+    /// Slots that each packet changes in a way that adds up. Each is listed once. None of them is
+    /// in the sets above.
     pub updates: Vec<Update>,
-    /// Bounds of such slots: one for each.
+    /// Bounds of the counting slots, one for each slot that has some.
     pub bounds: Vec<Bound>,
 }
 
-/// What a slot that a record counts in holds.
+/// The bounds of a slot in which a record counts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Bound {
     /// The slot; below 64.
     pub slot: u32,
-    /// What it holds in front of each packet at least.
+    /// The least value in front of each packet.
     pub least: Word,
-    /// What it holds behind it at most.
+    /// The largest value behind each packet.
     pub most: Word,
 }
 
@@ -47,46 +50,48 @@ pub struct Bound {
 pub struct Update {
     /// The slot; below 64.
     pub slot: u32,
-    /// How.
+    /// How each packet changes the slot.
     pub change: Change,
 }
 
 /// How packets change a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Change {
-    /// Each adds this much, and `bytes` times its bytes on the wire: in all no less than 0.
+    /// Each packet adds this amount, and `bytes` times its bytes on the wire. The sum is never
+    /// below 0.
     Add {
-        /// For each packet.
+        /// The amount for each packet.
         packets: i64,
-        /// For each byte.
+        /// The amount for each byte.
         bytes: u32,
-        /// Whether it goes round behind the largest value, where it else stops.
+        /// Whether the slot wraps behind the largest value. If not, it stops there.
         wraps: bool,
     },
-    /// It is the time of the last one. (It was not later than that when the record was made.)
+    /// The slot holds the time of the last packet. (When the record was made, the slot held no
+    /// later time.)
     Time,
 }
 
 impl EntryUse {
-    /// Nothing, with an entry of this table.
+    /// A use of an entry of this table that does nothing.
     #[must_use]
     pub fn of(table: TableRef) -> Self {
         Self { table, reads: 0, dynamic: 0, puts: 0, updates: Vec::new(), bounds: Vec::new() }
     }
 
-    /// Nothing is done with the entry.
+    /// Makes this a use that does nothing.
     pub fn clear(&mut self) {
         (self.reads, self.dynamic, self.puts) = (0, 0, 0);
         self.updates.clear();
         self.bounds.clear();
     }
 
-    /// A slot is taken for granted.
+    /// Adds a slot whose value the record depends on.
     pub fn read(&mut self, slot: u32) {
         self.reads |= 1 << slot.min(63);
     }
 
-    /// Whether no slot that changes is taken for granted.
+    /// Whether the record changes no slot whose value it depends on.
     #[must_use]
     pub fn is_consistent(&self) -> bool {
         self.reads & (self.counts() | self.puts) == 0
@@ -98,37 +103,38 @@ impl EntryUse {
         self.updates.iter().fold(0, |slots, update| slots | 1 << update.slot)
     }
 
-    /// Whether a slot becomes the time.
+    /// Whether a slot is assigned the time.
     pub(crate) fn is_time(&self, slot: usize) -> bool {
         let time = |one: &Update| one.slot as usize == slot && one.change == Change::Time;
         self.updates.iter().any(time)
     }
 }
 
-/// Uses by number. There are few: records of a template have the same ones.
+/// Uses of entries, by number. There are few, because the records of a template have the same ones.
 #[derive(Debug, Default)]
 pub(crate) struct Uses {
     pub(crate) all: Vec<EntryUse>,
     numbers: HashMap<EntryUse, u32>,
-    /// The table of the roots of the groups of each one's entries.
+    /// For each use: the table of the roots of its entries' groups.
     pub(crate) roots: Vec<u32>,
-    /// By table: the one that was asked for last.
+    /// By table: the use that was asked for last.
     latest: Vec<u32>,
-    /// What records do with all their entries: numbers of uses, [`NONE`] for entries that must not be there.
+    /// The uses that records have of all their entries, as lists of numbers. [`NONE`] stands for an
+    /// entry that must be absent.
     lists: Vec<Arc<[u32]>>,
     list_numbers: HashMap<Arc<[u32]>, u32>,
     latest_list: u32,
-    /// The list that is asked for.
+    /// The list that is being looked up.
     wanted: Vec<u32>,
 }
 
 impl Uses {
-    /// Forgets all uses: there are no records.
+    /// Removes all uses, because there are no records.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// The number of a use of entries of groups whose roots are in this table.
+    /// The number of a use. The roots of its entries' groups are in the table `root`.
     pub(crate) fn number(&mut self, one: &EntryUse, root: u32) -> u32 {
         let table = one.table.index();
         if self.latest.len() <= table {
@@ -149,7 +155,7 @@ impl Uses {
         number
     }
 
-    /// The number of a list.
+    /// The number of a list of uses.
     pub(crate) fn list(&mut self, all: impl Iterator<Item = u32>) -> u32 {
         self.wanted.clear();
         self.wanted.extend(all);
@@ -165,14 +171,14 @@ impl Uses {
         self.latest_list
     }
 
-    /// The list with this number; the empty one if there is none.
+    /// The list with this number; empty if there is none.
     pub(crate) fn listed(&self, number: u32) -> &[u32] {
         self.lists.get(number as usize).map_or(&[], |list| list)
     }
 }
 
 impl Change {
-    /// What a slot holds after the packets that a record has counted.
+    /// The content of a slot after the packets that a record has counted.
     fn after(self, old: Word, most: Word, record: &Hot) -> Word {
         match self {
             Change::Time => old.max(Word::from(record.seen)),
@@ -190,7 +196,7 @@ impl Change {
     }
 }
 
-/// An entry's slots after what a record has counted.
+/// Brings an entry's slots up to date with the counts of a record.
 pub(crate) fn apply(one: &EntryUse, record: &Hot, shape: &SlotShape, words: &mut [u64]) {
     for Update { slot, change } in &one.updates {
         let slot = *slot as usize;

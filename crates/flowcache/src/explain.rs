@@ -1,4 +1,4 @@
-//! Explains which path a packet takes, and why: for people who wonder why a flow has no record.
+//! Explains which path a packet takes, and why, for people who wonder why a flow has no record.
 
 use crate::basis::Basis;
 use crate::batch::Flow;
@@ -23,25 +23,25 @@ use std::fmt;
 /// The path that a packet took.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PacketPath {
-    /// Which one.
+    /// Which path.
     pub taken: Taken,
-    /// Why not another one, in words; empty for a record that was there.
+    /// Why the packet did not take another path, in words. Empty for a record that existed before.
     pub why: String,
 }
 
-/// The paths.
+/// The paths of packets through the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Taken {
     /// The packet took its flow's record.
     Hit,
-    /// Its flow has a record, which it did not fit.
+    /// The packet's flow has a record that the packet could not take.
     Misfit,
-    /// Its flow has none.
+    /// The packet's flow has no record.
     Miss,
 }
 
 impl Taken {
-    /// In a word.
+    /// The path in one word.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -72,13 +72,13 @@ fn miss(why: impl Into<String>) -> PacketPath {
 
 /// The reason for a record that is made for the packet itself.
 const MADE: &str = "made for this packet";
-/// The reason for a record that is made in place of another one.
+/// The reason for a record that replaces another one.
 const RENEWED: &str = "made for this packet, in place of one that is outdated";
-/// The reason for not trying to make one.
+/// The reason if no record is tried yet.
 const YET: &str = "no record yet: one is tried for the fourth packet of its flow that could have one, and where that \
                    fails for the eighth, sixteenth, …";
 
-/// The reason for not looking for one.
+/// The reason if the cache does not look for a record.
 const LEFT_OUT: &str = "no record is looked for: nearly all packets before it were of new flows, so that three of four are \
                         left out";
 
@@ -89,8 +89,8 @@ impl PacketPath {
         miss(why)
     }
 
-    /// The path that a packet took for which this one was foreseen, by what was counted before and
-    /// after.
+    /// The path that a packet really took. `self` is the path that was foreseen for it. `before`
+    /// and `after` are the counts on both sides of the packet.
     #[must_use]
     pub fn corrected(self, before: Flows, after: Flows) -> Self {
         let taken = match after.hits > before.hits {
@@ -98,7 +98,7 @@ impl PacketPath {
             false if after.misfits > before.misfits => Taken::Misfit,
             false => Taken::Miss,
         };
-        // What only shows when it is tried.
+        // Some reasons show only when the packet runs.
         let why = match taken {
             _ if taken == self.taken => self.why,
             Taken::Misfit => "its record can count no more until that is worked out".into(),
@@ -113,7 +113,7 @@ impl PacketPath {
     }
 }
 
-/// The path that a packet would take now that enters at a point.
+/// The path that a packet would take if it entered at a point now.
 pub fn foresee<P: Programs, F: Functions>(
     cache: &mut FlowCache,
     host: Host<'_, P, F>,
@@ -127,7 +127,7 @@ pub fn foresee<P: Programs, F: Functions>(
     explainer.foresee(point, packet, layout)
 }
 
-/// A flow cache with the engine that it is for.
+/// A flow cache with its engine.
 struct Explainer<'a, 'h, P, F> {
     cache: &'a mut FlowCache,
     host: Host<'h, P, F>,
@@ -168,8 +168,8 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         }
     }
 
-    /// Whether a packet fits one of its flow's records, and if not, whether one of those is outdated; `None` if there
-    /// are none.
+    /// Whether a packet can take one of its flow's records. If it cannot: whether one of them is
+    /// outdated. `None` if the flow has no records.
     fn with_records(
         &mut self,
         flow: Flow,
@@ -206,7 +206,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         misfit
     }
 
-    /// That a record of a template is outdated.
+    /// Says that a record of a template is outdated.
     fn outdated(&self, template: u32) -> String {
         let path = self.cache.templates.paths.get(template as usize);
         let name = |basis: &Basis| {
@@ -219,7 +219,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         format!("its record is outdated: {} changed, on which it rested", names.join(" or "))
     }
 
-    /// Whether a packet fits a record of its flow, which is of this template.
+    /// Whether a packet can take a record of its flow that has this template.
     fn with_record(
         &self,
         record: u32,
@@ -319,7 +319,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         }
     }
 
-    /// Why a run came to no end.
+    /// Why a specialisation stopped.
     fn why(&self, worker: u16, stop: Stop, findings: &Findings) -> String {
         match (stop.why, self.host.programs.residual(stop.program as usize)) {
             (Why::Step, Some(residual)) => self.reason(residual, worker, stop, findings),
@@ -345,13 +345,13 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         &self.host.functions.chain().nodes[usize::from(node)].name
     }
 
-    /// `nat.map`
+    /// A table's name as people write it: `nat.map`
     fn table(&self, node: u16, state: StateId) -> String {
         let model = &self.host.functions.chain().nodes[usize::from(node)].model;
         format!("{}.{}", self.name(node), model.state[state.index()].name)
     }
 
-    /// Why the end of a block is not the end of a packet's walk.
+    /// Why the end of a block is not the end of a packet's path.
     fn goes_on(&self, residual: &Residual, block: usize) -> String {
         let End::Exit(exit) = &residual.blocks[block].end else { return "it waits".into() };
         match &exit.fate {
@@ -368,7 +368,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         }
     }
 
-    /// What a record cannot do.
+    /// Why a record cannot express the step at which a specialisation stopped.
     fn reason(&self, residual: &Residual, worker: u16, stop: Stop, findings: &Findings) -> String {
         let block = &residual.blocks[stop.block];
         let Some(step) = stop.step.map(|step| &block.steps[step]) else {
@@ -450,7 +450,8 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
     }
 }
 
-/// What values depended on when a specialisation stopped: fields that are not in the key, slots, the time.
+/// Describes the dependences of values when a specialisation stopped: fields outside the key,
+/// slots, the time.
 fn hung(residual: &Residual, findings: &Findings, values: &[ValueId]) -> String {
     let is_open = |id: &ValueId| {
         findings

@@ -1,5 +1,5 @@
-//! The key extractors of a chain: one for each program, or for each way in where packets may meet
-//! native functions.
+//! The key extractors of a chain: one for each program. If packets may meet native functions: one
+//! for each entry point and header shape.
 
 use crate::host::Programs;
 use crate::key::{KeyExtractor, OPEN};
@@ -9,22 +9,23 @@ use braid_ir::residual::{HeaderMask, Point, Residual, What};
 use braid_packet::blend::Outline;
 use braid_packet::{Header, Layout};
 
-/// Most ways in. Packets of further shapes have no records.
+/// The largest number of entries. Packets of further shapes have no records.
 const MOST_ENTRIES: usize = 512;
 
-/// Headers that some packets of a flow have and some have not.
+/// Headers that only some packets of a flow have.
 const PASSING: [Header; 4] = [Header::TcpMss, Header::TcpWscale, Header::TcpSackOk, Header::TcpTs];
 
 /// Where a specialisation begins.
 #[derive(Clone, Copy)]
 pub(crate) enum Start {
-    /// With a program, in which it must end: the key has no more than that program looks at.
+    /// It begins with a program and must end in it. The key has only the bits that this program
+    /// reads.
     Program(usize),
-    /// In front of a function. The key has all that anyone may look at.
+    /// It begins in front of a function. The key has all bits that anyone may read.
     Point(Point),
 }
 
-/// A way into the chain, for packets of a shape.
+/// An entry of the chain for packets of one shape.
 #[derive(Debug)]
 struct Entry {
     point: Point,
@@ -35,12 +36,12 @@ struct Entry {
 /// All key extractors.
 #[derive(Debug)]
 pub(crate) struct Extractors {
-    /// By program; `None` where a packet is as fast without a record.
+    /// By program. `None` where a packet is as fast without a record.
     programs: Vec<Option<KeyExtractor>>,
-    /// Whether packets may meet native functions. Then their flows are told apart by all that the
-    /// packets of one have in common.
+    /// Whether packets may meet native functions. In that case the key has all bits that the
+    /// packets of a flow have in common.
     pub(crate) is_open: bool,
-    /// Where they enter then, and the entry of the last packet.
+    /// The entries for such packets, and the entry of the last packet.
     entries: Vec<Entry>,
     last_entry: usize,
     /// Whether programs that look nothing up have extractors, too.
@@ -82,7 +83,7 @@ impl Extractors {
         self.programs.get(number)?.as_ref()
     }
 
-    /// The extractor with a number: a program's, or that of a way in.
+    /// The extractor with a number, which belongs to a program or to an entry.
     pub(crate) fn get(&self, number: u32) -> Option<&KeyExtractor> {
         match number.checked_sub(OPEN) {
             Some(entry) => self.entries.get(entry as usize).map(|entry| &entry.extractor),
@@ -90,7 +91,7 @@ impl Extractors {
         }
     }
 
-    /// The same.
+    /// The extractor with a number, to be changed.
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut KeyExtractor> {
         match number.checked_sub(OPEN) {
             Some(entry) => self.entries.get_mut(entry as usize).map(|entry| &mut entry.extractor),
@@ -98,7 +99,7 @@ impl Extractors {
         }
     }
 
-    /// The number of the way in for packets with these headers at a point.
+    /// The number of the entry for packets with these headers at a point.
     pub(crate) fn entry(
         &mut self,
         point: Point,
@@ -122,7 +123,8 @@ impl Extractors {
         Some(OPEN + self.last_entry as u32)
     }
 
-    /// Where a specialisation begins for packets with keys from the extractor with a number.
+    /// Where a specialisation begins for packets whose keys come from the extractor with this
+    /// number.
     pub(crate) fn start(&self, number: u32) -> Option<Start> {
         match self.is_open {
             true => {
@@ -133,7 +135,7 @@ impl Extractors {
         }
     }
 
-    /// The point and the shape of packets for which the extractor with a number is.
+    /// The point and the shape of the packets of the extractor with this number.
     pub(crate) fn place(
         &self,
         number: u32,
@@ -147,13 +149,14 @@ impl Extractors {
         self.program(number as usize).map(|_| (residual.point, residual.shape))
     }
 
-    /// Forgets the extractors of programs: there will be other programs.
+    /// Removes the extractors of programs, because there will be other programs.
     pub(crate) fn clear(&mut self) {
         self.programs.clear();
     }
 }
 
-/// Whether a program looks anything up but routes. One that does not takes no longer than finding a record.
+/// Whether a program looks up anything but routes. If not, it takes no longer than finding a
+/// record.
 fn looks_up(residual: &Residual) -> bool {
     let mut steps = residual.blocks.iter().flat_map(|block| &block.steps);
     steps.any(|step| match &step.what {

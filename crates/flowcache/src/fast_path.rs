@@ -14,8 +14,9 @@ use braid_packet::blend::{NARROW, Outline, WIDE};
 use braid_packet::{Layout, Packet};
 
 impl FlowCache {
-    /// Packets of the batch from the one at `from` on take their records, in order, up to the first one that has
-    /// none that fits; how many do.
+    /// Lets packets of the batch take their records in order, beginning at `from`. Stops at the
+    /// first packet that has no record it can take. Returns the number of packets that took
+    /// records.
     #[inline(never)]
     pub fn run_records<P: Programs, F: Functions>(
         &mut self,
@@ -73,7 +74,7 @@ impl FlowCache {
             reached_all[at] = template.reached;
             at += 1;
             if functions.state().dependents().counters().ended != ended {
-                // What a native function has recorded has changed.
+                // A recording of a native function has changed.
                 break;
             }
         }
@@ -87,8 +88,9 @@ impl FlowCache {
     }
 }
 
-/// Packets take narrow records of templates for which there is nothing more to be asked and done, from `now` on, up to
-/// the first one that does not: how many do, and when the last one did.
+/// The hit loop: packets take narrow records, beginning at the time `now`. It stops at the first
+/// packet that has no narrow record, cannot take it, or needs further tests or work. Returns the
+/// number of packets, and the time of the last one.
 #[inline(always)]
 fn hit_loop(
     records: &mut [Record<NARROW, NARROW>],
@@ -101,7 +103,7 @@ fn hit_loop(
     let packets = packets.iter_mut().zip(layouts).zip(flows);
     for (((packet, layout), flow), reached) in packets.zip(reached) {
         let (time, wire_len) = (packet.time_ns.max(now), packet.wire_len);
-        // Neither wide ones nor no record are among them.
+        // Wide records and the number for no record are not in this slice.
         let Some(record) = records.get_mut(flow.record as usize) else { break };
         let Some(template) = templates.get(record.hot.template as usize) else { break };
         let fits = time < wake && record.hot.can_count(wire_len);
@@ -117,7 +119,8 @@ fn hit_loop(
     (taken, now)
 }
 
-/// A packet takes its flow's record, unless it does not fit it: the record's template.
+/// Lets a packet take its flow's record and returns the record's template. `None` if the packet
+/// cannot take it.
 #[inline(never)]
 fn take<'a, 'p>(
     functions: &mut impl Functions,

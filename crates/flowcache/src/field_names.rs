@@ -1,4 +1,4 @@
-//! What records look at and write, by the names of fields.
+//! The fields that records read and write, by name.
 
 use crate::bindings::{Bindings, HeaderChange};
 use crate::extractors::Extractors;
@@ -18,27 +18,27 @@ use std::fmt;
 /// Where the fields of a path are looked up.
 pub(crate) type Source<'a, P> = (&'a Extractors, &'a P);
 
-/// A condition that packets must fulfil to take a record.
+/// A condition on packets that take a record.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FlowGuard {
-    /// The field, `pkt.len`, or which bytes of the packet.
+    /// The field, `pkt.len`, or the bytes of the packet.
     pub field: String,
-    /// Bits of it that matter, if these are not all.
+    /// The bits of the field that matter, if not all of them do.
     pub mask: Option<u32>,
     /// The least value.
     pub least: u32,
     /// The largest value.
     pub most: u32,
-    /// The largest value that there could be.
+    /// The largest value that the bits can hold.
     pub all: u32,
-    /// Where in the packet's bytes the least of its bits is.
+    /// The position of the lowest of its bits in the packet's bytes.
     pub(crate) shift: u32,
 }
 
 /// A field with its value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowField {
-    /// The field's name, or which bytes of the packet.
+    /// The field's name, or the bytes of the packet.
     pub field: String,
     /// The value as people write it.
     pub value: String,
@@ -64,8 +64,8 @@ impl fmt::Display for FlowGuard {
     }
 }
 
-/// What the first bytes of a record's packets are in the end, where they are written, and what is added to checksums
-/// in all.
+/// The final first bytes of a record's packets, as far as the record writes them, and the sums of
+/// the numbers that it adds to checksums.
 pub(crate) fn final_head(
     path: &Path,
     one: &Listed,
@@ -92,7 +92,8 @@ pub(crate) fn final_head(
     (bytes(&head), sums)
 }
 
-/// Fields that the functions of a path load or write, with the headers by which their place is known.
+/// Fields that the functions of a path load or write, each with the headers that determine its
+/// place.
 fn fields<P: Programs>(
     path: &Path,
     writes_only: bool,
@@ -130,7 +131,7 @@ pub(crate) fn written<P: Programs>(path: &Path, source: Source<'_, P>) -> Vec<(F
     named(path.outline, fields(path, true, source), &bytes(&assigned))
 }
 
-/// A guard by the name of the field that a program loads there.
+/// A guard, with the name of the field that a program loads at its place.
 pub(crate) fn named_guard<P: Programs>(
     path: &Path,
     guard: &Guard,
@@ -139,7 +140,8 @@ pub(crate) fn named_guard<P: Programs>(
     in_words(fields(path, false, source), path.outline, guard)
 }
 
-/// Fields all of whose bits are in a mask, in their order in the packet; of those with bits in common the widest.
+/// Fields that lie completely in a mask, in their order in the packet. Of overlapping fields, the
+/// widest is taken.
 fn named(
     outline: Outline,
     fields: Vec<(Field, HeaderMask)>,
@@ -162,8 +164,8 @@ fn named(
     found
 }
 
-/// Fields that all packets of a flow share, in the header that a UDP port announces: their offsets from
-/// UDP's first byte, and their lengths in bytes.
+/// Fields that all packets of a flow share in the header that a UDP port announces. For each: its
+/// offset from UDP's first byte, and its length in bytes.
 fn above_udp(port: u16) -> Vec<(Field, usize, usize)> {
     let Some(header) = Header::announced(Field::UdpDport, port) else { return Vec::new() };
     let fields = header.info().fields.iter().filter(|info| info.is_flow);
@@ -174,14 +176,14 @@ fn above_udp(port: u16) -> Vec<(Field, usize, usize)> {
     fields.filter_map(place).collect()
 }
 
-/// Addresses of the link that a path's packets have.
+/// The link addresses of a path's packets.
 pub(crate) fn link(path: &Path) -> Vec<FlowField> {
     let window = |words: [u64; 2]| bytes(&std::array::from_fn(|at| *words.get(at).unwrap_or(&0)));
     values(LINK.into_iter(), window(path.link.mask), &window(path.link.is))
 }
 
-/// Fields that a flow's packets have in common. What version of IP they have goes without saying, and that they are
-/// no fragments.
+/// Fields that a flow's packets have in common. The list leaves out the IP version, and that the
+/// packets are no fragments.
 pub(crate) fn key(
     outline: Outline,
     mask: &[u8; WIDE_BYTES],
@@ -215,10 +217,11 @@ pub(crate) fn key(
     values(LINK.into_iter().chain(network).chain(behind), left, key)
 }
 
-/// Addresses of the link: fields, offsets, bytes.
+/// The link addresses: field, offset, length in bytes.
 const LINK: [(Field, usize, usize); 2] = [(Field::EthDst, 0, 6), (Field::EthSrc, 6, 6)];
 
-/// Those of some fields, by offset and bytes, that are in a mask, and what else is in it.
+/// The fields that lie completely in a mask, and all other bytes of the mask. Fields are given with
+/// offset and length.
 fn values(
     fields: impl Iterator<Item = (Field, usize, usize)>,
     mut left: [u8; WIDE_BYTES],
@@ -240,13 +243,13 @@ fn values(
     found
 }
 
-/// A field's value in a packet's first bytes.
+/// A field with its value in a packet's first bytes.
 pub(crate) fn shown(field: Field, bits: Bits, bytes: &[u8; WIDE_BYTES]) -> FlowField {
     let value = format_field(field, bits.get(bytes));
     FlowField { field: field.info().name.to_owned(), value }
 }
 
-/// A guard by the name of one of these fields.
+/// A guard, with the name of one of these fields.
 fn in_words(fields: Vec<(Field, HeaderMask)>, outline: Outline, guard: &Guard) -> FlowGuard {
     let Guard { number, least, most } = *guard;
     if number.at == WIRE {
@@ -278,7 +281,7 @@ fn in_words(fields: Vec<(Field, HeaderMask)>, outline: Outline, guard: &Guard) -
     }
 }
 
-/// Words as bytes.
+/// The bytes of words.
 pub(crate) fn bytes(window: &Window<WIDE>) -> [u8; WIDE_BYTES] {
     let mut bytes = [0; WIDE_BYTES];
     let (chunks, _) = bytes.as_chunks_mut::<8>();

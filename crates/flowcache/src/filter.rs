@@ -1,40 +1,43 @@
-//! Which flows are worth a record: those that have been met before.
+//! The admission filter: it decides which flows are worth a record.
 
-/// Which flows have been met before, as well as can be said in little room: a flow that is met for the
-/// `first` time, and then twice, four times… as often, is admitted. So scans and single packets cost little, and flows
-/// that cannot have a record are not tried over and over.
+/// Counts how often flows were met, as well as little memory allows. The filter admits a flow at
+/// its meeting number `first`, and then whenever the number of its meetings has doubled. So scans
+/// and single packets cost little, and flows that cannot have a record are not tried over and over.
 ///
-/// A flow has one place, a row of [`WAYS`] flows of which 12 bits of the hash are kept: half a cache line, which is
-/// compared as a whole. When a row is full, one makes room that has been met once; if there is none, some flow is
-/// taken to have been met less often, so that those fade that are not met any more.
+/// A flow belongs to one row. A row holds [`WAYS`] flows, with 12 bits of each flow's hash. It is
+/// half a cache line and is compared as a whole. When a row is full, a flow that was met once gives
+/// up its way. If there is no such flow, the filter lowers the count of some flow. So flows that
+/// are not met any more fade.
 ///
-/// There is little room at first, which stays near the processor. When flows do not fit, there is as much as may be, and it
-/// begins anew: what is kept of a flow does not say where it would be.
+/// The filter starts small, so that it stays near the processor. When the flows do not fit, it
+/// takes all the memory that it may have, and starts again from empty: the bits that it holds of a
+/// flow do not determine the flow's row in the larger filter.
 pub(super) struct Filter {
     rows: Vec<Row>,
-    /// Most rows.
+    /// The largest number of rows.
     most: usize,
-    /// Flows that found their rows full.
+    /// How many flows found their rows full.
     crowded: usize,
     /// The meeting at which a flow is first admitted: a power of two.
     first: u8,
-    /// Meetings of flows that have been met often.
+    /// How many meetings were of flows that had been met at least 8 times.
     often: u64,
-    /// Meetings of flows that had been met before.
+    /// How many meetings were of flows that had been met before.
     pub(super) again: u64,
 }
 
 /// Flows in a row.
 const WAYS: usize = 16;
-/// Rows at first.
+/// The number of rows at first.
 const ROWS: usize = 1 << 12;
 
-/// Flows in 16 bits each: tags, below them how often they have been met ([`Met`]).
+/// Flows in 16 bits each: the tag, and below it how often the flow was met ([`Met`]).
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Row([u16; WAYS]);
 
-/// A flow's place: its row and tag, and the way from which on it looks for one to drive out.
+/// Where a flow belongs: its row, its tag, and the way from which the filter searches for a flow to
+/// replace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Place {
     row: usize,
@@ -42,27 +45,28 @@ struct Place {
     from: u32,
 }
 
-/// How often a flow has been met: so many times up to 8, then 16, 32, 64, 128 times, about. 0: there is none.
+/// How often a flow was met: the number of times up to 8, then 9 for about 16 times, 10 for 32, 11
+/// for 64, 12 for 128. 0 means that the way is empty.
 type Met = u8;
-/// 128 times.
+/// Stands for 128 times.
 const MOST: Met = 12;
 
 const TAG: u16 = 0xfff0;
 const TIMES: u16 = 0x000f;
-/// The tag of no flow.
+/// A tag that no flow has.
 const NO_TAG: u16 = 0x0fff;
 
-/// A way, if there is one among these bits.
+/// The first way among these bits, if there is one.
 #[inline(always)]
 fn way(ways: u16) -> Option<usize> {
     (ways != 0).then(|| ways.trailing_zeros() as usize % WAYS)
 }
 
 impl Row {
-    /// One without flows.
+    /// A row without flows.
     const EMPTY: Row = Row([NO_TAG << 4; WAYS]);
 
-    /// The ways that are this, under a mask: a bit for each.
+    /// The ways that hold `is` under a mask: a bit for each.
     #[inline(always)]
     #[cfg(target_arch = "x86_64")]
     fn ways(&self, mask: u16, is: u16) -> u16 {
@@ -73,20 +77,20 @@ impl Row {
         move_mask_i8_m128i(pack_i16_to_i8_m128i(same(low), same(high))) as u16
     }
 
-    /// The ways that are this, under a mask: a bit for each.
+    /// The ways that hold `is` under a mask: a bit for each.
     #[cfg(not(target_arch = "x86_64"))]
     fn ways(&self, mask: u16, is: u16) -> u16 {
         let same = self.0.iter().map(|flow| u16::from(flow & mask == is));
         same.rev().fold(0, |ways, same| ways << 1 | same)
     }
 
-    /// The flow with this tag.
+    /// The way of the flow with this tag.
     #[inline(always)]
     fn find(&self, tag: u16) -> Option<usize> {
         way(self.ways(TAG, tag << 4))
     }
 
-    /// One that has been met so many times, the first from some way on.
+    /// The first way, beginning at `from`, of a flow that was met this often.
     #[inline(always)]
     fn met(&self, times: Met, from: u32) -> Option<usize> {
         let ways = self.ways(TIMES, times.into()).rotate_right(from);
@@ -103,7 +107,8 @@ impl Row {
         self.0[way] = tag << 4 | u16::from(times);
     }
 
-    /// A flow comes in, unless all others have been met several times. Whether there was room.
+    /// Adds a flow, unless all other flows of the row were met several times. Returns whether the
+    /// row had room.
     #[inline(never)]
     fn add(&mut self, place: Place, times: Met) -> bool {
         let free = self.met(0, 0);
@@ -116,14 +121,14 @@ impl Row {
 }
 
 impl Filter {
-    /// For so many records: twice as many flows are told apart.
+    /// A filter for this number of records. It tells twice as many flows apart.
     pub(super) fn new(first: u8, records: usize) -> Self {
         let most = (2 * records / WAYS).clamp(1 << 8, 1 << 18).next_power_of_two();
         let rows = vec![Row::EMPTY; most.min(ROWS)];
         Self { rows, most, crowded: 0, first, often: 0, again: 0 }
     }
 
-    /// A flow comes in.
+    /// Adds a flow to its row, and enlarges the filter when too many flows found their rows full.
     fn add(&mut self, place: Place, times: Met) {
         if self.rows[place.row].add(place, times) {
             return;
@@ -134,12 +139,12 @@ impl Filter {
         }
     }
 
-    /// What a meeting makes of how often a flow has been met, and whether it is thereby admitted.
+    /// The count after another meeting, and whether this meeting admits the flow.
     #[inline(always)]
     fn next(&self, met: Met) -> (Met, bool) {
         match met {
             0..8 => (met + 1, met + 1 >= self.first && (met + 1).is_power_of_two()),
-            // As many meetings as there have been, by chance.
+            // Chance decides, so that each step takes about as many meetings as there were before.
             8..MOST => {
                 let chance = self.often.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
                 let is_next = chance & ((1 << (met - 5)) - 1) == 0;
@@ -156,7 +161,7 @@ impl Filter {
         Place { row, tag, from: (hash >> 60) as u32 }
     }
 
-    /// Reads what meeting a flow will read. The result means nothing.
+    /// Reads the row that counting a flow will read. The result means nothing.
     #[inline]
     pub(super) fn touch(&self, hash: u64) -> u8 {
         self.rows[self.place(hash).row].0[0] as u8
@@ -169,7 +174,7 @@ impl Filter {
         row.find(tag).is_some_and(|way| self.next(row.times(way)).1)
     }
 
-    /// A flow will be admitted when it is next met.
+    /// Sets a flow's count so that its next meeting admits it.
     pub(super) fn expect(&mut self, hash: u64) {
         let place = self.place(hash);
         let row = &mut self.rows[place.row];
@@ -179,8 +184,8 @@ impl Filter {
         }
     }
 
-    /// A flow has a record now. Another one that it was confused with is met for the first time when it comes next: it
-    /// would else see every other number only.
+    /// Removes a flow that has a record now. Another flow that the filter confuses with it starts
+    /// from its first meeting. Otherwise the other flow would see only every other number.
     pub(super) fn forget(&mut self, hash: u64) {
         let Place { row, tag, .. } = self.place(hash);
         let row = &mut self.rows[row];
@@ -189,7 +194,8 @@ impl Filter {
         }
     }
 
-    /// A flow is met, unless it would thereby be admitted, and now `may` not be: whether it is, or would be.
+    /// Counts a meeting of a flow, and returns whether it admits the flow. If it does but `may` is
+    /// false, the meeting is not counted.
     #[inline(always)]
     pub(super) fn meets(&mut self, hash: u64, may: bool) -> bool {
         let place = self.place(hash);
@@ -212,7 +218,7 @@ impl Filter {
 mod tests {
     use super::Filter;
 
-    /// A hash, as good as any.
+    /// A well-mixed hash.
     fn hash(number: u64) -> u64 {
         let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -258,14 +264,15 @@ mod tests {
         }
     }
 
-    /// Of so many flows for each row, met in turn, those that are admitted by the fourth time (in percent).
+    /// The percentage of flows that are admitted by the fourth round, with this number of flows for
+    /// each row, met in turn.
     fn admitted(flows_in_row: u64) -> u64 {
         let mut filter = Filter::new(4, 8 << 10);
         let flows = flows_in_row * filter.rows.len() as u64;
         let mut waits = vec![true; flows as usize];
         for round in 1..=4 {
             for step in 0..flows {
-                // Another order in each round.
+                // Each round has another order.
                 let flow = (step * (2 * round * 7919 + 1) + round) % flows;
                 if waits[flow as usize] && filter.meets(hash(flow), true) {
                     filter.forget(hash(flow));
@@ -296,7 +303,7 @@ mod tests {
             rows.push(filter.rows.len());
         }
         assert_eq!(rows, [1 << 12, 1 << 12, 1 << 12, 1 << 17, 1 << 17]);
-        // A fifth was met more often than the others.
+        // A fifth was met more often than the other flows.
         assert!(meet(&mut filter, 1_000_000) > 790_000);
     }
 
@@ -306,7 +313,7 @@ mod tests {
         let mut scan = (0..).map(|flow: u64| hash(flow | 1 << 40));
         let admitted = scan.by_ref().take(400_000).filter(|flow| filter.meets(*flow, true)).count();
         assert!(admitted <= 3, "{admitted}");
-        // Now a thousand flows in turn, between twenty times as many of the scan.
+        // Now a thousand flows come in turn, each after twenty flows of the scan.
         let mut others = 0;
         for round in 0..12_000 {
             for flow in scan.by_ref().take(20) {

@@ -1,4 +1,5 @@
-//! What a specialisation finds: the dependences of values, and all that a record will say.
+//! The findings of a specialisation: the dependences of values, and everything that the record will
+//! hold.
 
 use crate::absences::Keys;
 use crate::bindings::Binding;
@@ -15,11 +16,12 @@ use braid_packet::blend::{Outline, Retag, WIDE, WIDE_BYTES, Window};
 use braid_state::{Handle, TableRef};
 use std::sync::Arc;
 
-/// What a specialisation finds. The memory is used again, and holds what the last one found.
+/// The findings of a specialisation. The next specialisation reuses the memory. Until then it holds
+/// the findings of the last one.
 pub(crate) struct Findings {
-    /// What values depend on, by number.
+    /// The dependences of values, by number.
     pub(crate) dependences: Vec<Dependence>,
-    /// What copies that functions have sent are like.
+    /// The copies that functions have sent, as they were.
     pub(crate) copies: Vec<Image>,
     /// Values that are bits of the key.
     pub(crate) keys: Vec<(ValueId, Bits)>,
@@ -28,33 +30,36 @@ pub(crate) struct Findings {
     pub(crate) path: Path,
     pub(crate) bytes: Window<WIDE>,
     pub(crate) sums: [u16; 2],
-    /// Entries that were found, each once, and what each packet does with them.
+    /// Entries that were found, each once, with the use that each packet has of them.
     pub(crate) depends_on: Vec<(Handle, EntryUse)>,
-    /// Slots of those that were assigned a value computed for each packet: the entry, the slot, the
+    /// Slots of these entries that were assigned a value computed for each packet: the entry, the
+    /// slot, the value for this packet, and its dependence.
     pub(crate) put: Vec<(usize, u32, Word, Dependence)>,
     pub(crate) asked: Asked,
     /// Keys of entries that were not there.
     pub(crate) absent: Keys,
-    /// How often something was looked up, or a native function asked.
+    /// How often a program looked something up or a native function was asked.
     pub(crate) lookups: u32,
     /// How many steps programs have taken.
     pub(crate) steps: u32,
     pub(crate) counters: Counters,
-    /// What native functions do.
+    /// The work of native functions for each packet.
     pub(crate) bindings: Vec<Binding>,
     /// Headers whose presence matters to programs.
     pub(crate) care: u128,
     /// Arguments of a jump.
     pub(crate) args: Vec<(Word, Dependence)>,
-    /// Memory of what earlier records did with entries.
+    /// Memory of earlier records' uses of entries.
     pub(crate) spare: Vec<EntryUse>,
 }
 
-/// What was looked up so far: by the values that a key is made of, which stay as they are, like state.
+/// The lookups so far, by the values that make up their keys. These values do not change during a
+/// specialisation, and state does not either.
 #[derive(Default)]
 pub(crate) struct Asked {
     parts: Vec<ValueId>,
-    /// The table, where the parts end, and the number of the entry among those that were found.
+    /// The table, the end of the key's parts, and the number of the entry among the entries that
+    /// were found.
     all: Vec<(TableRef, usize, Option<usize>)>,
 }
 
@@ -64,7 +69,8 @@ impl Asked {
         self.all.push((table, self.parts.len(), found));
     }
 
-    /// What was found by a key made of the same values, if it was asked for.
+    /// The result of an earlier lookup in this table by a key made of the same values, if there was
+    /// one.
     pub(crate) fn get(
         &self,
         table: TableRef,
@@ -83,7 +89,7 @@ impl Asked {
     }
 }
 
-/// A copy that a function sends, with what had been done to the packet by then.
+/// A copy that a function sends, with all changes to the packet by then.
 #[derive(PartialEq)]
 pub(crate) struct Image {
     pub(crate) head: [u8; WIDE_BYTES],
@@ -118,7 +124,7 @@ impl Findings {
         }
     }
 
-    /// A specialisation starts for packets that come by an entry with an outline.
+    /// Starts a specialisation for packets of an entry, with an outline.
     pub(crate) fn start(&mut self, entry: u32, outline: Outline) {
         self.copies.clear();
         self.guards.0.clear();
@@ -134,9 +140,10 @@ impl Findings {
         (self.lookups, self.steps, self.care) = (0, 0, 0);
     }
 
-    /// Why a record would save no time.
+    /// Why a record would save no time. `None` if it would save some.
     pub(crate) fn loss(&self) -> Option<&'static str> {
-        // As measured: machine code takes about so many steps while a record computes a value.
+        // Measured: machine code takes about this many steps in the time in which a record computes
+        // its values.
         let least = 12 + 2 * self.path.dynamic.size();
         match (self.lookups, self.path.dynamic.size()) {
             (0, _) => Some("nothing is looked up on its way but routes"),
@@ -146,7 +153,7 @@ impl Findings {
         }
     }
 
-    /// A program with so many values runs.
+    /// Starts a program that has this number of values.
     pub(crate) fn enter(&mut self, values: usize) {
         if self.dependences.len() < values {
             self.dependences.resize(values, Dependence::Packet);
@@ -167,7 +174,7 @@ impl Findings {
         matches!(self.dependences[id.index()], Dependence::Fixed)
     }
 
-    /// A value that depends on nothing.
+    /// Sets a value that depends on nothing.
     pub(crate) fn know(&mut self, values: &mut Values<'_>, id: ValueId, value: Word) {
         values.set(id, value);
         self.set_dependence(id, Dependence::Fixed);

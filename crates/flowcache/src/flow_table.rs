@@ -1,4 +1,4 @@
-//! The flow table for people: what templates there are and what each record says, by the names of fields and
+//! The flow table for people: the templates, and each record, with the names of fields and
 //! functions.
 
 use crate::basis::Basis;
@@ -22,77 +22,77 @@ use braid_native::bridge as native;
 use braid_packet::Field;
 use std::fmt;
 
-/// All flow records at a time, by template.
+/// All flow records at one time, by template.
 #[derive(Clone, Debug)]
 pub struct FlowTable {
     /// How packets were processed.
     pub flows: Flows,
-    /// Templates by number; those without records, too.
+    /// Templates by number, including templates without records.
     pub templates: Vec<FlowTemplate>,
     /// Records by program and key.
     pub records: Vec<FlowRecord>,
 }
 
-/// What many records have in common: a path through programs and native functions.
+/// The common part of many records: a path through programs and native functions.
 #[derive(Clone, Debug)]
 pub struct FlowTemplate {
-    /// Its number.
+    /// The template's number.
     pub number: u32,
     /// The number of the program, if packets can meet no native functions.
     pub program: Option<u32>,
     /// Where the packets enter.
     pub point: Point,
-    /// What headers they have, as far as that matters.
+    /// The packets' headers, as far as they matter.
     pub shape: HeaderMask,
-    /// What becomes of them.
+    /// The end of the packets' path.
     pub end: FlowEnd,
-    /// Interfaces by which copies of them leave.
+    /// Interfaces by which copies of the packets leave.
     pub copies: Vec<u16>,
     /// Functions in the order of the packets' path.
     pub parts: Vec<FlowPart>,
-    /// Functions with state functions: those of a group could run them at the same time, behind the group before
-    /// (SpeedyBox, Table I).
+    /// Functions with state functions, in groups. The functions of a group could run them at the
+    /// same time, behind the group before (SpeedyBox, Table I).
     pub batches: Vec<Vec<u16>>,
     /// Rules that decide: function, rule set, rule.
     pub rules: Vec<(u16, ParamId, u32)>,
-    /// Addresses of the link that packets must have.
+    /// Link addresses that packets must have.
     pub link: Vec<FlowField>,
-    /// What else they must fulfil.
+    /// The other conditions on packets.
     pub guards: Vec<FlowGuard>,
     /// Parameters that the records depend on.
     pub depends_on: Vec<Basis>,
-    /// Whether one of these has changed since: then no packet takes the records.
+    /// Whether one of these parameters has changed since. In that case no packet takes the records.
     pub is_outdated: bool,
-    /// Fields that are written.
+    /// Fields that the records write.
     pub writes: Vec<&'static str>,
     /// How many VLAN tags packets lose, the outermost first.
     pub pops: usize,
-    /// VLAN tags that they get, the outermost first.
+    /// VLAN tags that packets get, the outermost first.
     pub pushes: Vec<FlowTag>,
-    /// Tags that they carry from then on.
+    /// Tags that packets carry from then on.
     pub tags: Vec<(String, Word)>,
-    /// What they get and lose in the end.
+    /// Bytes that packets get and lose in the end.
     pub splices: Vec<Splice>,
-    /// What the TTL goes down by.
+    /// How much the TTL goes down.
     pub ttl: u8,
-    /// Whether the checksums of the IPv4 header and of what is behind it are updated.
+    /// Whether the records update the checksums of the IPv4 header and of the layer behind it.
     pub sums: [bool; 2],
-    /// Records that there are.
+    /// How many records the template has now.
     pub records: u64,
-    /// Packets that took records of it.
+    /// Packets that took records of the template.
     pub packets: u64,
-    /// Their bytes.
+    /// The bytes of these packets.
     pub bytes: u64,
 }
 
 /// A VLAN tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowTag {
-    /// Its type (TPID).
+    /// The tag's type (TPID).
     pub tpid: u16,
-    /// Its identifier.
+    /// The VLAN's identifier.
     pub id: u16,
-    /// Its priority (PCP).
+    /// The priority (PCP).
     pub pcp: u8,
     /// Whether packets may be dropped first (DEI).
     pub dei: bool,
@@ -112,74 +112,75 @@ impl fmt::Display for FlowTag {
     }
 }
 
-/// What a function does with the packets of a template.
+/// The work of a function for the packets of a template.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowPart {
     /// The function.
     pub node: u16,
-    /// Whether they go backward through it.
+    /// Whether the packets go backward through the function.
     pub backward: bool,
-    /// Rows that count them.
+    /// Rows that count the packets.
     pub rows: Vec<RowId>,
-    /// Events that it publishes, in order.
+    /// Events that the function publishes, in order.
     pub events: Vec<String>,
-    /// What its state functions do with the payload at most; `None` if it has none.
+    /// The strongest payload access of its state functions; `None` if it has none.
     pub state: Option<Payload>,
-    /// What it runs for each of them, if it is a native function.
+    /// The state functions and conditions that run for each packet, if it is a native function.
     pub native: Option<FlowNative>,
 }
 
-/// What a native function runs for each packet that takes a record.
+/// The state functions and conditions of a native function that run for each packet with a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowNative {
-    /// What its state functions do with the payload, in order.
+    /// The payload access of each of its state functions, in order.
     pub state: Vec<Payload>,
-    /// How many conditions it looks at.
+    /// How many conditions it checks.
     pub guards: usize,
 }
 
-/// What becomes of the packets of a template.
+/// The end of the path of a template's packets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FlowEnd {
-    /// They leave by this interface.
+    /// The packets leave by this interface.
     Leave(u16),
-    /// They are dropped.
+    /// The packets are dropped.
     Drop {
-        /// By this function.
+        /// The function that drops them.
         node: u16,
-        /// At this row.
+        /// The row at which they are dropped.
         row: RowId,
         /// The reason.
         reason: String,
     },
-    /// A function takes them.
+    /// This function consumes the packets.
     Consume(u16),
 }
 
 /// A record.
 #[derive(Clone, Debug)]
 pub struct FlowRecord {
-    /// The number of its template.
+    /// The number of the record's template.
     pub template: u32,
     /// Fields that packets of the flow have in common.
     pub key: Vec<FlowField>,
-    /// What is written.
+    /// Fields that the record writes, with their values.
     pub writes: Vec<FlowField>,
-    /// What is added to the checksums of the IPv4 header and of what is behind it, where they are updated.
+    /// The numbers that the record adds to the checksums of the IPv4 header and of the layer behind
+    /// it, where it updates them.
     pub sums: [Option<u16>; 2],
-    /// Packets that have taken it.
+    /// Packets that have taken the record.
     pub packets: u64,
-    /// Their bytes on the wire.
+    /// The packets' bytes on the wire.
     pub bytes: u64,
-    /// When it was last taken (ns).
+    /// When the record was last taken (ns).
     pub seen_ns: Option<u64>,
     /// Entries that must stay.
     pub depends_on: Vec<Dependency>,
-    /// Entries that must not be there.
+    /// Entries that must be absent.
     pub absent: Vec<Missing>,
 }
 
-/// A flow cache with what it is described by.
+/// A flow cache, with everything that its description needs.
 struct View<'a, P, F> {
     cache: &'a FlowCache,
     programs: &'a P,
@@ -188,8 +189,8 @@ struct View<'a, P, F> {
 }
 
 impl FlowTable {
-    /// The records of a flow cache, by the programs and functions of its chain. Packets were
-    /// processed as `flows` says.
+    /// The records of a flow cache, described with the programs and functions of its chain. `flows`
+    /// says how packets were processed.
     #[must_use]
     pub fn new<P: Programs, F: Functions>(
         cache: &FlowCache,
@@ -259,7 +260,7 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
         let (point, mut shape) =
             self.cache.extractors.place(path.entry, self.programs).unwrap_or(NOWHERE);
         if path.entry >= OPEN {
-            // All that is there: what is not goes without saying.
+            // Shows the headers that are present. All other headers are absent.
             shape.care = shape.present;
         }
         FlowTemplate {
@@ -301,7 +302,7 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
         }
     }
 
-    /// What functions do with a path's packets, in order.
+    /// The functions on a path, in order, with their work for its packets.
     fn parts(&self, path: &Path) -> Vec<FlowPart> {
         let (mut parts, mut programs) = (Vec::new(), path.programs());
         for segment in &path.segments {
@@ -325,7 +326,7 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
         parts
     }
 
-    /// What becomes of packets at the end of a path that begins at a function.
+    /// The end of a path that begins at the function `node`.
     fn path_end(&self, path: &Path, node: u16, reached: Reached) -> FlowEnd {
         if let Reached::Interface(interface) = reached {
             return FlowEnd::Leave(interface);
@@ -360,7 +361,7 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
             }
             Fate::Fault { node, fault } => {
                 let model = &self.functions.chain().nodes[usize::from(*node)].model;
-                // It is the last one.
+                // The row of faults is the last row.
                 let row = model.rows.len().saturating_sub(1);
                 let row = RowId(u32::try_from(row).unwrap_or(u32::MAX));
                 FlowEnd::Drop { node: *node, row, reason: fault.reason().to_owned() }
@@ -372,7 +373,7 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
         }
     }
 
-    /// The functions of a path in the order in which packets that enter at a point come to them.
+    /// The functions of a path, in the order in which packets that enter at a point reach them.
     fn in_order(&self, point: Point, mut parts: Vec<FlowPart>) -> Vec<FlowPart> {
         let mut ordered = Vec::with_capacity(parts.len());
         let mut next = parts.iter().position(|part| part.node == point.node);
@@ -395,19 +396,20 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
     }
 }
 
-/// Where no packets enter.
+/// Stands for the entry of templates that have none.
 const NOWHERE: (Point, HeaderMask) =
     (Point { node: 0, backward: false, held: false }, HeaderMask { care: 0, present: 0 });
 
 impl FlowPart {
-    /// It searches the payload, if the path does so there.
+    /// Marks that the function reads the payload, if the path searches it there.
     pub(crate) fn searches(&mut self, path: &Path) {
         if path.searches.iter().any(|search| search.node == self.node) {
             self.has_state(Payload::Read);
         }
     }
 
-    /// Its packets change this entry, if it is one of its own that they do change.
+    /// Marks that the function has a state function, if its packets change this entry and the entry
+    /// belongs to it.
     pub(crate) fn changes(&mut self, dependency: &Dependency) {
         let is_changed = dependency.puts > 0 || !dependency.updates.is_empty();
         if dependency.entry.node == self.node && is_changed {
@@ -415,14 +417,14 @@ impl FlowPart {
         }
     }
 
-    /// A batch does what most its functions do.
+    /// The payload access of a batch is the strongest of its functions.
     fn has_state(&mut self, payload: Payload) {
         self.state = self.state.max(Some(payload));
     }
 }
 
 impl FlowPart {
-    /// What a native function does.
+    /// The work of a native function.
     fn of(native: &Native) -> Self {
         let Native { node, backward, ref state, guards, .. } = *native;
         Self {
@@ -436,7 +438,8 @@ impl FlowPart {
     }
 }
 
-/// What functions count of packets by tallies of a program, by number.
+/// The functions that count packets at these edge counters of a program, by number, with their
+/// rows.
 fn counted(residual: &Residual, tallies: &[(TallyId, i32)]) -> Vec<FlowPart> {
     let tallies = tallies.iter().map(|(tally, _)| &residual.tallies[tally.0 as usize]);
     let mut parts: Vec<FlowPart> = Vec::new();
@@ -463,7 +466,7 @@ fn counted(residual: &Residual, tallies: &[(TallyId, i32)]) -> Vec<FlowPart> {
     parts
 }
 
-/// Tags by their bytes.
+/// VLAN tags from their bytes.
 fn tags(bytes: &[u8]) -> Vec<FlowTag> {
     let (tags, _) = bytes.as_chunks::<4>();
     let tag = |&[a, b, high, low]: &[u8; 4]| FlowTag {

@@ -10,11 +10,11 @@ use braid_ir::model::{BinOp, CmpOp, Op, SetRef, ValueId, Word};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 
-/// The most that each packet may add to a slot, beside its bytes.
+/// The largest number that each packet may add to a slot, besides its bytes.
 const MOST_ADDED: i64 = u32::MAX as i64;
 
 impl Findings {
-    /// Fixes a value: by a guard on its bits, if they are few.
+    /// Fixes a value. If it depends on few bits of the packet, a guard on these bits fixes it.
     #[inline(always)]
     pub(crate) fn fix(&mut self, values: &Values<'_>, id: ValueId) -> Option<()> {
         if self.is_fixed(id) { Some(()) } else { self.fix_open(values, id) }
@@ -50,7 +50,7 @@ impl Findings {
         Some(())
     }
 
-    /// The same for TCP flags of which only some matter.
+    /// Fixes TCP flags, but only the flags in `flags`, because the others do not matter.
     pub(crate) fn fix_flags(&mut self, values: &Values<'_>, id: ValueId, flags: u8) -> Option<()> {
         let Dependence::Number { number, shift, add: 0 } = self.dependence(id) else {
             return self.fix(values, id);
@@ -67,8 +67,8 @@ impl Findings {
         ids.iter().try_for_each(|id| self.fix(values, *id))
     }
 
-    /// What the result of an operation depend on, if that is less than all of its operands: guards publish what
-    /// it takes for granted.
+    /// The dependence of an operation's result, if it is weaker than the dependences of all
+    /// operands. Guards then hold every assumption about the packet.
     pub(crate) fn follow(
         &mut self,
         params: &[ParamValue],
@@ -106,7 +106,7 @@ impl Findings {
             }
             Op::Resize { out, a } | Op::Clamp { out, a } => {
                 let (to, from) = (values.width(out), values.width(a));
-                // What is counted stops or goes round at the width of its slot.
+                // A count stops or wraps at the width of its slot.
                 let same = to == from || !matches!(self.dependence(a), Dependence::Slot { .. });
                 (to >= from && same).then(|| self.dependence(a))
             }
@@ -154,13 +154,13 @@ impl Findings {
             }
             _ => return None,
         };
-        // So long as nothing wraps or stops.
+        // This holds as long as nothing wraps or stops.
         let most = i64::try_from(values.ty(out).max()).unwrap_or(i64::MAX);
         self.within(values, packet, (number, shift), (-add, most.saturating_sub(add)))?;
         Some(Dependence::Number { number, shift, add })
     }
 
-    /// What a slot, or what it will be, is with an operand added.
+    /// The dependence of a slot's value, or of a sum with it, after an operand was added.
     fn count(
         &self,
         values: &Values<'_>,
@@ -183,7 +183,7 @@ impl Findings {
         Some(Dependence::Slot { entry, slot, packets, bytes: bytes + length, wraps: Some(wraps) })
     }
 
-    /// Values of slots are taken for granted.
+    /// Makes the record depend on the values of slots.
     fn fix_slots(&mut self, values: &Values<'_>, ids: &[ValueId]) -> Option<()> {
         let mut ids = ids.iter();
         ids.try_for_each(|id| match self.dependence(*id) {
@@ -192,7 +192,8 @@ impl Findings {
         })
     }
 
-    /// A guard that what a value is made of stays in an interval, which it must be in.
+    /// Adds a guard that keeps the part of a value that comes from the packet in an interval.
+    /// `None` if it is not in the interval now.
     fn within(
         &mut self,
         values: &Values<'_>,
@@ -215,7 +216,7 @@ impl Findings {
         Some(())
     }
 
-    /// A comparison of bits of the packet with a fixed value.
+    /// Compares bits of the packet with a fixed value.
     fn compare(
         &mut self,
         values: &Values<'_>,
@@ -233,7 +234,7 @@ impl Findings {
             _ => return None,
         };
         let value = i64::try_from(values.get(id)).ok()?;
-        // Larger than all that the bits can be is as good as the least such value.
+        // All values above the largest one that the bits can hold have the same effect.
         let with = i64::try_from(values.get(with)).unwrap_or(i64::MAX).min(1 << 40);
         let below = (i64::MIN, with - 1);
         let (up_to, from, above) = ((i64::MIN, with), (with, i64::MAX), (with + 1, i64::MAX));
@@ -268,7 +269,8 @@ impl Findings {
     }
 }
 
-/// The values around this one that are in a set, too, or as little as it.
+/// The largest interval around this value whose values are all in a set, or all outside it, like
+/// the value itself.
 fn stretch(params: &[ParamValue], value: Word, set: &SetRef) -> Option<(Word, Word)> {
     let set = match set {
         SetRef::Const(set) => set,

@@ -1,9 +1,10 @@
-//! Bounds on slots that records count in: a condition on a counter that holds so long as no more than so much is
-//! counted ("until 100 packets"). How much a record may still count follows from all its bounds, and is all that its packets are asked
-//! for: the record's count of bytes begins as far below what it can count.
+//! Bounds on slots in which records count. A condition on a counter ("until 100 packets") holds
+//! until a certain amount has been counted. How much a record may still count, its fuel, follows
+//! from all its bounds. It is the only test that a packet needs: the record's byte counter starts
+//! that far below its maximum.
 //!
-//! What is left is worked out anew when a record can count no more, and after someone else has found the entry. Several
-//! records may count in one slot: each gets a part of what is left.
+//! The fuel is computed again when a record has used it up, and after anyone else has found the
+//! entry. Several records may count in one slot. In that case each gets a part of the rest.
 
 use crate::entry_links::Link;
 use crate::entry_use::{Bound, Change, EntryUse};
@@ -13,24 +14,25 @@ use crate::slab::NONE;
 use braid_ir::model::Word;
 use braid_state::{Handle, TableRef, Tables};
 
-/// What packets with records have at least: an Ethernet and an IPv4 header.
+/// The least number of bytes of packets with records: an Ethernet and an IPv4 header.
 const LEAST_BYTES: Word = 34;
-/// Records with bounds on one group: those of a connection, rather than of all that a host sends. Whenever anyone else finds an
-/// entry, each has to work out anew what is left.
+/// The largest number of records with bounds on one group. This suffices for the records of a
+/// connection, but not for all that a host sends. Whenever anyone else finds an entry, each of
+/// these records has to compute its fuel again.
 const MOST_SHARERS: usize = 4;
 
-/// What becomes of a record that cannot count a packet.
+/// The fate of a record that cannot count a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refill {
-    /// Now it can.
+    /// The record can count the packet now.
     Filled,
-    /// It can count others, perhaps.
+    /// The record cannot count the packet, but perhaps others.
     Kept,
-    /// It has ended: the packet leaves its bounds.
+    /// The record has ended, because the packet leaves its bounds.
     Ended,
 }
 
-/// What each packet of a record adds to a slot.
+/// The numbers that each packet of a record adds to a slot.
 #[derive(Clone, Copy)]
 struct Added {
     packets: Word,
@@ -38,21 +40,22 @@ struct Added {
 }
 
 impl Added {
-    /// What a record adds to a slot that it counts in.
+    /// The numbers that a record adds to a slot in which it counts.
     fn of(one: &EntryUse, slot: u32) -> Option<Self> {
         let update = one.updates.iter().find(|update| update.slot == slot)?;
         let Change::Add { packets, bytes, .. } = update.change else { return None };
-        // Fewer packets would only add more.
+        // If each packet subtracts a number, only the bytes count here, because fewer packets would
+        // add more.
         Some(Self { packets: Word::try_from(packets).unwrap_or(0), bytes: bytes.into() })
     }
 
-    /// What packets of so many bytes in all add at most.
+    /// The most that packets with this number of bytes in all can add.
     fn by(self, bytes: u32) -> Word {
         let bytes = Word::from(bytes);
         self.bytes * bytes + self.packets * (bytes / LEAST_BYTES)
     }
 
-    /// Bytes of packets that add no more than this.
+    /// The number of bytes in all whose packets add no more than `left`.
     fn bytes(self, left: Word) -> u32 {
         let per_least = LEAST_BYTES * self.bytes + self.packets;
         let bytes = left.saturating_mul(LEAST_BYTES).checked_div(per_least);
@@ -61,7 +64,7 @@ impl Added {
 }
 
 impl EntryUse {
-    /// The slot is bounded, beside what it is already.
+    /// Adds a bound on a slot to the bounds that it has.
     pub fn bound(&mut self, new: Bound) {
         match self.bounds.iter_mut().find(|bound| bound.slot == new.slot) {
             Some(bound) => {
@@ -72,7 +75,8 @@ impl EntryUse {
         }
     }
 
-    /// Whether a slot that holds this in front of a packet of so many bytes stays within a bound.
+    /// Whether a slot stays within a bound, if it holds `value` in front of a packet of `bytes`
+    /// bytes.
     #[must_use]
     pub fn stays_within(&self, bound: Bound, value: Word, bytes: u32) -> bool {
         let added = Added::of(self, bound.slot);
@@ -94,7 +98,8 @@ impl Records {
         uses.filter(|(_, one)| !one.bounds.is_empty())
     }
 
-    /// Whether a record can have bounds on a slot that it counts in, beside those that are there.
+    /// Whether a record can have bounds on a slot in which it counts, besides the bounds that other
+    /// records have there.
     #[must_use]
     pub fn may_bound(
         &self,
@@ -107,7 +112,8 @@ impl Records {
         is_free && self.on(group).len() < MOST_SHARERS
     }
 
-    /// Lets a record that cannot count a packet of so many bytes count again, if it may.
+    /// Gives a record that cannot count a packet of `bytes` bytes new fuel, if its bounds allow
+    /// that.
     pub fn refill(&mut self, tables: &mut Tables, number: u32, bytes: u32) -> Refill {
         self.settle(tables, number);
         if self.can_count(number, bytes) {
@@ -120,7 +126,7 @@ impl Records {
         }
         let mut fuel = self.fuel(tables, number, true);
         if fuel < bytes {
-            // What others have got and not used is taken back.
+            // Takes back the unused fuel of other records.
             self.each_beside(tables, number, |records, _, record| records.drain(record));
             fuel = self.fuel(tables, number, false);
         }
@@ -131,7 +137,8 @@ impl Records {
         if fuel < bytes { Refill::Kept } else { Refill::Filled }
     }
 
-    /// Does something with each record that rests on the same groups as a record's bounds, also with itself.
+    /// Calls `does` with each record on the groups on which the record has bounds, including the
+    /// record itself.
     fn each_beside(
         &mut self,
         tables: &mut Tables,
@@ -147,7 +154,7 @@ impl Records {
         }
     }
 
-    /// Whether a packet of so many bytes leaves a record's bounds.
+    /// Whether a packet of `bytes` bytes leaves a record's bounds.
     fn would_leave(&self, tables: &Tables, number: u32, bytes: u32) -> bool {
         self.bounded(number).any(|(link, one)| {
             one.bounds.iter().any(|bound| {
@@ -161,9 +168,10 @@ impl Records {
         })
     }
 
-    /// How many bytes a record may count. No bound of another record on the same slot may be left by that either,
-    /// as long as the other record may still count: it would not notice. If the record shares what is left with
-    /// others, it gets a part.
+    /// How many bytes a record may count. The record must not leave the bounds of another record on
+    /// the same slot either, as long as the other record may still count, because the other record
+    /// would not notice. With `shares`, the record gets a part of the rest, and leaves the other
+    /// parts to the other records.
     fn fuel(&self, tables: &Tables, number: u32, shares: bool) -> u32 {
         let bounded = self.bounded(number);
         let all = bounded.flat_map(|(link, one)| one.bounds.iter().map(move |at| (link, one, at)));
@@ -188,8 +196,8 @@ impl Records {
         fuel.min().unwrap_or(0)
     }
 
-    /// What other records with bounds do with an entry that a record depends on, and how many bytes each may
-    /// still count.
+    /// The uses that other records with bounds have of an entry that a record depends on, and how
+    /// many bytes each of these records may still count.
     fn others_on(
         &self,
         tables: &Tables,

@@ -20,7 +20,7 @@ pub(crate) struct Goal {
 }
 
 impl Goal {
-    /// Sends copies of a packet, as it is, and counts what leaves.
+    /// Sends copies of a packet as it is, and counts them and the packet.
     pub(crate) fn send(&self, packet: &Packet, counted: &mut Counted, out: &mut dyn Outputs) {
         for interface in &self.copies {
             counted.copy(*interface);
@@ -31,8 +31,9 @@ impl Goal {
         }
     }
 
-    /// Where packets of a path go that are there behind its last segment, if it leads out of the chain: copies by
-    /// interfaces, and packets, too, unless they are gone.
+    /// Where packets of a path go, if the path leads out of the chain. `at` is where they are
+    /// behind the last segment. Copies must leave by interfaces. So must the packets, unless they
+    /// are gone.
     pub(crate) fn of<P: Programs>(
         path: &Path,
         at: Option<At>,

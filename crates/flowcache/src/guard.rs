@@ -1,22 +1,22 @@
-//! Guards: what a record takes for granted of bits of the packet that are not in its key.
+//! Guards: the assumptions of a record about bits of the packet that are not in its key.
 
 use braid_packet::blend::{Outline, words};
 
-/// Where the number of bytes on the wire is looked for.
+/// The offset that stands for the number of bytes on the wire.
 pub(crate) const WIRE: u8 = u8::MAX;
 
 /// A number in the packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Number {
-    /// Offset of its first byte, or [`WIRE`].
+    /// The offset of the number's first byte, or [`WIRE`].
     pub(crate) at: u8,
-    /// Bytes: 1, 2 or 4.
+    /// The number of bytes: 1, 2 or 4.
     pub(crate) len: u8,
-    /// Bits of it that matter.
+    /// The bits that matter.
     pub(crate) mask: u32,
 }
 
-/// That a number is in an interval.
+/// The condition that a number is in an interval.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Guard {
     pub(crate) number: Number,
@@ -25,7 +25,7 @@ pub(crate) struct Guard {
 }
 
 impl Number {
-    /// Its value in a packet that begins like this.
+    /// The number's value in a packet with these first bytes.
     pub(crate) fn of(self, head: &[u8], wire_len: u32) -> u32 {
         if self.at == WIRE {
             return wire_len & self.mask;
@@ -37,7 +37,7 @@ impl Number {
         number & self.mask
     }
 
-    /// The same near the packet's end, or behind it.
+    /// The number's value near the packet's end or behind it.
     #[cold]
     fn at_end(self, head: &[u8]) -> u32 {
         let byte = |at: u8| u32::from(head.get(usize::from(at)).copied().unwrap_or(0));
@@ -46,18 +46,18 @@ impl Number {
 }
 
 impl Guard {
-    /// One that no packet fulfils.
+    /// A guard that no packet passes.
     pub(crate) const NEVER: Guard =
         Guard { number: Number { at: WIRE, len: 4, mask: u32::MAX }, least: 1, most: 0 };
 
-    /// The least TTL, if it asks for no more than that of packets with [`Outline::PLAIN`].
+    /// The least TTL, if this guard asks for nothing else, in packets with [`Outline::PLAIN`].
     pub(crate) fn least_ttl(&self) -> Option<u8> {
         let at = u8::try_from(Outline::PLAIN.ttl()).ok()?;
         let is_it = self.number == Number { at, len: 1, mask: 0xff } && self.most >= 0xff;
         u8::try_from(self.least).ok().filter(|_| is_it)
     }
 
-    /// Whether it holds for a packet that begins like this.
+    /// Whether the guard holds for a packet with these first bytes.
     #[inline(always)]
     pub(crate) fn holds(&self, head: &[u8], wire_len: u32) -> bool {
         let value = self.number.of(head, wire_len);
@@ -65,18 +65,19 @@ impl Guard {
     }
 }
 
-/// The same of bits of one byte; where a packet has no such byte, they are 0.
+/// The condition that bits of one byte are in an interval. If a packet has no such byte, its bits
+/// are 0.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct ByteGuard {
     at: u8,
     mask: u8,
     least: u8,
-    /// How much more they may be.
+    /// The difference between the largest value and the least one.
     more: u8,
 }
 
 impl ByteGuard {
-    /// One that asks the same as another guard, if that asks for bits of one byte.
+    /// A condition equal to a guard, if the guard asks only for bits of one byte.
     pub(crate) fn of(guard: &Guard) -> Option<Self> {
         let Guard { number: Number { at, len, mask }, least, most } = *guard;
         let behind = u8::try_from(mask.trailing_zeros() / 8).ok()?;
@@ -90,7 +91,7 @@ impl ByteGuard {
         Some(Self { at: at + len - 1 - behind, mask: byte(mask)?, least, more })
     }
 
-    /// Whether it holds for a packet with these bytes.
+    /// Whether the condition holds for a packet with these bytes.
     #[inline(always)]
     pub(crate) fn holds(self, data: &[u8]) -> bool {
         let value = data.get(usize::from(self.at)).copied().unwrap_or(0) & self.mask;
@@ -98,7 +99,8 @@ impl ByteGuard {
     }
 }
 
-/// That bits of a packet's first two words, where the link's addresses are, are these.
+/// The condition that bits of a packet's first two words, which hold the link addresses, have these
+/// values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Link {
     pub(crate) mask: [u64; 2],
@@ -106,7 +108,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Whether it holds for a packet that begins like this.
+    /// Whether the condition holds for a packet with these first bytes.
     #[inline(always)]
     pub(crate) fn holds(&self, head: &[u8]) -> bool {
         let [one, two] = words(head);
@@ -114,12 +116,12 @@ impl Link {
     }
 }
 
-/// Guards that are asked for one after the other.
+/// Guards that are tested one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Guards(pub(crate) Vec<Guard>);
 
 impl Guards {
-    /// Adds one.
+    /// Adds a guard.
     pub(crate) fn add(&mut self, guard: Guard) {
         match self.0.iter_mut().find(|one| one.number == guard.number) {
             Some(one) => {
@@ -130,7 +132,8 @@ impl Guards {
         }
     }
 
-    /// Adds one that a number has this value, which is shifted down; `None` if it has many bits.
+    /// Adds a guard that fixes a number to `value`, which is shifted down. `None` if the number has
+    /// many bits.
     pub(crate) fn fix(&mut self, number: Number, value: u32, shift: u32) -> Option<()> {
         if number.mask.count_ones() > 8 {
             return None;
@@ -140,7 +143,8 @@ impl Guards {
         Some(())
     }
 
-    /// Adds those that do not follow from others: a guard that fixes bits covers all guards on some of them.
+    /// Adds the guards that do not follow from others to `needed`. A guard that fixes bits covers
+    /// all guards on a part of them.
     pub(crate) fn needed(&self, needed: &mut Vec<Guard>) {
         let all = &self.0;
         let follows = |one: &Guard| {

@@ -1,5 +1,5 @@
-//! A packet's headers in a specialisation: what was assigned by now, VLAN tags that were added and
-//! removed, where fields are, and what of all that a record will write.
+//! A packet's headers in a specialisation: the assigned bits, the VLAN tags that were added and
+//! removed, the places of fields, and the rewrite of the record.
 
 use crate::bindings::HeaderChange;
 use crate::dependence::Dependence;
@@ -13,54 +13,55 @@ use braid_packet::field::Cover;
 use braid_packet::{Base, Field, Header, Layout, Packet};
 use std::borrow::Cow;
 
-/// Most tags of a packet at any time: behind one more nothing is recognised.
+/// The largest number of tags of a packet at any time. Nothing behind one more tag is recognised.
 const MOST: usize = 8;
 
 /// Where a field is.
 #[derive(Clone, Copy)]
 pub(crate) enum Place {
-    /// In the packet's first bytes as they were when it came.
+    /// In the packet's first bytes, at the offset that it had when the packet came.
     Came(Bits),
-    /// In the bytes of tags that it got.
+    /// In the bytes of tags that the packet got.
     Got(Bits),
 }
 
-/// What has become of a packet's headers.
+/// The headers of a packet at some point of its path.
 pub(crate) struct Headers<'a> {
     /// The packet as it came, and where its headers were then.
     pub(crate) origin: &'a Packet,
     pub(crate) layout: &'a Layout,
     pub(crate) outline: Outline,
-    /// The packet as it is in front of the program, but for checksums.
+    /// The packet as it is in front of the program, except for checksums.
     pub(crate) packet: Cow<'a, Packet>,
     /// The headers that packets of the program have.
     pub(crate) shape: HeaderMask,
     /// Whether the program has added or removed tags since the packet was last parsed.
     pub(crate) stale: bool,
-    /// What a record writes since the last [`HeaderChange`]: TTL and checksums.
+    /// The changes of TTL and checksums since the last [`HeaderChange`].
     pub(crate) blend: Blend,
     /// VLAN tags that the packet has lost and got.
     pub(crate) vlans: Retag,
-    /// Whether transport checksums follow addresses.
+    /// Whether a change of addresses updates transport checksums, too.
     follows: bool,
-    /// The packet's first bytes as they are by now, but for checksums.
+    /// The packet's first bytes as they are now, except for checksums.
     pub(crate) head: [u8; WIDE_BYTES],
-    /// The same at the last [`HeaderChange`], and the bits that were assigned since.
+    /// The first bytes at the last [`HeaderChange`], and the bits that were assigned since then.
     base: [u8; WIDE_BYTES],
     pub(crate) mask: [u8; WIDE_BYTES],
-    /// Bits that the program has assigned, and whether it has assigned any behind the link's headers.
+    /// Bits that the program has assigned, and whether it has assigned any behind the link's
+    /// headers.
     pub(crate) fresh: [u8; WIDE_BYTES],
     pub(crate) writes: bool,
-    /// Bits that were assigned before it, and checksums that were updated.
+    /// Bits that were assigned before the program, and checksums that were updated before it.
     pub(crate) written: [u8; WIDE_BYTES],
     summed: [bool; 2],
-    /// What the TTL went down by before it, and before the last [`HeaderChange`].
+    /// How much the TTL went down before the program, and before the last [`HeaderChange`].
     pub(crate) down: u8,
     down_before: u8,
 }
 
 impl<'a> Headers<'a> {
-    /// Nothing has been assigned yet.
+    /// The headers of a packet to which nothing has been assigned yet.
     pub(crate) fn of(
         packet: &'a Packet,
         layout: &'a Layout,
@@ -99,7 +100,7 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// A field is about to be assigned: where it is, if that is known.
+    /// Prepares for an assignment to a field. Returns the field's place, if it is known.
     pub(crate) fn writable(&mut self, field: Field) -> Option<Place> {
         self.writes |= !is_link(field);
         self.place(field).filter(|_| !self.stale)
@@ -110,7 +111,7 @@ impl<'a> Headers<'a> {
         bits.set(&mut self.vlans.got, value);
     }
 
-    /// The TTL becomes a value that is the one in the packet plus `add`.
+    /// Assigns a value to the TTL that is the packet's own TTL plus `add`.
     pub(crate) fn count_down(
         &mut self,
         field: Field,
@@ -119,7 +120,8 @@ impl<'a> Headers<'a> {
         add: i64,
     ) -> Option<()> {
         self.sums_follow(field)?;
-        // Relative to what it was when the packet came, also if it was assigned before.
+        // The difference is relative to the TTL with which the packet came, also if the TTL was
+        // assigned before.
         let down = -add - i64::from(self.down_before);
         self.blend.ttl = u8::try_from(down).ok()?;
         bits.set(&mut self.head, value);
@@ -127,7 +129,8 @@ impl<'a> Headers<'a> {
         Some(())
     }
 
-    /// The packet is as it has been written by now; `None` if it has other headers then.
+    /// Brings the packet up to date with the assignments so far. `None` if it has other headers
+    /// then.
     pub(crate) fn renew(&mut self) -> Option<()> {
         let blend = self.blend;
         (self.writes, self.fresh) = (false, [0; WIDE_BYTES]);
@@ -144,10 +147,10 @@ impl<'a> Headers<'a> {
         Some(())
     }
 
-    /// What has been done to the headers since this was last asked; `None` if that cannot be said.
+    /// The change of the headers since the last call. `None` if no record can express it.
     pub(crate) fn change(&mut self) -> Option<HeaderChange> {
         let mut blend = std::mem::replace(&mut self.blend, Blend::NONE);
-        // Other packets of the flow may have the checksum that this one lacks.
+        // Other packets of the flow may have the checksum that this packet lacks.
         if blend.sums[1] && self.layout.lacks_sum() {
             return None;
         }
@@ -183,7 +186,7 @@ impl<'a> Headers<'a> {
         Some(())
     }
 
-    /// Checksums that cover a field are updated.
+    /// Marks the checksums that cover a field as updated.
     fn sums_follow(&mut self, field: Field) -> Option<()> {
         let follows = self.follows;
         let sums = &mut self.blend.sums;
@@ -205,7 +208,7 @@ impl<'a> Headers<'a> {
         Some(())
     }
 
-    /// How many tags the packet has now; `None` if its outline says otherwise.
+    /// How many tags the packet has now. `None` if its outline has another number.
     fn tags(&self) -> Option<usize> {
         let has = |header| usize::from(self.layout.has(header));
         let came = has(Header::Vlan) + has(Header::Vlan2);
@@ -213,7 +216,7 @@ impl<'a> Headers<'a> {
         (came == self.outline.tags()).then(|| came - tags.lost + tags.got.len() / TAG_LEN)
     }
 
-    /// It gets an outermost tag.
+    /// Adds an outermost tag to the packet.
     pub(crate) fn push_tag(&mut self, id: Word) -> Option<()> {
         if self.tags()? == MOST {
             return None;
@@ -224,7 +227,7 @@ impl<'a> Headers<'a> {
         Some(())
     }
 
-    /// It loses its outermost tag.
+    /// Removes the packet's outermost tag.
     pub(crate) fn pop_tag(&mut self) -> Option<()> {
         if self.tags()? == 0 {
             return None;
@@ -238,7 +241,7 @@ impl<'a> Headers<'a> {
         Some(())
     }
 
-    /// Nothing is assigned to tags that the packet loses.
+    /// Removes assignments to tags that the packet loses.
     pub(crate) fn forget_lost(&mut self) {
         let lost = self.vlans.lost;
         self.mask[TAGS..TAGS + lost * TAG_LEN].fill(0);
@@ -264,8 +267,8 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// What a field is that has its own bytes in the packet, after anything that was assigned, and on what that
-    /// dependences; which bits of the key it is, if it is some.
+    /// The value of a field that has its own bytes in the packet, after all assignments, and the
+    /// value's dependence. If the field is part of the key: its bits.
     pub(crate) fn field(&self, field: Field) -> Option<(Word, Dependence, Option<Bits>)> {
         let is_link = is_link(field);
         let bits = match self.place(field) {
@@ -273,7 +276,7 @@ impl<'a> Headers<'a> {
                 return Some((bits.get(&self.vlans.got), Dependence::Fixed, None));
             }
             Some(Place::Came(bits)) => bits,
-            // Where it is, or what it is, may have changed.
+            // The field's place or value may have changed.
             None if self.writes || is_link => return None,
             None => return Some((self.packet.get(self.layout, field)?, Dependence::Packet, None)),
         };
@@ -284,7 +287,7 @@ impl<'a> Headers<'a> {
             return fixed.then_some((value, Dependence::Fixed, None));
         }
         let is_key = is_key(field);
-        // Others may have followed what was assigned.
+        // Other fields may have changed with the assigned ones.
         if self.writes && !is_link && !is_key {
             return None;
         }
@@ -304,7 +307,8 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// Whether a field is of the Ethernet header or of tags: nothing else follows what is assigned to it.
+/// Whether a field belongs to the Ethernet header or to a tag. Nothing else changes when it is
+/// assigned.
 pub(crate) fn is_link(field: Field) -> bool {
     matches!(field.info().header, Header::Eth | Header::Vlan | Header::Vlan2)
 }

@@ -1,5 +1,4 @@
-//! What the flow cache asks of the engine whose packets it takes: its programs, and its functions
-//! with their state.
+//! The engine as the flow cache sees it: its programs, and its functions with their state.
 
 use crate::records::Records;
 use braid_ir::chain::Chain;
@@ -13,12 +12,12 @@ use braid_ir::walk::At;
 use braid_native::Instance;
 use braid_state::{Handle, Store, TableRef};
 
-/// The state of a chain with its flow records.
+/// The state of a chain, with its flow records.
 pub type State = Store<Records>;
 
 /// The programs of a chain.
 pub trait Programs {
-    /// How many there are.
+    /// The number of programs.
     fn count(&self) -> usize;
 
     /// A program by its number.
@@ -30,15 +29,16 @@ pub trait Programs {
     /// The program that ran last at a point, and its shape.
     fn last(&self, point: Point) -> Option<(HeaderMask, usize)>;
 
-    /// What is known of the end of a program's block.
+    /// The facts about the end of a program's block.
     fn end(&self, program: usize, block: usize) -> BlockEnd;
 
-    /// Whether a program tells by where packets come to an end how many functions they have visited,
-    /// and packets that have visited so many before it stay within the limit.
+    /// Whether the place where packets end determines how many functions they visited in a program,
+    /// and whether packets that have visited `hops` functions before it stay within the limit.
     fn is_even(&self, program: usize, hops: u32) -> bool;
 
-    /// Packets with so many bytes went through a program, to the end of a block. They are counted at
-    /// these counters, each packet by so many bytes longer.
+    /// Counts packets that went through a program to the end of a block. `traffic` gives the
+    /// packets and their bytes. Each of `counters` comes with the number of bytes by which packets
+    /// are longer there.
     fn count_packets(
         &self,
         program: usize,
@@ -48,20 +48,20 @@ pub trait Programs {
     );
 }
 
-/// What is known of the end of a program's block.
+/// The facts about the end of a program's block.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockEnd {
-    /// Where packets go from there that sent nothing, if that is known.
+    /// The next place of packets that sent nothing, if it is known.
     pub next: Option<At>,
-    /// Visits of functions that it stands for, if those are the same for all packets.
+    /// How many visits of functions this end stands for, if the number is the same for all packets.
     pub visits: Option<u32>,
-    /// Whether packets turn up going backward there.
+    /// Whether packets go backward there.
     pub backward: bool,
 }
 
 /// The functions of a chain, with their parameters and state.
 pub trait Functions {
-    /// The chain; values of parameters are those of now.
+    /// The chain, with the present values of parameters.
     fn chain(&self) -> &Chain;
 
     /// The state.
@@ -73,13 +73,13 @@ pub trait Functions {
     /// The time (ns).
     fn now(&self) -> u64;
 
-    /// It is later.
+    /// Advances the time.
     fn set_now(&mut self, now: u64);
 
-    /// A function's table for what runs for a worker.
+    /// A function's table for programs of a worker.
     fn table(&self, node: u16, state: StateId, worker: u16) -> TableRef;
 
-    /// A packed key, and the entry that has it. The entry does not count as seen.
+    /// A packed key, and the entry with this key. The entry does not count as seen.
     fn peek(
         &mut self,
         table: TableRef,
@@ -87,10 +87,12 @@ pub trait Functions {
         parts: &[ValueId],
     ) -> (&[u64], Option<Handle>);
 
-    /// Does an operation on values and parameters alone; `None` for others, and where it fails.
+    /// Does an operation that needs only values and parameters. `None` for other operations, and
+    /// where it fails.
     fn compute(&self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()>;
 
-    /// Does an operation that asks a function's routes or calls an operator; `None` where it fails.
+    /// Does an operation that looks up a function's routes or calls an operator. `None` where it
+    /// fails.
     fn call(
         &mut self,
         place: (u16, u16),
@@ -102,10 +104,10 @@ pub trait Functions {
     /// Whether a packet passes a rule set, and the number of the rule that decides.
     fn classify(&self, node: u16, param: ParamId, packet: Option<&RulePacket>) -> (bool, u32);
 
-    /// TCP flags that some rule of a rule set looks at.
+    /// TCP flags that some rule of a rule set tests.
     fn rule_flags(&self, node: u16, param: ParamId) -> u8;
 
-    /// A rule has decided so many packets more.
+    /// Adds packets to the count of a rule.
     fn count_rule(&self, node: u16, param: ParamId, rule: u32, packets: u64);
 
     /// The shard of a function for a worker.
@@ -118,7 +120,7 @@ pub trait Functions {
     fn native_mut(&mut self, node: u16, shard: u16) -> Option<(&mut Instance, &mut State)>;
 }
 
-/// An engine about to take packets: all that the flow cache may use of it.
+/// An engine that is about to process packets: everything that the flow cache may use of it.
 pub struct Host<'a, P, F> {
     /// The programs.
     pub programs: &'a P,
@@ -126,18 +128,18 @@ pub struct Host<'a, P, F> {
     pub functions: &'a mut F,
     /// The links between functions.
     pub graph: &'a Graph,
-    /// How many workers there are.
+    /// The number of workers.
     pub workers: u16,
-    /// Timers and queues are due at this time (ns).
+    /// The time at which timers and queues are due (ns).
     pub wake: u64,
-    /// Memory for the values of a program: as many as any of them has.
+    /// Memory for the values of a program, large enough for every program.
     pub words: &'a mut [Word],
     /// Where packets and events go.
     pub out: &'a mut dyn Outputs,
 }
 
 impl<P, F: Functions> Host<'_, P, F> {
-    /// Nothing is due before this time (ns).
+    /// The time before which nothing is due (ns).
     pub(crate) fn due(&self) -> u64 {
         self.wake.min(self.functions.state().next_due())
     }

@@ -1,4 +1,4 @@
-//! What a flow is, for a program: the bits of its packets that it looks at and that stay the same.
+//! Flow keys: the bits that a program reads of its packets and that stay the same in a flow.
 
 use crate::guard::{Link, Number, WIRE};
 use braid_ir::model::Op;
@@ -6,40 +6,44 @@ use braid_ir::residual::{HeaderMask, Residual, What};
 use braid_packet::blend::{NARROW, Outline, WIDE, WIDE_BYTES, Window, narrowed, widened, words};
 use braid_packet::{Base, FIELDS, Field, Header, Layout, Packet, Spot};
 
-/// Where the protocol is in a narrow key: above what else it may be made of.
+/// Where the protocol is in a narrow key: above everything else in the key.
 const PROTO_SHIFT: u32 = 56;
 
-/// The number of the first entry of packets that may meet native functions ([`crate::natives::Entry`]), behind those of
-/// programs.
+/// The number of the first entry of packets that may meet native functions
+/// ([`crate::extractors::Extractors`]). It is above the numbers of programs.
 pub(crate) const OPEN: u32 = 1 << 16;
 
-/// Where VLAN tags begin, and the bytes of each.
+/// Where VLAN tags begin, and the number of bytes of each.
 pub(crate) const TAGS: usize = 12;
 pub(crate) const TAG_LEN: usize = 4;
 
-/// Outlines that packets with records have.
+/// The number of outlines that packets with records may have.
 const OUTLINES: usize = 6;
 
 /// The keys of a program's flows.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyExtractor {
-    /// Bits of the key in packets with the outline [`Outline::PLAIN`] and bytes enough, beside the protocol, if it
-    /// is a narrow one.
+    /// The bits of a narrow key, besides the protocol. It belongs to packets that have the outline
+    /// [`Outline::PLAIN`] and enough bytes.
     narrow: Option<Window<NARROW>>,
-    /// Bits of the link's addresses that belong to it then, too. Templates have them, not the keys.
+    /// The bits of link addresses that belong to a narrow key, too. They are in the templates, not
+    /// in the keys.
     link: [u64; 2],
-    /// Bits of the key in other packets, by outline; `None` where those have no records.
+    /// The bits of the keys of other packets, by outline. `None` where packets with this outline
+    /// have no records.
     wide: [Option<Box<Window<WIDE>>>; OUTLINES],
-    /// Attempts in a row to make a record that would have saved no time, and how many are left out since.
+    /// How many attempts in a row to make a record would have saved no time, and how many of the
+    /// next attempts are left out.
     losses: u32,
     left_out: u32,
 }
 
-/// Once so many attempts in a row would have saved no time, one in 2^12 is made.
+/// The largest number of these attempts in a row that counts. From then on, one attempt in 2^12 is
+/// made.
 const MOST_LOSSES: u32 = 12;
 
-/// Bits of a packet's first bytes: of a big-endian number of `len` bytes at `at`, `width` bits from
-/// `shift` up.
+/// Bits of a packet's first bytes. They belong to a big-endian number of `len` bytes at `at`. There
+/// are `width` of them, from `shift` upward.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Bits {
     pub(crate) at: usize,
@@ -49,13 +53,14 @@ pub(crate) struct Bits {
 }
 
 impl KeyExtractor {
-    /// The keys of a program's flows, where they belong to several workers if so.
+    /// The keys of a program's flows. With `many_workers`, packets of one flow always belong to one
+    /// worker.
     #[inline(never)]
     pub(crate) fn of(residual: &Residual, many_workers: bool) -> Self {
         Self::by(|outline| key_mask(residual.shape, outline, looked_at(residual), many_workers))
     }
 
-    /// Keys of these bits.
+    /// An extractor for keys of these bits.
     fn by(mask: impl Fn(Outline) -> Option<[u8; WIDE_BYTES]>) -> Self {
         let wide = std::array::from_fn(|at| mask(outline(at)).map(|mask| Box::new(words(&mask))));
         let narrow = mask(Outline::PLAIN).and_then(|mask| narrow_mask(&mask));
@@ -63,13 +68,15 @@ impl KeyExtractor {
         Self { narrow, link: link.unwrap_or_default(), wide, losses: 0, left_out: 0 }
     }
 
-    /// The keys of flows of which anything may be looked at that is the same in all packets of one.
+    /// An extractor for flows in which anything may be read: the key has all bits that are the same
+    /// in all packets of a flow.
     pub(crate) fn open(shape: HeaderMask, many_workers: bool) -> Self {
         let all = FIELDS.iter().map(|info| LookedAt::Loaded(info.field)).chain([LookedAt::Tags]);
         Self::by(|outline| key_mask(shape, outline, all.clone(), many_workers))
     }
 
-    /// Bits of the link's addresses that belong to the key of a packet with a narrow one, and what they are.
+    /// The bits of link addresses that belong to the flow of a packet with a narrow key, and their
+    /// values.
     pub(crate) fn link(&self, packet: &Packet) -> Link {
         let [one, two, ..]: Window<WIDE> = words(&packet.wide_window());
         Link { mask: self.link, is: [one & self.link[0], two & self.link[1]] }
@@ -80,23 +87,26 @@ impl KeyExtractor {
         self.left_out > 0
     }
 
-    /// An attempt is left out.
+    /// Counts an attempt that is left out.
     pub(crate) fn leave_out(&mut self) {
         self.left_out -= 1;
     }
 
-    /// An attempt shows whether a record would save time. The more in a row do not, the fewer are made.
+    /// Learns from an attempt whether a record would save time. The more attempts in a row would
+    /// not, the fewer are made.
     pub(crate) fn learn(&mut self, pays: bool) {
         self.losses = if pays { 0 } else { MOST_LOSSES.min(self.losses + 1) };
         self.left_out = (1 << self.losses) - 1;
     }
 
-    /// Narrow records cannot publish what the program does: from now on all keys are wide.
+    /// Makes all keys wide from now on, because narrow records cannot express the program's
+    /// changes.
     pub(crate) fn make_wide(&mut self) {
         self.narrow = None;
     }
 
-    /// Bits of the keys of wide records for packets with an outline, which contain those of narrow ones.
+    /// The bits of the keys of wide records, for packets with an outline. They include the bits of
+    /// narrow keys.
     pub(crate) fn mask(&self, outline: Outline) -> Option<&Window<WIDE>> {
         self.wide.get(number(outline))?.as_deref()
     }
@@ -112,7 +122,8 @@ impl KeyExtractor {
         Some([words[0] & mask[0], words[1] & mask[1] | u64::from(proto) << PROTO_SHIFT])
     }
 
-    /// The key of another packet, and the number of its outline; `None` if it has no records.
+    /// The wide key of a packet, and the number of its outline. `None` if the packet has no
+    /// records.
     pub(crate) fn wide_key(&self, packet: &Packet, layout: &Layout) -> Option<(Window<WIDE>, u32)> {
         let number = number(Outline::of(layout)?);
         let mask = self.wide.get(number)?.as_ref()?;
@@ -121,14 +132,15 @@ impl KeyExtractor {
     }
 }
 
-/// Records that a flow may have for packets that differ in what guards look at; a power of two.
+/// How many records a flow may have, for packets that differ in the bits that guards test. A power
+/// of two.
 pub(crate) const VARIANTS: u32 = 4;
 
-/// Among a kind's bits: that records of it are wide ones.
+/// The bit of a kind that marks wide records.
 pub(crate) const IS_WIDE: u32 = 1 << 31;
 
-/// What the first record of a flow is for beside its key: the program, and the outline of packets of wide ones.
-/// The next numbers are those of its other records.
+/// The kind of a flow's first record: the program and, if the record is wide, the packets' outline.
+/// The next numbers are the kinds of the flow's other records.
 #[inline(always)]
 pub(crate) fn kind(program: u32, outline: Option<u32>) -> u32 {
     let outlines = OUTLINES as u32 + 1;
@@ -137,7 +149,7 @@ pub(crate) fn kind(program: u32, outline: Option<u32>) -> u32 {
     kind.wrapping_mul(VARIANTS) & !IS_WIDE | is_wide
 }
 
-/// The program, the outline of packets that a record of this kind is for, and whether it is a narrow one.
+/// The program and the outline of a kind of records, and whether they are narrow.
 pub(crate) fn of_kind(kind: u32) -> (u32, Outline, bool) {
     let (outlines, first) = (OUTLINES as u32 + 1, (kind & !IS_WIDE) / VARIANTS);
     let (outline, is_narrow) = match first % outlines {
@@ -147,7 +159,7 @@ pub(crate) fn of_kind(kind: u32) -> (u32, Outline, bool) {
     (first / outlines, outline, is_narrow)
 }
 
-/// Where the key of a narrow record is in packets: they are no fragments.
+/// The bits of a narrow key at their places in packets. The packets are no fragments.
 pub(crate) fn unfolded(key: &Window<NARROW>) -> Window<WIDE> {
     let proto = key[1] >> PROTO_SHIFT << PROTO_SHIFT;
     let mut window = widened(&[key[0], key[1] ^ proto]);
@@ -156,9 +168,9 @@ pub(crate) fn unfolded(key: &Window<NARROW>) -> Window<WIDE> {
     window
 }
 
-/// Of the bits of a key those of a narrow one, and those of the link's addresses, which are the same for most flows;
-/// `None` if there are others, but for those that publish that the packet is no fragment, has [`Outline::PLAIN`], and
-/// which protocol.
+/// Splits the bits of a key into the bits of a narrow key and the bits of link addresses, which are
+/// the same for most flows. `None` if the key has other bits. The bits for the EtherType, the
+/// version, the header length, fragments and the protocol do not count.
 fn narrow_mask(mask: &[u8; WIDE_BYTES]) -> Option<(Window<NARROW>, [u64; 2])> {
     let (mut left, ip) = (*mask, Outline::PLAIN.ip);
     left[ip - 2..=ip].fill(0);
@@ -169,7 +181,8 @@ fn narrow_mask(mask: &[u8; WIDE_BYTES]) -> Option<(Window<NARROW>, [u64; 2])> {
     let window = words(&left);
     let narrow = narrowed(&window);
     let has_proto_room = narrow[1] >> PROTO_SHIFT == 0;
-    // Where hosts are told apart by other addresses, they have no flows in common.
+    // Link addresses may be left to the templates if the key has both IP addresses: hosts that
+    // differ by these have no flows in common.
     let is_by_ip = narrow[0] == u64::MAX || [one, two] == [0, 0];
     let is_all = widened(&narrow) == window && has_proto_room && is_by_ip;
     is_all.then_some((narrow, [one, two]))
@@ -186,17 +199,18 @@ fn outline(number: usize) -> Outline {
     Outline { ip: Outline::PLAIN.ip + number % half * 4, is_ip6: number >= half }
 }
 
-/// What a program looks at.
+/// A part of a packet that a program reads or changes.
 #[derive(Clone, Copy)]
 enum LookedAt {
     Loaded(Field),
-    /// What it assigns. How much a checksum that covers it changes depends on the old value.
+    /// A field that the program assigns. How much a checksum that covers the field changes depends
+    /// on the old value.
     Written(Field),
-    /// Tags: what is loaded as one's may be another one's.
+    /// VLAN tags. The bits that a program loads from one tag may have come from another one.
     Tags,
 }
 
-/// All that a program looks at.
+/// Everything that a program reads or changes.
 fn looked_at(residual: &Residual) -> impl Iterator<Item = LookedAt> {
     let steps = residual.blocks.iter().flat_map(|block| &block.steps);
     steps.flat_map(|step| {
@@ -210,8 +224,8 @@ fn looked_at(residual: &Residual) -> impl Iterator<Item = LookedAt> {
     })
 }
 
-/// Bits of the first bytes of packets of a shape with an outline that belong to the key of flows of which this is looked
-/// at; `None` if packets of this shape do not have that outline.
+/// The bits of the first bytes that belong to the key of flows in which `looked_at` is read, for
+/// packets of a shape with an outline. `None` if packets of this shape do not have that outline.
 fn key_mask(
     shape: HeaderMask,
     outline: Outline,
@@ -224,7 +238,8 @@ fn key_mask(
     }
     let mut mask = [0; WIDE_BYTES];
     let ip = outline.ip;
-    // What the packet is: EtherType, version, length of the header, fragment, protocol.
+    // The bits that identify the kind of packet: EtherType, version, header length, fragment,
+    // protocol.
     mask[ip - 2..=ip].fill(0xff);
     if outline.is_ip6 {
         (mask[ip], mask[ip + 6]) = (0xf0, 0xff);
@@ -248,7 +263,7 @@ fn key_mask(
         }
     }
     if many_workers {
-        // By these a packet's worker is chosen.
+        // These fields determine a packet's worker.
         let fields = [Field::InetSrc, Field::InetDst, Field::InetSport, Field::InetDport];
         for field in fields {
             bits(shape, outline, field)?.set(&mut mask, u128::MAX);
@@ -257,7 +272,7 @@ fn key_mask(
     Some(mask)
 }
 
-/// Bits that tell tags of packets with an outline apart: what they are, and their identifiers.
+/// Adds the bits that tell VLAN tags apart: their types and identifiers.
 fn add_tags(outline: Outline, mask: &mut [u8; WIDE_BYTES]) {
     for tag in mask[TAGS..outline.ip - 2].chunks_mut(TAG_LEN) {
         tag.copy_from_slice(&[0xff, 0xff, 0x0f, 0xff]);
@@ -268,7 +283,7 @@ fn add_tags(outline: Outline, mask: &mut [u8; WIDE_BYTES]) {
 pub(crate) fn in_sum(outline: Outline, field: Field) -> bool {
     match field.info().header {
         Header::Eth | Header::Vlan | Header::Vlan2 => false,
-        // The IPv6 header has none of its own, the transport's covers the addresses.
+        // The IPv6 header has no checksum. The transport checksum covers its addresses.
         Header::Ip6 | Header::Inet if outline.is_ip6 => is_address(field),
         _ => true,
     }
@@ -280,7 +295,7 @@ pub(crate) fn is_address(field: Field) -> bool {
     matches!(field, IpSrc | IpDst | Ip6Src | Ip6Dst | InetSrc | InetDst)
 }
 
-/// Fields that are the same in all packets of a flow.
+/// Whether a field is the same in all packets of a flow.
 pub(crate) fn is_key(field: Field) -> bool {
     field.info().is_flow
 }
@@ -290,7 +305,7 @@ pub(crate) fn bits(shape: HeaderMask, outline: Outline, field: Field) -> Option<
     bits_where(&|header| shape.has(header), outline, field)
 }
 
-/// The same in packets that have these headers.
+/// Where a field is in packets that have these headers, if it is in their first bytes.
 pub(crate) fn bits_where(
     has: &dyn Fn(Header) -> Option<bool>,
     outline: Outline,
@@ -320,7 +335,7 @@ pub(crate) fn bits_where(
 }
 
 impl Bits {
-    /// Assigns them.
+    /// Assigns a value to the bits.
     pub(crate) fn set(self, bytes: &mut [u8], value: u128) {
         let range = self.at..self.at + self.len;
         if self.width as usize == 8 * self.len {
@@ -333,7 +348,7 @@ impl Bits {
         bytes[range].copy_from_slice(&new.to_be_bytes()[16 - self.len..]);
     }
 
-    /// Their value.
+    /// The value of the bits.
     pub(crate) fn get(self, bytes: &[u8]) -> u128 {
         let bytes = &bytes[self.at..self.at + self.len];
         let all = match *bytes {
@@ -345,18 +360,18 @@ impl Bits {
         all >> self.shift & self.most()
     }
 
-    /// Whether some of them, and whether all of them, are set in a mask.
+    /// Whether some of the bits, and whether all of them, are set in a mask.
     pub(crate) fn are_in(self, mask: &[u8]) -> (bool, bool) {
         let set = self.get(mask);
         (set != 0, set == self.most())
     }
 
-    /// Their greatest value.
+    /// The largest value of the bits.
     fn most(self) -> u128 {
         u128::MAX.checked_shr(128 - self.width).unwrap_or(0)
     }
 
-    /// The same as a number that guards can look at.
+    /// The bits as a number that guards can test.
     pub(crate) fn number(self) -> Option<Number> {
         let mask = ((1_u64 << self.width.min(32)) - 1) << self.shift;
         let (at, len) = (u8::try_from(self.at).ok()?, u8::try_from(self.len).ok()?);
@@ -384,7 +399,8 @@ mod tests {
                 }
             }
         }
-        // The first twelve leave out 2^12 - 2 in all, each further one 2^12 - 1.
+        // The first twelve attempts leave out 2^13 - 14 attempts in all. Each further attempt
+        // leaves out 2^12 - 1.
         assert_eq!(tried, 12 + (100_000 - 12 - (8192 - 14)) / 4096 + 1);
         extractor.learn(true);
         assert!(!extractor.is_left_out());

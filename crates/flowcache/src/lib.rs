@@ -1,19 +1,21 @@
-//! Flow records: the fast path of packets whose flow is known (SpeedyBox, made automatic).
+//! Flow records: the fast path of packets whose flow has a record (SpeedyBox, made automatic).
 //!
-//! A packet whose flow has a record is parsed, found, checked and written at once, however many
-//! functions the chain has. Each packet ends in one of three ways:
-//! - **hit** (`fast_path.rs`): its flow's record fits the packet, and does all that the chain would do;
-//! - **guard failure** (`slow_path.rs`): a record exists but does not fit, or is outdated, or something
-//!   is due: the program runs;
-//! - **miss** (`slow_path.rs`): no record exists: the program runs. A record is tried for the flow's
-//!   fourth packet.
+//! The cache parses, finds, checks and rewrites a packet whose flow has a record in one step,
+//! however many functions the chain has. Each packet takes one of three paths:
+//! - **hit** (`fast_path.rs`): the packet passes the guards of its flow's record, and the record
+//!   does all that the chain would do;
+//! - **guard failure** (`slow_path.rs`): a record exists, but the packet fails its guards, or the
+//!   record is outdated, or something is due. The program runs;
+//! - **miss** (`slow_path.rs`): no record exists. The program runs. The cache tries to make a
+//!   record for the flow's fourth packet.
 //!
-//! The specialiser (`specialiser.rs`) makes records: it runs the program without effect and writes down
-//! what the program does, and which entries, parameters and bits of the packet that depends on. Bits
-//! of the packet become guards (`guard.rs`). Records are [`braid_state::Dependents`] of the entries
-//! (`observer.rs`): they end when an entry changes that they depend on.
+//! The specialiser (`specialiser.rs`) makes records. It runs the program without effect and writes
+//! down what the program does. It also writes down which entries, parameters and bits of the packet
+//! that depends on. Bits of the packet become guards (`guard.rs`). Records are
+//! [`braid_state::Dependents`] of the entries (`observer.rs`): a record ends when an entry that it
+//! depends on changes.
 //!
-//! The engine is known only by two traits, [`Programs`] and [`Functions`].
+//! The crate sees the engine only through two traits, [`Programs`] and [`Functions`].
 #![forbid(unsafe_code)]
 
 mod absences;

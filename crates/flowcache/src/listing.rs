@@ -1,4 +1,4 @@
-//! Flow records for people: what each one is, and what it rests on.
+//! Flow records for people, each with its dependencies.
 
 use crate::entry_use::{Bound, Update};
 use crate::records::Records;
@@ -10,46 +10,47 @@ use braid_state::{Tables, describe};
 /// A record.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Listed {
-    /// Its number.
+    /// The record's number.
     pub number: u32,
-    /// Its flow, as in [`crate::NewRecord`], like what follows; zeros behind the words of a narrow one.
+    /// The record's flow. This and the next fields are as in [`crate::records::NewRecord`]. Behind
+    /// the words of a narrow record there are zeros.
     pub key: [u64; WIDE.0],
-    /// For which packets it is, beside the key.
+    /// Which packets the record is for, besides the key.
     pub kind: u32,
-    /// What is to be done.
+    /// The record's template.
     pub template: u32,
-    /// What is written over the packet's first bytes.
+    /// The words that the record writes over the packet's first bytes.
     pub head: [u64; WIDE.1],
-    /// What is added to its checksums.
+    /// The numbers that the record adds to the packet's checksums.
     pub sums: [u16; 2],
-    /// When it was last taken (ns); `None`: not yet.
+    /// When the record was last taken (ns). `None` if it was never taken.
     pub seen_ns: Option<u64>,
-    /// Packets that have taken it, since [`Records::keep_totals`] at most.
+    /// Packets that have taken the record, at most since [`Records::keep_totals`] was called.
     pub packets: u64,
-    /// Their bytes on the wire.
+    /// The packets' bytes on the wire.
     pub bytes: u64,
     /// Entries that must stay, by function, table and key.
     pub depends_on: Vec<Dependency>,
-    /// Entries that must not be there, in the same order.
+    /// Entries that must be absent, in the same order.
     pub absent: Vec<Missing>,
 }
 
-/// An entry that a record rests on.
+/// An entry that a record depends on.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Dependency {
     /// The entry as it is now.
     pub entry: StateEntry,
-    /// Slots that the record takes for granted, as bits.
+    /// Slots whose values the record depends on or reads for each packet, as bits.
     pub reads: u64,
-    /// Slots that are assigned for each packet.
+    /// Slots that the record assigns for each packet, as bits.
     pub puts: u64,
-    /// Slots that each of its packets changes in a way that adds up.
+    /// Slots that each packet changes in a way that adds up.
     pub updates: Vec<Update>,
-    /// Bounds of those.
+    /// Bounds of these slots.
     pub bounds: Vec<Bound>,
 }
 
-/// An entry that is not there.
+/// An entry that must be absent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Missing {
     /// The function.
@@ -127,7 +128,7 @@ fn missing((records, tables): (&Records, &Tables), number: u32) -> Option<Missin
     Some(Missing { node, table: tables.name(table).to_owned(), shard, key })
 }
 
-/// The parts of a key without what they denote.
+/// The parts of a key, without their kinds.
 fn words(key: &[(Kind, Word)]) -> Vec<Word> {
     key.iter().map(|(_, value)| *value).collect()
 }

@@ -1,97 +1,99 @@
-//! Mutants: bugs that flow records can be told to have, so that tests can show that they would be
-//! found. Only with the feature `planted-bugs`.
+//! Mutants: deliberate mistakes in flow records. With them, tests show that such mistakes would be
+//! found. A mutant can be active only with the feature `planted-bugs`.
 
-/// A bug in flow records.
+/// A mutant of flow records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(not(feature = "planted-bugs"), allow(dead_code, reason = "none is planted then"))]
 pub enum RecordMutant {
-    /// Of a record's guards the last one is left out.
+    /// A record lacks its last guard.
     GuardForgotten,
     /// A guard's interval is too large by one.
     GuardTooWide,
-    /// A record does not say that an entry must not be there.
+    /// A record does not depend on the absence of entries.
     AbsenceForgotten,
-    /// A record does not say that it takes slots for granted.
+    /// A record does not depend on the values of slots.
     ReadForgotten,
-    /// Records stay when an entry that they rest on ends, also within a batch.
+    /// Records stay when an entry ends on which they depend, also within a batch.
     StaleEntry,
-    /// Records stay when a slot that they take for granted is assigned to.
+    /// Records stay when a slot is assigned whose value they depend on.
     StaleSlot,
     /// Records stay when a slot gets a later time than theirs.
     StaleTime,
-    /// Records are made that change what others look at, or look at what others change.
+    /// Records are made that change slots that others read, or that read slots that others change.
     ContentionIgnored,
     /// Records stay when the configuration changes.
     ControlIgnored,
-    /// Of the classes that rest on what has changed the last one is not outdated.
+    /// The last of the templates that depend on the changed parameter is not marked as outdated.
     ClassNotOutdated,
-    /// Records do not say on which backend they rest.
+    /// Records do not depend on the backend that was chosen.
     BackendIgnored,
-    /// What outdated records have counted is counted by the numbers that rules had before.
+    /// The counts of outdated records go to rules by the numbers that the rules had before.
     RulesNotMoved,
-    /// What a template has counted is lost when another one gets its number.
+    /// A template's counts are lost when another template gets its number.
     OutdatedCountsLost,
     /// A transport checksum changes by too much.
     WrongDelta,
     /// A transport checksum does not follow addresses.
     PseudoHeaderForgotten,
-    /// The TTL is not counted down.
+    /// The TTL does not go down.
     TtlKept,
     /// A record takes packets for which something is due.
     DueIgnored,
-    /// A record takes packets at their own time, also when it is later already.
+    /// A record takes packets at their own time, even if it is later already.
     TimeGoesBack,
-    /// Entries are not as lately seen as their records when they are due.
+    /// When an entry is due, the times at which its records were taken are ignored.
     LivenessLost,
-    /// Nor when their records end.
+    /// When a record ends, its entries do not get the time at which it was last taken.
     LivenessLostAtEnd,
-    /// What a program finds is without what records have counted.
+    /// A program finds entries without the counts of records.
     CountersUnsettled,
-    /// So is state that is shown.
+    /// State is shown without the counts of records.
     ReportUnsettled,
     /// Bytes are not added to counters in state.
     BytesForgotten,
-    /// What a record has counted is lost when it gives it away.
+    /// A record's counts are lost when the record hands them over.
     CountsLost,
-    /// What records have counted is counted anew each time that counters are looked at.
+    /// The counts of records are added again each time that somebody reads the counters.
     CountsRepeated,
-    /// Records are found by the hash of their keys.
+    /// Records are found by the hash of their keys alone.
     HashOnly,
-    /// Records of one program are taken for another's.
+    /// Records of one program are found for another program.
     ProgramIgnored,
-    /// Rules that decide are not part of a way: ways that differ in them share a template.
+    /// The rules that decide are not part of a path. Paths that differ only in rules share a
+    /// template.
     RulesForgotten,
-    /// A flow's key lacks what tells its worker.
+    /// A flow's key lacks the fields that determine its worker.
     WorkerIgnored,
-    /// Counters behind a change of tags count bytes as if there had been none.
+    /// Counters behind a change of VLAN tags count bytes as if the tags had not changed.
     TagsUncounted,
-    /// Events say what is in the packet that the record was made for.
+    /// Events report fields of the packet that the record was made for.
     EventFixed,
-    /// What was looked up first in a table is taken for all that is looked up in it.
+    /// The result of the first lookup in a table is taken for all lookups in it.
     LookupConfused,
-    /// Of several records on an entry the one that takes another's place there does not know its own.
+    /// When a record on an entry takes the rank of another one, it does not learn its new rank.
     RankForgotten,
     /// Records count without end, whatever their bounds are.
     FuelEndless,
-    /// What a record may still count is not looked at again when others have found the entry.
+    /// A record's fuel is not computed again when anyone else has found the entry.
     FuelKept,
-    /// Records count what others may count.
+    /// Records use fuel that belongs to others.
     FuelSpentTwice,
-    /// Records count past what other records may still count against.
+    /// Records count beyond the bounds of other records that may still count.
     OtherBoundsIgnored,
     /// A sum that wraps is compared as if it stopped at its largest value.
     WrapForgotten,
-    /// What a slot holds at least is not asked for.
+    /// The lower bound of a slot is not tested.
     LeastForgotten,
-    /// Records stay when what they rest on changes that is not kept in state: what native functions have recorded.
+    /// Records stay when something changes that functions keep outside the state: the recordings of
+    /// native functions.
     StaleElsewhere,
     /// A record takes packets for which something is due in a native function.
     NativeDueIgnored,
-    /// A native function's flow is not seen by packets that take a record.
+    /// A packet that takes a record does not mark the native function's flow as seen.
     NativeUnseen,
 }
 
-/// All of them.
+/// All mutants.
 #[cfg(feature = "planted-bugs")]
 pub const RECORD_MUTANTS: [RecordMutant; 42] = [
     RecordMutant::GuardForgotten,
@@ -153,14 +155,14 @@ impl Mutants {
         self.active == Some(mutant)
     }
 
-    /// Whether records have this mutant: they have none.
+    /// Whether records have this mutant. Without the feature they have none.
     #[cfg(not(feature = "planted-bugs"))]
     #[inline(always)]
     pub(crate) fn has(self, _: RecordMutant) -> bool {
         false
     }
 
-    /// Records have this mutant from now on.
+    /// Gives records this mutant.
     #[cfg(feature = "planted-bugs")]
     pub(crate) fn plant(&mut self, mutant: RecordMutant) {
         self.active = Some(mutant);

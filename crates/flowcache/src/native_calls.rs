@@ -1,6 +1,6 @@
-//! Native functions in a specialisation (SpeedyBox §IV, §V): what a function has recorded of a flow
-//! becomes a part of the flow's record, as if the function had run. Header actions go into what is
-//! written. When what was recorded changes, the record ends.
+//! Native functions in a specialisation (SpeedyBox §IV, §V). The recording of a function for a flow
+//! becomes a part of the flow's record, as if the function had run. Its header actions become part
+//! of the rewrite. When the recording changes, the record ends.
 
 use crate::absences::kept_elsewhere;
 use crate::bindings::{Binding, CUT, DUE};
@@ -15,7 +15,8 @@ use braid_ir::residual::{HeaderMask, Point};
 use braid_native::{HeaderAction, Instance, Payload, Profile, Recorded, Verdict};
 use braid_packet::{Field, MOST};
 
-/// Asks a native function what it has recorded of the packet's flow, and does that: what becomes of the packet.
+/// Looks up a native function's recording for the packet's flow, and applies it. Returns the
+/// verdict on the packet.
 pub(crate) fn ask(
     (findings, headers): (&mut Findings, &mut Headers<'_>),
     functions: &impl Functions,
@@ -77,7 +78,7 @@ pub(crate) fn ask(
     Ok(verdict)
 }
 
-/// What an instance has recorded of the packet's flow, with the flow.
+/// An instance's recording for the packet's flow, with the function's number for the flow.
 fn recorded(
     headers: &Headers<'_>,
     function: Option<&Instance>,
@@ -99,7 +100,7 @@ fn recorded(
     Ok((flow, record.clone()))
 }
 
-/// Does header actions.
+/// Applies the header actions of a recording.
 fn apply(
     findings: &mut Findings,
     headers: &mut Headers<'_>,
@@ -141,7 +142,8 @@ fn apply(
     Ok(verdict)
 }
 
-/// Bytes are put in or taken out. All packets of the flow have those in front, and the same room.
+/// Adds a splice, which inserts or removes bytes. The bytes lie within headers that all packets of
+/// the flow have. A guard makes sure that the packets have room.
 fn splice(
     findings: &mut Findings,
     headers: &Headers<'_>,

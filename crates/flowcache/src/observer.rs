@@ -1,4 +1,5 @@
-//! Invalidation: records end, settle or renew entries before the store changes or shows those.
+//! Invalidation: before the store changes or shows entries, records end, or they settle or renew
+//! these entries.
 
 use crate::entry_links::{Takes, bits};
 use crate::mutants::RecordMutant;
@@ -17,7 +18,7 @@ impl Dependents for Records {
         self.has_links(group)
     }
 
-    /// An entry is found in a table with slots that records change: the slots are brought up to date.
+    /// An entry is found in a table in which records count. Brings its slots up to date.
     #[inline(never)]
     fn entry_found(&mut self, tables: &mut Tables, group: Group) {
         let takes = self.takes(group, tables);
@@ -33,8 +34,8 @@ impl Dependents for Records {
         }
     }
 
-    /// Records end that take the slot for granted, unless it holds the same already, and those by
-    /// which it would not be later than it is.
+    /// Ends the records that depend on the slot's value, unless the value stays the same. If the
+    /// value is later than the time, it also ends the records that assign the time to the slot.
     #[inline(never)]
     fn slot_will_change(
         &mut self,

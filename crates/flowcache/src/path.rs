@@ -1,5 +1,5 @@
-//! The path of a flow's packets through programs and native functions, and all that a record says of
-//! it.
+//! The path of a flow's packets through programs and native functions, with everything that a
+//! record template needs.
 
 use crate::basis::{Basis, Part};
 use crate::dynamic::Dynamic;
@@ -17,23 +17,27 @@ use std::hash::{Hash, Hasher};
 /// A path through programs and native functions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Path {
-    /// The program, or where packets may meet native functions the number of the entry, by which they come.
+    /// The number of the program, or, in chains with native functions, the number of the entry by
+    /// which the packets come.
     pub(crate) entry: u32,
-    /// Those, in order. A path without native functions has one program.
+    /// The programs and native functions, in order. A path without native functions has one
+    /// program.
     pub(crate) segments: Vec<Segment>,
-    /// Tallies of all programs, in order, and by how many bytes the packets are then longer than when they came.
+    /// The edge counters of all programs, in order. Each has the number of bytes by which the
+    /// packets are longer there than when they came.
     pub(crate) tallies: Vec<(TallyId, i32)>,
     /// Rules that are counted: function, rule set, rule.
     pub(crate) rules: Vec<(u16, ParamId, u32)>,
     pub(crate) guards: Vec<Guard>,
     pub(crate) searches: Vec<Search>,
     pub(crate) dynamic: Dynamic,
-    /// Parameters that its records depend on.
+    /// Parameters that the records depend on.
     pub(crate) bases: Vec<Basis>,
     /// Where the packets' headers are.
     pub(crate) outline: Outline,
     pub(crate) blend: Blend,
-    /// What the first two words of packets with narrow records are, and what is written to them.
+    /// The link addresses of packets with narrow records, in their first two words, and the new
+    /// bits of these words.
     pub(crate) link: Link,
     pub(crate) first: [u64; 2],
     pub(crate) effects: SideEffects,
@@ -51,32 +55,33 @@ pub(crate) enum Segment {
 pub(crate) struct Through {
     /// The program.
     pub(crate) program: u32,
-    /// The block where it ends.
+    /// The block where the path ends.
     pub(crate) block: u32,
-    /// Where its tallies end among those of the path.
+    /// Where the program's counters end among the counters of the path.
     tallies: usize,
 }
 
-/// What a native function does with packets by what it has recorded.
+/// The work of a native function for packets, according to its recording.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Native {
     pub(crate) node: u16,
     pub(crate) backward: bool,
-    /// What happens to the packets' headers before, since the last one whose functions see them, if any of its own do.
+    /// The header rewrite in front of this function, since the last function that saw the headers.
+    /// `None` if this function does not see headers.
     pub(crate) before: Option<Box<Blend>>,
-    /// What its state functions do with the payload, in order.
+    /// The payload access of each of its state functions, in order.
     pub(crate) state: Vec<Payload>,
-    /// How many conditions it looks at after each packet.
+    /// How many conditions it checks after each packet.
     pub(crate) guards: usize,
     /// Fields that it writes.
     pub(crate) writes: Vec<Field>,
-    /// The reason for which it drops them.
+    /// The reason, if it drops the packets.
     pub(crate) drops: Option<u32>,
-    /// By how many bytes they become longer.
+    /// By how many bytes the packets become longer.
     pub(crate) longer: i64,
 }
 
-/// Patterns of which a packet's payload must have none.
+/// Patterns that must not occur in a packet's payload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Search {
     pub(crate) node: u16,
@@ -84,7 +89,7 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Whether a packet's payload is there as a whole, and has none of them.
+    /// Whether a packet's payload is complete and has none of the patterns.
     pub(crate) fn finds_nothing(self, chain: &Chain, packet: &Packet, layout: &Layout) -> bool {
         match &chain.nodes[usize::from(self.node)].params[self.param.index()] {
             ParamValue::Patterns(set) if !layout.payload_truncated() => {
@@ -96,7 +101,7 @@ impl Search {
 }
 
 impl Hash for Path {
-    /// By what paths of a program mostly differ in.
+    /// Hashes the parts in which paths of a program mostly differ.
     fn hash<H: Hasher>(&self, state: &mut H) {
         for segment in &self.segments {
             state.write_u64(match segment {
@@ -121,7 +126,7 @@ impl Hash for Path {
 }
 
 impl Path {
-    /// One that nothing is known of.
+    /// An empty path.
     pub(crate) fn new() -> Self {
         Self {
             entry: 0,
@@ -140,7 +145,7 @@ impl Path {
         }
     }
 
-    /// Nothing is known any more but by what packets come, and where their headers are.
+    /// Makes this an empty path for packets with this entry and outline.
     pub(crate) fn start(&mut self, entry: u32, outline: Outline) {
         (self.entry, self.outline) = (entry, outline);
         (self.blend, self.link, self.first) = (Blend::NONE, Link::default(), [0; 2]);
@@ -154,18 +159,18 @@ impl Path {
         self.effects = SideEffects::default();
     }
 
-    /// Whether packets do something beside their path.
+    /// Whether the path has side effects.
     pub(crate) fn has_effects(&self) -> bool {
         self.effects != SideEffects::default()
     }
 
-    /// It leads through a program, to the end of a block.
+    /// Adds a program as a segment. Its path ends with this block.
     pub(crate) fn pass(&mut self, program: u32, block: u32) {
         let tallies = self.tallies.len();
         self.segments.push(Segment::Program(Through { program, block, tallies }));
     }
 
-    /// The paths through programs, with what is counted there.
+    /// The paths through programs, with the counters of each.
     pub(crate) fn programs(&self) -> impl Iterator<Item = (Through, &[(TallyId, i32)])> {
         let mut from = 0;
         self.segments.iter().filter_map(move |segment| {
@@ -176,7 +181,7 @@ impl Path {
         })
     }
 
-    /// The native functions.
+    /// The native functions of the path.
     pub(crate) fn natives(&self) -> impl Iterator<Item = &Native> {
         self.segments.iter().filter_map(|segment| match segment {
             Segment::Program(_) => None,
@@ -184,14 +189,14 @@ impl Path {
         })
     }
 
-    /// What happens to headers, in order.
+    /// The header rewrites, in order.
     pub(crate) fn blends(&self) -> impl Iterator<Item = &Blend> {
         self.natives().filter_map(|native| native.before.as_deref()).chain([&self.blend])
     }
 }
 
 impl Path {
-    /// Depends on no single backend any more, but on all of them.
+    /// Replaces each dependency on a single backend by one on all backends.
     pub(crate) fn coarsen(&mut self) {
         for at in 0..self.bases.len() {
             if let Part::Backend(_) = self.bases[at].part {

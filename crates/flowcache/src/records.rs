@@ -1,12 +1,13 @@
-//! Flow records: what becomes of a flow's packets, found by the flow's key, for as long as the state
-//! that it depends on stays as it is (SpeedyBox's global table, §V-A, over the state of all
-//! functions).
+//! Flow records: the result of a chain for a flow's packets. A record is found by the flow's key.
+//! It lasts as long as the state that it depends on stays the same (SpeedyBox's global table, §V-A,
+//! over the state of all functions).
 //!
-//! A record depends on entries: on their existence, and on the values of some of their slots. It also
-//! depends on the absence of other entries ([`crate::absences`]). When an entry ends or such a slot
-//! is assigned to, the record ends. In return, a packet that takes a record need not renew those
-//! entries: an entry is as lately seen as the records that depend on it, which are asked when its
-//! time would be over. Nor does the packet count in entries ([`crate::entry_use`]).
+//! A record depends on entries: on their existence, and on the values of some of their slots. It
+//! also depends on the absence of other entries ([`crate::absences`]). When such an entry ends or
+//! appears, or such a slot is assigned, the record ends. In return, a packet that takes a record
+//! need not renew these entries. An entry was last seen when a record that depends on it was last
+//! taken. The store asks for that time when the entry is about to expire. Nor does the packet count
+//! in entries ([`crate::entry_use`]).
 
 use crate::absences::{Keys, kept_elsewhere};
 use crate::counts::Counts;
@@ -19,43 +20,43 @@ use braid_ir::model::Word;
 use braid_state::{Group, Handle, HashKey, SlotShape, TableRef, Tables};
 use std::hint::black_box;
 
-/// Records of a table that stays in the processor's caches without any help.
+/// A table with fewer records than this stays in the processor's caches without help.
 const MANY: usize = 4096;
 
-/// How long a record must not have been taken to make room for another (ns).
+/// How long nobody must have taken a record before it makes room for another one (ns).
 const STALE_NS: u64 = 1_000_000_000;
 
-/// Records that the search for outdated ones looks at, at a time.
+/// How many records each step of the search for outdated records looks at.
 const AT_A_TIME: usize = 2;
 
-/// How long an outdated record that the search meets must not have been taken to end (ns).
+/// How long nobody must have taken an outdated record before the search ends it (ns).
 const SILENT_NS: u64 = 10_000_000_000;
 
 /// A new record; see [`Record`].
 #[derive(Clone, Copy, Debug)]
 pub struct NewRecord<'a, const K: usize, const W: usize> {
-    /// Its flow.
+    /// The key of the record's flow.
     pub key: [u64; K],
-    /// The hash of that key.
+    /// The hash of the key.
     pub hash: u64,
-    /// For which packets it is, beside the key.
+    /// Which packets the record is for, besides the key.
     pub kind: u32,
-    /// What is to be done.
+    /// The record's template.
     pub template: u32,
-    /// What is written over the packet.
+    /// The words that the record writes over the packet.
     pub head: [u64; W],
-    /// What is added to its checksums.
+    /// The numbers that the record adds to the packet's checksums.
     pub sums: [u16; 2],
     /// The time (ns).
     pub now: u64,
-    /// Entries that it depends on: each once.
+    /// Entries that the record depends on: each once.
     pub depends_on: &'a [(Handle, EntryUse)],
-    /// Packed keys of which there must not be an entry.
+    /// Packed keys of entries that must be absent.
     pub absent: &'a Keys,
 }
 
 impl<'a, const K: usize, const W: usize> NewRecord<'a, K, W> {
-    /// The same as a record of another size.
+    /// This record with a key and words of another size.
     #[must_use]
     pub fn with<const L: usize, const V: usize>(
         &self,
@@ -67,24 +68,26 @@ impl<'a, const K: usize, const W: usize> NewRecord<'a, K, W> {
     }
 }
 
-/// What has become of records.
+/// The numbers of records that were made, were not made, or have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RecordCounters {
-    /// Made.
+    /// Records that were made.
     pub made: u64,
-    /// Ended, since their dependencies changed.
+    /// Records that have ended, for any reason.
     pub ended: u64,
-    /// Ended of those, since they were outdated, or nobody had taken them for a second, when another one needed their
-    /// room.
+    /// The records among these that made room for another record, because they were outdated or
+    /// nobody had taken them for a second.
     pub replaced: u64,
-    /// Not made, since there were too many, or they depend on too many entries not being there.
+    /// Records that were not made because there were too many, or because they depend on the
+    /// absence of too many entries.
     pub refused: u64,
-    /// Not made, since other records look at what this one would change, or the other way round, or too many
-    /// change it.
+    /// Records that were not made because of other records: one of them reads a slot that the other
+    /// one would change, or too many records change the same entry.
     pub contended: u64,
 }
 
-/// The records of a chain, by number. Numbers are below [`CROWD`], with [`IS_WIDE`] for wide records.
+/// The records of a chain, by number. Numbers are below [`CROWD`], with [`IS_WIDE`] for wide
+/// records.
 #[derive(Debug)]
 pub struct Records {
     slabs: Slabs,
@@ -98,7 +101,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// No records, for these tables. None are made before [`Records::allow`].
+    /// An empty set of records for these tables. No record is made before [`Records::allow`].
     #[must_use]
     pub fn new(tables: &Tables) -> Self {
         Self {
@@ -113,7 +116,7 @@ impl Records {
         }
     }
 
-    /// Allows so many records, none if 0: all that there are end.
+    /// Sets the largest number of records; 0 allows none. Ends all records.
     pub fn allow(&mut self, tables: &mut Tables, most: usize) {
         self.end_all(tables);
         self.most = most.min(CROWD as usize - 1);
@@ -132,20 +135,20 @@ impl Records {
         self.mutants
     }
 
-    /// Records have this mutant from now on.
+    /// Gives records this mutant.
     #[cfg(feature = "planted-bugs")]
     pub fn plant(&mut self, mutant: RecordMutant) {
         self.mutants.plant(mutant);
     }
 
-    /// What has become of records.
+    /// The numbers of records that were made, were not made, or have ended.
     #[must_use]
     #[inline]
     pub fn counters(&self) -> RecordCounters {
         self.counters
     }
 
-    /// Whether there are any records.
+    /// Whether there are no records.
     #[must_use]
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
@@ -181,7 +184,7 @@ impl Records {
         self.slabs.slab_mut().all.get_mut((number & !IS_WIDE) as usize)
     }
 
-    /// All narrow records by number, also those that have ended.
+    /// All narrow records by number, including ended ones.
     #[inline]
     pub(crate) fn narrow(&mut self) -> &mut [Record<{ NARROW.0 }, { NARROW.1 }>] {
         &mut self.slabs.narrow.all
@@ -195,7 +198,7 @@ impl Records {
         self.slabs.hot(number)
     }
 
-    /// Whether a record can count a packet of so many bytes.
+    /// Whether a record can count a packet of `bytes` bytes.
     #[must_use]
     pub fn can_count(&self, number: u32, bytes: u32) -> bool {
         self.slabs.hot(number).can_count(bytes)
@@ -207,21 +210,22 @@ impl Records {
         self.slabs.hot(number).template
     }
 
-    /// Whether there are so many records that fetching them ahead of time pays.
+    /// Whether there are enough records that a prefetch pays.
     #[must_use]
     pub fn are_many(&self) -> bool {
         self.len >= MANY
     }
 
-    /// Fetches the records that these hashes likely lead to.
+    /// Prefetches the records that these hashes probably lead to.
     pub fn fetch(&self, hashes: impl Iterator<Item = u64> + Clone) {
         let narrow = &self.slabs.narrow;
         let sum = hashes.clone().fold(0, |sum, hash| sum ^ narrow.touch(hash));
         black_box(hashes.fold(sum, |sum, hash| sum ^ narrow.touch_record(hash)));
     }
 
-    /// Makes a record, if there is room or room can be made, all that it depends on is there, and it
-    /// gets on with the other records. The flow has none.
+    /// Makes a record for a flow that has none. This needs room, or a record that makes room. All
+    /// entries that the record depends on must exist, and the record must be compatible with the
+    /// other records.
     pub(crate) fn make<const K: usize, const W: usize>(
         &mut self,
         tables: &mut Tables,
@@ -267,7 +271,8 @@ impl Records {
         true
     }
 
-    /// Records with bounds make way for those that look at each packet: of these there can be more on an entry.
+    /// Ends records with bounds in favour of records that compute values for each packet, because
+    /// an entry can have more of these.
     fn make_way(&mut self, tables: &mut Tables, depends_on: &[(Handle, EntryUse)]) {
         for (entry, one) in depends_on.iter().filter(|(_, one)| one.dynamic | one.puts != 0) {
             let group = tables.group(one.table, entry.place());
@@ -275,8 +280,8 @@ impl Records {
         }
     }
 
-    /// Whether there is room for one more record: at the limit, one ends that is outdated or that nobody has taken
-    /// for a while.
+    /// Makes sure that there is room for one more record. At the limit, a record ends that is
+    /// outdated or that nobody has taken for a while. False if there is none.
     fn make_room<const K: usize, const W: usize>(&mut self, tables: &mut Tables, now: u64) -> bool
     where
         Slabs: Holds<K, W>,
@@ -297,7 +302,7 @@ impl Records {
         }
     }
 
-    /// The hashes by which the records that there are are found.
+    /// The hashes by which the existing records are found.
     pub fn hashes<'a>(&'a self, hash: &'a HashKey) -> impl Iterator<Item = u64> + 'a {
         self.slabs.narrow.hashes(hash).chain(self.slabs.wide.hashes(hash))
     }
@@ -311,7 +316,7 @@ impl Records {
         self.entries.uses.clear();
     }
 
-    /// Ends the narrow records of such kinds.
+    /// Ends the narrow records whose kind satisfies `is_it`.
     pub fn end_narrow(&mut self, tables: &mut Tables, is_it: impl Fn(u32) -> bool) {
         for place in 0..self.slabs.narrow.all.len() {
             if is_it(self.slabs.narrow.all[place].hot.kind) {
@@ -320,7 +325,7 @@ impl Records {
         }
     }
 
-    /// Ends a record, if it has not ended: its entries were seen when it was last taken.
+    /// Ends a record, if it has not ended. Its entries were seen when the record was last taken.
     pub fn end(&mut self, tables: &mut Tables, number: u32) {
         self.settle(tables, number);
         let hot = self.slabs.hot_mut(number);
@@ -343,7 +348,7 @@ impl Records {
         slabs.remove(number, tables.hash());
     }
 
-    /// Ends the records on a group for which this holds.
+    /// Ends the records on a group that have a link for which `ends` holds.
     #[inline(never)]
     pub(crate) fn end_dependent(
         &mut self,
@@ -351,7 +356,7 @@ impl Records {
         group: Group,
         ends: impl Fn(Link, &EntryUse) -> bool,
     ) {
-        // Backwards, since the place of one that ends is taken by the last one.
+        // Goes backward, because the last record takes the place of a record that ends.
         for at in (0..self.on(group).len()).rev() {
             let Some(record) = self.on(group).get(at).copied() else { continue };
             let is_it = |link: Link| self.use_of(link).is_some_and(|one| ends(link, one));
@@ -373,7 +378,8 @@ impl Records {
         }
     }
 
-    /// A function no longer keeps elsewhere, in a shard, under a number, what it kept: records that depend on it end.
+    /// Ends the records that depend on state that a function keeps outside the store, in a shard,
+    /// under a number, because that state has changed.
     pub fn change_elsewhere(
         &mut self,
         tables: &mut Tables,
@@ -391,7 +397,8 @@ impl Records {
         !self.entries.absences.is_empty()
     }
 
-    /// The key of an entry that must not be there, by the place in a link to it, if it is one in a table.
+    /// The table and the key of an absent entry, by the place in a link to it. `None` if the key
+    /// stands for something outside the store.
     pub(crate) fn absent(&self, place: u32) -> Option<(TableRef, &[u64])> {
         self.entries.absences.key(place)
     }
@@ -407,7 +414,7 @@ impl Records {
         self.entries.has_links(group)
     }
 
-    /// What records do with a group.
+    /// The uses that records have of a group.
     pub(crate) fn takes(&self, group: Group, tables: &Tables) -> Takes {
         self.entries.takes(&self.slabs, group, tables)
     }
@@ -422,37 +429,38 @@ impl Records {
         self.entries.links(&self.slabs, record)
     }
 
-    /// The use that a link stands for; `None` if an entry must not be there.
+    /// The use of an entry that a link stands for; `None` if the entry must be absent.
     pub(crate) fn use_of(&self, link: Link) -> Option<&EntryUse> {
         self.entries.use_of(link)
     }
 
-    /// A record with what it has counted since that was given away last.
+    /// A record's hot part with the counts since the last time that it handed them over.
     pub(crate) fn counted(&self, number: u32) -> Hot {
         self.counts.counted(&self.slabs, number)
     }
 
-    /// A record with bounds, which has counted nothing, may count packets of so many bytes in all.
+    /// Gives fuel for `bytes` bytes to a record that has bounds and has counted nothing.
     pub(crate) fn fill(&mut self, number: u32, bytes: u32) {
         self.counts.fill(&mut self.slabs, number, bytes);
     }
 
-    /// What a record may still count is not known any more.
+    /// Empties a record's fuel, because its rest is not valid any more.
     pub(crate) fn drain(&mut self, number: u32) {
         self.counts.drain(&mut self.slabs, number);
     }
 
-    /// From now on it is known of each record how many packets have taken it, for [`crate::listing::list`].
+    /// From now on, keeps the packets and bytes that each record has counted, for
+    /// [`crate::listing::list`].
     pub fn keep_totals(&mut self) {
         self.counts.keep_totals();
     }
 
-    /// What a record has counted and given away.
+    /// The counts that a record has handed over.
     pub(crate) fn total(&self, number: u32) -> (u64, u64) {
         self.counts.total(number)
     }
 
-    /// What a record has counted is added to what its template counts, and to the slots of its entries.
+    /// Adds the counts of a record to its template's counts and to the slots of its entries.
     pub(crate) fn settle(&mut self, tables: &mut Tables, number: u32) {
         let loses = self.has_mutant(RecordMutant::CountsLost);
         let record = self.counted(number);
@@ -472,7 +480,7 @@ impl Records {
         self.counts.count_anew(&mut self.slabs, number);
     }
 
-    /// Adds what records have counted to a copy of an entry's slots.
+    /// Adds the counts of records to a copy of an entry's slots.
     pub(crate) fn settle_words(
         &self,
         (table, place): (TableRef, u32),
@@ -490,13 +498,13 @@ impl Records {
         }
     }
 
-    /// An entry that a record depends on; the last one has the number 0.
+    /// An entry that a record depends on, by number. The last entry has the number 0.
     fn entry(&self, record: u32, number: usize) -> Option<(TableRef, u32)> {
         let link = self.links(record).rev().filter(|link| link.how != NONE).nth(number)?;
         Some((self.use_of(link)?.table, link.place))
     }
 
-    /// What a slot holds, of an entry that a record depends on: the last one has the number 0.
+    /// The value of a slot of an entry that a record depends on. The last entry has the number 0.
     #[must_use]
     pub fn slot(&self, tables: &Tables, record: u32, entry: usize, slot: usize) -> Word {
         let entry = self.entry(record, entry);
@@ -515,13 +523,13 @@ impl Records {
         tables.put_slot(table, place, slot, value);
     }
 
-    /// The dependencies of a template's records beside state have changed.
+    /// Marks a template as outdated, because its records' dependencies besides state have changed.
     pub fn outdate_template(&mut self, template: u32) {
         self.templates.outdate(template);
     }
 
-    /// An outdated template without records, which begins anew, and the packets and bytes that its
-    /// records have counted.
+    /// Takes an outdated template that has no records, so that its number can be used again.
+    /// Returns the number, and the packets and bytes that its records have counted.
     pub fn renew_template(&mut self) -> Option<(u32, (u64, u64))> {
         self.templates.renew()
     }
@@ -538,8 +546,9 @@ impl Records {
         self.templates.is_outdated(template)
     }
 
-    /// Ends outdated records of flows that have been silent for a while: of a few next ones, so that all have been
-    /// looked at after a time. Costs nothing if there are none.
+    /// Ends outdated records of flows that have been silent for a while. Each call looks at the
+    /// next few records, so that in time all are looked at. Costs nothing if there are no outdated
+    /// records.
     #[inline]
     pub fn sweep(&mut self, tables: &mut Tables, now: u64) {
         if self.has_outdated() {
@@ -559,13 +568,14 @@ impl Records {
         }
     }
 
-    /// Packets and bytes that records of each template have counted since it has its number.
+    /// The packets and bytes that records of each template have counted since the template got its
+    /// number.
     #[must_use]
     pub fn counted_by_template(&self) -> Vec<(u64, u64)> {
         let mut counts = self.templates.counts();
         let taken = self.slabs.numbers().filter(|one| self.slabs.hot(*one).packets > 0);
         for Hot { template, packets, bytes, .. } in taken.map(|one| self.counted(one)) {
-            // A record has its template from the start.
+            // A record belongs to its template from the start.
             let Some(count) = counts.get_mut(template as usize) else { continue };
             count.0 += u64::from(packets);
             count.1 += u64::from(bytes);

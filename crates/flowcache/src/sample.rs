@@ -1,26 +1,29 @@
-//! How many packets are looked at for records: fewer while nearly all are of flows that were never met before.
+//! How many packets the cache looks at for records: fewer while nearly all packets belong to flows
+//! that were never met before.
 
-/// Packets that are looked at until it is decided how to go on.
+/// How many packets the cache looks at before it decides again.
 const MANY: usize = 128;
-/// The same where few are looked at, and how many are left out before at least.
+/// The same number while few packets are looked at, and the least number of packets that are left
+/// out before them.
 const FEW: usize = 32;
 const LEFT_OUT: usize = 64;
-/// One of so many packets at least is of a flow that was met before where records are worth looking for: at fewer,
-/// that takes longer than it saves.
+/// Looking for records pays if at least one packet in this number belongs to a flow that was met
+/// before. Otherwise it takes longer than it saves.
 const AMONG: u64 = 16;
 
-/// Which packets are looked at. Where hardly any is of a flow that was met before (a scan, a flood), a quarter is: those
-/// show when flows come again.
+/// Decides which packets the cache looks at. While hardly any belong to flows that were met before
+/// (a scan, a flood), it looks at a quarter of them. These show when flows come again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// Packets that are left out next, and those that are looked at behind them.
+    /// How many packets are left out next, and how many are looked at behind them.
     out: usize,
     some: usize,
-    /// Of those, how many were by now.
+    /// How many of the latter were looked at so far.
     looked: usize,
-    /// Of all that were looked at before, those of flows that had been met.
+    /// How many of the packets looked at before belonged to flows that had been met.
     again: u64,
-    /// By this, some more are left out, now more and now fewer: flows that come in turn are met all the same.
+    /// Varies the number of packets that are left out, so that flows that come in turn are met all
+    /// the same.
     turn: u32,
 }
 
@@ -29,13 +32,13 @@ impl Sample {
         Self { out: 0, some: MANY, looked: 0, again: 0, turn: 0 }
     }
 
-    /// Whether so many next packets are looked at. Of those that were by now, so many were of flows that had been met
-    /// before.
+    /// Whether the cache looks at the next `packets` packets. `again` packets looked at so far
+    /// belonged to flows that had been met before.
     #[inline]
     pub(super) fn takes(&mut self, packets: usize, again: u64) -> bool {
         if self.looked >= self.some {
             let is_new = (again - self.again) * AMONG < self.looked as u64;
-            // Up to as many again.
+            // The number at most doubles.
             let turn = self.turn.wrapping_add(0x9e37_79b9);
             let more = (turn >> 16) as usize % LEFT_OUT;
             let (out, some) = if is_new { (LEFT_OUT + more, FEW) } else { (0, MANY) };
@@ -54,7 +57,7 @@ impl Sample {
 mod tests {
     use super::Sample;
 
-    /// What is done with packets that come in parts of a size.
+    /// A test with packets that come in parts of one size.
     struct Run {
         sample: Sample,
         part: usize,
@@ -66,7 +69,8 @@ mod tests {
             Self { sample: Sample::new(), part, again: 0 }
         }
 
-        /// Of so many packets, those that are looked at; of each of these parts so many have been met before.
+        /// Offers this number of packets in parts, and returns how many were looked at. In each
+        /// part, `again` packets belong to flows that were met before.
         fn looked_at(&mut self, packets: usize, again: u64) -> usize {
             let mut looked = 0;
             for _ in 0..packets / self.part {
@@ -86,7 +90,7 @@ mod tests {
             assert_eq!(run.looked_at(128, 0), 128);
             let quarter = run.looked_at(12_800, 0);
             assert!((2_600..=3_400).contains(&quarter), "{quarter}");
-            // All are as soon as some of those that are come again.
+            // All packets are looked at as soon as some of the flows come again.
             let all = run.looked_at(12_800, part.div_ceil(16) as u64);
             assert!(all > 12_800 - 2 * 128, "{all}");
         }
@@ -94,7 +98,8 @@ mod tests {
 
     #[test]
     fn flows_that_come_in_turn_are_met_again() {
-        // As many as parts that are left out and looked at, on average, and some others.
+        // The numbers of flows include the average number of packets that are left out and looked
+        // at in one turn.
         for flows in [96_usize, 128, 256, 1_000, 1 << 14] {
             let (mut sample, mut met, mut again) = (Sample::new(), vec![false; flows], 0);
             let looked = (0..20 * flows.max(128)).filter(|at| {

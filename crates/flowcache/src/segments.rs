@@ -1,5 +1,5 @@
-//! From segment to segment of a packet's path: a specialisation goes through programs and native functions, one
-//! behind the other, up to where the packet leaves.
+//! Goes from segment to segment of a packet's path. A specialisation passes through programs and
+//! native functions, one after the other, up to where the packet leaves.
 
 use crate::bindings::HeaderChange;
 use crate::extractors::Start;
@@ -17,42 +17,44 @@ use braid_ir::walk::{At, GONE, fits, onward};
 use braid_native::Verdict;
 use braid_packet::blend::Retag;
 
-/// The programs that a packet can run by, and the links between functions.
+/// The programs that a packet can run, and the links between functions.
 pub(crate) type World<'a, P> = (&'a P, &'a Graph);
 
-/// Where a specialisation came to something that a record cannot do.
+/// Where a specialisation met something that a record cannot express.
 #[derive(Clone, Copy)]
 pub(crate) struct Stop {
     pub(crate) why: Why,
     /// The last program.
     pub(crate) program: u32,
     pub(crate) block: usize,
-    /// The step; `None`: the block's end.
+    /// The step. `None` stands for the block's end.
     pub(crate) step: Option<usize>,
 }
 
-/// Why a run goes no further.
+/// Why a specialisation goes no further.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Why {
-    /// A record cannot do a step, or the end of a block, or depend on it.
+    /// A record cannot express a step or the end of a block, or cannot depend on it.
     Step,
-    /// The end of a block is not the end of the packets' walk.
+    /// The end of a block is not the end of the packets' path.
     GoesOn,
-    /// The number of functions on the packets' path depends on more than where it ends.
+    /// The place where packets end does not determine the number of functions on their path.
     Uneven,
-    /// There is no program for the packet in front of a function.
+    /// In front of this function, there is no program for the packet.
     Unknown(u16),
-    /// Tags, events or copies would come out of order with what native functions, or other programs behind, do.
+    /// Tags, events or copies would come out of order with the effects of native functions or later
+    /// programs.
     Beside,
-    /// The packet's headers are elsewhere than they are in packets that may have records, or become other ones.
+    /// The packet's headers are at other places than in packets that may have records, or they
+    /// change to other headers.
     Headers,
-    /// What is up with a native function.
+    /// A native function gives this reason.
     Native(u16, &'static str),
 }
 
 impl<'a, F: Functions> Specialiser<'a, F> {
-    /// Runs, up to the end of the packets' walk, or to where a record cannot publish what is done. What it finds is in the
-    /// findings, but where packets go.
+    /// Runs the specialisation to the end of the packets' path, or to something that a record
+    /// cannot express. Returns where packets go. Everything else is in the findings.
     pub(crate) fn run<P: Programs>(
         &mut self,
         start: Start,
@@ -89,12 +91,12 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         goal.ok_or_else(|| self.stop(Why::GoesOn, last, None))
     }
 
-    /// It goes no further.
+    /// The result of a specialisation that goes no further.
     fn stop(&self, why: Why, block: usize, step: Option<usize>) -> Stop {
         Stop { why, program: self.number, block, step }
     }
 
-    /// Goes on in front of a function: where the packet is then.
+    /// Goes on in front of a function. Returns where the packet is afterwards.
     fn go_on<P: Programs>(
         &mut self,
         point: Point,
@@ -127,7 +129,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.by_program(number, world, memory)
     }
 
-    /// Runs a program: where the packet is then, if it is in one place.
+    /// Runs a program without effect. Returns where the packet is afterwards, if it is in one
+    /// place.
     fn by_program<P: Programs>(
         &mut self,
         number: usize,
@@ -152,7 +155,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         Ok(end.next)
     }
 
-    /// Runs the program: the block in which it ends.
+    /// Runs the program's blocks. Returns the block in which the program ends.
     fn through(&mut self, values: &mut Values<'_>) -> Result<usize, Stop> {
         let mut at = 0;
         loop {
@@ -187,7 +190,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.findings.path.effects.is_of_programs() || self.headers.vlans != Retag::default()
     }
 
-    /// Where a packet is of which a native function has decided this.
+    /// Where a packet is after a native function's verdict.
     fn decided(&mut self, point: Point, verdict: Verdict, graph: &Graph) -> At {
         self.hops += 1;
         let to = |dest| onward(graph.next(point.node, port(dest, point.backward)));
@@ -199,7 +202,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
     }
 
-    /// What a record is made of, once the packet's walk is over.
+    /// Completes the findings at the end of the packets' path. A record is made from them.
     fn found(&mut self) -> Result<(), Why> {
         if self.has_effects_of_programs() && self.findings.path.natives().next().is_some() {
             return Err(Why::Beside);
@@ -225,7 +228,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         Ok(())
     }
 
-    /// Plants mutants into the findings.
+    /// Changes the findings according to the active mutant.
     fn plant(&mut self) {
         let findings = &mut *self.findings;
         let mutants = findings.mutants;

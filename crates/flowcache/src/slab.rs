@@ -1,47 +1,50 @@
-//! Slabs of flow records, found by their keys.
+//! Slabs of flow records, with an index by key.
 
 use crate::mutants::{Mutants, RecordMutant};
 use braid_state::{HashKey, Index};
 
-/// No place.
+/// Stands for no place.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Words of most records' keys, and of what they write: such a record is one cache line.
+/// The size of most records: words of the key, and words that the record writes. A record of this
+/// size takes one cache line.
 pub const NARROW: (usize, usize) = (2, 2);
-/// The same of other records, of three cache lines.
+/// The size of all other records, which take three cache lines.
 pub const WIDE: (usize, usize) = (10, 10);
-/// Records for which there is address space from the first one on, so that no record is ever moved to make room.
+/// The number of records for which the first record reserves address space, so that no record ever
+/// moves to make room.
 const RESERVED: usize = 1 << 22;
-/// In a record's number: that it is a wide one.
+/// The bit of a record's number that marks wide records.
 pub(crate) const IS_WIDE: u32 = 1 << 31;
 
-/// A record with a key of `K` words, for packets of which `W` words are changed.
+/// A record with a key of `K` words, for packets in which it changes `W` words.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Record<const K: usize, const W: usize> {
-    /// Its flow: parts of the packet, with zeros where they do not matter.
+    /// The flow's key: parts of the packet, with zeros where bits do not matter.
     pub key: [u64; K],
-    /// What all records have.
+    /// The part that records of all sizes have.
     pub hot: Hot,
-    /// What is written over the packet.
+    /// The words that the record writes over the packet.
     pub head: [u64; W],
-    /// What is added to the packet's two checksums.
+    /// The numbers that the record adds to the packet's two checksums.
     pub sums: [u16; 2],
-    /// The first of its links, or the next free record.
+    /// Where the record's links are, or the next free record.
     pub(crate) link: u32,
 }
 
-/// What records have, whatever their size.
+/// The part of a record that is the same for all sizes.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Hot {
-    /// When it was last taken (ns); 0: not yet.
+    /// When the record was last taken (ns); 0 if never.
     pub seen: u64,
-    /// For which packets it is, beside the key.
+    /// Which packets the record is for, besides the key.
     pub kind: u32,
-    /// What is to be done, but for the words; [`Hot::ENDED`] if the record has ended.
+    /// The record's template; [`Hot::ENDED`] if the record has ended.
     pub template: u32,
-    /// Packets that have taken it and their bytes on the wire, since what follows from that was worked out.
+    /// Packets that have taken the record, and their bytes on the wire, since these counts were
+    /// last handed over.
     pub(crate) packets: u32,
     pub(crate) bytes: u32,
 }
@@ -50,14 +53,15 @@ impl Hot {
     /// The template of a record that has ended.
     pub const ENDED: u32 = u32::MAX;
 
-    /// Whether it can count a packet of so many bytes. (There are no fewer bytes than packets.)
+    /// Whether the record can count a packet of `bytes` bytes. (The byte counter is never below the
+    /// packet counter, so it alone is tested.)
     #[must_use]
     #[inline(always)]
     pub fn can_count(&self, bytes: u32) -> bool {
         self.bytes.checked_add(bytes).is_some()
     }
 
-    /// Counts a packet of so many bytes that takes it now.
+    /// Counts a packet of `bytes` bytes that takes the record now.
     #[inline(always)]
     pub fn count(&mut self, now: u64, bytes: u32) {
         self.seen = now;
@@ -71,9 +75,9 @@ impl Hot {
 pub struct Slab<const K: usize, const W: usize> {
     pub(crate) all: Vec<Record<K, W>>,
     index: Index,
-    /// The first free one.
+    /// The first free record.
     free: u32,
-    /// Where records are looked for that nobody takes any more.
+    /// Where the search for records that nobody takes any more goes on.
     hand: usize,
 }
 
@@ -101,20 +105,20 @@ impl<const K: usize, const W: usize> Slab<K, W> {
         })
     }
 
-    /// Reads what finding the record of this hash will read first.
+    /// Reads the part of the index that finding the record of this hash will read first.
     #[inline]
     pub(crate) fn touch(&self, hash: u64) -> u64 {
         self.index.touch(hash)
     }
 
-    /// Reads the record that this hash likely leads to.
+    /// Reads the record that this hash probably leads to.
     #[inline]
     pub(crate) fn touch_record(&self, hash: u64) -> u64 {
         let place = self.index.guess(hash).unwrap_or(NONE);
         self.all.get(place as usize).map_or(0, |record| record.hot.seen ^ record.head[0])
     }
 
-    /// Adds a record, of `most` at most: its place.
+    /// Adds a record and returns its place. There are at most `most` records.
     pub(crate) fn add(
         &mut self,
         record: Record<K, W>,
@@ -124,7 +128,7 @@ impl<const K: usize, const W: usize> Slab<K, W> {
     ) -> u32 {
         let place = if self.free == NONE {
             if self.all.capacity() == 0 {
-                // The system gives memory as it is used.
+                // The operating system provides the memory only when it is used.
                 self.all.reserve_exact(most.min(RESERVED));
             }
             self.all.push(record);
@@ -141,7 +145,7 @@ impl<const K: usize, const W: usize> Slab<K, W> {
         place
     }
 
-    /// A record has ended, and its links are gone.
+    /// Frees the place of a record that has ended and has no links.
     pub(crate) fn remove(&mut self, place: u32, hash: &HashKey) {
         let record = &mut self.all[place as usize];
         self.index.remove(hash.hash_words(&record.key), place);
@@ -149,14 +153,14 @@ impl<const K: usize, const W: usize> Slab<K, W> {
         self.free = place;
     }
 
-    /// The hashes of those that there are.
+    /// The hashes of the existing records.
     pub(crate) fn hashes(&self, hash: &HashKey) -> impl Iterator<Item = u64> {
         let there = self.all.iter().filter(|record| record.hot.template != Hot::ENDED);
         there.map(|record| hash.hash_words(&record.key))
     }
 
-    /// Of some next records the one that others can do without best: its place, whether it is outdated, and when it
-    /// was last taken.
+    /// The record among the next few that is needed least: its place, whether it is outdated, and
+    /// when it was last taken.
     pub(crate) fn stale(&mut self, is_outdated: impl Fn(u32) -> bool) -> Option<(u32, bool, u64)> {
         let len = self.all.len();
         let some = (0..len.min(16)).map(|step| (self.hand + step) % len);
@@ -172,7 +176,7 @@ impl<const K: usize, const W: usize> Slab<K, W> {
 }
 
 /// The records of both sizes. A record's number is its place on its slab, with [`IS_WIDE`] for wide
-/// ones.
+/// records.
 #[derive(Debug)]
 pub(crate) struct Slabs {
     pub(crate) narrow: Slab<{ NARROW.0 }, { NARROW.1 }>,
@@ -190,7 +194,7 @@ impl Slabs {
         Self { narrow: Slab::new(), wide: Slab::new() }
     }
 
-    /// A record by its number.
+    /// The hot part of a record.
     pub(crate) fn hot(&self, number: u32) -> &Hot {
         match number & IS_WIDE {
             0 => &self.narrow.all[place(number)].hot,
@@ -198,7 +202,7 @@ impl Slabs {
         }
     }
 
-    /// A record by its number.
+    /// The hot part of a record, to be changed.
     pub(crate) fn hot_mut(&mut self, number: u32) -> &mut Hot {
         match number & IS_WIDE {
             0 => &mut self.narrow.all[place(number)].hot,
@@ -221,7 +225,7 @@ impl Slabs {
         }
     }
 
-    /// A record has ended, and its links are gone.
+    /// Frees the place of a record that has ended and has no links.
     pub(crate) fn remove(&mut self, number: u32, hash: &HashKey) {
         match number & IS_WIDE {
             0 => self.narrow.remove(number, hash),
@@ -229,12 +233,12 @@ impl Slabs {
         }
     }
 
-    /// Places on both slabs.
+    /// The number of places on both slabs.
     pub(crate) fn len(&self) -> usize {
         self.narrow.all.len() + self.wide.all.len()
     }
 
-    /// The number of the record at a position, where wide ones come behind narrow ones.
+    /// The number of the record at a position. Wide records come behind narrow ones.
     pub(crate) fn number(&self, position: usize) -> u32 {
         let narrow = self.narrow.all.len();
         match position.checked_sub(narrow) {
@@ -243,19 +247,19 @@ impl Slabs {
         }
     }
 
-    /// The numbers of all records, also of those that have ended.
+    /// The numbers of all records, including ended ones.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u32> {
         (0..self.len()).map(|position| self.number(position))
     }
 }
 
-/// Records of one size are kept here.
+/// A holder of records of one size.
 pub(crate) trait Holds<const K: usize, const W: usize> {
-    /// Those records.
+    /// The slab of these records.
     fn slab(&self) -> &Slab<K, W>;
-    /// Those records.
+    /// The slab of these records, to be changed.
     fn slab_mut(&mut self) -> &mut Slab<K, W>;
-    /// The bits that the numbers of such records have in common.
+    /// The bits that the numbers of these records have in common.
     const MARK: u32;
 }
 

@@ -1,4 +1,4 @@
-//! The slow path: a packet has no record that fits. It may have one made, or runs by its program.
+//! The slow path: a packet has no record that it can take. It gets a record, or its program runs.
 
 use crate::batch::Flow;
 use crate::bindings::{Bindings, place};
@@ -18,8 +18,8 @@ use braid_packet::{Layout, Packet};
 use std::ops::Range;
 
 impl FlowCache {
-    /// The packet at `from` has no record that fits: how many packets from it on go by their programs. None, if
-    /// it has a record now.
+    /// Handles the packet at `from`, which has no record that it can take. Returns how many packets
+    /// from there on run their programs. 0 means that the packet has a record now.
     #[inline(never)]
     pub fn slow_path<P: Programs, F: Functions>(
         &mut self,
@@ -33,7 +33,7 @@ impl FlowCache {
         }
         let state = host.functions.state();
         if self.batch.ended != state.dependents().counters().ended {
-            // They are found again.
+            // The records of the batch are looked up again.
             return 0;
         }
         self.missed = true;
@@ -46,8 +46,8 @@ impl FlowCache {
         if self.extractors.is_open { 1 } else { self.meet(from..from + packets.len()) }
     }
 
-    /// The packet at `from`, which has a flow, gets another record, or one is made: how many packets go by their
-    /// programs. `None`, if that is for the filter to say.
+    /// Looks for another record for the packet at `from`, which has a flow, or makes one. Returns
+    /// how many packets run their programs. `None` leaves that to the filter.
     fn try_record<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
@@ -63,7 +63,7 @@ impl FlowCache {
             self.misfits += 1;
             return Some(1);
         }
-        // A record that could count no more can again, or another one may fit.
+        // A record without fuel may get some, or the packet may take another record.
         let bytes = packets[0].wire_len;
         let (records, tables) = state.parts();
         let is_full = record != NONE && !records.can_count(record, bytes);
@@ -95,14 +95,15 @@ impl FlowCache {
             return Some(0);
         }
         if is_over {
-            // What leaves bounds is often done once only.
+            // The path behind the bounds is often taken only once.
             self.filter.expect(flow.hash);
         }
         self.misfits += u64::from(flow.record != NONE);
         (is_tried || flow.record != NONE).then_some(1)
     }
 
-    /// The first of these packets goes by its program: how many do, up to one that has a record, or may have one made.
+    /// The first of these packets runs its program. Returns how many packets do so: the following
+    /// ones up to a packet that has a record or may get one.
     fn meet(&mut self, packets: Range<usize>) -> usize {
         let mut behind = self.batch.flows[packets.clone()].iter().skip(1);
         let stops = behind.position(|flow| {
@@ -112,8 +113,8 @@ impl FlowCache {
         stops.map_or(packets.len(), |stops| 1 + stops)
     }
 
-    /// The first of these packets of the batch has an outdated record, which ends: whether it has another one now. If
-    /// not, the flow's next packet tries again.
+    /// Ends the outdated record of the first of these packets and makes another one. Returns
+    /// whether that worked. If not, the flow's next packet tries again.
     fn renew_record<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
@@ -125,7 +126,7 @@ impl FlowCache {
         let flow = self.batch.flows[at];
         let (records, tables) = host.functions.parts().1.parts();
         records.end(tables, flow.record);
-        // No other packets than those of this flow have to be told.
+        // Only the packets of this flow need another lookup.
         self.batch.ended += 1;
         let is_made = self.make_record(host, at, packet, layout);
         let state = host.functions.state();
@@ -141,7 +142,8 @@ impl FlowCache {
         is_made
     }
 
-    /// Makes a record for the packet at `at`, which is about to enter; whether there is one now.
+    /// Makes a record for the packet at `at`, which is about to enter. Returns whether there is one
+    /// now.
     fn make_record<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
@@ -150,7 +152,8 @@ impl FlowCache {
         layout: &Layout,
     ) -> bool {
         let now = packet.time_ns.max(host.functions.now());
-        // What is due before the packet may change what the record would depend on.
+        // Anything that is due before the packet may change the state on which the record would
+        // depend.
         if now >= host.due() {
             return false;
         }
@@ -203,7 +206,7 @@ impl FlowCache {
         is_made
     }
 
-    /// The template of the path that was found: one that there is, or a new one that leads to a goal.
+    /// The template of the path that was found: an existing one, or a new one with this goal.
     fn template<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,
@@ -232,7 +235,8 @@ impl FlowCache {
         extractor.map(KeyExtractor::leave_out).is_some()
     }
 
-    /// Whether a record for a flow that says what was found saves time, of which the extractor learns.
+    /// Whether a record with these findings saves time. The flow's extractor learns from the
+    /// answer.
     fn pays(&mut self, flow: Flow) -> bool {
         let pays = self.eager || self.findings.loss().is_none();
         if let Some(extractor) = self.extractors.get_mut(flow.extractor()) {
@@ -241,7 +245,8 @@ impl FlowCache {
         pays
     }
 
-    /// Whether records of the flow of a packet can say what was found. If not, further ones of its kind are wide.
+    /// Whether a record of the flow's kind can hold the findings. If not, further records of this
+    /// kind are wide.
     fn has_room(&mut self, flow: Flow, packet: &Packet, functions: &mut impl Functions) -> bool {
         if !flow.is_narrow() {
             return true;
@@ -258,7 +263,8 @@ impl FlowCache {
         has_room
     }
 
-    /// Keeps what native functions do for packets with this layout that take a record that was just made.
+    /// Stores the bindings of native functions to a record that was just made, for packets with
+    /// this layout.
     fn bind(&mut self, record: u32, layout: &Layout) {
         if record == NONE {
             return;

@@ -1,8 +1,9 @@
-//! The specialiser: runs a program, without any effect, on a packet that is about to run, and writes
-//! down what the program does and what that depends on.
+//! The specialiser runs a program without effect on a packet that is about to run. It writes down
+//! the program's effects and their dependences.
 //!
-//! Each value is known together with what it depends on: only on the key, parameters and state; or
-//! on bits of this packet, for which a condition or a value then needs a guard.
+//! It tracks the dependence of each value. Some values depend only on the key, parameters and
+//! state. Others depend on bits of this packet: a condition or a result that uses these bits needs
+//! a guard.
 
 use crate::basis::{Basis, Part};
 use crate::dependence::Dependence;
@@ -29,23 +30,24 @@ use std::sync::Arc;
 
 /// A specialisation: one run without effect.
 pub(crate) struct Specialiser<'a, F> {
-    /// The number of the program that runs, or [`NONE`], its blocks, and where its packets are.
+    /// The number of the running program, or [`NONE`]; its blocks; and the point where its packets
+    /// are.
     pub(crate) number: u32,
     pub(crate) blocks: &'a [Block],
     pub(crate) point: Point,
     pub(crate) functions: &'a mut F,
     pub(crate) worker: u16,
     pub(crate) out: &'a mut dyn Outputs,
-    /// The time when it runs.
+    /// The time of the run.
     pub(crate) now: u64,
     pub(crate) findings: &'a mut Findings,
     pub(crate) headers: Headers<'a>,
-    /// Functions that were visited.
+    /// How many functions were visited.
     pub(crate) hops: u32,
 }
 
 impl<'a, F: Functions> Specialiser<'a, F> {
-    /// A specialisation for a packet of a worker that comes by an entry.
+    /// A specialisation for a packet of a worker. The packet comes by this entry.
     pub(crate) fn new(
         entry: u32,
         functions: &'a mut F,
@@ -73,7 +75,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         })
     }
 
-    /// Starts anew, with what is known of counters now.
+    /// Starts again, with the counting slots that are recorded by now.
     pub(crate) fn again(&mut self) {
         self.findings.start(self.findings.path.entry, self.headers.outline);
         let Headers { origin, layout, outline, .. } = self.headers;
@@ -81,12 +83,13 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.hops = 0;
     }
 
-    /// A parameter is asked for: the record depends on it.
+    /// Makes the record depend on a part of a parameter.
     pub(crate) fn depend_on_basis(&mut self, node: u16, param: ParamId, part: Part) {
         self.findings.path.depend_on_basis(Basis { node, param, part });
     }
 
-    /// The same for what an operation asks for, whose operands depend on nothing more.
+    /// Makes the record depend on the parameter that an operation reads. The operation's operands
+    /// are fixed.
     #[inline]
     pub(crate) fn depend_on_operands(&mut self, node: u16, values: &Values<'_>, op: &Op) {
         let (param, part) = match *op {
@@ -100,7 +103,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             _ => return,
         };
         let value = &self.functions.chain().nodes[usize::from(node)].params[param.index()];
-        // With another list come other programs.
+        // Another list means other programs.
         if matches!(value, ParamValue::List(_)) {
             return;
         }
@@ -125,7 +128,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
     }
 
-    /// A value is the same as another one, which may be bits of the key.
+    /// Marks a value as equal to another one, which may be bits of the key.
     fn is_key_of(&mut self, value: ValueId, of: ValueId) {
         let key = self.findings.keys.iter().find(|(known, _)| *known == of).copied();
         self.findings.keys.extend(key.map(|(_, bits)| (value, bits)));
@@ -137,7 +140,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.findings.path.tallies.push((tally, longer));
     }
 
-    /// Does a step that only computes something from parameters and values that depend on nothing; false for others.
+    /// Does a step that only computes something from parameters and fixed values. False for all
+    /// other steps.
     #[inline(always)]
     pub(crate) fn computes(&mut self, values: &mut Values<'_>, step: &Step) -> bool {
         let What::Op(op) = &step.what else { return false };
@@ -233,7 +237,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                 return self.search(values, (node, *param), (*found, *number));
             }
             Op::StateDelete { state, key: Key::Explicit(key) } => {
-                // There is nothing to do as long as there is no such entry.
+                // There is nothing to do as long as the entry is absent.
                 return self.find(values, node, *state, key)?.is_none().then_some(());
             }
             Op::Route { .. } => true,
@@ -284,7 +288,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         fixed.map(|()| Dependence::Fixed)
     }
 
-    /// What looks at the packet, or does something with it or beside it.
+    /// Does an operation that reads the packet, changes it, or has side effects.
     fn on_packet(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Option<()> {
         match op {
             Op::Load { out, field } => self.load(values, *out, *field)?,
@@ -315,9 +319,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                     Dependence::Number { number: LENGTH, shift: 0, add: longer.into() };
                 (Word::try_from(length).ok()?, dependence)
             }
-            // Where it is has changed, but not where it is looked for.
+            // The field is at another place now, but the layout is still the old one.
             _ if self.headers.stale => return None,
-            // The bits that say so are in every key.
+            // The bits of these fields are in every key.
             Field::InetVersion | Field::IpHlen | Field::PktFragment | Field::PktLaterFragment => {
                 let value = self
                     .headers
@@ -358,7 +362,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.headers.assign(&mut self.findings.guards, field, bits, value)
     }
 
-    /// What has been done to the packet.
+    /// All changes to the packet so far.
     fn image(&self) -> Image {
         let (headers, effects) = (&self.headers, &self.findings.path.effects);
         Image {
@@ -370,18 +374,18 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
     }
 
-    /// A function sends a copy.
+    /// Adds a copy that a function sends.
     pub(crate) fn copy(&mut self, node: u16, dest: Dest) {
         self.findings.path.effects.copies.push((node, dest));
         self.findings.copies.push(self.image());
     }
 
-    /// Whether all copies are as the packet is now.
+    /// Whether all copies are equal to the packet as it is now.
     pub(crate) fn copies_are_alike(&self) -> bool {
         self.findings.copies.iter().all(|copy| *copy == self.image())
     }
 
-    /// A function publishes an event.
+    /// Adds an event that a function publishes.
     pub(crate) fn publish(
         &mut self,
         values: &Values<'_>,
@@ -427,7 +431,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         })
     }
 
-    /// The packet gets a tag.
+    /// Adds a tag to the packet.
     pub(crate) fn set_tag(
         &mut self,
         values: &Values<'_>,
@@ -444,7 +448,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         Some(())
     }
 
-    /// A function reads a tag, which the packet has from another one, or else did not have when it came.
+    /// Reads a tag. The packet has it from another function. Otherwise it must have come without
+    /// it.
     pub(crate) fn tag(&mut self, values: &mut Values<'_>, (node, tag): (u16, TagId), out: ValueId) {
         let name = self.tag_name(node, tag);
         let most = self.functions.chain().nodes[usize::from(node)].model.tags[tag.index()].ty.max();
@@ -464,7 +469,8 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         &self.functions.chain().nodes[usize::from(node)].model.tags[tag.index()].name
     }
 
-    /// Searches the payload. A record can say that nothing is found, and searches each packet's payload.
+    /// Searches the payload. A record can express only that nothing is found: it then searches the
+    /// payload of each packet.
     fn search(
         &mut self,
         values: &mut Values<'_>,
@@ -487,7 +493,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     }
 }
 
-/// The result and the operands of operations on values and parameters.
+/// The result and the operands of an operation on values and parameters.
 #[inline(always)]
 fn simple(op: &Op) -> Option<(ValueId, [Option<ValueId>; 3])> {
     Some(match *op {

@@ -1,5 +1,5 @@
-//! State in a specialisation: the entries that the record will depend on, and what each packet changes
-//! in them.
+//! State in a specialisation: the entries that the record will depend on, and the changes that each
+//! packet makes in them.
 
 use crate::dependence::Dependence;
 use crate::entry_use::{Change, EntryUse, Update};
@@ -12,8 +12,8 @@ use braid_ir::values::Values;
 use braid_state::{Handle, TableRef};
 
 impl<F: Functions> Specialiser<'_, F> {
-    /// Looks an entry up: its number among those that were found. `None` within, if the record will depend on its not
-    /// being there.
+    /// Looks up an entry. Returns its number among the entries that were found. The inner `None`
+    /// says that the entry is absent, and that the record will depend on its absence.
     pub(crate) fn find(
         &mut self,
         values: &Values<'_>,
@@ -93,7 +93,8 @@ impl<F: Functions> Specialiser<'_, F> {
         Some(())
     }
 
-    /// Assigns a slot of an entry: something that a record can do for each packet, or what it holds anyway.
+    /// Assigns a slot of an entry. The value must be one that a record can assign for each packet,
+    /// or the one that the slot holds anyway.
     pub(crate) fn assign(
         &mut self,
         values: &Values<'_>,
@@ -110,7 +111,8 @@ impl<F: Functions> Specialiser<'_, F> {
             Dependence::Slot { entry, slot: from, packets, bytes, wraps }
                 if (entry, from) == (number, slot) =>
             {
-                // What it held before, perhaps with something added, whatever it was assigned since.
+                // The slot gets its earlier content, perhaps with something added. Earlier
+                // assignments do not matter.
                 self.findings.forget(number, slot);
                 let Some(wraps) = wraps else { return Some(()) };
                 let forgets = self.findings.mutants.has(RecordMutant::BytesForgotten);

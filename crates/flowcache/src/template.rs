@@ -1,4 +1,4 @@
-//! Record templates: what the records of one path have in common, and what is done for each packet.
+//! Record templates: the common part of the records of one path, and the work for each packet.
 
 use crate::basis::Changed;
 use crate::counted::Counted;
@@ -18,41 +18,43 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Most templates. Flows of further ones get no records.
+/// The largest number of templates. Flows that need further ones get no records.
 const MOST: usize = 1 << 16;
-/// Most links' addresses that templates have. Records with further ones are wide.
+/// The largest number of different link addresses in templates. Records with further ones are wide.
 const MOST_LINKS: usize = 1 << 12;
-/// Most templates with side effects: where each flow has side effects of its own, there are many.
+/// The largest number of templates with side effects. If each flow has side effects of its own,
+/// there are many such templates.
 const MOST_WITH_EFFECTS: usize = MOST / 2;
 
-/// The limit of templates that depend on single backends.
+/// From this number of templates on, new templates depend on all backends, not on single ones.
 const FINE: usize = 1 << 12;
 
-/// A template of records: what each of their packets needs, in the order in which most do.
+/// A record template. Its fields are in the order in which most packets need them.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Template {
     pub(crate) narrow: NarrowBlend,
-    /// What else is asked and done for each packet.
+    /// The further tests and work for each packet.
     pub(crate) more: Option<Box<More>>,
     pub(crate) link: Link,
-    /// Guards but for those below.
+    /// All guards that the fields below do not cover.
     pub(crate) guards: Box<[Guard]>,
-    /// The least TTL where it mostly is, most bytes on the wire, and bits of some byte (TCP's flags, mostly).
+    /// The least TTL at its usual place, the most bytes on the wire, and bits of one byte (mostly
+    /// TCP flags).
     least_ttl: u8,
     byte: ByteGuard,
     most_bytes: u32,
     /// Where the packets go.
     pub(crate) reached: Reached,
     pub(crate) blend: Blend,
-    /// Packets and bytes that are in the counters of program and rules.
+    /// Packets and bytes that are already in the counters of programs and rules.
     pub(crate) settled: Cell<(u64, u64)>,
 }
 
-/// What is asked, and done, for each packet of some templates.
+/// Further tests and work for each packet of some templates.
 #[derive(Debug)]
 pub(crate) struct More {
-    /// Whether anything is asked, or said of packets as they come.
+    /// Whether anything is tested, or published about packets as they come.
     pub(crate) asks: bool,
     pub(crate) searches: Vec<Search>,
     dynamic: Dynamic,
@@ -61,12 +63,12 @@ pub(crate) struct More {
 }
 
 impl Template {
-    /// No packet fits its records from now on.
+    /// Marks the template as outdated: no packet passes its guards from now on.
     fn outdate(&mut self) {
         self.guards = Box::new([Guard::NEVER]);
     }
 
-    /// Whether the bits of a packet are what its records take for granted.
+    /// Whether a packet passes the guards.
     pub(crate) fn fits(&self, packet: &Packet) -> bool {
         let (data, wire_len) = (packet.data(), packet.wire_len);
         let ttl = data.get(Outline::PLAIN.ttl()).copied().unwrap_or(u8::MAX);
@@ -77,9 +79,9 @@ impl Template {
             && self.guards.iter().all(|guard| guard.holds(data, wire_len))
     }
 
-    /// Whether there is nothing else to be asked and done, and a packet with these bytes, and so many on the wire, fits,
-    /// which has a narrow record. (No function is called for that: the loop that takes records needs no memory for what it
-    /// works with.)
+    /// Whether a packet with a narrow record passes the guards and needs nothing else. `data` holds
+    /// the packet's bytes, and `wire_len` is its length on the wire. This calls no function, so the
+    /// hit loop keeps its variables in registers.
     #[inline(always)]
     pub(crate) fn simply_fits(&self, data: &[u8], wire_len: u32) -> bool {
         let Some(head) = data.first_chunk::<NARROW_BYTES>() else { return false };
@@ -92,7 +94,7 @@ impl Template {
     }
 }
 
-/// Guards of packets with an outline, apart.
+/// The guards of packets with an outline, split into common ones and others.
 struct Split {
     least_ttl: u8,
     most_bytes: u32,
@@ -122,7 +124,7 @@ impl Split {
 }
 
 impl More {
-    /// What there is for packets of a path that go there, if anything.
+    /// The further tests and work for packets of a path with this goal, if there are any.
     fn of(path: &Path, goal: Goal) -> Option<Box<Self>> {
         let (searches, dynamic) = (path.searches.clone(), path.dynamic.clone());
         let mut effects = path.effects.clone();
@@ -131,14 +133,16 @@ impl More {
             effects.splices.clear();
         }
         let asks = !searches.is_empty() || !dynamic.is_empty() || !effects.publications.is_empty();
-        // Where packets may meet native functions, it is asked what those have to do.
+        // If packets may meet native functions, each packet asks whether these have something to
+        // do.
         let is_there = asks || effects != SideEffects::default() || goal.leaves.is_some();
         let is_there = is_there || path.entry >= OPEN;
         is_there.then(|| Box::new(Self { asks, searches, dynamic, effects, goal }))
     }
 
-    /// Asks, does and publications this for a packet that takes the record with this number; false, and nothing has happened,
-    /// if the packet does not fit.
+    /// Tests the conditions, computes values and publishes events for a packet that takes the
+    /// record with this number. Returns false if a condition fails. In that case nothing has
+    /// happened.
     #[inline(never)]
     pub(crate) fn run(
         &self,
@@ -158,7 +162,7 @@ impl More {
         fits
     }
 
-    /// Does what comes behind for a packet whose first bytes have been written.
+    /// Does the rest for a packet whose first bytes have been written.
     #[inline(never)]
     pub(crate) fn finish(&self, packet: &mut Packet, counted: &mut Counted, out: &mut dyn Outputs) {
         self.effects.finish(packet);
@@ -170,12 +174,12 @@ impl More {
 #[derive(Debug, Default)]
 pub(crate) struct Templates {
     pub(crate) all: Vec<Template>,
-    /// The path of each.
+    /// The path of each template.
     pub(crate) paths: Vec<Path>,
     pub(crate) numbers: HashMap<Path, u32>,
-    /// The link's addresses, and how many templates have each.
+    /// The link addresses of templates, and how many templates have each.
     links: HashMap<(Link, [u64; 2]), u32>,
-    /// How many have side effects.
+    /// How many templates have side effects.
     with_effects: usize,
 }
 
@@ -185,7 +189,8 @@ impl Templates {
         Some((self.all.get(number as usize)?, self.paths.get(number as usize)?))
     }
 
-    /// The number of the template of a path, which is made what it is to be if there are many; `None` if it has none yet.
+    /// The number of the template of a path; `None` if there is none. If there are many templates,
+    /// the path first gives up its dependencies on single backends.
     pub(crate) fn known(&self, path: &mut Path) -> Option<u32> {
         if self.numbers.len() >= FINE {
             path.coarsen();
@@ -198,7 +203,8 @@ impl Templates {
         self.with_effects < MOST_WITH_EFFECTS || !path.has_effects()
     }
 
-    /// Adds a template, in the place of another one if so: its number; `None` if there are too many.
+    /// Adds a template, in place of the template `instead` if there is one. Returns its number;
+    /// `None` if there are too many templates.
     pub(crate) fn add(&mut self, path: Path, goal: Goal, instead: Option<u32>) -> Option<u32> {
         let number = instead.unwrap_or(self.all.len() as u32);
         let (narrow, blend) = (path.blend.narrow(path.first), path.blend);
@@ -236,7 +242,8 @@ impl Templates {
         Some(number)
     }
 
-    /// Another template is about to take the place of this one.
+    /// Removes a template, which another one is about to replace, from the counts of links and side
+    /// effects.
     fn leave(&mut self, number: u32) {
         let path = &self.paths[number as usize];
         self.with_effects -= usize::from(path.has_effects());
@@ -248,12 +255,13 @@ impl Templates {
         }
     }
 
-    /// Whether a template would have addresses of the link that none has, where there are many.
+    /// Whether a path needs link addresses that no template has, while the templates have too many
+    /// already.
     pub(crate) fn lacks_link(&self, path: &Path) -> bool {
         self.links.len() >= MOST_LINKS && !self.links.contains_key(&(path.link, path.first))
     }
 
-    /// Marks the templates that depend on a parameter that has changed.
+    /// Marks the templates that depend on a changed parameter as outdated.
     pub(crate) fn outdate(&mut self, changed: &Changed, state: &mut State) {
         let (records, _) = state.parts();
         let touched = |path: &Path| path.bases.iter().any(|basis| changed.touches(basis));
@@ -270,7 +278,8 @@ impl Templates {
                 template.outdate();
                 records.outdate_template(at as u32);
             }
-            // What its records have counted, and perhaps nobody has asked for yet, belongs to the same rules.
+            // The counts of the template's records belong to the same rules, even if nobody has
+            // asked for them yet.
             path.rules.retain_mut(|(node, param, rule)| {
                 let moves = (*node, *param) == (changed.node, changed.param)
                     && !records.has_mutant(RecordMutant::RulesNotMoved);
@@ -280,7 +289,7 @@ impl Templates {
         }
     }
 
-    /// Forgets all templates: there are no records.
+    /// Removes all templates, because there are no records.
     pub(crate) fn clear(&mut self) {
         self.all.clear();
         self.paths.clear();
@@ -296,7 +305,7 @@ mod tests {
     use crate::basis::{Basis, Part};
     use braid_ir::model::ParamId;
 
-    /// A path by a backend of a load balancer.
+    /// A path that depends on a backend of a load balancer.
     fn path(backend: u32) -> Path {
         let basis = Basis { node: 0, param: ParamId(0), part: Part::Backend(backend) };
         Path { bases: vec![basis], ..Path::new() }

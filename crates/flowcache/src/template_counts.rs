@@ -1,28 +1,29 @@
-//! Classes of records: what those of a template have counted, and whether they are outdated, since something has changed
-//! that all of them rested on beside state.
+//! The counts of a record template's records, and whether these records are outdated. They are
+//! outdated when something besides state has changed that all of them depend on.
 //!
-//! Nothing happens to an outdated record at that moment, however many there are: whoever takes records passes it by,
-//! and it ends when another one of its flow takes its place, when any other one needs room, or, if its flow has been
-//! silent for a while, when it is met by a search that goes on a little at a time.
+//! At that moment nothing happens to the records themselves, however many there are. No packet
+//! takes them any more. An outdated record ends when another record of its flow takes its place, or
+//! when any other record needs room. It also ends when its flow has been silent for a while and the
+//! search for outdated records meets it. The search looks at a few records at a time.
 
 /// All templates, by number.
 #[derive(Debug, Default)]
 pub(crate) struct TemplateCounts {
     all: Vec<Template>,
-    /// Outdated ones without records.
+    /// Outdated templates without records.
     empty: Vec<u32>,
-    /// Outdated records.
+    /// The number of outdated records.
     outdated: usize,
-    /// Where the search goes on: wide records come behind narrow ones.
+    /// Where the search for outdated records goes on. Wide records come behind narrow ones.
     next: usize,
 }
 
 /// A template.
 #[derive(Clone, Copy, Debug, Default)]
 struct Template {
-    /// Packets and bytes of its records, but for those that records have counted themselves.
+    /// Packets and bytes that its records have handed over.
     counts: (u64, u64),
-    /// Records that there are.
+    /// The number of its records.
     records: u32,
     is_outdated: bool,
 }
@@ -36,19 +37,19 @@ impl TemplateCounts {
         &mut self.all[at]
     }
 
-    /// Adds to what a template has counted.
+    /// Adds to the counts of a template.
     pub(crate) fn count(&mut self, template: u32, packets: u32, bytes: u32) {
         let counts = &mut self.get(template).counts;
         counts.0 += u64::from(packets);
         counts.1 += u64::from(bytes);
     }
 
-    /// A record of a template is made.
+    /// Counts a new record of a template.
     pub(crate) fn join(&mut self, template: u32) {
         self.get(template).records += 1;
     }
 
-    /// A record of a template has ended.
+    /// Counts a record of a template that has ended.
     pub(crate) fn leave(&mut self, template: u32) {
         let one = self.get(template);
         one.records -= 1;
@@ -63,20 +64,20 @@ impl TemplateCounts {
         self.all.get(template as usize).is_some_and(|template| template.is_outdated)
     }
 
-    /// The dependencies of a template's records beside state have changed.
+    /// Marks a template as outdated, because its records' dependencies besides state have changed.
     pub(crate) fn outdate(&mut self, template: u32) {
         let one = self.get(template);
         let records = one.records;
         if !std::mem::replace(&mut one.is_outdated, true) {
             self.outdated += records as usize;
-            // No record that ends later has to ask for memory.
+            // A record that ends later must not allocate memory.
             self.empty.reserve(self.all.len() - self.empty.len());
             self.empty.extend((records == 0).then_some(template));
         }
     }
 
-    /// An outdated template without records, which begins anew, and the packets and bytes that its
-    /// records have counted.
+    /// Takes an outdated template that has no records, so that its number can be used again.
+    /// Returns the number, and the packets and bytes that its records have counted.
     pub(crate) fn renew(&mut self) -> Option<(u32, (u64, u64))> {
         let template = self.empty.pop()?;
         let before = std::mem::take(self.get(template));
@@ -88,14 +89,14 @@ impl TemplateCounts {
         self.outdated > 0
     }
 
-    /// The position at which the search for outdated records goes on, among so many.
+    /// The next position of the search for outdated records among `all` positions.
     pub(crate) fn next(&mut self, all: usize) -> usize {
         let at = self.next;
         self.next = (at + 1) % all;
         at
     }
 
-    /// Packets and bytes of each template, without those that records still have.
+    /// Packets and bytes of each template, without the counts that records still hold.
     pub(crate) fn counts(&self) -> Vec<(u64, u64)> {
         self.all.iter().map(|template| template.counts).collect()
     }
