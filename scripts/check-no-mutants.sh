@@ -11,7 +11,7 @@ names=$(sed -n 's/^    [A-Za-z]*::\([A-Za-z]*\),$/\1/p' crates/flowcache/src/mut
 failed=0
 for program in "$@"; do
     [ -x "$program" ] || { echo "check-no-mutants: $program is missing" >&2; exit 1; }
-    for name in $names with_bug with_record_mutant; do
+    for name in $names with_mutant with_record_mutant; do
         if grep -qaF -- "$name" "$program"; then
             echo "check-no-mutants: $program contains $name" >&2
             failed=1

@@ -10,7 +10,7 @@ step formatting
 cargo fmt --all --check
 
 step clippy
-cargo clippy --workspace --all-targets --features braid-cli/planted-bugs --quiet -- -D warnings
+cargo clippy --workspace --all-targets --features braid-cli/mutants --quiet -- -D warnings
 
 step rustdoc
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
@@ -30,11 +30,11 @@ demo=$(scripts/demo.sh)
 [ "$(grep -c '^  leaves ' <<< "$demo")" = 4 ] || { echo "$demo"; echo "the demo does not show all ways" >&2; exit 1; }
 
 step tests
-cargo test --workspace --no-fail-fast --features braid-cli/planted-bugs
+cargo test --workspace --no-fail-fast --features braid-cli/mutants
 
 step all engines in a release build
 # The check for mutants sees them where they are.
-planted=$(cargo test --workspace --features braid-cli/planted-bugs --test planted --no-run 2>&1 | sed -n 's/.*(\(.*planted-[^)]*\)).*/\1/p')
+planted=$(cargo test --workspace --features braid-cli/mutants --test planted --no-run 2>&1 | sed -n 's/.*(\(.*planted-[^)]*\)).*/\1/p')
 ! scripts/check-no-mutants.sh "$planted" 2> /dev/null || { echo "mutants are not seen" >&2; exit 1; }
 scripts/soak.sh 120
 

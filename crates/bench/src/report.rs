@@ -66,7 +66,7 @@ pub struct Row {
     /// Share of the measured packets that took their flow's record, from 0 to 1.
     pub hit_rate: Option<f64>,
     /// Share that did not fit their flow's record, or came when something was due.
-    pub misfit_rate: Option<f64>,
+    pub guard_failure_rate: Option<f64>,
     /// Share whose flow had no record.
     pub miss_rate: Option<f64>,
     /// Records that were made since the engine was made.
@@ -114,10 +114,10 @@ impl Row {
         let since = |value: fn(&Flows) -> u64| {
             value(&now).saturating_sub(before.as_ref().map_or(0, value)) as f64
         };
-        let parts: [fn(&Flows) -> u64; 3] = [|f| f.hits, |f| f.misfits, |f| f.misses];
+        let parts: [fn(&Flows) -> u64; 3] = [|f| f.hits, |f| f.guard_failures, |f| f.misses];
         let packets: f64 = parts.iter().map(|part| since(*part)).sum();
         let share = |part| (packets > 0.0).then(|| since(part) / packets);
-        (self.hit_rate, self.misfit_rate) = (share(parts[0]), share(parts[1]));
+        (self.hit_rate, self.guard_failure_rate) = (share(parts[0]), share(parts[1]));
         self.miss_rate = share(parts[2]);
         self.records_made = Some(now.records.made);
         self.records_ended = Some(now.records.ended);

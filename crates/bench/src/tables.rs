@@ -29,7 +29,7 @@ const SPEED: &[Column] = &[
     ("second ns", |row| number(row.second_ns_per_packet, 1)),
     ("M new flows/s", |row| number(row.new_flows_per_second.map(|flows| flows / 1e6), 2)),
     ("hits %", |row| percent(row.hit_rate)),
-    ("misfits %", |row| percent(row.misfit_rate)),
+    ("guard failures %", |row| percent(row.guard_failure_rate)),
     ("misses %", |row| percent(row.miss_rate)),
 ];
 

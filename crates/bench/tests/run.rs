@@ -103,10 +103,10 @@ fn rows_are_whole(definition: &Definition, rows: &[Row]) {
         let first = definition.first && row.flows > 1 && row.engine != "reference";
         assert_eq!(row.first_ns_per_packet.is_some(), first, "{row:?}");
         assert_eq!(row.hit_rate.is_some(), row.engine == "fused", "{row:?}");
-        if let (Some(hits), Some(misfits), Some(misses)) =
-            (row.hit_rate, row.misfit_rate, row.miss_rate)
+        if let (Some(hits), Some(guard_failures), Some(misses)) =
+            (row.hit_rate, row.guard_failure_rate, row.miss_rate)
         {
-            assert!((hits + misfits + misses - 1.0).abs() < 1e-9, "{row:?}");
+            assert!((hits + guard_failures + misses - 1.0).abs() < 1e-9, "{row:?}");
         }
     }
 }
@@ -231,8 +231,8 @@ fn packets_unlike_the_others_of_their_flow_have_records_too() {
     for chain in 0..3 {
         let case = Case { chain, ..definition.cases(false)[0] };
         let row = run("guards", case, &plan).rows.remove(0);
-        let (hits, misfits) = (row.hit_rate.unwrap(), row.misfit_rate.unwrap());
-        assert!(hits > 0.99 && misfits < 0.01, "{chain}: {hits} {misfits}");
+        let (hits, guard_failures) = (row.hit_rate.unwrap(), row.guard_failure_rate.unwrap());
+        assert!(hits > 0.99 && guard_failures < 0.01, "{chain}: {hits} {guard_failures}");
     }
 }
 

@@ -152,7 +152,9 @@ fn json_is_one_object_a_line_with_the_promised_keys() {
         }
         let compiled = ["sequential", "synth", "fused"].iter().any(|name| row["engine"] == *name);
         assert_eq!(row["saved_percent"].is_number(), compiled);
-        for key in ["hit_rate", "misfit_rate", "miss_rate", "records_made", "records_refused"] {
+        for key in
+            ["hit_rate", "guard_failure_rate", "miss_rate", "records_made", "records_refused"]
+        {
             assert_eq!(row[key].is_number(), row["engine"] == "fused", "{key}: {row}");
         }
     }

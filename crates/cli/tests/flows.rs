@@ -49,7 +49,7 @@ fn flows_shows_what_each_record_does_and_rests_on() {
     let ended =
         folder().braid(&["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap"]).code(0);
     ended
-        .says("packets: 10 hits, 0 misfits, 11 misses\n")
+        .says("packets: 10 hits, 0 guard failures, 11 misses\n")
         .says("records: 3 now, 3 made, 0 of them renewed, 0 ended, 0 refused, 0 contended; 2 classes\n")
         .says("  enters hop forward: program ")
         .says("  hop (hop) forward\n    row 1: ip.ttl > 1\n  seen (sources) forward\n")
@@ -262,7 +262,7 @@ fn trace_says_that_a_record_was_outdated() {
     };
     traced("add-rule wall.filter at 0 drop to 192.0.2.11")
         .says("record (hit): made for this packet, in place of one that is outdated");
-    let outdated = "misfit: its record is outdated: lb.backends or wall.filter changed, on which it rested, and no \
+    let outdated = "guard failure: its record is outdated: lb.backends or wall.filter changed, on which it rested, and no \
                     other one can be made: it changes state: lb.chosen";
     let moved = ["192.0.2.10", "192.0.2.11"]
         .map(|addr| traced(&format!("backend lb.backends down {addr}")).out);
@@ -316,8 +316,8 @@ fn trace_says_which_path_a_packet_took_and_why() {
     ["2", "3", "4", "10"].iter().for_each(|packet| assert_eq!(path(&folder, packet), yet));
     assert_eq!(path(&folder, "5"), "record (hit): made for this packet");
     ["6", "7"].iter().for_each(|packet| assert_eq!(path(&folder, packet), "record (hit)"));
-    assert_eq!(path(&folder, "8"), "misfit: guard ip.ttl >= 2 does not hold: it is 1");
-    assert_eq!(path(&folder, "9"), "misfit: something is due");
+    assert_eq!(path(&folder, "8"), "guard failure: guard ip.ttl >= 2 does not hold: it is 1");
+    assert_eq!(path(&folder, "9"), "guard failure: something is due");
 }
 
 #[test]

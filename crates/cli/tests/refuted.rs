@@ -1,6 +1,6 @@
 //! Tests `braid verify` on wrong programs: its output, and that it has run the packet.
 //!
-//! The tests need the feature `planted-bugs`, and z3 or cvc5. Without a solver they print a message
+//! The tests need the feature `mutants`, and z3 or cvc5. Without a solver they print a message
 //! and pass, except where `CI` is set.
 
 mod common;

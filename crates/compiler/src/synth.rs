@@ -7,8 +7,8 @@ use braid_ir::chain::Chain;
 use braid_ir::graph::Graph;
 use braid_ir::residual::{Extent, Point, Residual, check};
 
-#[cfg(feature = "planted-bugs")]
-pub use crate::symbolic::{BUGS, Bug as PlantedBug};
+#[cfg(feature = "mutants")]
+pub use crate::symbolic::{SYNTH_MUTANTS, SynthMutant};
 pub use crate::symbolic::{Stats, fits};
 
 /// The name of the stage before all passes, for [`residual_after`].
@@ -61,15 +61,15 @@ pub fn residual_after(
 }
 
 /// As [`residual`], but with a mutant.
-#[cfg(feature = "planted-bugs")]
+#[cfg(feature = "mutants")]
 #[must_use]
-pub fn residual_with_bug(
+pub fn residual_with_mutant(
     chain: &Chain,
     graph: &Graph,
     point: Point,
     presence: u128,
     extent: Extent,
-    bug: PlantedBug,
+    bug: SynthMutant,
 ) -> Residual {
     let bug = Some(bug);
     run(&Input { chain, graph, point, presence, extent, guarded: true, bug }, None).0

@@ -7,7 +7,7 @@ use crate::programs::Programs;
 use crate::tally::Tally;
 use crate::work::Emission;
 use braid_flowcache::FlowCache;
-#[cfg(feature = "planted-bugs")]
+#[cfg(feature = "mutants")]
 use braid_flowcache::RecordMutant;
 use braid_ir::chain::{Chain, Node};
 use braid_ir::graph::Graph;
@@ -84,12 +84,12 @@ impl Compiled {
     ///
     /// # Errors
     /// As [`Compiled::new`].
-    #[cfg(feature = "planted-bugs")]
-    pub fn with_bug(
+    #[cfg(feature = "mutants")]
+    pub fn with_mutant(
         chain: Chain,
         extent: Extent,
         options: Options,
-        bug: braid_compiler::synth::PlantedBug,
+        bug: braid_compiler::synth::SynthMutant,
     ) -> Result<Self, String> {
         let mut engine = Self::new(chain, extent, options)?;
         engine.programs.bug = Some(bug);
@@ -100,7 +100,7 @@ impl Compiled {
     ///
     /// # Errors
     /// As [`Compiled::new`].
-    #[cfg(feature = "planted-bugs")]
+    #[cfg(feature = "mutants")]
     pub fn with_record_mutant(
         chain: Chain,
         extent: Extent,

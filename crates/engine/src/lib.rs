@@ -38,7 +38,7 @@ pub use braid_flowcache::{
     FlowTable, FlowTag, FlowTemplate, Flows, Missing, PacketPath, Part, Payload, RecordCounters,
     Splice, Taken, Update,
 };
-#[cfg(feature = "planted-bugs")]
+#[cfg(feature = "mutants")]
 pub use braid_flowcache::{RECORD_MUTANTS, RecordMutant};
 pub use braid_ir::walk::Reached;
 pub use compiled::Compiled;

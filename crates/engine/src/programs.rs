@@ -24,8 +24,8 @@ pub(crate) struct Programs {
     pub(crate) set: ProgramSet,
     /// The values of the running program. The length is that of the largest program.
     pub(crate) words: Vec<Word>,
-    #[cfg(feature = "planted-bugs")]
-    pub(crate) bug: Option<synth::PlantedBug>,
+    #[cfg(feature = "mutants")]
+    pub(crate) bug: Option<synth::SynthMutant>,
 }
 
 /// The existing programs.
@@ -91,16 +91,16 @@ impl Programs {
             jit,
             set: ProgramSet { all: Vec::new(), points: Points(points.collect()) },
             words: Vec::new(),
-            #[cfg(feature = "planted-bugs")]
+            #[cfg(feature = "mutants")]
             bug: None,
         }
     }
 
     /// Makes a program.
     fn residual(&self, point: Point, presence: u128, chain: &Chain, graph: &Graph) -> Residual {
-        #[cfg(feature = "planted-bugs")]
+        #[cfg(feature = "mutants")]
         if let Some(bug) = self.bug {
-            return synth::residual_with_bug(chain, graph, point, presence, self.extent, bug);
+            return synth::residual_with_mutant(chain, graph, point, presence, self.extent, bug);
         }
         synth::residual(chain, graph, point, presence, self.extent)
     }

@@ -6,7 +6,7 @@ use crate::host::{Programs, State};
 use crate::key::{IS_WIDE, KeyExtractor, OPEN, VARIANTS, kind, of_kind};
 use crate::slab::NONE;
 use braid_ir::residual::{HeaderMask, Point};
-use braid_packet::blend::{NARROW, WIDE, Window};
+use braid_packet::rewrite::{NARROW, WIDE, Window};
 use braid_packet::{Layout, Packet};
 use std::hint::black_box;
 use std::ops::Range;

@@ -7,7 +7,7 @@ use braid_ir::engine::Outputs;
 use braid_ir::residual::HeaderMask;
 use braid_native::StateFunction;
 use braid_native::bridge as native;
-use braid_packet::blend::{Blend, Outline, WIDE, Window};
+use braid_packet::rewrite::{Outline, Rewrite, WIDE, Window};
 use braid_packet::{Layout, Packet};
 
 /// Why a packet cannot take a record at a function. The text follows the function's name.
@@ -17,7 +17,7 @@ pub(crate) const CUT: &str = "wants a payload that the capture cut";
 /// A change of headers: a masked rewrite, its bytes, and the numbers that it adds to checksums.
 #[derive(Clone, Debug)]
 pub(crate) struct HeaderChange {
-    pub(crate) blend: Blend,
+    pub(crate) rewrite: Rewrite,
     pub(crate) bytes: Window<WIDE>,
     pub(crate) sums: [u16; 2],
 }
@@ -87,8 +87,8 @@ impl Bindings {
                 }
                 continue;
             }
-            if let Some(HeaderChange { blend, bytes, sums }) = one.before.as_deref() {
-                packet.blend_wide((layout, outline), blend, bytes, *sums);
+            if let Some(HeaderChange { rewrite, bytes, sums }) = one.before.as_deref() {
+                packet.rewrite_wide((layout, outline), rewrite, bytes, *sums);
             }
             (packet.backward, packet.held) = (one.backward, false);
             function.run_state(one.flow, &one.functions, packet, time);

@@ -24,7 +24,7 @@ pub struct Flows {
     /// Packets that took their flow's record.
     pub hits: u64,
     /// Packets whose flow had a record, but that failed its guards or came when something was due.
-    pub misfits: u64,
+    pub guard_failures: u64,
     /// Packets whose flow had no record.
     pub misses: u64,
     /// Records that replaced outdated ones, whose dependencies had changed.
@@ -55,7 +55,7 @@ pub struct FlowCache {
     pub(crate) counted: RefCell<Counted>,
     /// These three have the meaning that they have in [`Flows`].
     pub(crate) hits: u64,
-    pub(crate) misfits: u64,
+    pub(crate) guard_failures: u64,
     pub(crate) renewed: u64,
 }
 
@@ -77,7 +77,7 @@ impl FlowCache {
             bindings: [Vec::new(), Vec::new()],
             counted: RefCell::default(),
             hits: 0,
-            misfits: 0,
+            guard_failures: 0,
             renewed: 0,
         }
     }
@@ -85,9 +85,9 @@ impl FlowCache {
     /// How packets were processed. `packets` is the number of packets that have come.
     #[must_use]
     pub fn flows(&self, packets: u64, functions: &impl Functions) -> Flows {
-        let Self { hits, misfits, renewed, .. } = *self;
+        let Self { hits, guard_failures, renewed, .. } = *self;
         let records = functions.state().dependents().counters();
-        Flows { hits, misfits, misses: packets - hits - misfits, renewed, records }
+        Flows { hits, guard_failures, misses: packets - hits - guard_failures, renewed, records }
     }
 
     /// Whether a record was found for the packet at `at` in the current batch.
@@ -125,7 +125,7 @@ impl FlowCache {
     /// Whether the cache looks at the next `packets` packets, and the sample after them.
     pub(crate) fn sampled(&self, packets: usize) -> (bool, Sample) {
         let mut sample = self.sample;
-        let again = self.hits + self.misfits + self.filter.again;
+        let again = self.hits + self.guard_failures + self.filter.again;
         (self.eager || sample.takes(packets, again), sample)
     }
 

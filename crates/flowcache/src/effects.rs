@@ -8,7 +8,7 @@ use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, EventValue, Outputs};
 use braid_ir::model::{Dest, EventId, Kind, Word};
 use braid_packet::Packet;
-use braid_packet::blend::Retag;
+use braid_packet::rewrite::Retag;
 use std::fmt;
 use std::sync::Arc;
 

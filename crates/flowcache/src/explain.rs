@@ -15,7 +15,7 @@ use crate::specialiser::Specialiser;
 use braid_ir::engine::worker;
 use braid_ir::model::{Op, StateId, ValueId};
 use braid_ir::residual::{End, Fate, Point, Residual, Step, What};
-use braid_packet::blend::Outline;
+use braid_packet::rewrite::Outline;
 use braid_packet::{Field, Layout, Packet};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -35,7 +35,7 @@ pub enum Taken {
     /// The packet took its flow's record.
     Hit,
     /// The packet's flow has a record that the packet could not take.
-    Misfit,
+    GuardFailure,
     /// The packet's flow has no record.
     Miss,
 }
@@ -46,7 +46,7 @@ impl Taken {
     pub fn name(self) -> &'static str {
         match self {
             Taken::Hit => "hit",
-            Taken::Misfit => "misfit",
+            Taken::GuardFailure => "guard failure",
             Taken::Miss => "miss",
         }
     }
@@ -95,13 +95,13 @@ impl PacketPath {
     pub fn corrected(self, before: Flows, after: Flows) -> Self {
         let taken = match after.hits > before.hits {
             true => Taken::Hit,
-            false if after.misfits > before.misfits => Taken::Misfit,
+            false if after.guard_failures > before.guard_failures => Taken::GuardFailure,
             false => Taken::Miss,
         };
         // Some reasons show only when the packet runs.
         let why = match taken {
             _ if taken == self.taken => self.why,
-            Taken::Misfit => "its record can count no more until that is worked out".into(),
+            Taken::GuardFailure => "its record can count no more until that is worked out".into(),
             _ if after.records.contended > before.records.contended => {
                 "no record can be made: other records look at state that it would change, or change what it would \
                  look at"
@@ -142,27 +142,27 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             return miss(self.without_flow(point, layout));
         }
         let is_due = packet.time_ns.max(self.host.functions.now()) >= self.host.due();
-        let (misfit, is_outdated) = match self.with_records(flow, is_due, packet, layout) {
+        let (failure, is_outdated) = match self.with_records(flow, is_due, packet, layout) {
             Some((outcome, _)) if outcome.taken == Taken::Hit || is_due => return outcome,
-            Some((misfit, is_outdated)) => (Some(misfit), is_outdated),
+            Some((failure, is_outdated)) => (Some(failure), is_outdated),
             None => (None, false),
         };
         let extractor = self.cache.extractors.get(flow.extractor());
         let is_left_out = extractor.is_some_and(|extractor| extractor.is_left_out());
-        let met = if misfit.is_some() { !flow.hash } else { flow.hash };
+        let met = if failure.is_some() { !flow.hash } else { flow.hash };
         let admitted = self.cache.filter.would_admit(met);
         let tried = self.try_record(flow, is_due, (packet, layout));
-        match (admitted, tried, misfit) {
+        match (admitted, tried, failure) {
             (_, Ok(()), _) if is_outdated => outcome(Taken::Hit, RENEWED),
             (true, Ok(()), None) if is_left_out => {
                 miss("no record is tried: many like it would have saved no time")
             }
             (true, Ok(()), _) => outcome(Taken::Hit, MADE),
-            (_, Err(why), Some(misfit)) if is_outdated => outcome(
-                Taken::Misfit,
-                format!("{misfit}, and no other one can be made: {why}", misfit = misfit.why),
+            (_, Err(why), Some(failure)) if is_outdated => outcome(
+                Taken::GuardFailure,
+                format!("{failure}, and no other one can be made: {why}", failure = failure.why),
             ),
-            (_, _, Some(misfit)) => misfit,
+            (_, _, Some(failure)) => failure,
             (false, Ok(()), None) => miss(YET),
             (_, Err(why), None) => miss(format!("no record can be made: {why}")),
         }
@@ -177,7 +177,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         packet: &Packet,
         layout: &Layout,
     ) -> Option<(PacketPath, bool)> {
-        let mut misfit: Option<(PacketPath, bool)> = None;
+        let mut failure: Option<(PacketPath, bool)> = None;
         for variant in 0..VARIANTS {
             self.cache.batch.flows[0].kind = flow.kind + variant;
             let state = self.host.functions.state();
@@ -189,21 +189,22 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             };
             let template = records.template(record);
             if is_due {
-                return Some((outcome(Taken::Misfit, "something is due"), false));
+                return Some((outcome(Taken::GuardFailure, "something is due"), false));
             }
             if records.is_template_outdated(template) {
-                misfit = misfit.filter(|(_, is_outdated)| *is_outdated);
-                misfit
-                    .get_or_insert_with(|| (outcome(Taken::Misfit, self.outdated(template)), true));
+                failure = failure.filter(|(_, is_outdated)| *is_outdated);
+                failure.get_or_insert_with(|| {
+                    (outcome(Taken::GuardFailure, self.outdated(template)), true)
+                });
                 continue;
             }
             let outcome = self.with_record(record, template, packet, layout);
             if outcome.taken == Taken::Hit {
                 return Some((outcome, false));
             }
-            misfit.get_or_insert((outcome, false));
+            failure.get_or_insert((outcome, false));
         }
-        misfit
+        failure
     }
 
     /// Says that a record of a template is outdated.
@@ -229,12 +230,12 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
     ) -> PacketPath {
         let known = self.cache.templates.get(template);
         let Some((template, path)) = known else {
-            return outcome(Taken::Misfit, "its record means nothing");
+            return outcome(Taken::GuardFailure, "its record means nothing");
         };
         let data = packet.data();
         if !template.link.holds(data) {
             return outcome(
-                Taken::Misfit,
+                Taken::GuardFailure,
                 "its link addresses are not those that its record takes for granted",
             );
         }
@@ -243,20 +244,23 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             let words = named_guard(path, guard, (&self.cache.extractors, self.host.programs));
             let is = guard.number.of(data, packet.wire_len) >> words.shift;
             let is = if words.mask.is_some() { format!("{is:#x}") } else { is.to_string() };
-            return outcome(Taken::Misfit, format!("guard {words} does not hold: it is {is}"));
+            return outcome(
+                Taken::GuardFailure,
+                format!("guard {words} does not hold: it is {is}"),
+            );
         }
         let time = packet.time_ns.max(self.host.functions.now());
         let bindings = self.cache.bindings(record);
         let unready = bindings.and_then(|all| all.unready(&*self.host.functions, layout, time));
         if let Some((node, why)) = unready {
-            return outcome(Taken::Misfit, format!("{} {why}", self.name(node)));
+            return outcome(Taken::GuardFailure, format!("{} {why}", self.name(node)));
         }
         let chain = self.host.functions.chain();
         let mut searches = template.more.iter().flat_map(|more| &more.searches);
         match searches.find(|search| !search.finds_nothing(chain, packet, layout)) {
             Some(search) => {
                 let name = self.name(search.node);
-                outcome(Taken::Misfit, format!("{name} finds something in the payload"))
+                outcome(Taken::GuardFailure, format!("{name} finds something in the payload"))
             }
             None => outcome(Taken::Hit, ""),
         }
@@ -310,7 +314,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             Ok(_) if let Some(why) = findings.loss().filter(|_| !eager) => {
                 Err(format!("{why}: a record would save no time"))
             }
-            Ok(_) if flow.is_narrow() && !findings.path.blend.is_narrow() => Err(
+            Ok(_) if flow.is_narrow() && !findings.path.rewrite.is_narrow() => Err(
                 "it needs a longer record than others of its kind: one is tried for later packets"
                     .into(),
             ),

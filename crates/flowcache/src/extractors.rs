@@ -6,7 +6,7 @@ use crate::key::{KeyExtractor, OPEN};
 use braid_ir::chain::Chain;
 use braid_ir::model::Op;
 use braid_ir::residual::{HeaderMask, Point, Residual, What};
-use braid_packet::blend::Outline;
+use braid_packet::rewrite::Outline;
 use braid_packet::{Header, Layout};
 
 /// The largest number of entries. Packets of further shapes have no records.

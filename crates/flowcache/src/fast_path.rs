@@ -10,7 +10,7 @@ use crate::template::Template;
 use braid_ir::engine::Outputs;
 use braid_ir::residual::Point;
 use braid_ir::walk::Reached;
-use braid_packet::blend::{NARROW, Outline, WIDE};
+use braid_packet::rewrite::{NARROW, Outline, WIDE};
 use braid_packet::{Layout, Packet};
 
 impl FlowCache {
@@ -112,7 +112,7 @@ fn hit_loop(
         }
         (now, packet.time_ns) = (time, time);
         record.hot.count(time, wire_len);
-        layout.blend_narrow(packet.data_mut(), &template.narrow, &record.head, record.sums);
+        layout.rewrite_narrow(packet.data_mut(), &template.narrow, &record.head, record.sums);
         *reached = template.reached;
         taken += 1;
     }
@@ -154,7 +154,7 @@ fn take<'a, 'p>(
         if let Some(bindings) = bindings {
             bindings.run(functions, packet, (layout, outline), time, out);
         }
-        packet.blend_wide((layout, outline), &template.blend, &head, sums);
+        packet.rewrite_wide((layout, outline), &template.rewrite, &head, sums);
     } else {
         let record = records.get::<NARROW, NARROW>(flow.record)?;
         record.hot.count(time, packet.wire_len);
@@ -162,7 +162,7 @@ fn take<'a, 'p>(
         if let Some(bindings) = bindings {
             bindings.run(functions, packet, (layout, Outline::PLAIN), time, out);
         }
-        layout.blend_narrow(packet.data_mut(), &template.narrow, &head, sums);
+        layout.rewrite_narrow(packet.data_mut(), &template.narrow, &head, sums);
     }
     Some((template, packet))
 }

@@ -9,8 +9,8 @@ use crate::listing::Listed;
 use crate::path::{Path, Segment};
 use braid_ir::model::Op;
 use braid_ir::residual::{HeaderMask, What};
-use braid_packet::blend::{Outline, WIDE, WIDE_BYTES, Window, widened};
 use braid_packet::field::{FieldInfo, Where};
+use braid_packet::rewrite::{Outline, WIDE, WIDE_BYTES, Window, widened};
 use braid_packet::show::format_field;
 use braid_packet::{Field, Header};
 use std::fmt;
@@ -77,14 +77,14 @@ pub(crate) fn final_head(
         true => widened(&[one.head[0], one.head[1]]),
     };
     written.iter_mut().zip(path.first).for_each(|(word, first)| *word |= first);
-    let last = HeaderChange { blend: path.blend, bytes: written, sums: one.sums };
+    let last = HeaderChange { rewrite: path.rewrite, bytes: written, sums: one.sums };
     let before = bindings.into_iter().flat_map(Bindings::changes);
     let (mut head, mut sums) = ([0; WIDE], [None; 2]);
-    for HeaderChange { blend, bytes, sums: added } in before.chain([&last]) {
-        for ((word, keep), bytes) in head.iter_mut().zip(blend.keep).zip(bytes) {
+    for HeaderChange { rewrite, bytes, sums: added } in before.chain([&last]) {
+        for ((word, keep), bytes) in head.iter_mut().zip(rewrite.keep).zip(bytes) {
             *word = *word & keep | bytes;
         }
-        for at in [0, 1].into_iter().filter(|at| blend.sums[*at]) {
+        for at in [0, 1].into_iter().filter(|at| rewrite.sums[*at]) {
             let (sum, carry) = added[at].overflowing_add(sums[at].unwrap_or(0));
             sums[at] = Some(sum + u16::from(carry));
         }
@@ -125,8 +125,8 @@ fn fields<P: Programs>(
 /// Fields that a path writes, in their order in the packet.
 pub(crate) fn written<P: Programs>(path: &Path, source: Source<'_, P>) -> Vec<(Field, Bits)> {
     let mut assigned = [0; WIDE];
-    for blend in path.blends() {
-        assigned.iter_mut().zip(blend.keep).for_each(|(word, keep)| *word |= !keep);
+    for rewrite in path.rewrites() {
+        assigned.iter_mut().zip(rewrite.keep).for_each(|(word, keep)| *word |= !keep);
     }
     named(path.outline, fields(path, true, source), &bytes(&assigned))
 }

@@ -12,7 +12,7 @@ use crate::mutants::Mutants;
 use crate::path::Path;
 use braid_ir::model::{ValueId, Word};
 use braid_ir::values::Values;
-use braid_packet::blend::{Outline, Retag, WIDE, WIDE_BYTES, Window};
+use braid_packet::rewrite::{Outline, Retag, WIDE, WIDE_BYTES, Window};
 use braid_state::{Handle, TableRef};
 use std::sync::Arc;
 

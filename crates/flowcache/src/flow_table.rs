@@ -294,8 +294,8 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
                 .map(|(name, value)| (name.to_string(), *value))
                 .collect(),
             splices: path.effects.splices.clone(),
-            ttl: path.blends().map(|blend| blend.ttl).sum(),
-            sums: [0, 1].map(|at| path.blends().any(|blend| blend.sums[at])),
+            ttl: path.rewrites().map(|rewrite| rewrite.ttl).sum(),
+            sums: [0, 1].map(|at| path.rewrites().any(|rewrite| rewrite.sums[at])),
             records: 0,
             packets: 0,
             bytes: 0,

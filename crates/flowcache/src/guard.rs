@@ -1,6 +1,6 @@
 //! Guards: the assumptions of a record about bits of the packet that are not in its key.
 
-use braid_packet::blend::{Outline, words};
+use braid_packet::rewrite::{Outline, words};
 
 /// The offset that stands for the number of bytes on the wire.
 pub(crate) const WIRE: u8 = u8::MAX;

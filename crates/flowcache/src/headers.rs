@@ -8,8 +8,8 @@ use crate::key::{Bits, TAG_LEN, TAGS, bits_where, in_sum, is_address, is_key};
 use crate::mutants::{Mutants, RecordMutant};
 use braid_ir::model::Word;
 use braid_ir::residual::HeaderMask;
-use braid_packet::blend::{Blend, Outline, Retag, WIDE, WIDE_BYTES, sums, words};
 use braid_packet::field::Cover;
+use braid_packet::rewrite::{Outline, Retag, Rewrite, WIDE, WIDE_BYTES, sums, words};
 use braid_packet::{Base, Field, Header, Layout, Packet};
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ pub(crate) struct Headers<'a> {
     /// Whether the program has added or removed tags since the packet was last parsed.
     pub(crate) stale: bool,
     /// The changes of TTL and checksums since the last [`HeaderChange`].
-    pub(crate) blend: Blend,
+    pub(crate) rewrite: Rewrite,
     /// VLAN tags that the packet has lost and got.
     pub(crate) vlans: Retag,
     /// Whether a change of addresses updates transport checksums, too.
@@ -76,7 +76,7 @@ impl<'a> Headers<'a> {
             packet: Cow::Borrowed(packet),
             shape: HeaderMask { care: 0, present: 0 },
             stale: false,
-            blend: Blend::NONE,
+            rewrite: Rewrite::NONE,
             vlans: Retag::default(),
             follows: !mutants.has(RecordMutant::PseudoHeaderForgotten),
             head,
@@ -123,7 +123,7 @@ impl<'a> Headers<'a> {
         // The difference is relative to the TTL with which the packet came, also if the TTL was
         // assigned before.
         let down = -add - i64::from(self.down_before);
-        self.blend.ttl = u8::try_from(down).ok()?;
+        self.rewrite.ttl = u8::try_from(down).ok()?;
         bits.set(&mut self.head, value);
         bits.set(&mut self.mask, 0);
         Some(())
@@ -132,10 +132,10 @@ impl<'a> Headers<'a> {
     /// Brings the packet up to date with the assignments so far. `None` if it has other headers
     /// then.
     pub(crate) fn renew(&mut self) -> Option<()> {
-        let blend = self.blend;
+        let rewrite = self.rewrite;
         (self.writes, self.fresh) = (false, [0; WIDE_BYTES]);
-        self.down = self.down_before + blend.ttl;
-        self.summed.iter_mut().zip(blend.sums).for_each(|(summed, sum)| *summed |= sum);
+        self.down = self.down_before + rewrite.ttl;
+        self.summed.iter_mut().zip(rewrite.sums).for_each(|(summed, sum)| *summed |= sum);
         self.written.iter_mut().zip(self.mask).for_each(|(written, mask)| *written |= mask);
         if self.head != self.packet.wide_window() {
             let len = self.packet.data().len().min(WIDE_BYTES);
@@ -149,18 +149,18 @@ impl<'a> Headers<'a> {
 
     /// The change of the headers since the last call. `None` if no record can express it.
     pub(crate) fn change(&mut self) -> Option<HeaderChange> {
-        let mut blend = std::mem::replace(&mut self.blend, Blend::NONE);
+        let mut rewrite = std::mem::replace(&mut self.rewrite, Rewrite::NONE);
         // Other packets of the flow may have the checksum that this packet lacks.
-        if blend.sums[1] && self.layout.lacks_sum() {
+        if rewrite.sums[1] && self.layout.lacks_sum() {
             return None;
         }
         let (mask, mut bytes) = (words::<WIDE>(&self.mask), words::<WIDE>(&self.head));
         bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
-        blend.keep = mask.map(|word| !word);
+        rewrite.keep = mask.map(|word| !word);
         let sums = sums(self.layout, self.outline, &self.base, &self.head);
-        self.down_before += blend.ttl;
+        self.down_before += rewrite.ttl;
         (self.base, self.mask) = (self.head, [0; WIDE_BYTES]);
-        Some(HeaderChange { blend, bytes, sums })
+        Some(HeaderChange { rewrite, bytes, sums })
     }
 
     /// Assigns a fixed value to the bits of a field.
@@ -178,7 +178,7 @@ impl<'a> Headers<'a> {
             guards.fix(bits.number()?, u32::try_from(old).ok()?, bits.shift)?;
         }
         if bits.at == self.outline.ttl() {
-            self.blend.ttl = 0;
+            self.rewrite.ttl = 0;
         }
         bits.set(&mut self.head, value);
         bits.set(&mut self.mask, Word::MAX);
@@ -189,7 +189,7 @@ impl<'a> Headers<'a> {
     /// Marks the checksums that cover a field as updated.
     fn sums_follow(&mut self, field: Field) -> Option<()> {
         let follows = self.follows;
-        let sums = &mut self.blend.sums;
+        let sums = &mut self.rewrite.sums;
         match field.info().header {
             Header::Eth | Header::Vlan | Header::Vlan2 => {}
             Header::Ip4 | Header::Ip6 | Header::Inet => {

@@ -3,7 +3,7 @@
 use crate::guard::{Link, Number, WIRE};
 use braid_ir::model::Op;
 use braid_ir::residual::{HeaderMask, Residual, What};
-use braid_packet::blend::{NARROW, Outline, WIDE, WIDE_BYTES, Window, narrowed, widened, words};
+use braid_packet::rewrite::{NARROW, Outline, WIDE, WIDE_BYTES, Window, narrowed, widened, words};
 use braid_packet::{Base, FIELDS, Field, Header, Layout, Packet, Spot};
 
 /// Where the protocol is in a narrow key: above everything else in the key.

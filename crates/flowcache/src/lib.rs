@@ -75,7 +75,7 @@ pub use field_names::{FlowField, FlowGuard};
 pub use flow_table::{FlowEnd, FlowNative, FlowPart, FlowRecord, FlowTable, FlowTag, FlowTemplate};
 pub use host::{BlockEnd, Functions, Host, Programs, State};
 pub use listing::{Dependency, Missing};
-#[cfg(feature = "planted-bugs")]
+#[cfg(feature = "mutants")]
 pub use mutants::RECORD_MUTANTS;
 #[doc(hidden)]
 pub use mutants::RecordMutant;

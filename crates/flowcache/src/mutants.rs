@@ -1,9 +1,9 @@
 //! Mutants: deliberate mistakes in flow records. With them, tests show that such mistakes would be
-//! found. A mutant can be active only with the feature `planted-bugs`.
+//! found. A mutant can be active only with the feature `mutants`.
 
 /// A mutant of flow records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(not(feature = "planted-bugs"), allow(dead_code, reason = "none is planted then"))]
+#[cfg_attr(not(feature = "mutants"), allow(dead_code, reason = "none is planted then"))]
 pub enum RecordMutant {
     /// A record lacks its last guard.
     GuardForgotten,
@@ -94,7 +94,7 @@ pub enum RecordMutant {
 }
 
 /// All mutants.
-#[cfg(feature = "planted-bugs")]
+#[cfg(feature = "mutants")]
 pub const RECORD_MUTANTS: [RecordMutant; 42] = [
     RecordMutant::GuardForgotten,
     RecordMutant::GuardTooWide,
@@ -143,27 +143,27 @@ pub const RECORD_MUTANTS: [RecordMutant; 42] = [
 /// The mutant that records have, if any.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Mutants {
-    #[cfg(feature = "planted-bugs")]
+    #[cfg(feature = "mutants")]
     active: Option<RecordMutant>,
 }
 
 impl Mutants {
     /// Whether records have this mutant.
-    #[cfg(feature = "planted-bugs")]
+    #[cfg(feature = "mutants")]
     #[inline(always)]
     pub(crate) fn has(self, mutant: RecordMutant) -> bool {
         self.active == Some(mutant)
     }
 
     /// Whether records have this mutant. Without the feature they have none.
-    #[cfg(not(feature = "planted-bugs"))]
+    #[cfg(not(feature = "mutants"))]
     #[inline(always)]
     pub(crate) fn has(self, _: RecordMutant) -> bool {
         false
     }
 
     /// Gives records this mutant.
-    #[cfg(feature = "planted-bugs")]
+    #[cfg(feature = "mutants")]
     pub(crate) fn plant(&mut self, mutant: RecordMutant) {
         self.active = Some(mutant);
     }

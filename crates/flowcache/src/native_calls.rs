@@ -42,7 +42,7 @@ pub(crate) fn ask(
     let before = if record.state.is_empty() { None } else { Some(headers.change()) };
     let before = match before {
         Some(None) => return Err("sees checksums that the capture lacks"),
-        Some(Some(change)) => (!change.blend.is_nothing()).then(|| Box::new(change)),
+        Some(Some(change)) => (!change.rewrite.is_nothing()).then(|| Box::new(change)),
         None => None,
     };
     let verdict = {
@@ -58,7 +58,7 @@ pub(crate) fn ask(
     findings.path.segments.push(Segment::Native(Native {
         node,
         backward,
-        before: before.as_ref().map(|change| Box::new(change.blend)),
+        before: before.as_ref().map(|change| Box::new(change.rewrite)),
         state: record.state.iter().map(|function| function.payload).collect(),
         guards: record.guards.len(),
         writes: writes.collect(),

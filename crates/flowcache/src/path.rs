@@ -10,7 +10,7 @@ use braid_ir::model::ParamId;
 use braid_ir::residual::TallyId;
 use braid_ir::value::ParamValue;
 use braid_native::Payload;
-use braid_packet::blend::{Blend, Outline};
+use braid_packet::rewrite::{Outline, Rewrite};
 use braid_packet::{Field, Layout, Packet};
 use std::hash::{Hash, Hasher};
 
@@ -35,7 +35,7 @@ pub(crate) struct Path {
     pub(crate) bases: Vec<Basis>,
     /// Where the packets' headers are.
     pub(crate) outline: Outline,
-    pub(crate) blend: Blend,
+    pub(crate) rewrite: Rewrite,
     /// The link addresses of packets with narrow records, in their first two words, and the new
     /// bits of these words.
     pub(crate) link: Link,
@@ -68,7 +68,7 @@ pub(crate) struct Native {
     pub(crate) backward: bool,
     /// The header rewrite in front of this function, since the last function that saw the headers.
     /// `None` if this function does not see headers.
-    pub(crate) before: Option<Box<Blend>>,
+    pub(crate) before: Option<Box<Rewrite>>,
     /// The payload access of each of its state functions, in order.
     pub(crate) state: Vec<Payload>,
     /// How many conditions it checks after each packet.
@@ -138,7 +138,7 @@ impl Path {
             dynamic: Dynamic::default(),
             bases: Vec::new(),
             outline: Outline::PLAIN,
-            blend: Blend::NONE,
+            rewrite: Rewrite::NONE,
             link: Link::default(),
             first: [0; 2],
             effects: SideEffects::default(),
@@ -148,7 +148,7 @@ impl Path {
     /// Makes this an empty path for packets with this entry and outline.
     pub(crate) fn start(&mut self, entry: u32, outline: Outline) {
         (self.entry, self.outline) = (entry, outline);
-        (self.blend, self.link, self.first) = (Blend::NONE, Link::default(), [0; 2]);
+        (self.rewrite, self.link, self.first) = (Rewrite::NONE, Link::default(), [0; 2]);
         self.segments.clear();
         self.tallies.clear();
         self.rules.clear();
@@ -190,8 +190,8 @@ impl Path {
     }
 
     /// The header rewrites, in order.
-    pub(crate) fn blends(&self) -> impl Iterator<Item = &Blend> {
-        self.natives().filter_map(|native| native.before.as_deref()).chain([&self.blend])
+    pub(crate) fn rewrites(&self) -> impl Iterator<Item = &Rewrite> {
+        self.natives().filter_map(|native| native.before.as_deref()).chain([&self.rewrite])
     }
 }
 

@@ -136,7 +136,7 @@ impl Records {
     }
 
     /// Gives records this mutant.
-    #[cfg(feature = "planted-bugs")]
+    #[cfg(feature = "mutants")]
     pub fn plant(&mut self, mutant: RecordMutant) {
         self.mutants.plant(mutant);
     }

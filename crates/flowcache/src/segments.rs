@@ -15,7 +15,7 @@ use braid_ir::residual::{End, Point, Residual};
 use braid_ir::values::Values;
 use braid_ir::walk::{At, GONE, fits, onward};
 use braid_native::Verdict;
-use braid_packet::blend::Retag;
+use braid_packet::rewrite::Retag;
 
 /// The programs that a packet can run, and the links between functions.
 pub(crate) type World<'a, P> = (&'a P, &'a Graph);
@@ -219,9 +219,9 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         }
         self.findings.path.dynamic.depends_on(count).ok_or(Why::Step)?;
         self.headers.forget_lost();
-        let HeaderChange { blend, bytes, sums } = self.headers.change().ok_or(Why::Step)?;
+        let HeaderChange { rewrite, bytes, sums } = self.headers.change().ok_or(Why::Step)?;
         let findings = &mut *self.findings;
-        (findings.path.blend, findings.bytes, findings.sums) = (blend, bytes, sums);
+        (findings.path.rewrite, findings.bytes, findings.sums) = (rewrite, bytes, sums);
         findings.path.effects.vlans = std::mem::take(&mut self.headers.vlans);
         findings.guards.needed(&mut findings.path.guards);
         self.plant();
@@ -240,7 +240,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             findings.sums[1] = findings.sums[1].wrapping_add(1);
         }
         if bug(RecordMutant::TtlKept) {
-            findings.path.blend.ttl = 0;
+            findings.path.rewrite.ttl = 0;
         }
         if bug(RecordMutant::ReadForgotten) {
             findings.depends_on.iter_mut().for_each(|(_, how)| how.reads = 0);

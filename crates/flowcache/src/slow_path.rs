@@ -13,7 +13,7 @@ use crate::slab::NONE;
 use crate::specialiser::Specialiser;
 use braid_ir::engine::worker;
 use braid_ir::residual::HeaderMask;
-use braid_packet::blend::narrowed;
+use braid_packet::rewrite::narrowed;
 use braid_packet::{Layout, Packet};
 use std::ops::Range;
 
@@ -60,7 +60,7 @@ impl FlowCache {
         let flow = self.batch.flows[from];
         let record = flow.record;
         if record != NONE && packets[0].time_ns.max(now) >= due {
-            self.misfits += 1;
+            self.guard_failures += 1;
             return Some(1);
         }
         // A record without fuel may get some, or the packet may take another record.
@@ -73,7 +73,7 @@ impl FlowCache {
         }
         if refill == Some(Refill::Kept) {
             // Another record would be as near to the same bounds.
-            self.misfits += 1;
+            self.guard_failures += 1;
             return Some(1);
         }
         let is_over = refill == Some(Refill::Ended);
@@ -98,7 +98,7 @@ impl FlowCache {
             // The path behind the bounds is often taken only once.
             self.filter.expect(flow.hash);
         }
-        self.misfits += u64::from(flow.record != NONE);
+        self.guard_failures += u64::from(flow.record != NONE);
         (is_tried || flow.record != NONE).then_some(1)
     }
 
@@ -133,7 +133,7 @@ impl FlowCache {
         if is_made {
             self.renewed += 1;
         } else {
-            self.misfits += 1;
+            self.guard_failures += 1;
             self.batch.flows[at].kind = flow.kind / VARIANTS * VARIANTS;
             let has_first = self.batch.find(state, at) != NONE;
             self.filter.expect(if has_first { !flow.hash } else { flow.hash });
@@ -254,7 +254,7 @@ impl FlowCache {
         let Some(extractor) = self.extractors.get_mut(flow.extractor()) else { return true };
         let (path, bytes) = (&mut self.findings.path, &self.findings.bytes);
         (path.link, path.first) = (extractor.link(packet), [bytes[0], bytes[1]]);
-        let has_room = path.blend.is_narrow() && !self.templates.lacks_link(path);
+        let has_room = path.rewrite.is_narrow() && !self.templates.lacks_link(path);
         if !has_room {
             extractor.make_wide();
             let (records, tables) = functions.parts().1.parts();

@@ -23,7 +23,7 @@ use braid_ir::model::{
 use braid_ir::residual::{Block, Point, Step, TallyId, What};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
-use braid_packet::blend::Outline;
+use braid_packet::rewrite::Outline;
 use braid_packet::{Field, Layout, Packet};
 use braid_state::Handle;
 use std::sync::Arc;
@@ -368,7 +368,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         Image {
             head: headers.head,
             mask: headers.mask,
-            ttl: headers.blend.ttl,
+            ttl: headers.rewrite.ttl,
             vlans: headers.vlans.clone(),
             tags: effects.tags.clone(),
         }

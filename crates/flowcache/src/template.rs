@@ -12,7 +12,7 @@ use crate::mutants::RecordMutant;
 use crate::path::{Path, Search};
 use braid_ir::engine::Outputs;
 use braid_ir::walk::Reached;
-use braid_packet::blend::{Blend, NARROW_BYTES, NarrowBlend, Outline};
+use braid_packet::rewrite::{NARROW_BYTES, NarrowBlend, Outline, Rewrite};
 use braid_packet::{Layout, Packet};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ pub(crate) struct Template {
     most_bytes: u32,
     /// Where the packets go.
     pub(crate) reached: Reached,
-    pub(crate) blend: Blend,
+    pub(crate) rewrite: Rewrite,
     /// Packets and bytes that are already in the counters of programs and rules.
     pub(crate) settled: Cell<(u64, u64)>,
 }
@@ -207,7 +207,7 @@ impl Templates {
     /// `None` if there are too many templates.
     pub(crate) fn add(&mut self, path: Path, goal: Goal, instead: Option<u32>) -> Option<u32> {
         let number = instead.unwrap_or(self.all.len() as u32);
-        let (narrow, blend) = (path.blend.narrow(path.first), path.blend);
+        let (narrow, rewrite) = (path.rewrite.narrow(path.first), path.rewrite);
         let Split { least_ttl, most_bytes, byte, others: guards } =
             Split::of(&path.guards, path.outline);
         let link = path.link;
@@ -223,7 +223,7 @@ impl Templates {
             byte,
             most_bytes,
             reached,
-            blend,
+            rewrite,
             settled,
         };
         if instead.is_some() {

@@ -10,7 +10,6 @@
 mod list;
 
 mod access;
-pub mod blend;
 pub mod build;
 pub mod checksum;
 mod declare;
@@ -25,6 +24,7 @@ pub mod packet;
 mod parse;
 mod place;
 mod presence;
+pub mod rewrite;
 pub mod show;
 mod window;
 mod wire;

@@ -1,8 +1,8 @@
 //! A packet: its captured bytes and what is known about it besides them.
 
-use crate::blend::Retag;
 use crate::layout::Layout;
 pub use crate::link::Link;
+use crate::rewrite::Retag;
 use crate::wire::{ethernet, vlan};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -10,5 +10,5 @@ pub mod hostile;
 pub mod packet;
 pub mod pairs;
 pub mod record;
-pub mod sabotage;
 pub mod soundness;
+pub mod wrong;

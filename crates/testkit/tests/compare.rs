@@ -7,7 +7,7 @@ use braid_testkit::generate::traffic::stimuli;
 use braid_testkit::harness::{self, Form};
 use braid_testkit::packet::{packet, udp};
 use braid_testkit::record::Stimulus;
-use braid_testkit::sabotage::{ALL, Sabotaged, Wrong};
+use braid_testkit::wrong::{ALL, Sabotaged, Wrong};
 use std::collections::BTreeMap;
 
 const SOURCE: &str = "

@@ -9,8 +9,8 @@ use braid_testkit::generate::traffic::stimuli;
 use braid_testkit::harness::{self, Form, budget};
 use braid_testkit::packet::packet;
 use braid_testkit::record::{Detail, Output, Stimulus, Trace, record, step};
-use braid_testkit::sabotage::{Sabotaged, Wrong};
 use braid_testkit::soundness::{Wrongness, complaint, wrongness};
+use braid_testkit::wrong::{Sabotaged, Wrong};
 
 /// Stimuli for each chain.
 const STIMULI: usize = 150;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use braid_compiler::synth::{self, PlantedBug};
+use braid_compiler::synth::{self, SynthMutant};
 use braid_engine::{Compiled, Options};
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
@@ -62,10 +62,12 @@ fn between(functions: &str, nodes: &[&str]) -> Chain {
 }
 
 /// What is found about a chain, up to the first program that is not right.
-fn found(chain: &Chain, bug: Option<PlantedBug>, solver: &Solver) -> Report {
+fn found(chain: &Chain, bug: Option<SynthMutant>, solver: &Solver) -> Report {
     let graph = Graph::new(chain).expect("a chain's graph");
     let mut programs = |point, presence| match bug {
-        Some(bug) => synth::residual_with_bug(chain, &graph, point, presence, Extent::Chain, bug),
+        Some(bug) => {
+            synth::residual_with_mutant(chain, &graph, point, presence, Extent::Chain, bug)
+        }
         None => synth::residual(chain, &graph, point, presence, Extent::Chain),
     };
     let mut each = |case: &braid_verify::chain::Case| case.found.verdict == Verdict::Proven;
@@ -81,7 +83,7 @@ fn difference(report: &Report) -> &Difference {
 }
 
 /// That a chain is proven, that with a bug it is not, and that what tells them apart is this.
-fn catches(bug: PlantedBug, chain: &Chain, differs: &str) {
+fn catches(bug: SynthMutant, chain: &Chain, differs: &str) {
     let Some(solver) = solver() else { return };
     let right = found(chain, None, &solver);
     assert_eq!(right.overall(), Overall::Proven, "{:?}", right.cases.last());
@@ -97,11 +99,11 @@ fn catches(bug: PlantedBug, chain: &Chain, differs: &str) {
 
 /// That the packet really makes a difference: on the reference engine and on the engine whose
 /// programs have the bug; and none where they have not.
-fn differs_when_run(bug: PlantedBug, chain: &Chain, packet: &Packet) {
-    let engine = |bug: Option<PlantedBug>| {
+fn differs_when_run(bug: SynthMutant, chain: &Chain, packet: &Packet) {
+    let engine = |bug: Option<SynthMutant>| {
         let (chain, options) = (chain.clone(), Options::default());
         let engine = match bug {
-            Some(bug) => Compiled::with_bug(chain, Extent::Chain, options, bug),
+            Some(bug) => Compiled::with_mutant(chain, Extent::Chain, options, bug),
             None => Compiled::new(chain, Extent::Chain, options),
         };
         Box::new(engine.expect("an engine")) as Box<dyn Engine>
@@ -134,29 +136,29 @@ nf look() { match { ip.dscp == 10 => drop \"ten\"; else => output; } }";
 
 #[test]
 fn field_that_still_reads_as_it_arrived_is_refuted() {
-    catches(PlantedBug::StaleBinding, &between(HOP, &["hop", "hop"]), "where it ends");
+    catches(SynthMutant::StaleBinding, &between(HOP, &["hop", "hop"]), "where it ends");
 }
 
 #[test]
 fn lost_decrement_is_refuted() {
-    catches(PlantedBug::LostDecrement, &between(HOP, &["hop", "hop"]), "ip.ttl");
+    catches(SynthMutant::LostDecrement, &between(HOP, &["hop", "hop"]), "ip.ttl");
 }
 
 #[test]
 fn value_of_one_way_where_two_meet_is_refuted() {
-    catches(PlantedBug::WrongMerge, &between(MARK, &["mark", "look"]), "where it ends");
+    catches(SynthMutant::WrongMerge, &between(MARK, &["mark", "look"]), "where it ends");
 }
 
 #[test]
 fn checksum_that_stays_as_it_was_is_refuted() {
     let same = "nf same() { match { has ip => { ip.ttl = ip.ttl; output; } else => output; } }";
     let differs = "whether ip.checksum is brought up to date";
-    catches(PlantedBug::ForgottenCanonical, &between(same, &["same"]), differs);
+    catches(SynthMutant::ForgottenCanonical, &between(same, &["same"]), differs);
 }
 
 #[test]
 fn belief_about_an_old_value_is_refuted() {
-    catches(PlantedBug::FactKept, &between(HOP, &["hop", "hop"]), "where it ends");
+    catches(SynthMutant::FactKept, &between(HOP, &["hop", "hop"]), "where it ends");
 }
 
 #[test]
@@ -166,13 +168,13 @@ fn key_of_the_packet_as_it_is_now_is_refuted() {
       match { has ip => { ip.src = 10.0.0.1; n += 1; output; } else => output; }
     }";
     // The other key may be refused where this one is not.
-    catches(PlantedBug::EntryIsCurrent, &between(entry, &["entry"]), "where it ends");
+    catches(SynthMutant::EntryIsCurrent, &between(entry, &["entry"]), "where it ends");
 }
 
 #[test]
 fn count_of_one_way_that_is_lost_is_refuted() {
     let chain = between(MARK, &["mark", "look"]);
-    catches(PlantedBug::TallyDropped, &chain, "packets at row 1 of f0");
+    catches(SynthMutant::TallyDropped, &chain, "packets at row 1 of f0");
 }
 
 #[test]
@@ -180,7 +182,7 @@ fn bound_that_is_just_reached_is_refuted() {
     let low =
         "nf low() { match { ip.ttl >= 10 => output; has ip => drop \"low\"; else => output; } }
     nf lower() { match { ip.ttl <= 10 => drop \"ten\"; else => output; } }";
-    catches(PlantedBug::BoundOffByOne, &between(low, &["low", "lower"]), "where it ends");
+    catches(SynthMutant::BoundOffByOne, &between(low, &["low", "lower"]), "where it ends");
 }
 
 #[test]
@@ -196,7 +198,7 @@ fn outcome_from_before_an_assignment_is_refuted() {
         else => output;
       }
     }";
-    catches(PlantedBug::FindReused, &between(seen, &["seen"]), "where it ends");
+    catches(SynthMutant::FindReused, &between(seen, &["seen"]), "where it ends");
 }
 
 #[test]
@@ -205,7 +207,7 @@ fn exchanged_parts_of_a_key_are_refuted() {
       state n: u32 per flow = 0, capacity 10;
       match { has inet => { n += 1; output; } else => output; }
     }";
-    catches(PlantedBug::KeyPartsSwapped, &between(flows, &["flows"]), "where it ends");
+    catches(SynthMutant::KeyPartsSwapped, &between(flows, &["flows"]), "where it ends");
 }
 
 #[test]

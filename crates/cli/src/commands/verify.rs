@@ -35,37 +35,37 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
     /// Look at programs with a bug
-    #[cfg(feature = "planted-bugs")]
+    #[cfg(feature = "mutants")]
     #[arg(long, hide = true)]
-    bug: Option<synth::PlantedBug>,
+    bug: Option<synth::SynthMutant>,
 }
 
 impl Args {
     /// The residual program at a point for packets with these headers.
     #[cfg_attr(
-        not(feature = "planted-bugs"),
+        not(feature = "mutants"),
         allow(clippy::unused_self, reason = "it says which bug, with the feature")
     )]
     fn residual(&self, chain: &Chain, graph: &Graph, point: Point, presence: u128) -> Residual {
-        #[cfg(feature = "planted-bugs")]
+        #[cfg(feature = "mutants")]
         if let Some(bug) = self.bug {
             let extent = Extent::Chain;
-            return synth::residual_with_bug(chain, graph, point, presence, extent, bug);
+            return synth::residual_with_mutant(chain, graph, point, presence, extent, bug);
         }
         synth::residual(chain, graph, point, presence, Extent::Chain)
     }
 
     /// The engine that runs these programs.
     #[cfg_attr(
-        not(feature = "planted-bugs"),
+        not(feature = "mutants"),
         allow(clippy::unused_self, reason = "it says which bug, with the feature")
     )]
     fn engine(&self, chain: &Chain) -> Option<Box<dyn Engine>> {
-        #[cfg(feature = "planted-bugs")]
+        #[cfg(feature = "mutants")]
         if let Some(bug) = self.bug {
             use braid_engine::{Compiled, Options};
             let options = Options::default();
-            let engine = Compiled::with_bug(chain.clone(), Extent::Chain, options, bug).ok()?;
+            let engine = Compiled::with_mutant(chain.clone(), Extent::Chain, options, bug).ok()?;
             return Some(Box::new(engine));
         }
         engines::make("synth", chain).ok()

@@ -1,8 +1,8 @@
 //! The effect of each operation of a model on the abstract state.
 
 use super::Synth;
-use super::bugs::Bug;
 use super::build::Way;
+use super::mutants::SynthMutant;
 use super::range::{ends, intersect};
 use super::state::Memo;
 use super::values::{Def, Pure};
@@ -199,7 +199,10 @@ impl<'a> Synth<'a> {
             BinOp::Max if b_low >= a_high => return b,
             _ => op,
         };
-        if self.has_bug(Bug::LostDecrement) && op == BinOp::SubWrap && self.values.split(a).1 != 0 {
+        if self.has_mutant(SynthMutant::LostDecrement)
+            && op == BinOp::SubWrap
+            && self.values.split(a).1 != 0
+        {
             return a;
         }
         self.values.bin(op, ty, a, b)

@@ -2,9 +2,9 @@
 //! differ.
 
 use super::Synth;
-use super::bugs::Bug;
 use super::build::{Edge, Way};
 use super::facts::Facts;
+use super::mutants::SynthMutant;
 use super::range::union;
 use super::state::{Cell, Memo, Shared, State, common};
 use super::values::Def;
@@ -126,7 +126,7 @@ impl Synth<'_> {
                 continue;
             }
             rest.sort_unstable();
-            if self.has_bug(Bug::TallyDropped) {
+            if self.has_mutant(SynthMutant::TallyDropped) {
                 edges.push(edge);
                 continue;
             }
@@ -183,7 +183,8 @@ impl Synth<'_> {
                     Some(Cell::Reload) | None => {}
                 }
             }
-            if self.has_bug(Bug::WrongMerge) && column.iter().all(|v| self.values.is_of_packet(*v))
+            if self.has_mutant(SynthMutant::WrongMerge)
+                && column.iter().all(|v| self.values.is_of_packet(*v))
             {
                 let last = column.last().copied();
                 column.fill(last.unwrap_or(ValueId(0)));

@@ -1,8 +1,8 @@
 //! Keys of state tables as values, for tables per flow, per connection or per field.
 
 use super::Synth;
-use super::bugs::Bug;
 use super::build::Way;
+use super::mutants::SynthMutant;
 use super::values::Pure;
 use super::visit::{Visit, key_fields};
 use braid_ir::engine::FLOW_WIDTHS;
@@ -35,7 +35,7 @@ impl<'a> Synth<'a> {
 
     /// A flow's key, made from version, source, destination, protocol and ports.
     fn flow(&mut self, way: &Way, mut parts: Vec<ValueId>, key: &Key, both: bool) -> Vec<ValueId> {
-        if self.has_bug(Bug::KeyPartsSwapped) {
+        if self.has_mutant(SynthMutant::KeyPartsSwapped) {
             parts.swap(4, 5);
         }
         if let Key::Reversed(_) = key {

@@ -7,7 +7,6 @@
 //! about values (`facts`) decide conditions. At the end, pure values are placed where they are
 //! needed (`place`).
 
-mod bugs;
 mod build;
 mod cells;
 mod emit;
@@ -18,6 +17,7 @@ mod guard;
 mod headers;
 mod join;
 mod keys;
+mod mutants;
 mod packet;
 pub(crate) mod range;
 mod state;
@@ -32,12 +32,12 @@ use braid_ir::graph::{Graph, port};
 use braid_ir::model::{BlockId, Model, RIGHT, RowId, Target, Term};
 use braid_ir::residual::{End, Extent, HeaderMask, Point, Residual, Site, Step, What};
 use braid_packet::Field;
-#[cfg(feature = "planted-bugs")]
-pub use bugs::BUGS;
-pub use bugs::Bug;
 use build::{Blocks, Edge, Slot};
 use facts::Facts;
 use headers::{Headers, bit};
+#[cfg(feature = "mutants")]
+pub use mutants::SYNTH_MUTANTS;
+pub use mutants::SynthMutant;
 use serde::Serialize;
 use state::State;
 use std::collections::{HashMap, HashSet};
@@ -74,7 +74,7 @@ pub(crate) struct Input<'a> {
     /// Whether the program first tests for the main path and has a part for it.
     pub(crate) guarded: bool,
     /// The mutant to build, if any.
-    pub(crate) bug: Option<Bug>,
+    pub(crate) bug: Option<SynthMutant>,
 }
 
 /// The result of a symbolic execution.
@@ -140,7 +140,7 @@ pub(crate) struct Synth<'a> {
     /// Whether the first block tests for the main path.
     guarded: bool,
     pub(crate) stats: Stats,
-    bug: Option<Bug>,
+    bug: Option<SynthMutant>,
 }
 
 impl<'a> Synth<'a> {
@@ -172,8 +172,8 @@ impl<'a> Synth<'a> {
     }
 
     /// Whether to build this mutant. Without the feature, the answer is always no.
-    fn has_bug(&self, bug: Bug) -> bool {
-        cfg!(feature = "planted-bugs") && self.bug == Some(bug)
+    fn has_mutant(&self, bug: SynthMutant) -> bool {
+        cfg!(feature = "mutants") && self.bug == Some(bug)
     }
 
     /// Follows all paths of all packets of the shape.

@@ -1,11 +1,11 @@
 //! Operations on the packet: fields as values, header changes, copies and new packets.
 
 use super::Synth;
-use super::bugs::Bug;
 use super::build::Way;
 use super::cells::{self, Place};
 use super::exec::Flow;
 use super::headers::{behind_icmp, behind_ports, bit, listed};
+use super::mutants::SynthMutant;
 use super::range::intersect;
 use super::state::{Cell, State, Tag};
 use super::values::{Def, Pure, field_ty};
@@ -145,7 +145,7 @@ impl<'a> Synth<'a> {
         if visit.entry.has(field.info().header) != Ok(true) {
             return None;
         }
-        if self.has_bug(Bug::EntryIsCurrent) {
+        if self.has_mutant(SynthMutant::EntryIsCurrent) {
             return self.load(visit, way, field).ok().flatten();
         }
         match cells::place(field, &mut visit.entry) {
@@ -183,7 +183,7 @@ impl<'a> Synth<'a> {
     pub(super) fn bound(&mut self, state: &State, cell: Field) -> Option<ValueId> {
         match state.cells.get(&cell) {
             Some(Cell::Value(_, true))
-                if self.has_bug(Bug::StaleBinding) && self.was_present(cell) =>
+                if self.has_mutant(SynthMutant::StaleBinding) && self.was_present(cell) =>
             {
                 Some(self.values.init(cell))
             }
@@ -236,7 +236,7 @@ impl<'a> Synth<'a> {
             let old = self.cell(way, cell);
             self.values.insert(old, value, shift)
         };
-        if self.has_bug(Bug::FactKept)
+        if self.has_mutant(SynthMutant::FactKept)
             && let Some(old) = self.bound(&way.state, cell)
         {
             let kept = way.state.facts.range(&self.values, old);
@@ -331,7 +331,7 @@ impl<'a> Synth<'a> {
             way.state.moved = false;
             // The presence of headers is only right when every field is written.
         }
-        let forget = self.has_bug(Bug::ForgottenCanonical);
+        let forget = self.has_mutant(SynthMutant::ForgottenCanonical);
         let mut writes = Vec::new();
         for (field, cell) in way.state.cells.iter_mut() {
             let Cell::Value(value, dirty @ true) = cell else { continue };

@@ -1,9 +1,9 @@
 //! Operations on state: find, read, assign and remove entries.
 
 use super::Synth;
-use super::bugs::Bug;
 use super::build::{Edge, Slot, Way, nowhere};
 use super::exec::Flow;
+use super::mutants::SynthMutant;
 use super::state::Memo;
 use super::values::Def;
 use super::visit::Visit;
@@ -80,7 +80,7 @@ impl<'a> Synth<'a> {
 
     /// Updates the state after an assignment: other entries may be gone.
     fn assigned(&mut self, visit: &Visit<'_>, way: &mut Way, state: StateId, key: Vec<ValueId>) {
-        if !self.has_bug(Bug::FindReused) {
+        if !self.has_mutant(SynthMutant::FindReused) {
             way.state.forget_state(visit.node());
         }
         way.state.last.insert((visit.node(), state), key);

@@ -1,8 +1,8 @@
 //! Terminators of a model's blocks: branches are decided or kept, and packets end or go on.
 
 use super::Synth;
-use super::bugs::Bug;
 use super::build::{Edge, Slot, Way, nowhere};
+use super::mutants::SynthMutant;
 use super::range::ends;
 use super::values::{Def, Pure};
 use super::visit::Visit;
@@ -60,7 +60,7 @@ impl<'a> Synth<'a> {
             way.state.facts.decide(&self.values, cond, true),
             other.facts.decide(&self.values, cond, false),
         ];
-        if self.has_bug(Bug::BoundOffByOne)
+        if self.has_mutant(SynthMutant::BoundOffByOne)
             && let Def::Pure(Pure::Cmp(CmpOp::Le, a, b)) = self.values.def(cond)
             && let Some((low, _)) = ends(&way.state.facts.range(&self.values, *a))
             && low > 0

@@ -1,9 +1,9 @@
 //! Synthesis: residual programs of small models and of the library's chains.
 
-#[cfg(feature = "planted-bugs")]
-mod bugs;
 mod common;
 mod library;
+#[cfg(feature = "mutants")]
+mod mutants;
 mod parsing;
 mod rows;
 mod size;

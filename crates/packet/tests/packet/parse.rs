@@ -108,7 +108,7 @@ fn ip_in_pppoe_is_not_taken_for_a_packet_behind_tags() {
     for name in ["pppoe", "pppoe6"] {
         let layout = named(name).parse();
         assert!(layout.is_encapsulated() && !layout.is_plain());
-        assert_eq!(braid_packet::blend::Outline::of(&layout), None, "{name}");
+        assert_eq!(braid_packet::rewrite::Outline::of(&layout), None, "{name}");
     }
 }
 

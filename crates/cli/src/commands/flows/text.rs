@@ -44,10 +44,10 @@ fn summary(table: &FlowTable) -> String {
     let (flows, records) = (table.flows, table.flows.records);
     let classes = table.templates.len() as u64;
     format!(
-        "packets: {} hits, {} misfits, {} misses\n\
+        "packets: {} hits, {} guard failures, {} misses\n\
          records: {} now, {} made, {} of them renewed, {} ended, {} refused, {} contended; {}\n",
         count(flows.hits),
-        count(flows.misfits),
+        count(flows.guard_failures),
         count(flows.misses),
         count(table.records.len() as u64),
         count(records.made),

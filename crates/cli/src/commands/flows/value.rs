@@ -21,7 +21,7 @@ pub fn value(chain: &Chain, table: &FlowTable, shown: Shown) -> Value {
     let mut value = json!({
         "chain": chain.name,
         "hits": flows.hits,
-        "misfits": flows.misfits,
+        "guard_failures": flows.guard_failures,
         "misses": flows.misses,
         "now": table.records.len(),
         "made": records.made,

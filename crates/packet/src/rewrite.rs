@@ -61,7 +61,7 @@ impl Retag {
 
 /// What happens to the headers of a flow's packets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Blend {
+pub struct Rewrite {
     /// Bits that stay.
     pub keep: Window<WIDE>,
     /// What the TTL goes down by.
@@ -83,9 +83,9 @@ pub struct NarrowBlend {
     sums: [bool; 2],
 }
 
-impl Blend {
+impl Rewrite {
     /// Nothing.
-    pub const NONE: Blend = Blend { keep: [0; WIDE], ttl: 0, sums: [false; 2] };
+    pub const NONE: Rewrite = Rewrite { keep: [0; WIDE], ttl: 0, sums: [false; 2] };
 
     /// Whether it changes nothing but TTL and checksums behind the first two words and around the narrow ones.
     #[must_use]
@@ -234,24 +234,24 @@ impl Layout {
     /// Changes the headers of a packet with these bytes; `bytes` are zero where bits stay, `added` as from [`sums`]. It
     /// has the outline [`Outline::PLAIN`].
     #[inline(always)]
-    pub fn blend_narrow(
+    pub fn rewrite_narrow(
         &self,
         data: &mut [u8],
-        blend: &NarrowBlend,
+        rewrite: &NarrowBlend,
         bytes: &Window<NARROW>,
         added: [u16; 2],
     ) {
         let Some(head) = data.first_chunk_mut::<NARROW_BYTES>() else { return };
         let (first, rest) = head.split_at_mut(16);
         let (_, narrow) = rest.split_at_mut(NARROW_AT - 16);
-        write(first, &blend.keep_first, &blend.first);
-        write(narrow, &blend.keep, bytes);
+        write(first, &rewrite.keep_first, &rewrite.first);
+        write(narrow, &rewrite.keep, bytes);
         let ttl = &mut head[Outline::PLAIN.ttl()];
-        *ttl = ttl.wrapping_sub(blend.ttl);
-        if blend.sums[0] {
+        *ttl = ttl.wrapping_sub(rewrite.ttl);
+        if rewrite.sums[0] {
             update_ip(head, Outline::PLAIN, added[0]);
         }
-        if blend.sums[1] {
+        if rewrite.sums[1] {
             self.update_transport(data, added[1]);
         }
     }
@@ -283,25 +283,25 @@ impl Packet {
         bytes
     }
 
-    /// As [`Layout::blend_narrow`], for any outline.
-    pub fn blend_wide(
+    /// As [`Layout::rewrite_narrow`], for any outline.
+    pub fn rewrite_wide(
         &mut self,
         (layout, outline): (&Layout, Outline),
-        blend: &Blend,
+        rewrite: &Rewrite,
         bytes: &Window<WIDE>,
         added: [u16; 2],
     ) {
         let mut head = self.wide_window();
-        write(&mut head, &blend.keep, bytes);
+        write(&mut head, &rewrite.keep, bytes);
         let ttl = &mut head[outline.ttl()];
-        *ttl = ttl.wrapping_sub(blend.ttl);
+        *ttl = ttl.wrapping_sub(rewrite.ttl);
         let data = self.data_mut();
         let len = data.len().min(WIDE_BYTES);
         data[..len].copy_from_slice(&head[..len]);
-        if blend.sums[0] {
+        if rewrite.sums[0] {
             update_ip(data, outline, added[0]);
         }
-        if blend.sums[1] {
+        if rewrite.sums[1] {
             layout.update_transport(data, added[1]);
         }
     }
@@ -444,7 +444,7 @@ mod tests {
                 is_address && layout.has_pseudo_sum() || field.info().header == Header::L4
             };
             let keep: Window<WIDE> = mask.map(|word| !word);
-            let blend = Blend {
+            let rewrite = Rewrite {
                 keep,
                 ttl,
                 sums: [!outline.is_ip6 && assigned.iter().any(is_ip), assigned.iter().any(in_sum)],
@@ -453,11 +453,11 @@ mod tests {
             bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
             let added = sums(&layout, outline, &before, &after);
             let mut wide = packet.clone();
-            wide.blend_wide((&layout, outline), &blend, &bytes, added);
+            wide.rewrite_wide((&layout, outline), &rewrite, &bytes, added);
             assert_eq!(wide, expected, "{shape:?} {assigned:?} ttl -{ttl}");
-            if outline == Outline::PLAIN && blend.is_narrow() {
-                let own = blend.narrow([bytes[0], bytes[1]]);
-                layout.blend_narrow(packet.data_mut(), &own, &narrowed(&bytes), added);
+            if outline == Outline::PLAIN && rewrite.is_narrow() {
+                let own = rewrite.narrow([bytes[0], bytes[1]]);
+                layout.rewrite_narrow(packet.data_mut(), &own, &narrowed(&bytes), added);
                 assert_eq!(packet, expected, "{shape:?} {assigned:?} ttl -{ttl}");
                 narrow += 1;
             }

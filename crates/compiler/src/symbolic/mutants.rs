@@ -1,10 +1,10 @@
 //! Mutants of the synthesis. Tests build them to show that such mistakes are found. Only with the
-//! feature `planted-bugs`.
+//! feature `mutants`.
 
 /// A mutant of the synthesis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(not(feature = "planted-bugs"), allow(dead_code, reason = "none is planted then"))]
-pub enum Bug {
+#[cfg_attr(not(feature = "mutants"), allow(dead_code, reason = "none is planted then"))]
+pub enum SynthMutant {
     /// A field that was assigned still has the value with which it arrived.
     StaleBinding,
     /// Only the first of several decrements of a value happens.
@@ -27,28 +27,28 @@ pub enum Bug {
     KeyPartsSwapped,
 }
 
-#[cfg(feature = "planted-bugs")]
-impl std::str::FromStr for Bug {
+#[cfg(feature = "mutants")]
+impl std::str::FromStr for SynthMutant {
     type Err = String;
 
     /// The mutant with this name, as in the source.
     fn from_str(name: &str) -> Result<Self, String> {
-        let mut all = BUGS.into_iter();
+        let mut all = SYNTH_MUTANTS.into_iter();
         all.find(|bug| format!("{bug:?}") == name).ok_or_else(|| format!("there is no bug {name}"))
     }
 }
 
 /// All mutants.
-#[cfg(feature = "planted-bugs")]
-pub const BUGS: [Bug; 10] = [
-    Bug::StaleBinding,
-    Bug::LostDecrement,
-    Bug::WrongMerge,
-    Bug::ForgottenCanonical,
-    Bug::FactKept,
-    Bug::EntryIsCurrent,
-    Bug::TallyDropped,
-    Bug::BoundOffByOne,
-    Bug::FindReused,
-    Bug::KeyPartsSwapped,
+#[cfg(feature = "mutants")]
+pub const SYNTH_MUTANTS: [SynthMutant; 10] = [
+    SynthMutant::StaleBinding,
+    SynthMutant::LostDecrement,
+    SynthMutant::WrongMerge,
+    SynthMutant::ForgottenCanonical,
+    SynthMutant::FactKept,
+    SynthMutant::EntryIsCurrent,
+    SynthMutant::TallyDropped,
+    SynthMutant::BoundOffByOne,
+    SynthMutant::FindReused,
+    SynthMutant::KeyPartsSwapped,
 ];
