@@ -1,5 +1,5 @@
-//! Embeds the definitions that lie in `bench/`, so that the command has them wherever it is, and a
-//! new one is a file there and nothing else.
+//! Embeds the definitions in the folder `bench/`, so that the command has them wherever it runs. A
+//! new definition is a new file in that folder and nothing else.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Lists the library's folders and embeds each model and page, so that adding a function touches no
-//! file but its own.
+//! Lists the library's folders and embeds each model and page, so that a new function changes only
+//! its own files.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn main() -> io::Result<()> {
     fs::write(out.join("library.rs"), table)
 }
 
-/// Folders that hold a model, by name.
+/// The folders that hold a model, by name.
 fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root)? {
@@ -30,8 +30,8 @@ fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// One entry of the table. A page that is missing becomes empty text: a test refuses it, with a
-/// better message than a build failure would give.
+/// Adds an entry to the table. A missing page becomes empty text: a test refuses it with a better
+/// message than a build failure.
 fn add(table: &mut String, folder: &Path) {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let model = folder.join("model.braid");

@@ -1,5 +1,5 @@
 #![no_main]
-//! Capture files: whatever the bytes, whole packets come out and reading ends.
+//! Reads capture files. Any bytes must give whole packets, and reading must end.
 
 use libfuzzer_sys::fuzz_target;
 

@@ -1,6 +1,6 @@
 #![no_main]
-//! Chains of the library's functions: whatever packets come, in whatever order and at whatever
-//! times, the engine goes on and accounts for all of them.
+//! Runs chains of the library's functions. With any packets in any order at any times, the engine
+//! must continue and account for all of them.
 
 use braid_testkit::harness;
 use braid_testkit::hostile::stimuli;

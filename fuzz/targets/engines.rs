@@ -1,6 +1,6 @@
 #![no_main]
-//! Hostile packets for machine code and flow records, also with the options that users get: each engine does what the
-//! reference does.
+//! Sends hostile packets to machine code and flow records, also with the options of users. Each
+//! engine must do what the reference engine does.
 
 use braid_testkit::hostile::check;
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
 #![no_main]
-//! Rule, ClassBench, route, prefix and pattern files, and packet text.
+//! Reads rule, ClassBench, route, prefix and pattern files, and packet text.
 
 use braid_lang::import::{self, Family};
 use libfuzzer_sys::fuzz_target;
@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
     match kind % 7 {
         0 => {
             if let Ok(set) = import::rules(text) {
-                // Rules print as they are read.
+                // Printed rules must read back unchanged.
                 for rule in &set.rules {
                     let again = import::parse_rule(&rule.to_string()).expect("a printed rule");
                     assert_eq!((&again.addrs, again.proto, again.pass), (&rule.addrs, rule.proto, rule.pass));

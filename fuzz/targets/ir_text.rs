@@ -1,5 +1,6 @@
 #![no_main]
-//! The IR's text form: what parses prints to text that parses to the same; verifying it ends.
+//! Reads the IR's text form. Printed text must parse to the same program, and verification must
+//! end.
 
 use braid_ir::{text, verify};
 use libfuzzer_sys::fuzz_target;

@@ -1,12 +1,12 @@
 #![no_main]
-//! The language: whatever the text, compiling ends with a program or with diagnostics that can be
-//! shown, and formatting is done after once and keeps the syntax tree's meaning.
+//! Compiles and formats any text. Compiling must end with a program or with diagnostics that can be
+//! printed. Formatting must be idempotent and keep the meaning of the syntax tree.
 
 use braid_lang::diag::{Style, render, to_json};
 use braid_lang::{Loader, compile, fmt};
 use libfuzzer_sys::fuzz_target;
 
-/// Every file holds the same few lines.
+/// Every file has the same few lines.
 struct Files;
 
 impl Loader for Files {

@@ -1,5 +1,6 @@
 #![no_main]
-//! Packets: parsing, reading and writing every field, VLAN tags, flow keys, building new ones.
+//! Parses packets, reads and writes every field, changes VLAN tags, reads flow keys, and builds new
+//! packets.
 
 use braid_packet::{Access, FIELDS, HEADERS, Link, Packet};
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,6 @@
 #![no_main]
-//! A seed: all engines, as tests and as users run them, do on its chain and traffic what the reference does.
+//! Takes a seed. On its chain and traffic, all engines must do what the reference engine does, with
+//! the options of tests and of users.
 
 use braid_testkit::pairs::Pair;
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Repository chores: the checks of the repository's structure, as a library for its tests.
+//! Repository chores: checks of the repository's structure, as a library for its tests.
 #![forbid(unsafe_code)]
 
 pub mod structure;

@@ -1,4 +1,5 @@
-//! Repository chores: checks the repository's structure, lowers exceptions, draws crates and modules.
+//! Repository chores: checks the repository's structure, lowers exceptions, and draws crates and
+//! modules.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
-//! The rules of the repository's structure: where things live, how long they are, who may use whom.
+//! The rules of the repository's structure: the places of things, their lengths, and the
+//! dependencies between crates.
 //!
-//! Each rule returns one line for each place that breaks it.
+//! Each rule returns one line for each violation.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ pub mod scan;
 pub mod seams;
 pub mod terms;
 
-/// A rule: gives one line for each place that breaks it.
+/// A rule: returns one line for each violation.
 pub type Rule = fn() -> Vec<String>;
 
 /// All rules, by name.
@@ -37,7 +38,7 @@ pub const RULES: &[(&str, Rule)] = &[
     ("the drawing of crates and modules is true", drawing::is_true),
 ];
 
-/// By rule, everything that exceptions are allowed for ([`allowed`]).
+/// By rule, all violations for which exceptions are allowed ([`allowed`]).
 #[must_use]
 pub fn with_exceptions() -> Vec<(&'static str, allowed::Found)> {
     vec![
@@ -57,9 +58,9 @@ pub fn root() -> PathBuf {
 /// A file of the repository.
 #[derive(Debug)]
 pub struct File {
-    /// Path from the root.
+    /// The path from the root.
     pub path: String,
-    /// Its text.
+    /// The text.
     pub text: String,
 }
 
@@ -86,7 +87,7 @@ pub fn files_below(folder: &str, endings: &[&str]) -> Vec<File> {
     found
 }
 
-/// Calls `each` for every file below a folder, build outputs and hidden folders left out.
+/// Calls `each` for every file below a folder, except build outputs and hidden folders.
 fn walk(folder: &Path, each: &mut dyn FnMut(&Path)) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -101,7 +102,7 @@ fn walk(folder: &Path, each: &mut dyn FnMut(&Path)) {
     }
 }
 
-/// Folders directly below a folder of the repository, by name, in order.
+/// The folders directly below a folder of the repository, by name, in order.
 #[must_use]
 pub fn folders(below: &str) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(root().join(below)) else { return Vec::new() };

@@ -1,8 +1,9 @@
-//! The repository keeps its structure: one test a rule, and tests that the rules find what they seek.
+//! Checks the repository's structure: one test for each rule, and tests that the rules find
+//! violations.
 
 use xtask::structure::{File, RULES, length, scan};
 
-/// Panics with all places that break the rule of this name.
+/// Panics with all violations of the rule with this name.
 fn holds(name: &str) {
     let (_, rule) = RULES.iter().find(|(rule, _)| *rule == name).expect("a rule of this name");
     let wrong = rule();

@@ -1,5 +1,5 @@
-//! No engine may be fast by being wrong: before anything is measured, each runs the first packets, and
-//! what came out is compared with what came out of `reference`.
+//! Checks that no engine is fast by being wrong. Before anything is measured, each engine processes
+//! the first packets, and its output is compared with the output of `reference`.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,19 +10,20 @@ use braid_packet::{Link, Packet};
 use crate::floor::BATCH;
 use crate::subject::Subject;
 
-/// What came out: how many packets by interface, and a digest of all that does not depend on their order.
+/// An engine's output: packets by interface, and a digest of all packets that does not depend on
+/// their order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Seen {
     /// Packets by interface.
     pub packets: BTreeMap<u16, u64>,
-    /// Sum of hashes of (interface, length on the wire, bytes).
+    /// Sum of the hashes of (interface, length on the wire, bytes).
     pub digest: u64,
     /// Events.
     pub events: u64,
 }
 
 impl Seen {
-    /// A packet left by an interface.
+    /// Records a packet that left by an interface.
     pub fn leaves(&mut self, interface: u16, packet: &Packet) {
         let mut hasher = DefaultHasher::new();
         (interface, packet.wire_len, packet.data()).hash(&mut hasher);
@@ -41,7 +42,7 @@ impl Outputs for Seen {
     }
 }
 
-/// All that an engine did with some packets.
+/// Everything that an engine did with some packets: output, counters and state.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     seen: Seen,
@@ -49,7 +50,7 @@ pub struct Outcome {
     state: Vec<StateEntry>,
 }
 
-/// Runs so many packets, each filled in by `fill`.
+/// Runs an engine on `packets` packets. `fill` fills in each of them.
 #[must_use]
 pub fn observe(
     subject: &mut dyn Subject,
@@ -68,14 +69,14 @@ pub fn observe(
     Outcome { seen, counters: subject.counters(), state: subject.state() }
 }
 
-/// A batch of packets to be filled.
+/// A batch of empty packets.
 #[must_use]
 pub fn slots() -> Vec<Packet> {
     vec![Packet::new(Link::Ethernet, 0, Vec::new()); BATCH]
 }
 
 impl Outcome {
-    /// How it differs from what `reference` did, if it does.
+    /// How this outcome differs from the outcome of `reference`, or `None`.
     #[must_use]
     pub fn difference(&self, reference: &Outcome) -> Option<String> {
         let (seen, expected) = (&self.seen, &reference.seen);
@@ -103,7 +104,7 @@ impl Outcome {
         entry.map(|(at, (here, there))| format!("state entry {at}: {here:?} instead of {there:?}"))
     }
 
-    /// Share of the packets that entered and left by an interface, from 0 to 1.
+    /// Share of the packets that entered and then left by an interface, from 0 to 1.
     #[must_use]
     pub fn forwarded(&self) -> f64 {
         let entered = self.counters.as_ref().map_or(0, |counters| counters.packets_in);

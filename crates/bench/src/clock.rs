@@ -1,8 +1,9 @@
-//! Time that is measured.
+//! The clock of the measurements.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Time that this thread has spent on a processor (ns): what others do on the same core does not count.
+/// Time that this thread has spent on a processor (ns). Time of other threads on the same core is
+/// not counted.
 pub fn thread_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)

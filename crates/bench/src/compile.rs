@@ -1,4 +1,5 @@
-//! What compiling costs: time until the first packets are through, and the most memory meanwhile.
+//! Measures what compiling costs: the time until the first packets are processed, and the most
+//! memory meanwhile.
 
 use std::time::Instant;
 
@@ -13,8 +14,8 @@ use crate::{Error, machine};
 /// Packets after which all programs that a case needs have been compiled.
 const FIRST_PACKETS: u64 = 4_096;
 
-/// Compiles a case for one engine. The memory is that of the whole process since it began, so a
-/// process should do this once.
+/// Compiles a case for one engine. The memory is the peak of the whole process since it started, so
+/// a process should do this once.
 ///
 /// # Errors
 /// When the chain is wrong or the engine refuses it.

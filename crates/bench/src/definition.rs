@@ -1,4 +1,4 @@
-//! What a bench measures: definitions (`bench/*.toml`, embedded, or files of the user).
+//! Definitions of benches: `bench/*.toml`, embedded in the command, or files of the user.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::subject::Kind as Subject;
 use crate::sweep::MAX_RULES;
 pub use crate::sweep::{Case, Only, Sweep};
 
-/// The definitions that come with the command: name and text.
+/// The embedded definitions: name and text.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/definitions.rs"));
 
-/// Longest list of flags that packets have in turn.
+/// Longest list of TCP flags for the packets of a flow.
 const MAX_FLAGS: usize = 64;
 /// Most cases of one bench.
 const MAX_CASES: usize = 1000;
@@ -21,71 +21,73 @@ const MAX_CASES: usize = 1000;
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Definition {
-    /// Its name: that of its file.
+    /// The name of the bench, which is the name of its file.
     #[serde(skip)]
     pub name: String,
-    /// What it is, in a line.
+    /// What the bench is about, in a line.
     pub summary: String,
-    /// More about it, for the page.
+    /// More about the bench, for the page.
     #[serde(default)]
     pub about: String,
-    /// What is measured.
+    /// The quantity that is measured.
     #[serde(default)]
     pub kind: Kind,
-    /// What plots have on their x axis.
+    /// The quantity on the x axis of the plots.
     pub axis: Axis,
-    /// The floor that ratios are taken to.
+    /// The floor that times are divided by.
     pub floor: FloorKind,
-    /// Rules that are generated; chains get the first ones. 0: as many as the sweep asks for.
+    /// How many rules to generate; chains get the first ones. 0: as many as the sweep asks for.
     #[serde(default)]
     pub rule_set: u64,
-    /// The chain with its functions, in the language; `{each}TEXT{end}` repeats the text for each
-    /// function of a row, `{i}` is its number from 1, `{hops}` are next hops for a router.
+    /// The chain with its functions, in the Braid language. `{each}TEXT{end}` repeats the text for
+    /// each function of a row, `{i}` is the number of the function from 1, and `{hops}` are next
+    /// hops for a router.
     pub chain: String,
-    /// Further chains that are measured beside it, each in every case, with the same packets.
+    /// Further chains. Each is measured in every case, with the same packets.
     #[serde(default)]
     pub beside: Vec<String>,
-    /// Files that chains read, by name; one with `{i}` in its name is there for each function of a row, with
-    /// `{i}` in its text replaced as well.
+    /// Files that chains read, by name. A file with `{i}` in its name exists once for each function
+    /// of a row, with `{i}` replaced in its text as well.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// What payloads begin with, each flow with one of these; the rest is zeros (in traces: letters).
+    /// Texts at the start of payloads. Each flow has one of them; the rest of a payload is zeros
+    /// (letters in traces).
     #[serde(default)]
     pub payloads: Vec<String>,
-    /// Whether the first and the second packets of flows are measured apart, too.
+    /// Whether to measure the first and the second packets of flows separately as well.
     #[serde(default)]
     pub first: bool,
-    /// Whether to say what part of the saving is which engine's.
+    /// Whether to report how much of the saving each engine brings.
     #[serde(default)]
     pub shares: bool,
-    /// What a paper says that its system saves in such a case.
+    /// Savings that a paper reports for its system.
     #[serde(default)]
     pub paper: Vec<Paper>,
     /// Kinds of flows.
     #[serde(default)]
     pub traffic: Vec<Traffic>,
-    /// Instead of those: flows that begin, go on and end.
+    /// Instead of `traffic`: flows that begin, go on and end.
     pub trace: Option<Trace>,
-    /// Cases: of each entry all combinations.
+    /// The cases: all combinations of the values of each entry.
     pub sweep: Vec<Sweep>,
 }
 
-/// What is measured.
+/// A quantity that is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Time per packet.
     #[default]
     Speed,
-    /// Time and memory until a chain is compiled.
+    /// Time and memory to compile a chain.
     Compile,
-    /// The most memory while all flows pass.
+    /// The most memory while all flows send packets.
     Memory,
-    /// Time of all packets of a flow together, over the flows of a trace.
+    /// Time of all packets of a flow together, for the flows of a trace.
     FlowTime,
 }
 
-/// What varies along the x axis.
+/// A quantity on the x axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Axis {
@@ -99,18 +101,18 @@ pub enum Axis {
     FrameBytes,
 }
 
-/// A floor.
+/// A floor: the least work that an engine can do for a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FloorKind {
     /// Parse, touch, forward.
     Touch,
-    /// One flow lookup and one header blend on top.
+    /// The same, with one flow lookup and one header rewrite.
     Flow,
 }
 
 impl FloorKind {
-    /// Which one it is among what is measured.
+    /// The [`Kind`] that measures this floor.
     #[must_use]
     pub fn kind(self) -> Subject {
         match self {
@@ -120,27 +122,30 @@ impl FloorKind {
     }
 }
 
-/// What a paper reports: by how much less than without it its system needs.
+/// A saving that a paper reports: how much less time the chain takes with its system than without
+/// it.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
     /// Functions in the chain.
     pub functions: u64,
-    /// The chain, if not all.
+    /// The chain; without it, all chains.
     pub chain: Option<String>,
-    /// The frame size, if not all.
+    /// The frame size; without it, all sizes.
     pub frame_bytes: Option<u64>,
-    /// Per cent.
+    /// The saving in per cent.
     pub saved: f64,
 }
 
-/// Flows with sizes that have a heavy tail, all open at the same time, from SYN to FIN where they are TCP.
+/// Flows whose sizes have a heavy tail. All are open at the same time. TCP flows begin with SYN and
+/// end with FIN.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
     /// Mean number of packets of a flow.
     pub packets: u64,
-    /// Tail index of their number (Pareto): the smaller, the larger the largest ones.
+    /// Tail index of the number of packets (Pareto). The smaller the index, the larger the largest
+    /// flows.
     pub tail: f64,
     /// Destination: a prefix or an address. An address also replaces the destinations of a capture.
     #[serde(default = "to_default")]
@@ -151,7 +156,7 @@ pub struct Trace {
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
-    /// Its share among the kinds, as an integer.
+    /// The share of this kind among all kinds, as an integer.
     #[serde(default = "one")]
     pub share: u64,
     /// `udp` or `tcp`.
@@ -160,30 +165,33 @@ pub struct Traffic {
     /// Source addresses: a prefix.
     #[serde(default = "from_default")]
     pub from: String,
-    /// Destination addresses: a prefix, an address, or `routes`: each flow to another prefix.
+    /// Destination addresses: a prefix, an address, or `routes`, which sends each flow to another
+    /// prefix of the chain's routes.
     #[serde(default = "to_default")]
     pub to: String,
-    /// Destination ports, in turn.
+    /// Destination ports. Flows take them in turn.
     #[serde(default = "dport_default")]
     pub dport: Vec<u16>,
-    /// TCP flags of a flow's packets, in turn.
+    /// TCP flags. The packets of a flow have them in turn.
     #[serde(default = "flags_default")]
     pub flags: Vec<u8>,
-    /// At most so many sources (address and port); further flows go from the same ones to the next destination port.
+    /// The most sources (address and port). Further flows go from the same sources to the next
+    /// destination port.
     pub sources: Option<u64>,
-    /// Instead of all this: packets that the rules in turn decide, of the parameter `NODE.PARAM`.
+    /// Instead of all of the above: flows for the rules of the parameter `NODE.PARAM`, so that each
+    /// rule in turn decides a flow.
     #[serde(default)]
     pub rules: Option<String>,
 }
 
-/// A protocol of generated flows.
+/// The transport protocol of generated flows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Proto {
     /// UDP.
     #[default]
     Udp,
-    /// TCP; packets with ACK.
+    /// TCP.
     Tcp,
 }
 
@@ -203,7 +211,7 @@ fn dport_default() -> Vec<u16> {
     vec![443]
 }
 
-/// The definitions that come with the command, by name.
+/// The embedded definitions.
 ///
 /// # Errors
 /// When one of them is wrong, which is a bug.
@@ -215,7 +223,7 @@ impl Definition {
     /// Reads a definition.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// A message that says what is wrong with the definition, and where.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let wrong = |why: String| Error::Definition { name: name.to_owned(), why };
         let mut definition: Self =
@@ -269,13 +277,13 @@ impl Definition {
         Ok(())
     }
 
-    /// All cases in order; with `ends` only the first and the last value of each list.
+    /// All cases in order. With `ends`, only the first and the last value of each list.
     #[must_use]
     pub fn cases(&self, ends: bool) -> Vec<Case> {
         self.sweep.iter().flat_map(|sweep| sweep.cases(self.chains(), ends)).collect()
     }
 
-    /// How many chains it has.
+    /// Number of chains.
     fn chains(&self) -> usize {
         1 + self.beside.len()
     }

@@ -1,5 +1,5 @@
-//! Writes a case's chain, rules, routes and packets to files, so that other programs can be measured
-//! with the same.
+//! Writes a case's chain, rules, routes and packets to files, so that other programs can be
+//! measured with the same input.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,11 +12,12 @@ use crate::definition::{Case, Definition};
 use crate::frames::{START_NS, STEP_NS};
 use crate::setup::Setup;
 
-/// Most packets that are written; they fit into a capture of about 100 MiB.
+/// The most packets that are written. They fit into a capture of about 100 MiB.
 const MAX_PACKETS: u64 = 1 << 20;
 
-/// Writes `chain.braid`, its files and `packets.pcap` (in the order in which they are sent, each flow's
-/// train once) to a folder of the case's own below `folder`, which it returns.
+/// Writes `chain.braid`, its files and `packets.pcap` to a new folder for the case below `folder`,
+/// and returns the new folder. The capture has the packets in the order in which they are sent,
+/// with the train of each flow once.
 ///
 /// # Errors
 /// When a file cannot be written.

@@ -1,4 +1,5 @@
-//! What the first and the second packets of flows cost: an engine made anew meets flows that it has not seen.
+//! Measures the first and the second packets of flows: a new engine processes flows that it has not
+//! seen.
 
 use std::hint::black_box;
 
@@ -12,27 +13,30 @@ use crate::report::Spread;
 use crate::setup::Setup;
 use crate::subject::{Kind, Source, Subject};
 
-/// Most engines that are made anew of each kind, and flows that they meet together before no further one is made.
+/// The most new engines of each kind (`PASSES`). Fewer are made when they would process more than
+/// `FLOWS` flows together.
 const PASSES: u64 = 9;
 const FLOWS: u64 = 1 << 20;
-/// One flow of so many, but not more than this, is met before, so that code is hot.
+/// One flow in `KNOWN_SHARE`, but at most `KNOWN` flows, sends packets before the measurement, so
+/// that code is hot.
 const KNOWN_SHARE: u64 = 4;
 const KNOWN: u64 = 4_096;
-/// Packets of theirs.
+/// Packets that these flows send before the measurement.
 const BEFORE: u64 = 1 << 14;
-/// Fewer flows are not measured.
+/// With fewer flows nothing is measured.
 const LEAST: u64 = 8;
 
 /// Times per packet (ns), net of the source.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct First {
-    /// Of packets each of which is its flow's first one.
+    /// Time of a packet that is the first of its flow.
     pub first: f64,
-    /// Of those that are their flow's second one.
+    /// Time of a packet that is the second of its flow.
     pub second: f64,
 }
 
-/// Measures some kinds in turns. Kinds of which nothing can be said are left out.
+/// Measures engines and floors in turns. `reference` is left out, and so are cases with too few
+/// flows.
 ///
 /// # Errors
 /// When an engine refuses the chain.

@@ -1,18 +1,19 @@
-//! The least that can be done to a packet: parse, touch, forward; and on top of it one flow lookup
-//! with one header blend and its checksums. No engine that looks at a packet at all can cost less than
-//! the first, none that translates flows less than the second.
+//! The least work that an engine can do for a packet: parse, touch, forward; and in a second floor,
+//! one flow lookup and one header rewrite with its checksums as well. No engine that reads packets
+//! can cost less than the first floor, and no engine that translates flows can cost less than the
+//! second.
 
 use braid_packet::Packet;
 
-/// Packets that are worked on together.
+/// Packets that are processed together.
 pub const BATCH: usize = 32;
 
 /// Where IPv4 starts in Ethernet without tags.
 const IP: usize = 14;
-/// First byte of the header that is blended: TTL, protocol, checksum, addresses, ports.
+/// First byte of the header that is rewritten: TTL, protocol, checksum, addresses, ports.
 const BLEND: usize = IP + 8;
 
-/// What a parse finds in a frame that is TCP or UDP over IPv4 without options.
+/// The result of parsing a frame with TCP or UDP over IPv4 without options.
 #[derive(Clone, Copy)]
 struct Parsed {
     key: u128,
@@ -20,7 +21,7 @@ struct Parsed {
     sum: usize,
 }
 
-/// Ethernet, IPv4 without options, TCP or UDP; anything else is nobody's flow.
+/// Parses Ethernet, IPv4 without options, and TCP or UDP. Other frames belong to no flow.
 #[inline]
 fn parse(bytes: &[u8]) -> Option<Parsed> {
     let header: &[u8; 42] = bytes.first_chunk()?;
@@ -42,15 +43,15 @@ fn parse(bytes: &[u8]) -> Option<Parsed> {
     Some(Parsed { key: u128::from_le_bytes(key), sum })
 }
 
-/// Parses, writes the link addresses and says that the packet leaves by interface 1.
+/// Parses a packet, writes its link addresses and sends it to interface 1.
 #[derive(Default)]
 pub struct Touch {
-    /// Where packets went: 1, or 0 for those that no flow has.
+    /// The interface of each packet: 1, or 0 for packets that belong to no flow.
     pub reached: Vec<u16>,
 }
 
 impl Touch {
-    /// Processes packets where they are.
+    /// Processes packets in place.
     pub fn batch(&mut self, packets: &mut [Packet]) {
         self.reached.clear();
         for packet in packets {
@@ -64,18 +65,18 @@ impl Touch {
     }
 }
 
-/// Link addresses of what leaves.
+/// Link addresses of packets that leave.
 const LINK: [u8; 12] = [2, 0, 0, 0, 2, 1, 2, 0, 0, 0, 1, 1];
 
-/// An entry: what its flow's packets look like when they leave.
+/// An entry: how to rewrite the packets of its flow.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Entry {
     key: u128,
-    /// New bytes from [`BLEND`] on, under the mask.
+    /// New bytes of the part of the header that is rewritten, under the mask.
     value: u128,
     mask: u128,
-    /// What the checksums of IP and of the transport grow by (ones' complement).
+    /// How much the checksums of IP and of the transport change (ones' complement).
     ip_delta: u16,
     l4_delta: u16,
     used: bool,
@@ -85,25 +86,25 @@ struct Entry {
 const FREE: Entry =
     Entry { key: 0, value: 0, mask: 0, ip_delta: 0, l4_delta: 0, used: false, packets: 0 };
 
-/// Looks each packet's flow up in a hash table and blends what the entry holds into the header: a
+/// Looks up each packet's flow in a hash table and applies the entry's rewrite to the header: a
 /// translation of source address and port.
 pub struct Flow {
     table: Vec<Entry>,
     flows: usize,
     keys: [(u128, usize); BATCH],
-    /// Where packets went: 1, or 0 for those that no flow has.
+    /// The interface of each packet: 1, or 0 for packets without an entry.
     pub reached: Vec<u16>,
 }
 
 impl Flow {
-    /// A table with room for so many flows.
+    /// Makes a table with room for `flows` flows.
     #[must_use]
     pub fn new(flows: u64) -> Self {
         let slots = (flows.max(8) * 2).next_power_of_two() as usize;
         Self { table: vec![FREE; slots], flows: 0, keys: [(0, 0); BATCH], reached: Vec::new() }
     }
 
-    /// Processes packets where they are, [`BATCH`] at a time.
+    /// Processes packets in place, [`BATCH`] at a time.
     pub fn batch(&mut self, packets: &mut [Packet]) {
         self.reached.clear();
         for packets in packets.chunks_mut(BATCH) {
@@ -115,8 +116,8 @@ impl Flow {
         }
     }
 
-    /// Parses all; then reads the word of the table that each will need, in a loop so small that the
-    /// loads do not wait for each other.
+    /// Parses all packets. Then reads the table entry that each packet needs, in a loop so small
+    /// that the loads do not wait for each other.
     fn probe(&mut self, packets: &[Packet]) {
         let mut slots = [0; BATCH];
         for ((packet, place), slot) in packets.iter().zip(&mut self.keys).zip(&mut slots) {
@@ -154,7 +155,7 @@ impl Flow {
     }
 }
 
-/// The slot where the search for a key begins.
+/// The slot at which the search for a key begins.
 #[inline]
 fn slot_of(key: u128, slots: usize) -> usize {
     const SECRET: u64 = 0x9e6c_63d0_876a_3f35;
@@ -165,13 +166,13 @@ fn slot_of(key: u128, slots: usize) -> usize {
 }
 
 impl Entry {
-    /// An entry that gives its flow another source address and port.
+    /// An entry that translates its flow to another source address and port.
     fn translating(key: u128, number: u32) -> Self {
         let old: [u8; 16] = key.to_le_bytes();
         let address = 0xcb00_7101_u32.to_be_bytes();
         let port = (1024 + (number % 60_000) as u16).to_be_bytes();
         let (mut value, mut mask) = ([0; 16], [0; 16]);
-        // From BLEND on: TTL, protocol, checksum (4), source (4), destination (4), ports (4).
+        // The bytes are TTL, protocol, checksum (4 in all), source (4), destination (4), ports (4).
         value[4..8].copy_from_slice(&address);
         value[12..14].copy_from_slice(&port);
         mask[4..8].fill(0xff);
@@ -200,7 +201,7 @@ impl Entry {
     }
 }
 
-/// Moves a checksum by what its data grew by (RFC 1624).
+/// Updates a checksum by the difference of its data (RFC 1624).
 #[inline]
 fn fix(bytes: &mut [u8], at: usize, delta: u16) {
     if let Some(field) = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<2>) {
@@ -209,7 +210,7 @@ fn fix(bytes: &mut [u8], at: usize, delta: u16) {
     }
 }
 
-/// A ones' complement sum of few words in 16 bits.
+/// Folds a ones' complement sum of a few words into 16 bits.
 #[inline]
 fn folded(sum: u32) -> u16 {
     let sum = (sum & 0xffff) + (sum >> 16);

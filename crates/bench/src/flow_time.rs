@@ -1,5 +1,6 @@
-//! What whole flows cost: the packets of a trace pass once, each alone and timed; a flow's time is the sum
-//! over its packets. In other passes they come in batches, which gives the time per packet.
+//! Measures whole flows. In some passes each packet of a trace is processed and timed alone; the
+//! time of a flow is the sum over its packets. In other passes the packets come in batches, which
+//! gives the time per packet.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -16,18 +17,18 @@ use crate::setup::Setup;
 use crate::subject::{Kind, Source, Subject};
 use crate::trace::{Trace, fill};
 
-/// One pass of so many segments of other benches.
+/// One pass takes the place of this many segments of other benches.
 const SEGMENTS: usize = 3;
 /// Most passes.
 const PASSES: usize = 7;
 
-/// What was measured of one engine or floor.
+/// The measurements of one engine or floor.
 struct Player {
-    /// None: only the clock.
+    /// `None`: the source, which measures only the clock.
     kind: Option<Kind>,
-    /// Of each pass, each packet's time (ns).
+    /// For each pass, the time of each packet (ns).
     alone: Vec<Vec<u32>>,
-    /// Of each pass, the time per packet (ns).
+    /// For each pass, the time per packet (ns).
     batches: Vec<f64>,
 }
 
@@ -85,7 +86,7 @@ fn observe(subject: &mut dyn Subject, trace: &Trace, plan: &Plan) -> Outcome {
     check::observe(subject, &mut next, plan.check.min(trace.packets.len() as u64))
 }
 
-/// Lets the packets of other flows pass.
+/// Runs the packets of other flows first.
 fn before(subject: &mut dyn Subject, trace: &Trace) {
     let mut slots = check::slots();
     for packets in trace.before.chunks(BATCH) {
@@ -127,7 +128,7 @@ fn batches(subject: &mut dyn Subject, trace: &Trace) -> f64 {
 }
 
 impl Player {
-    /// Each packet's time: the median of the passes.
+    /// The time of each packet: the median of the passes.
     fn packets(&self) -> Vec<f64> {
         let count = self.alone.first().map_or(0, Vec::len);
         let middle = |at: usize| {
@@ -178,7 +179,7 @@ fn rows(
     rows
 }
 
-/// Ratios and savings, which need other rows.
+/// Computes ratios and savings, which need other rows.
 fn compare(definition: &Definition, rows: &mut [Row]) {
     let value = |rows: &[Row], name: &str, value: fn(&Row) -> Option<f64>| {
         rows.iter().find(|row| row.engine == name).and_then(value)
@@ -202,7 +203,7 @@ fn compare(definition: &Definition, rows: &mut [Row]) {
     }
 }
 
-/// The median time of the packets that are their flow's n-th, from 0.
+/// The median time of the n-th packets of flows, counted from 0.
 fn nth(trace: &Trace, times: &[f64], n: u32) -> Option<f64> {
     let mut seen = vec![0; trace.flows as usize];
     let mut found = Vec::new();
@@ -216,7 +217,7 @@ fn nth(trace: &Trace, times: &[f64], n: u32) -> Option<f64> {
     Spread::of(found).map(|spread| spread.median)
 }
 
-/// Packets and time (ns) of each flow.
+/// Number of packets and time (ns) of each flow.
 fn of_flows(trace: &Trace, times: &[f64]) -> Vec<(u64, f64)> {
     let mut flows = vec![(0, 0.0); trace.flows as usize];
     for (flow, ns) in trace.flow.iter().zip(times) {

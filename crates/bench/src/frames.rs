@@ -1,20 +1,20 @@
-//! Frames in memory: what lies there, and the order in which it is sent.
+//! Frames in memory and the order in which they are sent.
 
 use std::ops::Range;
 
 use braid_packet::{Link, Packet, checksum};
 use braid_traffic::random::hash;
 
-/// Bytes from the start of a frame to the start of the next are a multiple of this.
+/// The distance between the starts of two frames is a multiple of this (bytes).
 const LINE: usize = 64;
-/// Fewer frames than this are repeated, in another order each time.
+/// When there are fewer frames than this, they are repeated, in another order each time.
 pub const MIN_FRAMES: u64 = 1024;
-/// Time from one packet to the next: ten million packets a second.
+/// Time between two packets: ten million packets a second.
 pub const STEP_NS: u64 = 100;
 /// Time of the first packet: 2025-01-01T00:00:00Z.
 pub const START_NS: u64 = braid_traffic::START_NS;
 
-/// What a frame's headers say.
+/// The fields of a frame's headers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Headers {
     /// IPv4 source address.
@@ -34,8 +34,9 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// An Ethernet frame of this length (without FCS) with right checksums; as long as the headers
-    /// need, if that is longer. Its payload begins with one of these, always the same for a flow; the rest is zeros.
+    /// An Ethernet frame of this length (without FCS) with correct checksums. The frame is longer
+    /// if its headers need more room. The payload begins with one of `payloads`, the same for all
+    /// packets of a flow; the rest is zeros.
     #[must_use]
     pub fn frame(&self, length: usize, payloads: &[String]) -> Vec<u8> {
         let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
@@ -61,7 +62,7 @@ impl Headers {
         packet.into_data()
     }
 
-    /// A number that differs from flow to flow.
+    /// A hash of the flow.
     fn hash(&self) -> u64 {
         let addresses = u64::from(self.src) << 32 | u64::from(self.dst);
         let ports = u64::from(self.sport) << 16 | u64::from(self.dport);
@@ -87,7 +88,7 @@ fn size(bytes: usize) -> [u8; 2] {
     u16::try_from(bytes).unwrap_or(u16::MAX).to_be_bytes()
 }
 
-/// Frames of one length in the order in which they are sent, each `train` times in a row.
+/// Frames of one length in the order in which they are sent. Each is sent `train` times in a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ring {
     bytes: Vec<u8>,
@@ -98,7 +99,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Frames of these headers in this order.
+    /// Builds the frames of these headers, in this order.
     #[must_use]
     pub fn new(headers: &[Headers], frame_bytes: usize, train: u64, payloads: &[String]) -> Self {
         let frame = |one: &Headers| one.frame(frame_bytes, payloads);
@@ -112,13 +113,13 @@ impl Ring {
         Self { bytes, length, stride, frames: frames.len(), train: train.max(1) }
     }
 
-    /// Packets until the same order begins anew.
+    /// Number of packets until the order repeats.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.frames as u64 * self.train
     }
 
-    /// Packets of a flow in a row.
+    /// Number of packets that a flow sends in a row.
     #[must_use]
     pub fn train(&self) -> u64 {
         self.train
@@ -130,8 +131,8 @@ impl Ring {
         self.length
     }
 
-    /// All packets from the first one on; only the first `packets` of them, over and over, if that is
-    /// not all.
+    /// A cursor over all packets from the first one on, or over the first `packets` of them. It
+    /// repeats them for ever.
     #[must_use]
     pub fn cursor(&self, packets: u64) -> Cursor<'_> {
         let frames = packets.div_ceil(self.train).clamp(1, self.frames.max(1) as u64) as usize;
@@ -140,7 +141,7 @@ impl Ring {
     }
 }
 
-/// A place in a [`Ring`], and the time there.
+/// A position in a [`Ring`], and the time there.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     ring: &'a Ring,
@@ -152,7 +153,8 @@ pub struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// From now on these frames, one of each at a time, over and over. Time goes on.
+    /// From now on sends only these frames, one packet of each at a time, and repeats them for
+    /// ever. The time goes on.
     pub fn only(&mut self, frames: Range<usize>) {
         let end = frames.end.min(self.ring.frames);
         self.frames = frames.start.min(end.saturating_sub(1))..end;
@@ -175,7 +177,7 @@ impl Cursor<'_> {
         (&self.ring.bytes[start..start + self.ring.length], self.time_ns)
     }
 
-    /// Copies the next frame into a packet, which then looks as if it had just come in.
+    /// Copies the next frame into a packet and makes the packet look as if it had just arrived.
     #[inline]
     pub fn fill(&mut self, packet: &mut Packet) {
         let (frame, time_ns) = self.next_frame();

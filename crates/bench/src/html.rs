@@ -1,4 +1,4 @@
-//! Results as one page that needs nothing else.
+//! Results as one HTML page that needs no other file.
 
 use std::fmt::Write as _;
 

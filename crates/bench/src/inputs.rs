@@ -1,4 +1,4 @@
-//! Rules, routes and next hops made for benches: the same seed gives the same text everywhere.
+//! Generated rules, routes and next hops for benches. The same seed gives the same text everywhere.
 
 mod routes;
 mod rules;
@@ -10,13 +10,13 @@ pub use wider::wider;
 
 use std::fmt::Write as _;
 
-/// Seed of everything that is generated.
+/// The seed of everything that is generated.
 pub const SEED: u64 = 251_713_855;
 
-/// Next hops of generated routes, as the next-hop list of a router.
+/// Number of next hops of generated routes, as many as a router's next-hop list has.
 pub const HOPS: u64 = 16;
 
-/// A list of [`HOPS`] next hops to the right, in the language.
+/// A list of [`HOPS`] next hops to the right, in the Braid language.
 #[must_use]
 pub fn hops() -> String {
     let mut text = String::from("[");
@@ -31,13 +31,13 @@ pub fn hops() -> String {
     text
 }
 
-/// Addresses that no host on the way to somewhere has, so that routers drop them.
+/// Whether an address belongs to no host, so that routers drop its packets.
 #[must_use]
 pub fn is_martian(address: u32) -> bool {
     matches!(address >> 24, 0 | 127 | 224..=239 | 255)
 }
 
-/// The bits of a prefix of this length.
+/// The mask of a prefix of this length.
 fn mask(length: u32) -> u32 {
     u32::MAX.checked_shl(32 - length).unwrap_or(0)
 }

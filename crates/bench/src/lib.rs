@@ -1,9 +1,9 @@
 //! Measures engines against each other and against floors.
 //!
-//! Packets lie in memory. Engines take turns on one core within one run, each for a segment of
-//! packets at a time, so that what changes on the machine changes for all; the time that it takes to
-//! copy frames into packet buffers is measured as one of them and subtracted. Before anything is
-//! measured, what each engine gives out is compared with what `reference` gives.
+//! Packets lie in memory. Within one run on one core, engines take turns: each processes a segment
+//! of packets at a time, so that a change of the machine affects all of them. The time to copy
+//! frames into packet buffers is measured in the same way and subtracted. Before anything is
+//! measured, the output of each engine is compared with the output of `reference`.
 #![forbid(unsafe_code)]
 
 pub mod check;
@@ -33,7 +33,7 @@ pub mod traffic;
 
 use thiserror::Error as ThisError;
 
-/// Why a bench cannot run.
+/// The reasons why a bench cannot run.
 #[derive(Debug, ThisError)]
 pub enum Error {
     /// A definition is wrong.
@@ -44,7 +44,7 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
-    /// Its chain, rules or routes are.
+    /// A bench's chain, rules or routes are wrong.
     #[error("bench {name}: {why}")]
     Chain {
         /// The bench.
@@ -52,25 +52,25 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
-    /// An engine does not do what `reference` does.
+    /// An engine's output differs from the output of `reference`.
     #[error("bench {name}: {engine} differs from reference: {why}")]
     Differs {
         /// The bench and its case.
         name: String,
         /// The engine.
         engine: String,
-        /// How.
+        /// The difference.
         why: String,
     },
-    /// Something about the machine.
+    /// A problem of the machine.
     #[error("{0}")]
     Machine(String),
-    /// A file.
+    /// A file cannot be used.
     #[error("{path}: {why}")]
     File {
-        /// Which.
+        /// The file.
         path: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
 }

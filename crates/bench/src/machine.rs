@@ -1,4 +1,4 @@
-//! What the machine is, for readers of results; and how much memory this process has.
+//! Describes the machine for readers of results, and reads the memory use of this process.
 
 use std::fs;
 
@@ -29,19 +29,19 @@ pub fn describe() -> Vec<(&'static str, String)> {
     facts
 }
 
-/// How this was built: numbers of unoptimised builds mean nothing.
+/// How this program was built. Times of unoptimised builds mean nothing.
 #[must_use]
 pub fn build() -> &'static str {
     if cfg!(debug_assertions) { "debug build: times mean nothing" } else { "release build" }
 }
 
-/// Memory of this process that is resident now, in bytes, where the system says so.
+/// The resident memory of this process in bytes, if the system reports it.
 #[must_use]
 pub fn resident_bytes() -> Option<u64> {
     status("VmRSS")
 }
 
-/// The most memory of this process that ever was resident, in bytes.
+/// The largest resident memory that this process ever had, in bytes.
 #[must_use]
 pub fn peak_bytes() -> Option<u64> {
     status("VmHWM")

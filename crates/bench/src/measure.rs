@@ -22,22 +22,22 @@ use crate::{Error, machine};
 /// How to measure.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
-    /// What to measure.
+    /// The engines and floors to measure.
     pub kinds: Vec<Kind>,
-    /// Segments of each.
+    /// Segments of each engine or floor.
     pub runs: usize,
-    /// About how long a segment takes.
+    /// The approximate time of a segment.
     pub segment: Duration,
-    /// Most packets of a segment.
+    /// The most packets of a segment.
     pub packets: u64,
     /// Packets on which engines are compared with `reference` first.
     pub check: u64,
-    /// Packets that an engine has processed at least before it is measured.
+    /// The least packets that an engine processes before it is measured.
     pub warm: u64,
 }
 
 impl Plan {
-    /// All floors and engines, for results to be reported.
+    /// A plan for results to be reported: all floors and engines.
     #[must_use]
     pub fn full() -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Plan {
         }
     }
 
-    /// A fast look.
+    /// A plan for a quick look.
     #[must_use]
     pub fn quick() -> Self {
         let segment = Duration::from_millis(2);
@@ -58,14 +58,14 @@ impl Plan {
     }
 }
 
-/// Packets that `reference` is measured with; they are sent over and over.
+/// Packets that `reference` is measured with. They are sent again and again.
 const REFERENCE_PACKETS: u64 = 2_000;
-/// Packets that each flow has sent before speed is measured.
+/// Packets that each flow sends before the measurement.
 const EACH_FLOW: u64 = 8;
-/// Packets for which speed is estimated before segments are cut.
+/// Packets that estimate the speed, from which the length of segments follows.
 const ESTIMATE: u64 = 2_048;
 
-/// Keeps this thread on one core: on this one, else on the last one that it may run on.
+/// Pins this thread to a core: to `core`, or to the last core that it may run on.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -83,18 +83,18 @@ pub fn pin(core: Option<usize>) -> Result<usize, Error> {
     Ok(core)
 }
 
-/// One of those that take turns.
+/// An engine or floor that takes its turns.
 struct Player<'a> {
     kind: Option<Kind>,
     subject: Box<dyn Subject>,
     cursor: Cursor<'a>,
     packets: u64,
-    /// What became of packets before the first segment, where records are made.
+    /// The counts of the flow cache before the first segment, if the engine makes records.
     before: Option<Flows>,
     samples: Vec<Sample>,
 }
 
-/// One segment, per packet.
+/// The measurements of one segment, per packet.
 #[derive(Clone, Copy)]
 struct Sample {
     ns: f64,
@@ -102,11 +102,11 @@ struct Sample {
     instructions: Option<f64>,
 }
 
-/// What was measured.
+/// The measurements of a case.
 pub struct Measured {
     /// A row for each engine and floor.
     pub rows: Vec<Row>,
-    /// Engines that do something else than `reference`; they were not measured.
+    /// Engines whose output differs from `reference`. They were not measured.
     pub wrong: Vec<Error>,
 }
 
@@ -153,7 +153,7 @@ pub fn measure(
     }
     for round in 0..plan.runs {
         let count = players.len();
-        // Another one begins each time, so that none always follows the same one.
+        // Each round begins with another player, so that no player always follows the same one.
         for turn in 0..count {
             players[(round + turn) % count].segment(counters.as_mut());
         }
@@ -166,7 +166,7 @@ pub fn measure(
     Ok(Measured { rows, wrong })
 }
 
-/// What `reference` does with the first packets.
+/// The outcome of the first packets in `reference`.
 fn expected(setup: &Setup, case: &Case, plan: &Plan) -> Result<Outcome, String> {
     let mut reference = Kind::Reference.make(&setup.chain, case.flows)?;
     let packets = plan.check.min(setup.ring.packets());
@@ -183,7 +183,8 @@ impl<'a> Player<'a> {
         check::observe(self.subject.as_mut(), &mut |slot| self.cursor.fill(slot), packets)
     }
 
-    /// Lets all flows come by, often enough for records to be made, and code become hot; then decides how long its segments are.
+    /// Sends packets of all flows, so that records are made and code becomes hot. Then sets the
+    /// length of this player's segments.
     fn prepare(&mut self, setup: &Setup, plan: &Plan) {
         let few = self.kind == Some(Kind::Reference);
         let rounds = EACH_FLOW.div_ceil(setup.ring.train());
@@ -209,7 +210,8 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// A segment; before it a part of one that does not count, so that caches hold what is this one's.
+    /// Runs a segment. A quarter of a segment runs before it without being measured, so that caches
+    /// hold this player's data.
     fn segment(&mut self, counters: Option<&mut Counters>) {
         self.run(self.packets / 4);
         let packets = self.packets;
@@ -288,7 +290,7 @@ fn rows(
     rows
 }
 
-/// How many times as much; nothing where the other one is too small to be told from noise.
+/// The ratio of two values; `None` if the second is too small to be told from noise.
 fn ratio(value: f64, other: Option<f64>) -> Option<f64> {
     other.filter(|other| *other >= 0.1).map(|other| value / other)
 }

@@ -1,4 +1,5 @@
-//! What flows cost in memory: the most that a process with one engine takes while all flows pass.
+//! Measures the memory of flows: the largest memory of a process with one engine while all flows
+//! send packets.
 
 use braid_packet::{Link, Packet};
 
@@ -11,16 +12,17 @@ use crate::setup::{Compile, Given, Setup};
 use crate::subject::{Kind, Subject};
 use crate::{Error, machine};
 
-/// Packets that each flow sends, so that whatever is kept of a flow is there.
+/// Packets that each flow sends, so that everything an engine keeps for a flow exists.
 const ROUNDS: usize = 6;
 /// Packets on which the engine is compared with `reference`.
 const CHECK: usize = 20_000;
 
-/// Measures a case for one engine. The memory is that of the whole process since it began, so a
-/// process should do this once. The engine is compared with `reference` afterwards, by an engine of its own.
+/// Measures a case for one engine. The memory is the peak of the whole process since it started, so
+/// a process should do this once. A second engine of the same kind is compared with `reference`
+/// afterwards.
 ///
 /// # Errors
-/// When the chain is wrong, the engine refuses it, or differs from `reference`.
+/// When the chain is wrong, or the engine refuses it or differs from `reference`.
 pub fn measure(
     definition: &Definition,
     case: &Case,
@@ -63,7 +65,7 @@ pub fn measure(
     }
 }
 
-/// Makes one packet after the other, flow after flow, over and over.
+/// Makes one packet after another, one for each flow in turn, for ever.
 fn feed<'a>(
     definition: &'a Definition,
     case: &'a Case,

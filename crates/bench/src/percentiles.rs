@@ -1,45 +1,46 @@
-//! How long whole flows took: percentiles over all flows, and medians by how many packets flows have.
+//! Times of whole flows: percentiles over all flows, and medians by the number of packets of a
+//! flow.
 
 use serde::{Deserialize, Serialize};
 
 use crate::report::Spread;
 
-/// Percentiles that are told.
+/// The percentiles that are reported.
 pub const PERCENTS: [u32; 23] =
     [1, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 98, 99, 100];
-/// Classes of flows: the fewest packets of each. The last one is open.
+/// Groups of flows by size: the fewest packets of each group. The last group is open.
 pub const SIZES: [u64; 7] = [1, 2, 4, 8, 16, 64, 256];
 
 /// Times of the flows of a trace.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct FlowTime {
-    /// Flows.
+    /// Number of flows.
     pub flows: u64,
-    /// Their packets.
+    /// Number of packets of all flows.
     pub packets: u64,
     /// Mean time of a flow (ns).
     pub mean_ns: f64,
-    /// Percentiles: per cent, and the time (ns) that so many flows do not exceed.
+    /// Percentiles: a percentage, and the time (ns) that this percentage of flows does not exceed.
     pub percentiles_ns: Vec<(u32, f64)>,
-    /// By packets of a flow; classes without flows are left out.
+    /// Medians by number of packets. Groups without flows are left out.
     pub by_packets: Vec<Size>,
 }
 
-/// Flows of about the same number of packets.
+/// A group of flows with about the same number of packets.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Size {
     /// The fewest packets.
     pub least: u64,
-    /// The most; none for the last class.
+    /// The most packets; `None` for the last group.
     pub most: Option<u64>,
-    /// Flows.
+    /// Number of flows.
     pub flows: u64,
     /// The median of their times (ns).
     pub median_ns: f64,
 }
 
 impl FlowTime {
-    /// Of flows' packets and times (ns); `None` if there are none.
+    /// Times from the number of packets and the time (ns) of each flow; `None` without flows.
     #[must_use]
     pub fn of(flows: &[(u64, f64)]) -> Option<Self> {
         let mut times: Vec<f64> = flows.iter().map(|(_, ns)| *ns).collect();
@@ -67,7 +68,7 @@ impl FlowTime {
         })
     }
 
-    /// One of the percentiles that are told (ns); of others 0.
+    /// The time (ns) of one of the [`PERCENTS`]; 0 for any other percentage.
     #[must_use]
     pub fn percentile(&self, percent: u32) -> f64 {
         let found = self.percentiles_ns.iter().find(|(known, _)| *known == percent);

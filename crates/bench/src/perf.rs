@@ -1,9 +1,9 @@
-//! Cycles and instructions, where the kernel and the processor give them.
+//! Cycles and instructions, if the kernel and the processor count them.
 
 use perf_event::events::Hardware;
 use perf_event::{Builder, Counter, Group};
 
-/// What was counted.
+/// Counts of some work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counts {
     /// Processor cycles in user mode.
@@ -20,21 +20,21 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Opens them; `None` on machines without them, or where they are not allowed.
+    /// Opens the counters; `None` on machines without them, and where they are not allowed.
     #[must_use]
     pub fn open() -> Option<Self> {
         let mut group = Group::new().ok()?;
         let cycles = group.add(&Builder::new(Hardware::CPU_CYCLES)).ok()?;
         let instructions = group.add(&Builder::new(Hardware::INSTRUCTIONS)).ok()?;
         let mut counters = Self { group, cycles, instructions };
-        // Some machines open counters that then never count.
+        // On some machines counters can be opened but never count.
         let counts =
             counters.count(|| (0..10_000_u32).fold(0, |sum, x| std::hint::black_box(sum ^ x)));
         counts.1.filter(|counts| counts.cycles > 0 && counts.instructions > 0)?;
         Some(counters)
     }
 
-    /// Counts during some work.
+    /// Does some work and counts it.
     pub fn count<T>(&mut self, work: impl FnOnce() -> T) -> (T, Option<Counts>) {
         let started = self.group.reset().and_then(|()| self.group.enable()).is_ok();
         let done = work();

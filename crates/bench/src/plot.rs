@@ -1,4 +1,5 @@
-//! Plots of a bench's rows as SVG: time per packet (or to compile) over what varies.
+//! Plots of a bench's rows as SVG: time (per packet, or to compile) against the quantity that
+//! varies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,26 +10,26 @@ use plotters::prelude::*;
 use crate::definition::{Axis, Definition, Kind};
 use crate::report::Row;
 
-/// Width in pixels, of the plot alone and with its legend.
+/// Width in pixels: of the plot alone, and with its legend.
 const WIDTH: (u32, u32) = (820, 1160);
-/// Least height, and height of a line of the legend.
+/// Least height, and the height of a line of the legend.
 const HEIGHT: (u32, u32) = (420, 20);
 /// Text on axes and in the legend.
 const FONT: (&str, u32) = ("sans-serif", 13);
-/// Times of flows below this are drawn as this: the clock cannot tell them apart.
+/// Times of flows below this are drawn as this, because the clock cannot tell them apart.
 const LEAST_NS: f64 = 10.0;
-/// Values that differ by more than this factor are drawn on a logarithmic axis.
+/// An axis is logarithmic if its values differ by more than this factor.
 const LOGARITHMIC: f64 = 25.0;
 
-/// Something that may vary: its name, its axis, its value in a row.
+/// A quantity that may vary: its name, its axis, and its value in a row.
 type Varying = (&'static str, Axis, fn(&Row) -> u64);
 
-/// A curve's engine, and what else it is of.
+/// The name of a curve: its engine, and the other quantities that it stands for.
 type Name = (String, String);
-/// Curves' points.
+/// The points of each curve.
 type Curves = BTreeMap<Name, Vec<(f64, f64)>>;
 
-/// Colours of engines (Okabe and Ito's, which people who see colours differently tell apart, too).
+/// Colours of engines (by Okabe and Ito, who chose them to be distinct for colour-blind readers).
 const ENGINES: [(&str, RGBColor); 6] = [
     ("floor_touch", RGBColor(0xaa, 0xaa, 0xaa)),
     ("floor_flow", RGBColor(0x55, 0x55, 0x55)),
@@ -37,13 +38,13 @@ const ENGINES: [(&str, RGBColor); 6] = [
     ("synth", RGBColor(0xd5, 0x5e, 0x00)),
     ("fused", RGBColor(0xcc, 0x79, 0xa7)),
 ];
-/// Colours of others.
+/// Colours of other engines.
 const OTHERS: [RGBColor; 3] =
     [RGBColor(0xe6, 0x9f, 0x00), RGBColor(0x56, 0xb4, 0xe9), RGBColor(0x88, 0x22, 0x55)];
-/// Lengths of dashes and of gaps between them, by what else a curve is of.
+/// Lengths of dashes and of the gaps between them, by the other quantities of a curve.
 const DASHES: [(u32, u32); 4] = [(1, 0), (8, 5), (2, 4), (14, 3)];
 
-/// An SVG element; `None` when there is nothing to draw.
+/// A plot as an SVG element; `None` if there is nothing to draw.
 #[must_use]
 pub fn plot(definition: &Definition, rows: &[Row]) -> Option<String> {
     let curves = curves(definition, rows);
@@ -66,7 +67,7 @@ pub fn plot(definition: &Definition, rows: &[Row]) -> Option<String> {
     drawn.ok().map(|()| svg)
 }
 
-/// Curves by engine, and by whatever else varies.
+/// The curves: one for each engine and each combination of the other quantities that vary.
 fn curves(definition: &Definition, rows: &[Row]) -> Curves {
     let varies = |value: fn(&Row) -> u64| rows.iter().any(|row| value(row) != value(&rows[0]));
     let beside: [Varying; 4] = [
@@ -216,7 +217,7 @@ where
     root.present().map_err(text)
 }
 
-/// A curve's colour, by its engine, and how it is dashed, by what else it is of.
+/// The colour of a curve, by its engine, and its dashes, by its other quantities.
 fn look(curves: &Curves, engine: &str, beside: &str) -> (RGBColor, (u32, u32)) {
     let known = ENGINES.iter().find(|(name, _)| *name == engine);
     let color = known.map(|(_, color)| *color).unwrap_or_else(|| {
@@ -229,12 +230,12 @@ fn look(curves: &Curves, engine: &str, beside: &str) -> (RGBColor, (u32, u32)) {
     (color, DASHES[number % DASHES.len()])
 }
 
-/// An error's text: the error itself borrows what is drawn on.
+/// The text of an error. The error itself borrows the drawing area.
 fn text(why: impl std::fmt::Display) -> Box<dyn std::error::Error> {
     why.to_string().into()
 }
 
-/// A number on an axis: no exponent, no needless decimals.
+/// Formats a number for an axis: no exponent, no needless decimals.
 fn plain(value: &f64) -> String {
     match value {
         value if value.fract().abs() < 1e-9 => format!("{value:.0}"),

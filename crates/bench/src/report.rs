@@ -1,4 +1,5 @@
-//! Results: one row for each engine and case, as JSON lines; `tables` shows them to people.
+//! Results: one row for each engine and case, as JSON lines. The module `tables` shows them to
+//! people.
 
 use braid_engine::Flows;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use crate::setup::Setup;
 use crate::subject::Kind;
 use crate::trace::Trace;
 
-/// A result. Times are net of the source: of what it takes to copy a frame into a packet.
+/// A result. Times do not include the source, which copies a frame into a packet.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Row {
     /// The bench.
@@ -29,9 +30,9 @@ pub struct Row {
     pub rules: usize,
     /// Routes of each router.
     pub routes: usize,
-    /// Packets of a flow in a row.
+    /// Packets that a flow sends in a row.
     pub train: u64,
-    /// Segments.
+    /// Number of segments.
     pub runs: Option<usize>,
     /// Packets of a segment.
     pub packets_per_run: Option<u64>,
@@ -41,57 +42,60 @@ pub struct Row {
     pub ns_per_packet_min: Option<f64>,
     /// The slowest segment.
     pub ns_per_packet_max: Option<f64>,
-    /// Processor cycles per packet, where there are counters.
+    /// Processor cycles per packet, on machines that count them.
     pub cycles_per_packet: Option<f64>,
-    /// Instructions per packet, where there are counters.
+    /// Instructions per packet, on machines that count them.
     pub instructions_per_packet: Option<f64>,
-    /// What the source takes (ns), which is subtracted above.
+    /// The time of the source (ns), which is subtracted from the times above.
     pub source_ns: Option<f64>,
-    /// The bench's floor (ns).
+    /// The time of the bench's floor (ns).
     pub floor_ns: Option<f64>,
-    /// Times the floor.
+    /// The time divided by the floor's time.
     pub ratio_to_floor: Option<f64>,
-    /// Times `sequential`.
+    /// The time divided by the time of `sequential`.
     pub ratio_to_sequential: Option<f64>,
-    /// By how many per cent less than `sequential`; of flow times for traces, else of times per packet.
+    /// How much less time than `sequential`, in per cent: of flow times for traces, and of times
+    /// per packet otherwise.
     pub saved_percent: Option<f64>,
-    /// By how many per cent less the paper's system needs than without it, in this case.
+    /// How much less time the paper's system takes in this case than the chain without it, in per
+    /// cent.
     pub paper_saved_percent: Option<f64>,
-    /// Time per packet (ns) of packets that are their flow's first one.
+    /// Time (ns) of a packet that is the first of its flow.
     pub first_ns_per_packet: Option<f64>,
-    /// Time per packet (ns) of packets that are their flow's second one.
+    /// Time (ns) of a packet that is the second of its flow.
     pub second_ns_per_packet: Option<f64>,
-    /// How many of the former go into a second.
+    /// How many first packets of flows the engine can process in a second.
     pub new_flows_per_second: Option<f64>,
-    /// Share of the measured packets that took their flow's record, from 0 to 1.
+    /// Share of the measured packets that used the record of their flow, from 0 to 1.
     pub hit_rate: Option<f64>,
-    /// Share that did not fit their flow's record, or came when something was due.
+    /// Share of guard failures, and of packets that came when something was due.
     pub guard_failure_rate: Option<f64>,
-    /// Share whose flow had no record.
+    /// Share of packets whose flow had no record.
     pub miss_rate: Option<f64>,
-    /// Records that were made since the engine was made.
+    /// Number of records made since the engine was made.
     pub records_made: Option<u64>,
-    /// Records that ended, since what they rested on changed.
+    /// Number of records that ended because one of their dependences changed.
     pub records_ended: Option<u64>,
-    /// Records that were not made, since there were too many.
+    /// Number of records that were not made because there were too many.
     pub records_refused: Option<u64>,
-    /// Time of whole flows.
+    /// Times of whole flows.
     pub flow_time: Option<FlowTime>,
-    /// Share of the packets that leave, from 0 to 1, as `reference` says.
+    /// Share of the packets that leave, from 0 to 1, in the output of `reference`.
     pub forwarded: Option<f64>,
     /// Time to read the chain and its files (ms).
     pub load_ms: Option<f64>,
-    /// Time to make the engine and process the first packets, all their programs being compiled (ms).
+    /// Time to make the engine and process the first packets, until all their programs are compiled
+    /// (ms).
     pub compile_ms: Option<f64>,
-    /// Memory that is resident (bytes), all engines of the run together; for benches of compiling and of memory
-    /// the most that ever was, of this engine alone.
+    /// Resident memory (bytes) of all engines of the run together. In benches of compiling and of
+    /// memory: the peak, of this engine alone.
     pub resident_bytes: Option<u64>,
-    /// By how much the process grew from before the engine was made until all flows were there (bytes).
+    /// How much the process grew from before the engine was made until all flows existed (bytes).
     pub engine_bytes: Option<u64>,
 }
 
 impl Row {
-    /// A row of a case without results.
+    /// A row of a case, without results.
     #[must_use]
     pub fn of(definition: &Definition, case: &Case, setup: &Setup) -> Self {
         let frame_bytes = setup.trace.as_ref().map(Trace::frame_bytes);
@@ -108,7 +112,7 @@ impl Row {
         }
     }
 
-    /// What became of packets since then, if records are made.
+    /// Adds the counts of the flow cache since `before`, if the engine makes records.
     pub fn add_flows(&mut self, before: Option<Flows>, now: Option<Flows>) {
         let Some(now) = now else { return };
         let since = |value: fn(&Flows) -> u64| {
@@ -124,7 +128,7 @@ impl Row {
         self.records_refused = Some(now.records.refused);
     }
 
-    /// What the first packets of flows cost this engine, if that was measured.
+    /// Adds the times of first and second packets for this engine, if they were measured.
     pub fn add_first(&mut self, all: &[(Kind, First)]) {
         let Some((_, found)) = all.iter().find(|(kind, _)| kind.name() == self.engine) else {
             return;
@@ -134,7 +138,8 @@ impl Row {
         self.new_flows_per_second = (found.first > 0.0).then(|| 1e9 / found.first);
     }
 
-    /// What a paper reports of this case, beside the engine that does what its system does.
+    /// Adds the saving that a paper reports for this case, to the row of the engine that does the
+    /// same as the paper's system.
     pub fn add_paper(&mut self, definition: &Definition) {
         let found = definition.paper.iter().find(|paper| {
             let chain = paper.chain.as_deref().unwrap_or(&self.chain);
@@ -161,17 +166,18 @@ impl Row {
     }
 }
 
-/// By how many per cent a value is less than another one that is large enough to be told from noise.
+/// How much less a value is than another one, in per cent; `None` if the other is too small to be
+/// told from noise.
 #[must_use]
 pub fn saved(value: Option<f64>, other: Option<f64>) -> Option<f64> {
     let other = other.filter(|other| *other >= 0.1)?;
     Some((1.0 - value? / other) * 100.0)
 }
 
-/// Median and extremes.
+/// Median and extremes of some values.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Spread {
-    /// The middle one.
+    /// The median.
     pub median: f64,
     /// The smallest.
     pub min: f64,
@@ -180,7 +186,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of some values; `None` if there are none.
+    /// The spread of some values; `None` without values.
     #[must_use]
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         values.sort_by(f64::total_cmp);
@@ -194,7 +200,7 @@ impl Spread {
         Some(Self { median, min, max })
     }
 
-    /// All less by this.
+    /// The spread with this amount subtracted from every value.
     #[must_use]
     pub fn less(self, by: f64) -> Self {
         Self { median: self.median - by, min: self.min - by, max: self.max - by }

@@ -1,4 +1,4 @@
-//! A case made ready: its chain, and its packets in memory.
+//! A case ready to be measured: its chain, and its packets in memory.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -14,45 +14,45 @@ use crate::{Error, inputs, traffic};
 /// A chain's text with the files that it names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Source {
-    /// Name for messages.
+    /// The name for messages.
     pub name: String,
-    /// The text, in the language.
+    /// The text, in the Braid language.
     pub text: String,
     /// Files by name.
     pub files: BTreeMap<String, String>,
 }
 
-/// Compiles a source to the one chain that it has. (The language is not this crate's business.)
+/// Compiles a source to the only chain in it. This crate does not depend on the language.
 pub type Compile<'a> = dyn Fn(&Source) -> Result<Chain, String> + 'a;
 
 /// Rules and routes from files instead of generated ones.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Given {
-    /// A ClassBench filter set; chains get its first lines.
+    /// A ClassBench filter set. Chains get its first lines.
     pub rules: Option<String>,
-    /// A route file, for all routers.
+    /// A route file for all routers.
     pub routes: Option<String>,
-    /// Packets that take the place of generated traces.
+    /// Packets that replace generated traces.
     pub capture: Option<Vec<Packet>>,
 }
 
-/// A case made ready.
+/// A case ready to be measured.
 pub struct Setup {
     /// The chain.
     pub chain: Chain,
-    /// Its packets, where all of them lie in memory and are sent over and over.
+    /// Its packets, if all of them lie in memory and are sent again and again.
     pub ring: Ring,
     /// The flows of packets that are made only when they are sent.
     pub headers: Vec<Headers>,
     /// Packets that are sent once.
     pub trace: Option<Trace>,
-    /// What the chain was made from.
+    /// The source that the chain was compiled from.
     pub source: Source,
-    /// Rules and routes that the chain has.
+    /// Number of rules of the chain.
     pub rules: usize,
-    /// Routes of its first router.
+    /// Number of routes of its first router.
     pub routes: usize,
-    /// How long reading the text and its files took (s).
+    /// Time to read the text and its files (s).
     pub load_seconds: f64,
 }
 
@@ -60,7 +60,7 @@ impl Definition {
     /// The chain of a case, with its files.
     ///
     /// # Errors
-    /// When the file of rules that was given has fewer than the case asks for.
+    /// When the given file has fewer rules than the case asks for.
     pub fn source(&self, case: &Case, given: &Given) -> Result<Source, Error> {
         let mut files = BTreeMap::new();
         if case.rules > 0 {
@@ -110,10 +110,11 @@ impl Definition {
         Error::Chain { name: self.name.clone(), why: why.to_string() }
     }
 
-    /// Makes a case ready.
+    /// Prepares a case.
     ///
     /// # Errors
-    /// When the chain's text is wrong, or has not what the traffic asks for.
+    /// When the chain's text is wrong, or the chain lacks something that the traffic asks
+    /// for.
     pub fn set_up(&self, case: &Case, given: &Given, compile: &Compile) -> Result<Setup, Error> {
         let source = self.source(case, given)?;
         let start = Instant::now();
@@ -128,7 +129,7 @@ impl Definition {
         }
         let lying = if self.kind == Kind::Memory { &[] } else { &headers[..] };
         let ring = Ring::new(lying, case.frame_bytes as usize, case.train, &self.payloads);
-        // Flows in memory come once a round; for packets in memory, few flows come several times.
+        // One round has each flow once. For packets in memory, few flows have several rounds.
         headers.truncate(if self.kind == Kind::Memory { case.flows as usize } else { 0 });
         let lines = |name: &str, comment: char| {
             let text = source.files.get(name).map_or("", String::as_str);
@@ -139,12 +140,12 @@ impl Definition {
     }
 }
 
-/// A text for the function of this number.
+/// The text for the function of this number.
 fn numbered(text: &str, number: u64) -> String {
     text.replace("{i}", &number.to_string()).replace("{i+1}", &(number + 1).to_string())
 }
 
-/// The chain's text for so many functions in a row.
+/// The chain's text for `functions` functions in a row.
 fn expand(text: &str, functions: u64) -> Result<String, String> {
     let mut done = String::new();
     let mut rest = text;

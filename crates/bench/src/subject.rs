@@ -1,4 +1,4 @@
-//! What is measured: engines and floors behind one face.
+//! Engines and floors behind one interface.
 
 use std::hint::black_box;
 
@@ -12,20 +12,20 @@ use braid_reference::Reference;
 use crate::check::Seen;
 use crate::floor;
 
-/// What can be measured.
+/// An engine or a floor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Kind {
     /// Parse, touch, forward.
     FloorTouch,
-    /// The same with one flow lookup and one header blend.
+    /// The same, with one flow lookup and one header rewrite.
     FloorFlow,
-    /// The engine that defines the meaning; it gets few packets.
+    /// The engine that defines what a chain does. It gets few packets.
     Reference,
-    /// Each function compiled by itself.
+    /// Each function compiled separately.
     Sequential,
     /// The chain compiled as one program.
     Synth,
-    /// The same with flow records.
+    /// The same, with flow records.
     Fused,
 }
 
@@ -40,7 +40,7 @@ impl Kind {
         Kind::Fused,
     ];
 
-    /// Its name.
+    /// The name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -53,19 +53,19 @@ impl Kind {
         }
     }
 
-    /// Whether it runs the chain.
+    /// Whether this is an engine, which runs the chain.
     #[must_use]
     pub fn is_engine(self) -> bool {
         !matches!(self, Kind::FloorTouch | Kind::FloorFlow)
     }
 
-    /// Whether it is an engine that runs compiled programs.
+    /// Whether this is an engine that runs compiled programs.
     #[must_use]
     pub fn is_compiled(self) -> bool {
         self.is_engine() && self != Kind::Reference
     }
 
-    /// Makes one for a chain and so many flows.
+    /// Makes the engine or floor for a chain and this number of flows.
     ///
     /// # Errors
     /// When the engine refuses the chain.
@@ -73,7 +73,7 @@ impl Kind {
         self.with(chain, flows, Jit::default())
     }
 
-    /// The same, but programs are machine code from their first packet on.
+    /// The same, but programs become machine code at their first packet.
     ///
     /// # Errors
     /// When the engine refuses the chain.
@@ -110,31 +110,32 @@ impl std::str::FromStr for Kind {
     }
 }
 
-/// Something that processes batches of packets that entered at interface 0.
+/// Processes batches of packets that entered at interface 0.
 pub trait Subject {
-    /// Processes packets; whatever is left in their places is never looked at.
+    /// Processes packets. Nobody reads the packets afterwards.
     fn batch(&mut self, packets: &mut [Packet]);
 
-    /// The same, and tells what came out.
+    /// The same, and records the output in `seen`.
     fn observed(&mut self, packets: &mut [Packet], seen: &mut Seen);
 
-    /// Counters of an engine.
+    /// The counters of an engine.
     fn counters(&self) -> Option<Counters> {
         None
     }
 
-    /// What became of packets in an engine that makes flow records.
+    /// The counts of the flow cache in an engine that makes flow records.
     fn flows(&self) -> Option<Flows> {
         None
     }
 
-    /// State entries of an engine.
+    /// The state entries of an engine.
     fn state(&self) -> Vec<StateEntry> {
         Vec::new()
     }
 }
 
-/// Copying frames into packets, which all others do as well: what is subtracted from them.
+/// Only the work that all others do too: copying frames into packets. Its time is subtracted from
+/// theirs.
 pub struct Source;
 
 impl Subject for Source {
@@ -171,7 +172,7 @@ impl Subject for floor::Flow {
     }
 }
 
-/// An engine that takes packets one by one.
+/// An engine that takes packets one by one, by value.
 struct ByValue<E>(E);
 
 impl<E: Engine> ByValue<E> {
@@ -201,7 +202,7 @@ impl<E: Engine> Subject for ByValue<E> {
     }
 }
 
-/// A compiled engine, which works on packets where they are.
+/// A compiled engine, which processes packets in place.
 struct InPlace {
     engine: Compiled,
     reached: Vec<Reached>,
@@ -236,7 +237,7 @@ impl Subject for InPlace {
     }
 }
 
-/// Where measured packets go.
+/// An output that discards measured packets.
 struct Nowhere;
 
 impl Outputs for Nowhere {

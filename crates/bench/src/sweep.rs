@@ -1,21 +1,21 @@
-//! The cases that a bench expands to: all combinations of what its sweeps list.
+//! The cases of a bench: all combinations of the values that its sweeps list.
 
 use serde::Deserialize;
 
-/// Largest values of lists; tables and packets for them still fit into a few GiB.
+/// The largest values in lists. Tables and packets for them still fit into a few GiB.
 const MAX_FLOWS: u64 = 4 << 20;
 pub(crate) const MAX_RULES: u64 = 1 << 20;
 const MAX_ROUTES: u64 = 1 << 20;
 const MAX_FUNCTIONS: u64 = 100;
 const MAX_TRAIN: u64 = 1024;
-/// Frames without FCS: TCP over IPv4 fits into the smallest.
+/// Frame sizes without FCS. TCP over IPv4 fits into the smallest.
 const FRAME_BYTES: std::ops::RangeInclusive<u64> = 60..=9000;
 
-/// Lists of which all combinations are cases.
+/// Lists of values. Every combination is a case.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sweep {
-    /// Functions in a row (how often `{each}` repeats).
+    /// Functions in a row: how often `{each}` repeats.
     #[serde(default = "ones")]
     pub functions: Vec<u64>,
     /// Rules.
@@ -30,7 +30,7 @@ pub struct Sweep {
     /// Frame sizes without FCS.
     #[serde(default = "sixty")]
     pub frame_bytes: Vec<u64>,
-    /// Packets of a flow in a row.
+    /// Packets that a flow sends in a row.
     #[serde(default = "ones")]
     pub trains: Vec<u64>,
 }
@@ -48,10 +48,10 @@ fn sixty() -> Vec<u64> {
     vec![60]
 }
 
-/// One chain with one traffic.
+/// One chain with one kind of traffic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Case {
-    /// Which of the definition's chains, from 0.
+    /// The number of the chain in the definition, from 0.
     pub chain: usize,
     /// Functions in a row.
     pub functions: u64,
@@ -63,18 +63,18 @@ pub struct Case {
     pub flows: u64,
     /// Frame size without FCS.
     pub frame_bytes: u64,
-    /// Packets of a flow in a row.
+    /// Packets that a flow sends in a row.
     pub train: u64,
 }
 
-/// `KEY=VALUE,…`: only cases with one of these values.
+/// `KEY=VALUE,…`: selects cases with one of these values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Only {
     key: String,
     values: Vec<u64>,
 }
 
-/// The keys that [`Only`] knows, as in a sweep.
+/// The keys of [`Only`], the same as in a sweep.
 const KEYS: [&str; 6] = ["functions", "rules", "routes", "flows", "frame_bytes", "trains"];
 
 impl Sweep {
@@ -94,7 +94,8 @@ impl Sweep {
         self.lists().iter().map(|(_, values, _)| values.len()).fold(1, usize::saturating_mul)
     }
 
-    /// All combinations for each of so many chains, which vary fastest; of the lists the first one varies slowest.
+    /// All combinations. The chains vary fastest; the first list varies slowest. With `ends`, only
+    /// the first and the last value of each list.
     pub(crate) fn cases(&self, chains: usize, ends: bool) -> Vec<Case> {
         let mut rows: Vec<Vec<u64>> = vec![Vec::new()];
         for (_, values, _) in self.lists() {
@@ -132,7 +133,7 @@ impl Case {
         only.iter().all(|one| self.value(&one.key).is_some_and(|value| one.values.contains(&value)))
     }
 
-    /// What distinguishes it, in words that can stand in a file's name.
+    /// The values of the case, in words that a file name may contain.
     #[must_use]
     pub fn label(&self) -> String {
         let mut text = format!("n{}", self.functions);

@@ -1,13 +1,13 @@
-//! Results as tables for people, with what follows from several rows.
+//! Results as tables for people, and conclusions from several rows.
 
 use crate::definition::{Definition, Kind as Measures};
 use crate::percentiles::SIZES;
 use crate::report::Row;
 
-/// Columns of a table: name, and a row's cell.
+/// A column of a table: its name, and the cell of a row.
 type Column = (&'static str, fn(&Row) -> String);
 
-/// What no row has anything for is left out of a table.
+/// The cell of a row without a value. A column of such cells only is left out.
 const NOTHING: &str = "-";
 
 const SPEED: &[Column] = &[
@@ -33,7 +33,7 @@ const SPEED: &[Column] = &[
     ("misses %", |row| percent(row.miss_rate)),
 ];
 
-/// Columns of a bench with a paper's numbers, after all others.
+/// Columns of a bench with a paper's numbers. They follow all other columns.
 const PAPER: &[Column] = &[
     ("saved", |row| row.saved_percent.map_or(NOTHING.to_owned(), |value| format!("{value:.1} %"))),
     ("beside", |row| {
@@ -96,7 +96,7 @@ fn flow(row: &Row, percent: u32) -> String {
     number(row.flow_time.as_ref().map(|time| time.percentile(percent)), 0)
 }
 
-/// Head and cells of a table.
+/// The head and the cells of a table.
 pub type Cells = (Vec<&'static str>, Vec<Vec<String>>);
 
 /// The table of rows of one bench.
@@ -119,7 +119,7 @@ pub fn cells(definition: &Definition, rows: &[Row]) -> Cells {
     (head, body)
 }
 
-/// A second table: medians of flows' times by how many packets they have.
+/// A second table: the median times of flows by number of packets.
 #[must_use]
 pub fn by_packets(rows: &[Row]) -> Option<Cells> {
     const HEAD: [&str; 2 + SIZES.len()] = [
@@ -147,7 +147,8 @@ pub fn by_packets(rows: &[Row]) -> Option<Cells> {
     (!body.is_empty()).then(|| (HEAD.to_vec(), body))
 }
 
-/// What several rows say together: for benches that ask for it, what part of the saving is which engine's.
+/// A conclusion from several rows: how much of the saving each engine brings, for benches that ask
+/// for it.
 #[must_use]
 pub fn notes(definition: &Definition, rows: &[Row]) -> Vec<String> {
     let mut notes = Vec::new();
@@ -156,7 +157,7 @@ pub fn notes(definition: &Definition, rows: &[Row]) -> Vec<String> {
     }
     let ns = |row: &Row| row.ns_per_packet_median.filter(|_| row.ns_per_packet_min.is_some());
     for (at, row) in rows.iter().enumerate().filter(|(_, row)| row.engine == "sequential") {
-        // Rows of a case follow one another.
+        // The rows of a case follow one another.
         let same = |other: &&Row| {
             (&other.chain, other.flows, other.frame_bytes, other.train)
                 == (&row.chain, row.flows, row.frame_bytes, row.train)

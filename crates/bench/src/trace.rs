@@ -1,4 +1,4 @@
-//! Traces: packets that begin, go on and end flows, made here or from a capture.
+//! Traces: packets of flows that begin, go on and end, generated here or read from a capture.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,30 +11,30 @@ use crate::definition::{self, Case, Definition};
 use crate::inputs::SEED;
 use crate::traffic::prefix;
 
-/// Most packets of a capture; the rest is left out.
+/// The most packets of a capture. Further packets are left out.
 pub const MAX_PACKETS: usize = 1 << 20;
-/// Packets of the trace, of other flows, that engines process before it, so that their code is hot.
+/// Packets of other flows that engines process before the trace, so that their code is hot.
 const BEFORE: usize = 20_000;
-/// What makes a source address another one.
+/// The bit that turns a source address into another one.
 const OTHER: u128 = 0x0080_0000;
 
-/// Packets in the order in which they come, each with its flow.
+/// Packets in the order of arrival, each with its flow.
 pub struct Trace {
     /// The packets, with times.
     pub packets: Vec<Packet>,
-    /// The flow of each, by number; those of no IP flow have none.
+    /// The number of each packet's flow; `None` for packets without an IP flow.
     pub flow: Vec<Option<u32>>,
     /// Number of flows.
     pub flows: u32,
-    /// Packets of other flows, to be processed before.
+    /// Packets of other flows, to be processed before the trace.
     pub before: Vec<Packet>,
 }
 
 impl Trace {
-    /// What a definition asks for, or a capture in its place.
+    /// The trace that a definition asks for, or a capture in its place.
     ///
     /// # Errors
-    /// What the definition has that makes no trace.
+    /// When the definition or the capture makes no trace.
     pub fn new(
         definition: &Definition,
         made: &definition::Trace,
@@ -79,7 +79,7 @@ impl Trace {
         bytes / self.packets.len().max(1)
     }
 
-    /// The same packet over what was in a packet's place.
+    /// Overwrites a packet with packet number `at`.
     pub fn fill(&self, at: usize, packet: &mut Packet) {
         if let Some(next) = self.packets.get(at) {
             fill(next, packet);
@@ -87,7 +87,7 @@ impl Trace {
     }
 }
 
-/// Puts a packet in another one's place, whose memory is used again if it fits.
+/// Overwrites a packet with another one. Its memory is reused if the new data fits.
 pub fn fill(next: &Packet, packet: &mut Packet) {
     let fits = packet.data().len() == next.data().len()
         && (packet.link, packet.tags.is_empty()) == (next.link, true);
@@ -125,7 +125,8 @@ fn generated(
     Ok(packets)
 }
 
-/// Lets a packet's payload, if it has any, begin with one of these texts: the same for all packets of a flow.
+/// Writes one of these texts to the start of a packet's payload, if it has one. All packets of a
+/// flow get the same text.
 fn begin(packet: &mut Packet, payloads: &[String]) {
     let layout = packet.parse();
     let sport = packet.get(&layout, Field::L4Sport).and_then(|port| usize::try_from(port).ok());
@@ -138,7 +139,8 @@ fn begin(packet: &mut Packet, payloads: &[String]) {
     checksum::fill(packet);
 }
 
-/// The same with a single address as its destination, if there is one and the packet is whole.
+/// The packet with a new destination, if the prefix is a single address and the packet's checksums
+/// are correct.
 fn sent_to(mut packet: Packet, (address, length): (u32, u32)) -> Packet {
     if length == 32 {
         assign(&mut packet, Field::IpDst, |_| u128::from(address));
@@ -146,14 +148,15 @@ fn sent_to(mut packet: Packet, (address, length): (u32, u32)) -> Packet {
     packet
 }
 
-/// A packet of another flow, if it is of one whose source can be changed.
+/// The packet as one of another flow, if its source address can be changed.
 fn other(packet: &Packet, time_ns: u64) -> Option<Packet> {
     let mut packet = packet.clone();
     packet.time_ns = time_ns;
     assign(&mut packet, Field::IpSrc, |source| source ^ OTHER).then_some(packet)
 }
 
-/// Gives an address another value, with right checksums; `false` if it has none, or a checksum was wrong before.
+/// Changes an address and corrects the checksums. Returns `false` without a change if there is no
+/// such address or a checksum was wrong before.
 fn assign(packet: &mut Packet, field: Field, value: impl Fn(u128) -> u128) -> bool {
     let layout: Layout = packet.parse();
     let usable = packet.link == Link::Ethernet && layout.has(Header::Ip4);

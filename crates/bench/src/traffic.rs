@@ -1,4 +1,4 @@
-//! Which flows packets belong to: from a definition's kinds of flows, or from the chain's own rules.
+//! The flows of packets: from a definition's kinds of flows, or from the chain's own rules.
 
 use std::net::Ipv4Addr;
 
@@ -11,13 +11,14 @@ use crate::definition::{Case, Definition, Proto, Traffic};
 use crate::frames::{Headers, MIN_FRAMES};
 use crate::inputs::{SEED, is_martian};
 
-/// Draws of a packet that a rule decides before one that an earlier rule decides is taken.
+/// How many packets to draw for a rule. If an earlier rule decides all of them, the last one is
+/// taken.
 const TRIES: u32 = 8;
 
-/// The first packets' flows, in an order in which none comes again before all others came.
+/// The headers of the packets in order. No flow comes again before all other flows have come.
 ///
 /// # Errors
-/// What the definition asks for and the chain does not have.
+/// When the definition asks for something that the chain does not have.
 pub fn flows(definition: &Definition, case: &Case, chain: &Chain) -> Result<Vec<Headers>, String> {
     let mut random = Random::new(SEED, 3);
     let mut kinds = Vec::new();
@@ -37,7 +38,7 @@ pub fn flows(definition: &Definition, case: &Case, chain: &Chain) -> Result<Vec<
     let packet = |(round, flow): (usize, usize)| {
         let mut headers: Headers = flows[flow];
         let flags = kinds[flow % kinds.len()].flags();
-        // Flows are not all at the same place of their turns, so that all rounds are alike.
+        // Flows begin at different flags, so that all rounds are alike.
         let turn = (round + flow / kinds.len()) % flags.len().max(1);
         headers.flags = flags.get(turn).copied().unwrap_or(headers.flags);
         headers
@@ -45,8 +46,8 @@ pub fn flows(definition: &Definition, case: &Case, chain: &Chain) -> Result<Vec<
     Ok(order.into_iter().map(packet).collect())
 }
 
-/// Rounds and flows: in each round all flows in random order, another one each time. There are as many rounds as flows have
-/// different packets, or more if the flows are few.
+/// Pairs of round and flow. Each round has all flows in a new random order. There are as many
+/// rounds as a flow has different packets, or more if there are few flows.
 fn in_order(flows: usize, turns: usize, random: &mut Random) -> Vec<(usize, usize)> {
     let mut order = Vec::new();
     let rounds = (MIN_FRAMES as usize).div_ceil(flows.max(1)).next_multiple_of(turns.max(1));
@@ -60,7 +61,7 @@ fn in_order(flows: usize, turns: usize, random: &mut Random) -> Vec<(usize, usiz
     order
 }
 
-/// Where flows come from.
+/// The origin of flows.
 #[derive(Clone)]
 enum Kind<'a> {
     Endpoints {
@@ -74,7 +75,7 @@ enum Kind<'a> {
     Rules(&'a RuleSet),
 }
 
-/// Sources: addresses spread over a prefix, each with some ports.
+/// Source hosts: addresses spread over a prefix. Each has several ports.
 #[derive(Clone, Copy)]
 struct Hosts {
     base: u32,
@@ -121,7 +122,7 @@ impl<'a> Kind<'a> {
         Ok(Kind::Endpoints { proto, hosts, sources, to, ports: &traffic.dport, flags })
     }
 
-    /// TCP flags of a flow's packets, in turn; none where rules say them.
+    /// TCP flags of a flow's packets, in turn; none if rules determine them.
     fn flags(&self) -> &'a [u8] {
         match self {
             Kind::Endpoints { flags, .. } => flags,
@@ -129,7 +130,7 @@ impl<'a> Kind<'a> {
         }
     }
 
-    /// A flow: `number` among all, `nth` of this kind.
+    /// A flow: number `number` among all flows, number `nth` of this kind.
     fn flow(&self, number: u64, nth: u64, random: &mut Random) -> Headers {
         match self {
             Kind::Endpoints { proto, hosts, sources, to, ports, .. } => {
@@ -176,7 +177,7 @@ pub(crate) fn prefix(text: &str) -> Result<(u32, u32), String> {
     Ok((address, length))
 }
 
-/// The IPv4 prefixes of the first route table of a chain, the default route left out.
+/// The IPv4 prefixes of a chain's first route table, without the default route.
 fn routes(chain: &Chain) -> Result<Vec<(u32, u32)>, String> {
     let values = chain.nodes.iter().flat_map(|node| &node.params);
     let table = values.into_iter().find_map(|value| match value {
@@ -207,7 +208,8 @@ fn rule_set<'a>(chain: &'a Chain, path: &str) -> Result<&'a RuleSet, String> {
     found.ok_or_else(|| format!("rules: the chain has no rules at `{path}`"))
 }
 
-/// A packet that the rule whose turn it is decides, if a few draws find one; else one that matches it.
+/// A packet that the next rule decides, if a few draws find one; otherwise a packet that the rule
+/// matches.
 fn by_rule(set: &RuleSet, nth: u64, random: &mut Random) -> Headers {
     let at = (nth % set.rules.len() as u64) as usize;
     let rule = &set.rules[at];
@@ -230,11 +232,11 @@ fn sample(rule: &Rule, nth: u64, random: &mut Random) -> Headers {
     };
     let proto = match rule.proto {
         (value, 0xff) => value,
-        // Any protocol: in turn those with ports.
+        // Any protocol: TCP and UDP in turn, which have ports.
         _ => [6, 17][(nth % 2) as usize],
     };
     let (value, wanted) = rule.tcp_flags;
-    // Of the flags that the rule leaves open, ACK is set: packets of an open connection.
+    // ACK is set unless the rule determines it: packets of an open connection.
     let flags = value & wanted | 0x10 & !wanted;
     let [kind, code] = rule.icmp.0.to_be_bytes();
     let icmp = if rule.icmp.1 == 0 { (8, 0) } else { (kind, code) };
@@ -253,13 +255,13 @@ fn within(random: &mut Random, (low, high): (u32, u32)) -> u32 {
     low + random.below(u64::from(high - low) + 1) as u32
 }
 
-/// A port of a range; where any port will do, not a well-known one.
+/// A port of the range. If the rule allows any port, no well-known one.
 fn port(random: &mut Random, (low, high): (u16, u16)) -> u16 {
     let low = if (low, high) == ANY_PORT { FIRST_PORT } else { low };
     low + random.below(u64::from(high - low) + 1) as u16
 }
 
-/// What rules see of it.
+/// The packet as rules see it.
 fn seen(headers: &Headers) -> RulePacket {
     RulePacket {
         version: 4,
@@ -309,7 +311,7 @@ mod tests {
     #[test]
     fn rules_decide_equally_many_flows_even_below_wider_ones() {
         let hosts = |dport| Rule { proto: (17, 0xff), dport: (dport, dport), ..Rule::any(true) };
-        // The last rule matches what the first ones decide, too.
+        // The last rule also matches the packets that the first ones decide.
         let rules = vec![hosts(1), hosts(2), Rule { proto: (17, 0xff), ..Rule::any(true) }];
         let set = RuleSet { rules, default_pass: false };
         let mut random = Random::new(1, 1);

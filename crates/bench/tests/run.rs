@@ -1,5 +1,5 @@
-//! Every bench that comes with the command, small: its chain compiles, its packets go where they should,
-//! its rows are whole.
+//! Runs every embedded bench at a small size: its chain compiles, its packets take the expected
+//! paths, and its rows are complete.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn tiny() -> Plan {
     Plan { runs: 3, segment, packets: 64, check: 320, warm: 64, ..Plan::quick() }
 }
 
-/// A case with as little of everything as still makes sense.
+/// A case with the smallest values that still make sense.
 fn small(case: Case) -> Case {
     Case {
         rules: case.rules.min(20),
@@ -59,7 +59,7 @@ fn run(name: &str, case: Case, plan: &Plan) -> Measured {
     measure(&definition, &case, &setup, plan).unwrap()
 }
 
-/// A case of each of a definition's chains, with up to three functions in a row.
+/// One case for each of a definition's chains, with up to three functions in a row.
 fn one_of_each(definition: &Definition) -> Vec<Case> {
     let cases = definition.cases(false);
     let functions = cases.iter().map(|case| case.functions).max().unwrap().min(3);
@@ -128,9 +128,10 @@ fn packets_leave_as_the_bench_says() {
         assert_eq!([forwarded(name, 0), forwarded(name, 1)], [1.0; 2], "{name}");
     }
     assert_eq!(forwarded("early_drop", 0), 0.0);
-    // One flow of eight is UDP to another port.
+    // One flow in eight is UDP to another port.
     assert_eq!(forwarded("snf", 0), 0.875);
-    // A few rules are for ICMP types that NAPT does not translate, or decided by none.
+    // A few rules are for ICMP types that NAPT does not translate, and no rule decides some
+    // packets.
     assert!(forwarded("isp", 0) > 0.9, "{}", forwarded("isp", 0));
 }
 
@@ -179,7 +180,7 @@ fn memory_of_flows_is_measured_with_an_entry_for_each() {
         assert_eq!((row.forwarded, row.packets_per_run), (Some(1.0), Some(600)));
         assert_eq!(row.records_made.is_some(), kind == Kind::Fused);
     }
-    // Three functions have an entry for each flow, and the NAPT two for each source.
+    // Each of three functions has an entry for each flow, and the NAPT has two for each source.
     let few = Definition {
         traffic: vec![Traffic { sources: Some(10), ..definition.traffic[0].clone() }],
         ..definition
@@ -204,7 +205,7 @@ fn every_function_of_the_mixed_chain_works_on_every_flow() {
     let mut cursor = setup.ring.cursor(u64::MAX);
     let mut next = |slot: &mut Packet| cursor.fill(slot);
     let _ = check::observe(reference.as_mut(), &mut next, case.flows);
-    // A firewall's connection, two entries of a NAPT, a choice, a counter; twice.
+    // A firewall's connection, two entries of a NAPT, a choice and a counter; all of them twice.
     assert_eq!(reference.state().len() as u64, 2 * 5 * case.flows);
 }
 

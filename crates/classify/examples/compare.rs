@@ -1,9 +1,9 @@
 //! Compares families of decision structures on rule sets: time to build, memory, time of a lookup.
 //!
-//! `compare [FILE[:RULES]]... [KIND:RULES]...`: files in ClassBench's form (their first
-//! rules), or sets made up here (access, firewall, chain, six, nested, tangled, same, ports).
-//! Traffic exercises every rule evenly, in random order; in the last column it is at random. Times are
-//! sums over pieces of the traffic of the best time of each piece.
+//! `compare [FILE[:RULES]]... [KIND:RULES]...`: files in ClassBench's format (their first rules),
+//! or generated sets (access, firewall, chain, six, nested, tangled, same, ports). The traffic
+//! matches every rule equally often, in random order; in the last column it is random. Each time is
+//! a sum over pieces of the traffic. The fastest pass of each piece counts.
 
 use braid_classify::{Family, RuleTable, sample};
 use braid_ir::rules::RulePacket;
@@ -25,13 +25,14 @@ const FAMILIES: [(&str, Option<Family>); 8] = [
 /// Packets of one pass.
 const PACKETS: usize = 1 << 16;
 
-/// Passes. Of each piece the fastest counts: on a machine with other work the others measure that.
+/// Number of passes. The fastest pass of each piece counts: on a busy machine the other passes
+/// measure other work as well.
 const PASSES: usize = 25;
 
 /// Packets of a piece.
 const PIECE: usize = 1 << 11;
 
-/// Passes end after this time, or after a piece that takes as long.
+/// No pass begins after this time, and one piece that takes this long ends the measurement.
 const PATIENCE: Duration = Duration::from_millis(400);
 
 fn main() {
@@ -94,7 +95,7 @@ fn compare(name: &str, set: &RuleSet) {
     }
 }
 
-/// What changes cost, and lookups while 32 added and 32 removed rules are pending.
+/// Measures changes, and lookups while 32 added and 32 removed rules are pending.
 fn changes(name: &str, set: &RuleSet, mut table: RuleTable, packets: &[RulePacket]) {
     let time = |change: &mut dyn FnMut()| {
         let start = Instant::now();
@@ -122,7 +123,7 @@ fn changes(name: &str, set: &RuleSet, mut table: RuleTable, packets: &[RulePacke
     );
 }
 
-/// Nanoseconds a packet.
+/// Nanoseconds per packet.
 fn one_by_one(table: &RuleTable, packets: &[RulePacket]) -> f64 {
     measure(packets, |packets| {
         let mut sum = 0_u64;
@@ -134,7 +135,7 @@ fn one_by_one(table: &RuleTable, packets: &[RulePacket]) -> f64 {
     })
 }
 
-/// The sum over pieces of the best time of each piece.
+/// The sum over the pieces of each piece's fastest time.
 fn measure(packets: &[RulePacket], mut pass: impl FnMut(&[RulePacket])) -> f64 {
     let mut best = vec![f64::INFINITY; packets.len().div_ceil(PIECE)];
     let start = Instant::now();

@@ -1,8 +1,9 @@
 //! Measures route tables.
 //!
-//! `routes [FILE]...`: files of prefixes, one a line, whose next hops are made up (16 of them). Without
-//! files 10,000 and 1,000,000 random IPv4 prefixes. Traffic goes to routes at random. Times are sums
-//! over pieces of the best time of each piece: on a machine with other work the others measure that.
+//! `routes [FILE]...`: files with one prefix a line; the next hops are generated (16 of them).
+//! Without files: 10,000 and 1,000,000 random IPv4 prefixes. The traffic goes to random routes.
+//! Each time is a sum over pieces of the traffic. The fastest pass of each piece counts: on a busy
+//! machine the other passes measure other work as well.
 
 use braid_classify::{Lpm, sample};
 use braid_ir::routes::RouteTable;
@@ -99,7 +100,7 @@ fn routes(name: &str, routes: &RouteTable) {
     }
 }
 
-/// Nanoseconds an address.
+/// Nanoseconds per address.
 fn measure(count: usize, mut pass: impl FnMut(std::ops::Range<usize>)) -> f64 {
     let mut best = vec![f64::INFINITY; count / PIECE];
     for _ in 0..PASSES {

@@ -1,11 +1,13 @@
-//! A bit for each rule, a row of them for each part of a field: the structure that takes any set.
+//! Bit vectors: each part of a field has a row with a bit for each rule. This structure takes any
+//! set.
 //!
-//! As in Lakshman and Stiliadis' bit vectors (1998) a lookup ands one row for each field, from the
-//! first rules on, and stops at the first that is left. Rows grow with the rules, and one for each
-//! rank would make memory grow with their square; here a field has at most 2,048 rows, each for as many
-//! ends of ranges as any other, and a row has the rules that any of its values meets. What is left
-//! after the and is therefore compared in full. Time is bounded by a word for each 64 rules and
-//! field, memory by [`MEMORY`], whatever the rules are.
+//! As in Lakshman and Stiliadis' bit vectors (1998) a lookup ands one row of each field, beginning
+//! with the first rules, and stops at the first rule that is left. Rows grow with the rules, and
+//! with a row for each rank memory would grow with their square. Therefore a field has at most
+//! 2,048 rows here. Each row stands for equally many ends of ranges, and has the rules that match
+//! any of its values. A rule that is left after the and is therefore compared in full. Whatever the
+//! rules are, a lookup reads at most a word for each 64 rules and field, and memory is bounded by
+//! [`MEMORY`].
 
 use crate::flat::{Flat, FlatSet, Query};
 use crate::packed::{NONE, Range, Service};
@@ -13,10 +15,10 @@ use crate::packed::{NONE, Range, Service};
 /// Most rows of a field.
 const ROWS: usize = 2048;
 
-/// Most bytes that the rows of all fields take.
+/// The most bytes of the rows of all fields.
 const MEMORY: usize = 128 << 20;
 
-/// Words looked at together.
+/// Words that are read together.
 const STEP: usize = 4;
 
 /// The structure.
@@ -24,13 +26,13 @@ const STEP: usize = 4;
 pub struct Bits {
     services: Vec<Service>,
     rules: Vec<Flat>,
-    /// Source, destination, ports.
+    /// Source, destination, source port, destination port.
     fields: [Field; 4],
-    /// By protocol.
+    /// Rows by protocol.
     protos: Field,
 }
 
-/// A field's rows.
+/// The rows of a field.
 #[derive(Clone, Debug)]
 struct Field {
     /// The row of each value.
@@ -40,7 +42,7 @@ struct Field {
 }
 
 impl Bits {
-    /// The structure for these rules.
+    /// Builds the structure for these rules.
     #[must_use]
     pub fn new(flat: &FlatSet) -> Self {
         let words = flat.rules.len().div_ceil(64).next_multiple_of(STEP);
@@ -62,7 +64,7 @@ impl Bits {
         Self { services: flat.services.clone(), rules: flat.rules.clone(), fields, protos }
     }
 
-    /// Number of the first rule that matches, or [`NONE`].
+    /// The number of the first rule that matches, or [`NONE`].
     #[must_use]
     pub fn find(&self, query: &Query) -> u32 {
         let point = [query.src, query.dst, query.ask.sport().into(), query.ask.dport().into()];
@@ -116,7 +118,7 @@ impl Bits {
 }
 
 impl Field {
-    /// Rows for a field of so many values.
+    /// Builds rows for a field of `values` values.
     fn new(values: u32, ranges: &[Range<u32>], words: usize, most: usize) -> Self {
         let past = |&(_, hi): &Range<u32>| Some(hi + 1).filter(|past| *past < values);
         let mut ends: Vec<u32> = ranges.iter().filter_map(past).collect();
@@ -128,7 +130,7 @@ impl Field {
         let row_of = |value: u32| starts.partition_point(|start| *start <= value) - 1;
         let row = (0..values).map(|value| u16::try_from(row_of(value)).unwrap_or(0)).collect();
         let mut bits = vec![0; starts.len() * words];
-        // Rules of a word at a time, so that its column of rows stays in cache.
+        // Fills the column of one word (64 rules) at a time, so that it stays in cache.
         let mut column = vec![0_u64; starts.len()];
         for (rules, word) in ranges.chunks(64).zip(0..) {
             column.fill(0);

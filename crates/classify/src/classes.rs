@@ -1,31 +1,32 @@
-//! Addresses that several route tables cannot tell apart.
+//! Address groups: addresses that several route tables treat alike.
 //!
-//! What the tables have in common is the search for an address: the intervals that all of them tell
-//! apart are numbered together, those for which every table has the same hops alike. One search finds
-//! the number of an address, its *class*, and what follows from the tables follows from that.
+//! The tables share the search for an address. Their intervals are combined and numbered: intervals
+//! for which every table has the same hops get the same number. One search finds the number of an
+//! address, its *address group*, and the group determines the hop in each table.
 
 use crate::Lpm;
 use crate::trie::{Key, Run, Trie};
 use std::collections::HashMap;
 
-/// Classes of addresses: all of one have the same hop in each of some route tables.
+/// The address groups of some route tables. All addresses of a group have the same hop in each
+/// table.
 #[derive(Clone, Debug)]
 pub struct Classes {
     runs: Vec<Run>,
     count: u32,
 }
 
-/// [`Classes`], made fast to look up.
+/// [`Classes`] in a form that is fast to look up.
 #[derive(Clone, Debug)]
 pub enum ClassTrie {
-    /// Of IPv4 addresses.
+    /// Address groups of IPv4 addresses.
     V4(Trie<u32>),
-    /// Of IPv6 addresses.
+    /// Address groups of IPv6 addresses.
     V6(Trie<u128>),
 }
 
 impl Classes {
-    /// The classes of IPv4 addresses, or of IPv6 ones if `wide`.
+    /// The address groups of IPv4 addresses, or of IPv6 addresses if `wide`.
     #[must_use]
     pub fn of(tables: &[&Lpm], wide: bool) -> Self {
         let column = |table: &&Lpm| -> Vec<Run> {
@@ -42,19 +43,19 @@ impl Classes {
         Self { runs, count }
     }
 
-    /// How many there are, numbered from 0.
+    /// The number of groups. They are numbered from 0.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// The first address of each interval, with its class, in order from address 0.
+    /// The first address of each interval and its group, in order from address 0.
     #[must_use]
     pub fn runs(&self) -> &[(u128, u32)] {
         &self.runs
     }
 
-    /// A trie of them.
+    /// The groups as a trie.
     #[must_use]
     pub fn trie(&self, wide: bool) -> ClassTrie {
         if wide {
@@ -66,7 +67,7 @@ impl Classes {
 }
 
 impl ClassTrie {
-    /// The class of an address.
+    /// The group of an address.
     #[must_use]
     #[inline]
     pub fn get(&self, addr: u128) -> u32 {
@@ -90,8 +91,8 @@ fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
-/// Intervals of addresses with their classes, one for each distinct row of the columns' values, and how
-/// many there are. Columns are values by the start of their intervals.
+/// The intervals of addresses with their groups, and the number of groups. Each distinct row of
+/// values is a group. A column has the values of one table, by the start of their intervals.
 fn distinct(columns: &[Vec<Run>]) -> (Vec<Run>, u32) {
     let mut starts: Vec<u128> = columns.iter().flatten().map(|run| run.0).chain([0]).collect();
     starts.sort_unstable();

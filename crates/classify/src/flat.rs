@@ -1,23 +1,24 @@
 //! Rule sets with addresses replaced by their ranks.
 //!
-//! The ends of a field's ranges, in order, cut its addresses into intervals. All that matters of an
-//! address is its interval's number, its *rank*: structures over ranks are the same for IPv4 and IPv6.
+//! The ends of a field's ranges, in order, cut its addresses into intervals. Rules can only tell
+//! apart the numbers of these intervals, the *ranks* of addresses. Structures over ranks are the
+//! same for IPv4 and IPv6.
 
 use crate::packed::{Ask, Packed, Range, Service};
 use crate::steps::Steps;
 use crate::trie::{Key, Run, Trie};
 use std::collections::HashMap;
 
-/// A rule over ranks. Its number says how early it is tried.
+/// A rule over ranks. Rules with smaller numbers come first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flat {
-    /// Number in the set.
+    /// The number in the set.
     pub number: u32,
     /// Ranks of the source.
     pub src: Range<u32>,
     /// Ranks of the destination.
     pub dst: Range<u32>,
-    /// Number of its service.
+    /// The number of its service.
     pub service: u32,
 }
 
@@ -28,29 +29,29 @@ pub struct Query {
     pub src: u32,
     /// Rank of the destination.
     pub dst: u32,
-    /// The rest.
+    /// Protocol, ports, flags and ICMP.
     pub ask: Ask,
 }
 
 /// A rule set over ranks.
 #[derive(Clone, Debug, Default)]
 pub struct FlatSet {
-    /// Those rules that can match, in order.
+    /// The rules that a packet can match, in order.
     pub rules: Vec<Flat>,
     /// The distinct services.
     pub services: Vec<Service>,
-    /// How many ranks sources have.
+    /// The number of ranks of sources.
     pub src_ranks: u32,
-    /// How many ranks destinations have.
+    /// The number of ranks of destinations.
     pub dst_ranks: u32,
 }
 
-/// From addresses to ranks, as where each rank starts.
+/// The map from addresses to ranks: the address at which each rank starts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Starts(Vec<u128>);
 
 impl Starts {
-    /// The ranks that these ranges tell apart.
+    /// The ranks that these ranges distinguish.
     #[must_use]
     pub fn new<K: Key>(ranges: impl Iterator<Item = Range<K>>) -> Self {
         let past = |hi: K| hi.into().checked_add(1).filter(|past| K::cut(*past).into() == *past);
@@ -74,14 +75,14 @@ impl Starts {
         u32::try_from(after - 1).unwrap_or(u32::MAX)
     }
 
-    /// From IPv4 addresses to ranks, fastest, if there are not too many of them.
+    /// The fastest map from IPv4 addresses to ranks, unless there are too many ranks.
     #[must_use]
     pub fn steps<K: Key>(&self) -> Option<Steps> {
         let starts: Vec<u32> = self.0.iter().map(|start| u32::cut(*start)).collect();
         (K::BITS == u32::BITS).then(|| Steps::new(&starts)).flatten()
     }
 
-    /// From addresses to ranks, fast.
+    /// A fast map from addresses to ranks.
     #[must_use]
     pub fn trie<K: Key>(&self) -> Trie<K> {
         let runs: Vec<Run> = self.0.iter().copied().zip(0..).collect();
@@ -113,7 +114,7 @@ impl FlatSet {
 }
 
 impl Flat {
-    /// Whether it matches a packet.
+    /// Whether the rule matches a packet.
     #[must_use]
     #[inline]
     pub fn matches(&self, query: &Query, services: &[Service]) -> bool {

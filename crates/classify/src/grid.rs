@@ -1,15 +1,16 @@
-//! Equivalence classes of addresses, cross-producted, with short lists of services behind them.
+//! Equivalence classes of addresses and their cross product, whose cells have short lists of rules.
 //!
-//! Like recursive flow classification (Gupta and McKeown, 1999) up to the point where source and
-//! destination are known: their ranks select a cell, and a cell has the list of those rules that
-//! both addresses meet, best first, less those whose service an earlier one covers. Few rules share
-//! both addresses, whatever the set's size, so that a list is tried in order: ports and protocol need no
-//! search structure at all.
+//! The structure is like recursive flow classification (Gupta and McKeown, 1999) up to the point
+//! where source and destination are known. Their ranks select a cell. A cell has the list of rules
+//! that match both addresses, best first, without the rules whose service an earlier rule of the
+//! list covers. Few rules have both addresses in common, whatever the size of the set. Therefore a
+//! list is tried in order: ports and protocol need no search structure at all.
 //!
-//! A table of all cells grows with the product of the classes, so that larger sets are divided by
-//! how widely a rule's addresses reach, as CutSplit (Li et al., 2018) does: rules with few sources
-//! are found by their source, each with a row of intervals of destinations; then those with few
-//! destinations, the other way round; the few that are wide both ways by a table of cells.
+//! A table of all cells grows with the product of the numbers of classes. Therefore larger sets are
+//! divided by how many addresses a rule covers, as in CutSplit (Li et al., 2018). Rules with few
+//! sources are found by their source: each source has a row of intervals of destinations. Rules
+//! with few destinations are found the other way round. The few rules that are wide on both sides
+//! are found in a table of cells.
 
 mod build;
 
@@ -31,47 +32,49 @@ pub struct Grid {
 /// A rule in a list.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Entry {
-    /// The rule's service; the top bit says that it is the list's last.
+    /// The rule's service. The top bit marks the last rule of the list.
     pub service: u32,
-    /// Its number.
+    /// The rule's number.
     pub rule: u32,
 }
 
 const LAST: u32 = 1 << 31;
 
-/// Some of the rules.
+/// A group of the rules.
 #[derive(Clone, Debug)]
 enum Group {
-    /// Rows of cells: the row by the rank of the source (or destination), the cell in it by the
-    /// other's rank.
+    /// Rows of cells. The rank of the source (or destination) selects the row; the rank of the
+    /// other address selects the cell.
     Rows { by_src: bool, rows: Vec<Row>, cells: Vec<Cell> },
-    /// A table of lists: where the row starts by the source's rank, the column by the destination's.
+    /// A table of lists. The rank of the source gives the start of the row, and the rank of the
+    /// destination gives the column.
     Table { rows: Vec<u32>, columns: Vec<u32>, lists: Vec<u32> },
-    /// The same for tables that are mostly empty.
+    /// The same for a table that is mostly empty.
     Sparse(Sparse),
 }
 
-/// Where cells of a row lie.
+/// The place of a row's cells.
 #[derive(Clone, Copy, Default, Debug)]
 struct Row {
     start: u32,
     len: u32,
 }
 
-/// An interval of ranks, which ends where the next one starts.
+/// An interval of ranks. It ends where the next cell starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cell {
     from: u32,
-    /// Where its list starts; [`NONE`] if it has none.
+    /// The start of its list, or [`NONE`].
     list: u32,
 }
 
 impl Grid {
-    /// Number of the first rule that matches a packet with addresses of these ranks, or [`NONE`].
+    /// The number of the first rule that matches a packet with addresses of these ranks, or
+    /// [`NONE`].
     #[must_use]
     #[inline(always)]
     pub fn find(&self, src: u32, dst: u32, ask: &Ask) -> u32 {
-        // Most grids are just this.
+        // Most grids have only this group.
         match self.groups.as_slice() {
             [Group::Sparse(sparse)] => self.first_of(sparse.cell(src, dst), ask, NONE),
             _ => self.find_in_groups(Query { src, dst, ask: *ask }),
@@ -94,7 +97,7 @@ impl Grid {
         best
     }
 
-    /// As [`Self::first`], for the list of a cell.
+    /// The same as [`Self::first`], for the list of a cell.
     #[inline(always)]
     fn first_of(&self, cell: Option<&sparse::Cell>, ask: &Ask, best: u32) -> u32 {
         let Some(cell) = cell else { return best };
@@ -110,7 +113,7 @@ impl Grid {
         }
     }
 
-    /// The first rule of a list that matches, if it is better than this one.
+    /// The first rule of a list that matches, if it comes before `best`; otherwise `best`.
     #[inline(never)]
     fn first(&self, list: u32, ask: Ask, best: u32) -> u32 {
         for entry in &self.entries[list as usize..] {

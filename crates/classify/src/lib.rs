@@ -1,4 +1,4 @@
-//! Decision structures: rule sets and route tables made fast to look up.
+//! Decision structures: fast lookups in rule sets and route tables.
 #![forbid(unsafe_code)]
 
 mod bits;

@@ -1,14 +1,15 @@
-//! Longest-prefix match, live.
+//! Longest-prefix match in route tables that change.
 //!
-//! One [`Trie`] for each address family, whose values number the distinct next hops, beside the
-//! routes in order, from which parts of the trie are made again. A full BGP table of both families (0.9
-//! million and 0.16 million routes) takes 25 MB, less than the 64 MB that DIR-24-8 takes for any
-//! table, and stays in a last-level cache; a million random prefixes, which share less, take 75 MB, ten
-//! thousand under 1 MB, ten a few cache lines. `examples/routes.rs` measures it.
+//! Each address family has one [`Trie`], whose values number the distinct next hops. Beside it are
+//! the routes in order, from which parts of the trie are rebuilt. A full BGP table of both families
+//! (0.9 million and 0.16 million routes) takes 25 MB. DIR-24-8 takes 64 MB for any table. A table
+//! of 25 MB stays in a last-level cache. A million random prefixes have less in common and take 75
+//! MB; ten thousand take under 1 MB; ten take a few cache lines. `examples/routes.rs` measures
+//! this.
 //!
-//! A change makes that part of the trie again that its prefix reaches over: some microseconds for most
-//! routes of a full table, all of it for the default route. Space lost to changes is won back by making
-//! the trie anew when it has doubled.
+//! A change rebuilds the part of the trie that its prefix covers: some microseconds for most routes
+//! of a full table, and the whole trie for the default route. Replaced nodes leave unused space
+//! behind. When the trie has doubled in size it is rebuilt.
 
 use crate::trie::{Key, Run, Trie};
 use braid_ir::routes::RouteTable;
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 /// Nodes that changes may leave behind in a trie of any size.
 const SPARE_NODES: usize = 4096;
 
-/// A route table made fast to look up. Answers are those of [`RouteTable`].
+/// A route table with fast lookups. Its answers are the same as those of [`RouteTable`].
 #[derive(Clone, Debug)]
 pub struct Lpm {
     v4: Family<u32>,
@@ -29,11 +30,11 @@ pub struct Lpm {
 struct Family<K> {
     /// Hops by prefix: address and length.
     routes: BTreeMap<(K, u8), u32>,
-    /// Places in `hops`.
+    /// Numbers of hops, which index `hops`.
     trie: Trie<K>,
-    /// Nodes of the trie when it was made.
+    /// The number of nodes of the trie when it was last built.
     nodes: usize,
-    /// The distinct hops; first none.
+    /// The distinct hops. The first one is `None`.
     hops: Vec<Option<u32>>,
     places: HashMap<u32, u32>,
 }
@@ -45,7 +46,7 @@ impl Default for Lpm {
 }
 
 impl Lpm {
-    /// A table of these routes.
+    /// Builds a table of these routes.
     #[must_use]
     pub fn new(routes: &RouteTable) -> Self {
         let v4 = routes.iter4().map(|(addr, len, hop)| (prefix(addr, len), hop));
@@ -53,58 +54,58 @@ impl Lpm {
         Self { v4: Family::new(v4.collect()), v6: Family::new(v6.collect()) }
     }
 
-    /// Next hop of the longest prefix that an IPv4 address has.
+    /// The next hop of the longest prefix that contains an IPv4 address.
     #[must_use]
     #[inline]
     pub fn lookup4(&self, addr: u32) -> Option<u32> {
         self.v4.lookup(addr)
     }
 
-    /// Next hop of the longest prefix that an IPv6 address has.
+    /// The next hop of the longest prefix that contains an IPv6 address.
     #[must_use]
     #[inline]
     pub fn lookup6(&self, addr: u128) -> Option<u32> {
         self.v6.lookup(addr)
     }
 
-    /// The class of an address (IPv6 if `wide`), below [`Self::classes`]: all addresses of one have the
-    /// same next hop, until a route is added or removed.
+    /// The address group of an address (IPv6 if `wide`), below [`Self::classes`]. All addresses of
+    /// a group have the same next hop until a route is added or removed.
     #[must_use]
     #[inline]
     pub fn class(&self, addr: u128, wide: bool) -> u32 {
         if wide { self.v6.trie.get(addr) } else { self.v4.trie.get(u32::cut(addr)) }
     }
 
-    /// How many classes there are.
+    /// The number of address groups.
     #[must_use]
     pub fn classes(&self, wide: bool) -> u32 {
         let hops = if wide { self.v6.hops.len() } else { self.v4.hops.len() };
         u32::try_from(hops).unwrap_or(u32::MAX)
     }
 
-    /// Adds an IPv4 route, replacing one for the same prefix; host bits are ignored, and lengths
-    /// beyond 32 are 32.
+    /// Adds an IPv4 route, or replaces the route with the same prefix. Host bits are ignored, and a
+    /// length above 32 means 32.
     pub fn insert4(&mut self, addr: u32, len: u8, hop: u32) {
         self.v4.change(prefix(addr, len), Some(hop));
     }
 
-    /// Adds an IPv6 route, replacing one for the same prefix; host bits are ignored, and lengths
-    /// beyond 128 are 128.
+    /// Adds an IPv6 route, or replaces the route with the same prefix. Host bits are ignored, and a
+    /// length above 128 means 128.
     pub fn insert6(&mut self, addr: u128, len: u8, hop: u32) {
         self.v6.change(prefix(addr, len), Some(hop));
     }
 
-    /// Removes an IPv4 route; its hop, if there was one.
+    /// Removes an IPv4 route and returns its hop, if there was one.
     pub fn remove4(&mut self, addr: u32, len: u8) -> Option<u32> {
         self.v4.change(prefix(addr, len), None)
     }
 
-    /// Removes an IPv6 route; its hop, if there was one.
+    /// Removes an IPv6 route and returns its hop, if there was one.
     pub fn remove6(&mut self, addr: u128, len: u8) -> Option<u32> {
         self.v6.change(prefix(addr, len), None)
     }
 
-    /// Number of routes of both families.
+    /// The number of routes of both families.
     #[must_use]
     pub fn len(&self) -> usize {
         self.v4.routes.len() + self.v6.routes.len()
@@ -116,7 +117,7 @@ impl Lpm {
         self.len() == 0
     }
 
-    /// Bytes of memory that lookups use (the routes beside them are about as much again).
+    /// Bytes of memory that lookups use. The ordered routes take about as much again.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.v4.trie.memory()
@@ -124,12 +125,12 @@ impl Lpm {
             + (self.v4.hops.len() + self.v6.hops.len()) * 8
     }
 
-    /// The address ranges that IPv4 routes tell apart, with their next hops.
+    /// The address ranges that IPv4 routes distinguish, with their next hops.
     pub(crate) fn ranges4(&self) -> Vec<(u128, Option<u32>)> {
         self.v4.ranges()
     }
 
-    /// The address ranges that IPv6 routes tell apart, with their next hops.
+    /// The address ranges that IPv6 routes distinguish, with their next hops.
     pub(crate) fn ranges6(&self) -> Vec<(u128, Option<u32>)> {
         self.v6.ranges()
     }
@@ -148,7 +149,7 @@ impl<K: Key> Family<K> {
         family
     }
 
-    /// Makes the trie anew.
+    /// Rebuilds the trie.
     fn renew(&mut self) {
         (self.hops, self.places) = (vec![None], HashMap::new());
         let routes = std::mem::take(&mut self.routes);
@@ -162,7 +163,7 @@ impl<K: Key> Family<K> {
     fn place(&mut self, hop: u32) -> u32 {
         *self.places.entry(hop).or_insert_with(|| {
             self.hops.push(Some(hop));
-            // A place for each distinct hop, of which there are fewer than 2^30 in any memory.
+            // Each distinct hop has a number. No memory can hold 2^30 hops.
             u32::try_from(self.hops.len() - 1).unwrap_or(0)
         })
     }
@@ -172,7 +173,7 @@ impl<K: Key> Family<K> {
         self.hops[self.trie.get(addr) as usize]
     }
 
-    /// Adds, replaces or removes the route of a prefix; its hop so far.
+    /// Adds, replaces or removes the route of a prefix and returns its previous hop.
     fn change(&mut self, at: (K, u8), hop: Option<u32>) -> Option<u32> {
         let old = match hop {
             Some(hop) => self.routes.insert(at, hop),
@@ -207,24 +208,25 @@ impl<K: Key> Family<K> {
     }
 }
 
-/// The hop of the longest prefix, of at most so many bits, that an address has.
+/// The hop of the longest prefix, of at most `bits` bits, that contains an address.
 fn around<K: Key>(routes: &BTreeMap<(K, u8), u32>, addr: u128, bits: u32) -> Option<u32> {
     let at = |len: u32| (K::cut(addr & !ones::<K>(len)), u8::try_from(len).unwrap_or(u8::MAX));
     (0..=bits).rev().find_map(|len| routes.get(&at(len)).copied())
 }
 
-/// A prefix as routes are kept: without host bits, its length no more than there are bits.
+/// A prefix in its stored form: without host bits, and with a length of at most the number of bits.
 fn prefix<K: Key>(addr: K, len: u8) -> (K, u8) {
     let len = u32::from(len).min(K::BITS);
     (K::cut(addr.into() & !ones::<K>(len)), u8::try_from(len).unwrap_or(u8::MAX))
 }
 
-/// The bits of an address after the first `len`.
+/// The bits of an address after the first `len` bits.
 fn ones<K: Key>(len: u32) -> u128 {
     u128::MAX.checked_shr(u128::BITS - (K::BITS - len)).unwrap_or(0)
 }
 
-/// What prefixes (sorted, all within `low..=last` or around it) say about these addresses.
+/// The values of the addresses `low..=last`, from prefixes (sorted, all inside the range or around
+/// it).
 fn sweep<K: Key>(
     low: u128,
     last: u128,
@@ -243,7 +245,7 @@ fn sweep<K: Key>(
     runs
 }
 
-/// Ends the prefixes that end before an address.
+/// Ends the prefixes whose last address is before this address.
 fn close(open: &mut Vec<Run>, before: u128, runs: &mut Vec<Run>) {
     while let Some(&(end, _)) = open.last().filter(|(end, _)| *end < before) {
         open.pop();
@@ -268,7 +270,7 @@ mod tests {
     use braid_ir::routes::RouteTable;
     use proptest::prelude::*;
 
-    /// Address, length, hop or removal.
+    /// Address, length, and the hop or a removal.
     type Change = (u128, u8, Option<u32>);
 
     fn change() -> impl Strategy<Value = Change> {
@@ -345,7 +347,7 @@ mod tests {
             naive.insert4(n.wrapping_mul(0x9e37_79b1), 8 + (n % 25) as u8, n % 16);
         }
         let mut table = Lpm::new(&naive);
-        // More changes than the spare nodes allow, so that the trie is made anew in between.
+        // More changes than the spare nodes allow, so that the trie is rebuilt in between.
         for n in 0..6_000_u32 {
             let (addr, len) = (n.wrapping_mul(0x85eb_ca6b), 14 + (n % 19) as u8);
             naive.insert4(addr, len, n % 7);

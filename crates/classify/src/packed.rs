@@ -1,9 +1,9 @@
-//! Rules and packets in the form that lookups compare.
+//! Rules and packets in the form in which lookups compare them.
 //!
-//! What is not an address is a rule's *service*: port ranges and a 64-bit pattern of protocol, flags,
-//! ICMP type and code, and which of the headers are there. Rule sets have thousands of rules but few
-//! services (450 in the largest set of ClassBench's kind that we have), so services are kept once and
-//! stay in the nearest cache.
+//! A rule's *service* is everything except its addresses: port ranges and a 64-bit pattern of
+//! protocol, flags, ICMP type and code, and of the headers that must be present. Rule sets have
+//! thousands of rules but few services (450 in our largest set of ClassBench's kind). Therefore
+//! each service is stored once, and the services stay in the nearest cache.
 
 use crate::trie::Key;
 use braid_ir::rules::{ANY_PORT, RulePacket, RuleWords};
@@ -12,54 +12,54 @@ use braid_ir::value::{Rule, RuleAddrs};
 /// An inclusive range.
 pub type Range<T> = (T, T);
 
-/// There is no such rule.
+/// No rule.
 pub const NONE: u32 = u32::MAX;
 
 const GUARDS: u64 = RuleWords::GUARDS;
 
-/// What is not an address, in a packet: words as [`RuleWords`] has them.
+/// The words of a packet without its addresses, as in [`RuleWords`].
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Ask {
-    /// Protocol, flags, ICMP, and which headers are there.
+    /// Protocol, flags, ICMP, and the headers that are present.
     bits: u64,
     /// Ports.
     ports: u64,
 }
 
-/// What is not an address, in a rule.
+/// Everything in a rule except its addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Service {
-    /// What the bits under the mask must be.
+    /// The required values of the bits under the mask.
     value: u64,
     mask: u64,
-    /// Least ports, each where [`RuleWords`] has it. Subtracted from a packet's ports they leave its
-    /// guards where they are not above them.
+    /// Least ports, at their places in [`RuleWords`]. When they are subtracted from a packet's
+    /// ports, the guard bit of a port stays set if the least port is not above the packet's port.
     low: u64,
-    /// Greatest ports, and twice the guards. A packet's ports subtracted from them leave a guard where
-    /// they are not above.
+    /// Greatest ports plus twice the guard bits. When a packet's ports are subtracted from them, a
+    /// guard bit is left for each port that is not above its greatest value.
     high: u64,
 }
 
-/// A rule on the addresses of one family.
+/// A rule for the addresses of one family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packed<K> {
     /// Source addresses.
     pub src: Range<K>,
     /// Destination addresses.
     pub dst: Range<K>,
-    /// The rest.
+    /// The service.
     pub service: Service,
 }
 
 impl Ask {
-    /// What a packet has to offer.
+    /// The words of a packet.
     #[must_use]
     #[inline]
     pub fn new(packet: &RulePacket) -> Self {
         Self::of(&RuleWords::new(packet))
     }
 
-    /// The same of its words.
+    /// The same, from words that exist already.
     #[must_use]
     #[inline]
     pub fn of(words: &RuleWords) -> Self {
@@ -72,13 +72,13 @@ impl Ask {
         self.bits.to_le_bytes()[0]
     }
 
-    /// The source port; 0 when absent.
+    /// The source port; 0 if absent.
     #[must_use]
     pub fn sport(&self) -> u16 {
         port(self.ports, 0)
     }
 
-    /// The destination port; 0 when absent.
+    /// The destination port; 0 if absent.
     #[must_use]
     pub fn dport(&self) -> u16 {
         port(self.ports, RuleWords::DPORT)
@@ -90,7 +90,7 @@ fn port(ports: u64, shift: u32) -> u16 {
 }
 
 impl Service {
-    /// A rule's service.
+    /// The service of a rule.
     #[must_use]
     pub fn new(rule: &Rule) -> Self {
         let spread = |value: u8, flags: u8, icmp: u16| {
@@ -116,11 +116,11 @@ impl Service {
         Self { value, mask, low, high: ports(rule.sport.1, rule.dport.1) + 2 * GUARDS }
     }
 
-    /// Whether it covers a packet.
+    /// Whether the service covers a packet.
     #[must_use]
     #[inline]
     pub fn matches(&self, ask: &Ask) -> bool {
-        // Without branches: which part fails is as good as random.
+        // Without branches: which part fails is nearly random.
         let ports = ask.ports.wrapping_sub(self.low) & self.high.wrapping_sub(ask.ports);
         (ask.bits ^ self.value) & self.mask | !ports & GUARDS == 0
     }
@@ -137,7 +137,7 @@ impl Service {
         (port(self.low, RuleWords::DPORT), port(self.high - 2 * GUARDS, RuleWords::DPORT))
     }
 
-    /// Whether it covers all that another one does.
+    /// Whether the service covers everything that another one covers.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let within = |a: Range<u16>, b: Range<u16>| a.0 <= b.0 && b.1 <= a.1;
@@ -146,25 +146,26 @@ impl Service {
             && within(self.dport(), other.dport())
     }
 
-    /// As [`Self::covers`], where the ports are as good as equal.
+    /// The same as [`Self::covers`], with the ports ignored.
     #[must_use]
     pub fn covers_bits(&self, other: &Self) -> bool {
         self.mask & !other.mask == 0 && (self.value ^ other.value) & self.mask == 0
     }
 
-    /// Whether packets of a protocol may have it.
+    /// Whether the service covers packets of a protocol.
     #[must_use]
     pub fn has_proto(&self, proto: u8) -> bool {
         (self.value ^ u64::from(proto)) & self.mask & 0xff == 0
     }
 
-    /// Whether every packet has it.
+    /// Whether the service covers every packet.
     #[must_use]
     pub fn covers_all(&self) -> bool {
         self.mask == 0 && self.sport() == ANY_PORT && self.dport() == ANY_PORT
     }
 
-    /// Whether some packet may have both (where it is not easy to say, that it may).
+    /// Whether a packet may be covered by both services. The answer is `true` where the question is
+    /// hard.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         (self.value ^ other.value) & self.mask & other.mask == 0
@@ -172,7 +173,7 @@ impl Service {
             && meet(self.dport(), other.dport())
     }
 
-    /// Whether no packet has it.
+    /// Whether the service covers no packet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let empty = |range: Range<u16>| range.0 > range.1;
@@ -181,7 +182,7 @@ impl Service {
 }
 
 impl<K: Key> Packed<K> {
-    /// A rule as packets of this address family see it, if one could match it.
+    /// The rule as packets of this address family see it; `None` if no such packet can match it.
     #[must_use]
     pub fn new(rule: &Rule) -> Option<Self> {
         let all = (K::cut(0), K::cut(u128::MAX));
@@ -198,7 +199,7 @@ impl<K: Key> Packed<K> {
         some.then_some(Self { src, dst, service })
     }
 
-    /// Whether some packet may match both.
+    /// Whether a packet may match both rules.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         meet(self.src, other.src)
@@ -206,7 +207,7 @@ impl<K: Key> Packed<K> {
             && self.service.overlaps(&other.service)
     }
 
-    /// Whether it matches a packet.
+    /// Whether the rule matches a packet.
     #[must_use]
     #[inline]
     pub fn matches(&self, src: K, dst: K, ask: &Ask) -> bool {

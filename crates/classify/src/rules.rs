@@ -1,41 +1,47 @@
-//! A rule set made fast to look up, live.
+//! A rule set with fast lookups that can change.
 //!
-//! # Which structure
+//! # Choice of the structure
 //!
-//! Tried in this order; the first that stays within its limits is taken, for IPv4 and IPv6 apart:
+//! The structures are tried in this order, separately for IPv4 and IPv6. The first one that stays
+//! within its limits is taken:
 //!
-//! 1. up to 8 rules: one by one;
+//! 1. up to 8 rules: the rules one by one;
 //! 2. `grid.rs` with one table of address classes, up to 4 million cells;
-//! 3. the same divided by how widely rules reach; both within a number of steps and cells that grows
-//!    with the rules, and without lists of more than 256 rules;
+//! 3. the same, divided by how many addresses a rule covers;
 //! 4. `tree.rs`, without leaves of more than 256 rules;
 //! 5. `bits.rs`, which takes any set.
 //!
-//! `examples/compare.rs` measures all of them. On ClassBench's sets from 250 to 58,000 rules, and on
-//! made-up ones to 100,000, the grid is the fastest by a factor of two and more, and its time grows
-//! least: an access list of 8,550 rules takes 1.5 times as long as its first 251. Trees come second, at
-//! two to five times the time. Tuple space search is faster for the few sets with two or three pairs of
-//! prefix lengths and many times slower for others, so it is never taken. Sets made to hurt (ranges
-//! nested or at random in all fields) have more cells than fit and leaves that do not get short; bit
-//! vectors take a tenth of a microsecond for 10,000 such rules and up to a few for 100,000.
+//! Both grids have a limit of steps and cells, which grows with the rules, and no list of more than
+//! 256 rules.
 //!
-//! In a grid a lookup for IPv4 is six accesses to small arrays for the ranks of both addresses, side by side
-//! (`steps.rs`; `trie.rs` where these would take too many blocks), then one for the cell, which has the first rule
-//! of its list (`sparse.rs`), and one for that rule's service: a hundred instructions, and no branches but
-//! for what is rare.
+//! `examples/compare.rs` measures all structures. On ClassBench's sets from 250 to 58,000 rules,
+//! and on generated sets up to 100,000, the grid is the fastest by a factor of two and more, and
+//! its time grows least: an access list of 8,550 rules takes 1.5 times as long as its first 251
+//! rules. Trees come second and take two to five times as long. Tuple space search is faster for
+//! the few sets with two or three pairs of prefix lengths and many times slower for others, so it
+//! is never chosen. Hostile sets (nested or random ranges in all fields) have more cells than the
+//! grid allows and leaves that stay long. Bit vectors take a tenth of a microsecond for 10,000
+//! hostile rules and up to a few microseconds for 100,000.
+//!
+//! A lookup in a grid for IPv4 makes six accesses to small arrays, side by side, for the ranks of
+//! both addresses (`steps.rs`; `trie.rs` if that would take too many blocks). One access reads the
+//! cell, which has the first rule of its list (`sparse.rs`), and one reads the service of that
+//! rule. This takes a hundred instructions, and branches only for rare cases.
 //!
 //! # Changes
 //!
-//! A change does not touch the structure. Added rules are tried one by one besides. Where a removed
-//! rule would have decided, those are tried that come after it and overlap with it, or if there are
-//! more than [`HEIRS`] of them all are searched by tuple space search, whose tables are made once, in a
-//! millisecond for 10,000 rules (in structures that keep covered rules a removed one is just forgotten).
-//! Present numbers of rules are kept in an array. A change therefore costs some steps for each rule of
-//! the set, tens of microseconds for 10,000 rules; until the structure is made anew a lookup costs an
-//! access more, up to [`PENDING`] comparisons, and a microsecond where a removed rule with many
-//! overlaps would have decided. The structure is made anew, tens of milliseconds for 10,000 rules,
-//! when more than [`PENDING`] rules were added or removed, or when [`RuleTable::settle`] asks for it. A
-//! table can be cloned, settled on another thread and put in the place of the first one.
+//! A change leaves the structure as it is. Added rules are tried one by one after the lookup. When
+//! a lookup finds a removed rule, the later rules that overlap with it are tried. If there are more
+//! than [`HEIRS`] of them, tuple space search searches all rules; its tables are built once, in a
+//! millisecond for 10,000 rules. Structures that keep covered rules simply forget a removed rule.
+//! An array has the present numbers of the rules.
+//!
+//! A change therefore costs some steps for each rule of the set: tens of microseconds for 10,000
+//! rules. Until the structure is rebuilt, a lookup costs one more access, up to [`PENDING`]
+//! comparisons, and a microsecond if it finds a removed rule with many overlaps. The structure is
+//! rebuilt (in tens of milliseconds for 10,000 rules) when more than [`PENDING`] rules were added
+//! or removed, or when [`RuleTable::settle`] is called. A table can be cloned, settled on another
+//! thread and put in the place of the original.
 
 use crate::packed::{Ask, NONE, Packed};
 use crate::side::{Family, Side};
@@ -45,45 +51,47 @@ use braid_ir::rules::{RulePacket, RuleWords};
 use braid_ir::value::{Rule, RuleSet};
 use std::collections::HashMap;
 
-/// Rules added since the structure was made. Each lookup tries them in order.
+/// The most rules that may be added before the structure is rebuilt. Each lookup tries them in
+/// order.
 const PENDING: usize = 64;
 
-/// Rules that may take the place of a removed one and are tried in order. If there are more, all
-/// rules are searched by their prefix lengths.
+/// The most rules that are tried in order in place of a removed one. If there are more, all rules
+/// are searched by their prefix lengths.
 const HEIRS: usize = 64;
 
-/// A rule set made fast to look up. Answers are those of [`RuleSet::decide`].
+/// A rule set with fast lookups. Its answers are the same as those of [`RuleSet::decide`].
 #[derive(Clone, Debug)]
 pub struct RuleTable {
     set: RuleSet,
-    /// By rule, whether packets that it decides pass; behind them the default. Lookups need nothing else
-    /// of the set.
+    /// For each rule, whether packets that it decides pass; the last element is the default.
+    /// Lookups read nothing else of the set.
     passes: Vec<bool>,
     v4: Side<u32>,
     v6: Side<u128>,
     changes: Option<Box<Changes>>,
 }
 
-/// What has changed since the structures were made. Those go on naming rules by the numbers that
-/// they had then.
+/// The changes since the structures were built. The structures keep the numbers that rules had
+/// then.
 #[derive(Clone, Debug, Default)]
 struct Changes {
-    /// Present numbers of the rules that there were; [`NONE`] for those removed.
+    /// The present number of each old rule; [`NONE`] for a removed one.
     numbers: Vec<u32>,
-    /// What to try, by their numbers then, where a removed rule would have decided: all later rules
-    /// that overlap with it.
+    /// For a removed rule that would have decided: the later rules that overlap with it. Keys and
+    /// values are old numbers.
     heirs: HashMap<u32, Vec<u32>>,
-    /// What to search where a removed rule has too many of them: the rules that there were.
+    /// The old rules, to be searched if a removed rule has too many later rules that overlap with
+    /// it.
     rest: Option<Box<Rest>>,
-    /// How many rules were removed.
+    /// The number of rules removed.
     removed: usize,
-    /// Rules added since, by their present numbers, in order.
+    /// The present numbers of the rules added since, in order.
     added: Vec<u32>,
     added4: Vec<(u32, Packed<u32>)>,
     added6: Vec<(u32, Packed<u128>)>,
 }
 
-/// The rules that there were, by prefix lengths.
+/// The old rules, by prefix lengths.
 #[derive(Clone, Debug)]
 struct Rest {
     v4: Tuples<u32>,
@@ -91,14 +99,14 @@ struct Rest {
 }
 
 impl RuleTable {
-    /// A table of these rules, of the kind of structure that fits them.
+    /// Builds a table of these rules with the structure that fits them.
     #[must_use]
     pub fn new(set: &RuleSet) -> Self {
         Self::over(set, Side::new(&set.rules), Side::new(&set.rules))
     }
 
-    /// A table of this kind of structure, for comparisons; `None` if it would take too much time or
-    /// memory. Changes may turn it into another kind.
+    /// Builds a table with this kind of structure, for comparisons; `None` if it would take too
+    /// much time or memory. Changes may turn it into another kind.
     #[must_use]
     pub fn of_family(set: &RuleSet, family: Family) -> Option<Self> {
         let v4 = Side::of_family(&set.rules, family)?;
@@ -136,7 +144,7 @@ impl RuleTable {
         }
     }
 
-    /// What it means that the structure found this rule.
+    /// The answer when the structure found this rule.
     #[inline]
     fn answer(&self, packet: &RulePacket, found: u32) -> (bool, u32) {
         self.verdict(match &self.changes {
@@ -145,21 +153,22 @@ impl RuleTable {
         })
     }
 
-    /// The same for an IPv4 packet. Not part of the caller's code, which is faster without it.
+    /// The same for an IPv4 packet. It is kept out of the caller's code, which is faster without
+    /// it.
     #[inline(never)]
     fn changed(&self, words: RuleWords, found: u32) -> (bool, u32) {
         self.answer(&words.packet(), found)
     }
 
-    /// What a rule says, by its present number.
+    /// The answer of a rule, by its present number.
     #[inline]
     fn verdict(&self, number: u32) -> (bool, u32) {
         let number = number.min(count(&self.set));
         (self.passes[number as usize], number)
     }
 
-    /// Adds a rule so that it has this number; past the end, after the last one. Those from there
-    /// on move up by one.
+    /// Adds a rule with this number, or after the last rule if the number is past the end. The
+    /// rules from this number on move up by one.
     pub fn insert(&mut self, at: usize, rule: Rule) {
         let at = at.min(self.set.rules.len());
         let (four, six) = (Packed::new(&rule), Packed::new(&rule));
@@ -171,7 +180,7 @@ impl RuleTable {
         }
     }
 
-    /// Removes a rule, and gives it back if there was one. Those after it move down by one.
+    /// Removes a rule and returns it, if there was one. The rules after it move down by one.
     pub fn remove(&mut self, at: usize) -> Option<Rule> {
         if at >= self.set.rules.len() {
             return None;
@@ -204,14 +213,13 @@ impl RuleTable {
         self.passes[self.set.rules.len()] = pass;
     }
 
-    /// The rules as they are now.
+    /// The present rules.
     #[must_use]
     pub fn set(&self) -> &RuleSet {
         &self.set
     }
 
-    /// Takes pending changes into the structure itself, which is made anew. Answers are the same
-    /// before and after.
+    /// Rebuilds the structure with the pending changes. The answers stay the same.
     pub fn settle(&mut self) {
         if self.changes.take().is_some() {
             (self.v4, self.v6) = (Side::new(&self.set.rules), Side::new(&self.set.rules));
@@ -240,7 +248,7 @@ impl Changes {
         Box::new(Self { numbers: (0..count(set)).collect(), ..Self::default() })
     }
 
-    /// The present number of the rule that decides, if there is one.
+    /// The present number of the rule that decides, or [`NONE`].
     #[inline(never)]
     fn now(&self, packet: &RulePacket, found: u32, set: &RuleSet) -> u32 {
         let mut best = self.numbers.get(found as usize).copied().unwrap_or(NONE);
@@ -256,7 +264,7 @@ impl Changes {
         added.unwrap_or(best)
     }
 
-    /// The present number of the rule that decides in the place of a removed one.
+    /// The present number of the rule that decides in place of a removed one.
     fn heir(&self, packet: &RulePacket, found: u32, set: &RuleSet) -> u32 {
         let present = |then: u32| self.numbers.get(then as usize).copied().unwrap_or(NONE);
         if let Some(heirs) = self.heirs.get(&found) {
@@ -285,7 +293,7 @@ impl Changes {
         put(&mut self.added6, at, six);
     }
 
-    /// The number that a rule had when the structures were made, if there was one.
+    /// The number that a rule had when the structures were built; `None` for an added rule.
     fn then(&self, at: u32) -> Option<u32> {
         if self.added.binary_search(&at).is_ok() {
             return None;
@@ -309,7 +317,8 @@ impl Changes {
         self.added6.iter_mut().for_each(|added| down(&mut added.0));
     }
 
-    /// Notes which rules come into the place of one, but for IP versions whose structure `forgot` it.
+    /// Records the rules that may decide in place of a removed one, except for IP versions whose
+    /// structure forgot the rule.
     fn leave(&mut self, then: u32, set: &RuleSet, forgot: [bool; 2]) {
         let rule = |number: u32| set.rules.get(number as usize);
         let Some(left) = self.numbers.get(then as usize).and_then(|number| rule(*number)) else {
@@ -335,14 +344,14 @@ impl Changes {
         }
     }
 
-    /// The rules that there were and still are.
+    /// The old rules that still exist.
     fn tuples<K: Key + std::hash::Hash>(&self, set: &RuleSet) -> Tuples<K> {
         let now = |number: &u32| set.rules.get(*number as usize).and_then(Packed::new);
         Tuples::new(&self.numbers.iter().map(now).collect::<Vec<_>>())
     }
 }
 
-/// The first of these rules that matches, if it is better than this one.
+/// The first of these rules that matches, if it comes before `best`.
 fn first<K: Key>(rules: &[(u32, Packed<K>)], src: K, dst: K, ask: &Ask, best: u32) -> Option<u32> {
     let better = rules.iter().take_while(|(number, _)| *number < best);
     better.filter(|(_, rule)| rule.matches(src, dst, ask)).map(|(number, _)| *number).next()

@@ -1,4 +1,4 @@
-//! Rule sets and packets for tests and measurements: made up, or read from ClassBench's files.
+//! Rule sets and packets for tests and measurements: generated, or read from ClassBench's files.
 
 use crate::trie::Key;
 use braid_externs::Rng;
@@ -6,24 +6,24 @@ use braid_ir::rules::{ANY_PORT, RulePacket};
 use braid_ir::value::{Rule, RuleAddrs, RuleSet};
 use std::net::Ipv4Addr;
 
-/// Random numbers that follow from a seed.
+/// Random numbers that depend only on a seed.
 #[derive(Clone, Debug)]
 pub struct Noise(Rng);
 
-/// What kind of rule set to make up.
+/// A kind of generated rule set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Hosts and small networks to servers' ports, as access lists have them.
+    /// From hosts and small networks to ports of servers, as in access lists.
     Access,
-    /// Half of the rules with one side open, many port ranges, as firewalls have them.
+    /// Half of the rules have one open side, and many have port ranges, as in firewalls.
     Firewall,
-    /// Chains of mixed prefixes, as Linux hosts have them.
+    /// Mixed prefixes, as in the rule chains of Linux hosts.
     Chain,
-    /// IPv6, hosts and networks.
+    /// IPv6 hosts and networks.
     Six,
-    /// Ranges one inside the other, on all fields, in random order.
+    /// Ranges nested in each other in all fields, in random order.
     Nested,
-    /// Ranges at random, so that nearly all overlap.
+    /// Random ranges, so that nearly all of them overlap.
     Tangled,
     /// The same rule again and again.
     Same,
@@ -31,7 +31,7 @@ pub enum Kind {
     Ports,
 }
 
-/// All kinds, with their names.
+/// All kinds with their names.
 pub const KINDS: [(&str, Kind); 8] = [
     ("access", Kind::Access),
     ("firewall", Kind::Firewall),
@@ -44,7 +44,7 @@ pub const KINDS: [(&str, Kind); 8] = [
 ];
 
 impl Noise {
-    /// A sequence of its own for each seed.
+    /// Each seed gives another sequence.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Rng::new(seed))
@@ -55,7 +55,7 @@ impl Noise {
         self.0.next_u64()
     }
 
-    /// A number below a bound other than 0.
+    /// A number below the bound, which is not 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.draw() % bound.max(1)
     }
@@ -72,7 +72,7 @@ impl Noise {
         u8::try_from(self.draw() >> 56).unwrap_or(0)
     }
 
-    /// A number within a range; its lower end if it is empty.
+    /// A number within a range. An empty range gives its lower end.
     fn within(&mut self, (lo, hi): (u128, u128)) -> u128 {
         if lo > hi {
             return lo;
@@ -88,11 +88,11 @@ impl Noise {
     }
 }
 
-/// A made-up set of so many rules. The default drops.
+/// Generates a set of `count` rules. The default drops.
 #[must_use]
 pub fn rules(kind: Kind, count: usize, seed: u64) -> RuleSet {
     let mut noise = Noise::new(seed);
-    // Networks and hosts that rules share, more of them in larger sets.
+    // Networks and hosts that rules have in common. Larger sets have more of them.
     let pool: Vec<u128> = (0..count / 3 + 8).map(|_| noise.wide()).collect();
     let rules = (0..count).map(|number| one(kind, number as u64, count as u64, &pool, &mut noise));
     RuleSet { rules: rules.collect(), default_pass: false }
@@ -175,7 +175,7 @@ fn prefix(addr: u128, len: u8, bits: u32) -> (u128, u128) {
     (addr & !host, addr | host)
 }
 
-/// Packets that meet the rules in turn (as far as one rule can say), in random order.
+/// Packets that match each rule in turn, as far as a single rule determines this, in random order.
 #[must_use]
 pub fn packets(set: &RuleSet, count: usize, seed: u64) -> Vec<RulePacket> {
     let mut noise = Noise::new(seed);
@@ -189,7 +189,7 @@ pub fn packets(set: &RuleSet, count: usize, seed: u64) -> Vec<RulePacket> {
     packets
 }
 
-/// Packets at random, which most sets leave to their default.
+/// Random packets. In most sets, most of them match no rule.
 #[must_use]
 pub fn random_packets(count: usize, seed: u64) -> Vec<RulePacket> {
     let mut noise = Noise::new(seed);
@@ -200,7 +200,7 @@ pub fn random_packets(count: usize, seed: u64) -> Vec<RulePacket> {
         .collect()
 }
 
-/// A packet that matches a rule, if its protocol has what the rule asks for.
+/// A packet that matches a rule, if the packet's protocol has everything that the rule asks for.
 pub fn packet(rule: &Rule, noise: &mut Noise) -> RulePacket {
     let wide = |(lo, hi): (u32, u32)| (u128::from(lo), u128::from(hi));
     let (version, src, dst) = match rule.addrs {
@@ -226,12 +226,12 @@ pub fn packet(rule: &Rule, noise: &mut Noise) -> RulePacket {
     }
 }
 
-/// Rules of a file in ClassBench's form: `@source destination low : high low : high proto/mask`, then
-/// perhaps TCP flags and their mask, in the high half. They pass and drop in turn, as the form has
-/// no actions; conditions on flags are kept for TCP only.
+/// Reads the rules of a file in ClassBench's format: `@source destination low : high low : high
+/// proto/mask`, then optionally TCP flags and their mask, in the high half. The format has no
+/// actions: the rules pass and drop in turn. Conditions on flags are kept for TCP only.
 ///
 /// # Errors
-/// The line that is not of this form, from 1.
+/// The number, from 1, of the first line that is not in this format.
 pub fn parse(text: &str) -> Result<RuleSet, usize> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let parsed = lines.zip(1..).map(|(line, number)| parse_line(line, number).ok_or(number));

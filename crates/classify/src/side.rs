@@ -1,4 +1,5 @@
-//! The rules that packets of one IP version can match, and the structure that finds the first.
+//! The rules that packets of one IP version can match, and the structure that finds the first of
+//! them.
 
 use crate::bits::Bits;
 use crate::flat::{FlatSet, Query, Starts};
@@ -13,16 +14,16 @@ use braid_ir::value::Rule;
 /// A kind of structure.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Family {
-    /// Rules one by one.
+    /// The rules one by one.
     Linear,
     /// Equivalence classes of both addresses in one table of cells.
     Table,
-    /// The same, divided by how many address intervals a rule reaches over: up to so many sources;
-    /// else up to so many destinations; else a table.
+    /// The same, divided by the number of address intervals that a rule covers: up to this many
+    /// sources; up to this many destinations; all others in a table.
     Split(u32),
     /// A tree of cuts.
     Tree,
-    /// A bit for each rule, a row of them for each part of a field.
+    /// Bit vectors: each part of a field has a row with a bit for each rule.
     Bits,
     /// Hash tables by prefix lengths.
     Tuples,
@@ -41,11 +42,11 @@ enum Index<K> {
     Linear(Vec<(u32, Packed<K>)>),
     Tuples(Tuples<K>),
     Ranked(Box<Ranked<K>>),
-    /// As `Ranked`; for IPv4 only.
+    /// The same as `Ranked`, for IPv4 only, with a faster map from addresses to ranks.
     Fast(Box<Fast>),
 }
 
-/// A structure over ranks, and how addresses get theirs.
+/// A structure over ranks, and the maps from addresses to ranks.
 #[derive(Clone, Debug)]
 struct Ranked<K> {
     src: Trie<K>,
@@ -53,7 +54,7 @@ struct Ranked<K> {
     over: Over,
 }
 
-/// The fastest structure over ranks, with the fastest way from addresses to them.
+/// The fastest structure over ranks, with the fastest maps from addresses to ranks.
 #[derive(Clone, Debug)]
 struct Fast {
     src: Steps,
@@ -69,14 +70,14 @@ enum Over {
     Bits(Bits),
 }
 
-/// Sets with no more rules than this are tried rule by rule.
+/// Sets with at most this many rules are tried rule by rule.
 const FEW: usize = 8;
 
-/// Rules that may be tried one after the other in a structure's list or leaf.
+/// The most rules that may be tried one after another in a list or leaf of a structure.
 const LONG: usize = 256;
 
 impl<K: Key + std::hash::Hash> Side<K> {
-    /// The structure that fits these rules.
+    /// Builds the structure that fits these rules.
     #[must_use]
     pub fn new(rules: &[Rule]) -> Self {
         let packed: Vec<_> = rules.iter().map(Packed::new).collect();
@@ -88,7 +89,7 @@ impl<K: Key + std::hash::Hash> Side<K> {
         Self { index: Index::ranked(&src, &dst, over), family }
     }
 
-    /// A structure of this kind; `None` if it would take too much time or memory.
+    /// Builds a structure of this kind; `None` if it would take too much time or memory.
     #[must_use]
     pub fn of_family(rules: &[Rule], family: Family) -> Option<Self> {
         let packed: Vec<_> = rules.iter().map(Packed::new).collect();
@@ -119,7 +120,8 @@ impl<K: Key + std::hash::Hash> Side<K> {
         }
     }
 
-    /// The same in another structure. Not part of the caller's code, which is faster without it.
+    /// The same in any other structure. It is kept out of the caller's code, which is faster
+    /// without it.
     #[inline(never)]
     fn find_otherwise(&self, src: K, dst: K, ask: Ask) -> u32 {
         match &self.index {
@@ -136,8 +138,8 @@ impl<K: Key + std::hash::Hash> Side<K> {
         }
     }
 
-    /// Makes a rule match nothing, where that is simple: in structures that keep every rule, however
-    /// earlier ones cover it. Whether it did.
+    /// Makes a rule match nothing, if that is simple: in structures that keep every rule, even a
+    /// rule that earlier ones cover. Returns whether it did.
     pub fn forget(&mut self, number: u32) -> bool {
         match &mut self.index {
             Index::Linear(rules) => rules.retain(|rule| rule.0 != number),
@@ -150,7 +152,7 @@ impl<K: Key + std::hash::Hash> Side<K> {
         true
     }
 
-    /// Which kind of structure it is.
+    /// The kind of structure.
     #[must_use]
     pub fn family(&self) -> Family {
         self.family
@@ -190,7 +192,7 @@ impl Fast {
 }
 
 impl Over {
-    /// The structure that fits these rules: the fastest that stays within limits.
+    /// The fastest structure that stays within limits for these rules.
     fn fitting(flat: &FlatSet) -> (Family, Self) {
         for family in [Family::Table, Family::Split(64), Family::Tree] {
             if let Some(over) = Self::of_family(flat, family, LONG) {
@@ -200,8 +202,8 @@ impl Over {
         (Family::Bits, Self::Bits(Bits::new(flat)))
     }
 
-    /// A structure of this kind; `None` if it would take too much, or if more than `longest` rules could
-    /// have to be tried one after the other.
+    /// Builds a structure of this kind; `None` if it would take too much time or memory, or if more
+    /// than `longest` rules might be tried one after another.
     fn of_family(flat: &FlatSet, family: Family, longest: usize) -> Option<Self> {
         match family {
             Family::Split(widest) => Grid::new(flat, Plan::Split(widest), longest).map(Self::Grid),

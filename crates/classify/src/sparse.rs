@@ -1,8 +1,8 @@
-//! A table of which most cells are empty, in little memory: rows laid over each other.
+//! A table whose cells are mostly empty, in little memory: its rows lie over each other.
 //!
-//! Each row is shifted to where its cells fall on places that no other row needs (first fit, the
-//! fullest rows first; Tarjan and Yao, "Storing a sparse table", 1979). A cell says whose it is, so
-//! that a lookup is one access to one array.
+//! Each row is shifted so that its cells fall on free places (first fit, the fullest rows first;
+//! Tarjan and Yao, "Storing a sparse table", 1979). A cell names its row, so that a lookup is one
+//! access to one array.
 
 use crate::grid::Entry;
 use crate::packed::NONE;
@@ -11,43 +11,45 @@ use crate::packed::NONE;
 #[derive(Clone, Copy, Debug)]
 #[repr(align(16))]
 pub struct Cell {
-    /// Its row's shift; no other row has the same.
+    /// The shift of its row. No other row has the same shift.
     row: u32,
-    /// Where its list starts.
+    /// The start of its list.
     pub list: u32,
-    /// The list's first rule.
+    /// The first rule of the list.
     pub first: Entry,
 }
 
 /// The table.
 #[derive(Clone, Debug)]
 pub struct Sparse {
-    /// By rank of the source: how far its row is shifted.
+    /// By rank of the source: the shift of its row.
     rows: Vec<u32>,
     /// By rank of the destination: its column.
     columns: Vec<u32>,
-    /// As far as the last cell of a row can be.
+    /// All rows over each other, up to the last possible cell of a row.
     cells: Vec<Cell>,
 }
 
-/// A place that is empty; no row is shifted so far.
+/// An empty place. No row has this shift.
 const EMPTY: Cell = Cell { row: u32::MAX, list: 0, first: Entry { service: 0, rule: 0 } };
 
-/// Shifts that are tried in all; those of rows for which none of their share is free go behind all others.
+/// The number of shifts that are tried in all. Each row has an equal share of the tries. If none of
+/// them fits, the row goes behind all others.
 const TRIES: usize = 1 << 22;
 
-/// Tables with no more cells than this are small either way.
+/// Tables with at most this many cells are small in either form.
 const SMALL: usize = 4096;
 
-/// In others one cell of so many is not empty, at most.
+/// In larger tables, at most one cell in this many is not empty.
 const SPARSE: usize = 6;
 
 /// Cells of a row by their columns.
 type Row = Vec<(usize, Cell)>;
 
 impl Sparse {
-    /// A table of lists as sparse as that: `rows` says where a rank's row starts in it, `columns` its
-    /// column; `entries` are the lists. `None` if it is not worth it.
+    /// Builds a sparse table from a table of lists. `rows` has the start of each rank's row in it,
+    /// `columns` the column of each rank, and `entries` the lists. `None` if a sparse table would
+    /// not save enough.
     #[must_use]
     pub fn new(
         (lists, width): (&[u32], usize),
@@ -73,13 +75,13 @@ impl Sparse {
         for row in order {
             shifts[row] = layers.put(&all[row])?;
         }
-        // Columns behind the last cell are empty.
+        // The columns after the last cell are empty.
         layers.cells.resize(layers.taken.len() + width, EMPTY);
         let rows = rows.iter().map(|start| shifts[*start as usize / width]).collect();
         Some(Self { rows, columns: columns.to_vec(), cells: layers.cells })
     }
 
-    /// The cell for these ranks, if it is not empty.
+    /// The cell for these ranks, unless it is empty.
     #[must_use]
     #[inline]
     pub fn cell(&self, src: u32, dst: u32) -> Option<&Cell> {
@@ -95,19 +97,19 @@ impl Sparse {
     }
 }
 
-/// The rows so far.
+/// The rows that have a place already.
 struct Layers {
     cells: Vec<Cell>,
-    /// Shifts that rows have.
+    /// Whether a row has this shift.
     taken: Vec<bool>,
     /// Shifts before this one are not tried.
     from: usize,
-    /// How many are tried for a row.
+    /// The number of shifts that are tried for a row.
     tries: usize,
 }
 
 impl Layers {
-    /// Adds a row, and says how far it is shifted.
+    /// Adds a row and returns its shift.
     fn put(&mut self, row: &Row) -> Option<u32> {
         let behind = self.cells.len().max(self.taken.len());
         let mut tries = (self.from..behind).take(self.tries);
@@ -146,7 +148,7 @@ mod tests {
 
     const ENTRIES: [Entry; 3] = [entry(10), entry(11), entry(12)];
 
-    /// Lists of a table of 9 columns, none of them in the first.
+    /// Lists of a table of 9 columns. The first column is empty.
     fn table(rows: usize, list: impl Fn(usize, usize) -> u32) -> Vec<u32> {
         let cells = (0..rows * 9).map(|place| (place / 9, place % 9));
         cells.map(|(row, column)| if column == 0 { NONE } else { list(row, column) }).collect()
@@ -154,7 +156,7 @@ mod tests {
 
     #[test]
     fn cells_are_those_of_the_table() {
-        // From empty rows to full ones, and each pattern more than once.
+        // From empty rows to full ones. Each pattern occurs more than once.
         let kinds: [fn(usize, usize) -> u32; 3] = [
             |row, column| if row % 9 > column { (row + column) as u32 % 3 } else { NONE },
             |row, column| if row % 8 == column { 1 } else { NONE },

@@ -1,13 +1,13 @@
-//! A map from IPv4 addresses to numbers of 16 bits, constant over intervals: three arrays of arrays, by
-//! the upper half of the address, its third byte, its last one.
+//! A map from IPv4 addresses to numbers of 16 bits, constant over intervals: three levels of
+//! arrays, by the upper half of the address, its third byte and its last byte.
 //!
-//! A lookup has three memory accesses and no branches, whatever the address and the map. Addresses
-//! that are decided early go on to a block that is the same all over; there is one of those for each
-//! number. Maps that would take too many blocks are for `trie.rs`.
+//! A lookup makes three memory accesses and no branches, whatever the address and the map. If the
+//! number is decided at an upper level, the lower levels are blocks that contain a single value;
+//! each number has its own. Maps that would take too many blocks use `trie.rs` instead.
 
 use std::collections::HashMap;
 
-/// Blocks that a map may have.
+/// The most blocks of a map.
 const MOST: usize = 1 << 13;
 
 type Block = [u16; 256];
@@ -15,26 +15,27 @@ type Block = [u16; 256];
 /// The map.
 #[derive(Clone, Debug)]
 pub struct Steps {
-    /// By the upper half: a block of `middle`.
+    /// By the upper half of the address: a block of `middle`.
     top: Box<[u16; 1 << 16]>,
     /// By the third byte: a block of `low`.
     middle: Vec<Block>,
     low: Vec<Block>,
 }
 
-/// What there is of a map so far.
+/// A map that is being built.
 struct Builder<'a> {
     starts: &'a [u32],
     middle: Vec<Block>,
     low: Vec<Block>,
-    /// Blocks that are the same all over, by interval.
+    /// Blocks that contain a single value, by interval.
     middle_of: HashMap<usize, u16>,
     low_of: HashMap<usize, u16>,
 }
 
 impl Steps {
-    /// The number of an address's interval, for intervals that start at these addresses (in order, the
-    /// first at 0) and end where the next one starts. `None` if that takes too many blocks.
+    /// Builds a map from an address to the number of its interval. `starts` has the addresses at
+    /// which intervals start, in order, the first at 0; each ends where the next one starts. `None`
+    /// if the map would take too many blocks.
     #[must_use]
     pub fn new(starts: &[u32]) -> Option<Self> {
         u16::try_from(starts.len()).ok()?;
@@ -50,7 +51,7 @@ impl Steps {
         Some(Self { top, middle: builder.middle, low: builder.low })
     }
 
-    /// The number of an address.
+    /// The number of an address's interval.
     #[must_use]
     #[inline]
     pub fn get(&self, address: u32) -> u16 {
@@ -68,14 +69,15 @@ impl Steps {
 }
 
 impl Builder<'_> {
-    /// Writes the entries of a block for addresses from `base` on, each for 2^`bits` of them.
+    /// Writes the entries of a block for the addresses from `base` on. Each entry stands for
+    /// 2^`bits` addresses.
     fn fill(&mut self, entries: &mut [u16], base: u32, bits: u32) -> Option<()> {
         let mut place = 0;
         while place < entries.len() {
             let first = u64::from(base) + ((place as u64) << bits);
             let next = self.starts.partition_point(|start| u64::from(*start) <= first);
             let end = self.starts.get(next).map_or(1 << 32, |start| u64::from(*start));
-            // Entries that are within one interval.
+            // The number of entries that lie within one interval.
             let same = usize::try_from((end - first) >> bits).ok()?.min(entries.len() - place);
             let entry = match same {
                 0 => self.block(u32::try_from(first).ok()?, bits)?,
@@ -88,14 +90,15 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// The number of a new block for the 2^`bits` addresses from `base` on.
+    /// Adds a block for the 2^`bits` addresses from `base` on and returns its number.
     fn block(&mut self, base: u32, bits: u32) -> Option<u16> {
         let mut block = [0; 256];
         self.fill(&mut block, base, bits - 8)?;
         self.push(block, bits)
     }
 
-    /// What stands for an interval: its number, or that of a block of which every address is in it.
+    /// The entry for a whole interval: its number, or the number of a block that contains only this
+    /// interval.
     fn same(&mut self, interval: usize, bits: u32) -> Option<u16> {
         if bits == 0 {
             return u16::try_from(interval).ok();
@@ -111,7 +114,7 @@ impl Builder<'_> {
         Some(number)
     }
 
-    /// The number of a further block, if there may be one.
+    /// Adds a block and returns its number, if there may be another one.
     fn push(&mut self, block: Block, bits: u32) -> Option<u16> {
         if self.middle.len() + self.low.len() == MOST {
             return None;
@@ -155,7 +158,7 @@ mod tests {
 
     #[test]
     fn maps_of_many_blocks_are_refused() {
-        // One block for each, and one for what is between them.
+        // One block for each start, and one for the addresses between them.
         let hosts = |count: u32| (0..count).map(|number| number << 16).collect::<Vec<u32>>();
         assert!(Steps::new(&hosts(1 << 11)).is_some());
         assert!(Steps::new(&hosts(MOST as u32)).is_none());

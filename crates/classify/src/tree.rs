@@ -1,25 +1,25 @@
 //! A binary tree of cuts over ranks and ports, in the manner of HyperSplit (Qi et al., 2009).
 //!
-//! Each node cuts its region of the rule space at the middle of the ends of its rules, on that field
-//! where the two sides are left with the fewest rules. As in CutSplit there is one tree for rules with
-//! few sources, one for those with few destinations and one for the rest, and a tree is skipped whose
-//! best rule is no better than what was found. Rules that cross a cut are in both sides; the number of
-//! copies is bounded, at the price of long leaves in sets that are made to hurt. Slower than the grid
-//! where that fits, it takes any set.
+//! Each node cuts its region of the rule space at the median of the ends of its rules, in the field
+//! where the two sides have the fewest rules. As in CutSplit there is one tree for rules with few
+//! sources, one for rules with few destinations and one for all others. A lookup skips a tree whose
+//! best rule is no better than the rule found so far. A rule that crosses a cut is in both sides.
+//! The number of copies is bounded; the price is long leaves in hostile sets. The tree is slower
+//! than the grid where the grid fits.
 
 use crate::flat::{Flat, FlatSet, Query};
 use crate::packed::{NONE, Range, Service};
 
-/// Rules that a leaf may have without being cut.
+/// A region with at most this many rules is not cut.
 const LEAF: usize = 6;
 
-/// Cuts from the root to a leaf, at most.
+/// The most cuts from the root to a leaf.
 const DEPTH: u32 = 40;
 
-/// Copies of rules that a tree may hold, for each rule.
+/// The most copies of rules in a tree, per rule.
 const COPIES: usize = 24;
 
-/// Rules that fill a region, which is how later rules are found to be covered.
+/// The most rules that fill a region and are compared with later rules, which they may cover.
 const FILLING: usize = 8;
 
 const IS_LEAF: u32 = 1 << 31;
@@ -30,7 +30,7 @@ pub struct Tree {
     services: Vec<Service>,
     roots: Vec<Root>,
     nodes: Vec<Node>,
-    /// Rules of leaves, in order; a leaf ends where a rule's number does not grow.
+    /// The rules of all leaves. A leaf ends where the number of a rule does not grow.
     leaves: Vec<Flat>,
 }
 
@@ -46,7 +46,7 @@ struct Node {
     field: u8,
     /// The first value of the right side.
     cut: u32,
-    /// Nodes, or where leaves start.
+    /// For each side a node, or the start of a leaf.
     sides: [u32; 2],
 }
 
@@ -57,12 +57,12 @@ struct Builder<'a> {
     nodes: Vec<Node>,
     leaves: Vec<Flat>,
     copies: usize,
-    /// Rules of a leaf, at most.
+    /// The most rules of a leaf.
     longest: usize,
 }
 
 impl Tree {
-    /// The structure for these rules; `None` if a leaf would have more rules than `longest`.
+    /// Builds the structure for these rules; `None` if a leaf would have more rules than `longest`.
     #[must_use]
     pub fn new(flat: &FlatSet, longest: usize) -> Option<Self> {
         let mut builder =
@@ -98,7 +98,7 @@ impl Tree {
         Some(Self { services: flat.services.clone(), roots, nodes, leaves })
     }
 
-    /// Number of the first rule that matches, or [`NONE`].
+    /// The number of the first rule that matches, or [`NONE`].
     #[must_use]
     #[inline]
     pub fn find(&self, query: &Query) -> u32 {
@@ -143,7 +143,7 @@ impl Tree {
 }
 
 impl Builder<'_> {
-    /// A node or leaf for some rules (in order) within a region.
+    /// Builds a node or a leaf for some rules (in order) within a region.
     fn build(&mut self, mut rules: Vec<Flat>, region: Region, depth: u32) -> Option<u32> {
         self.drop_covered(&mut rules, &region);
         let cut =
@@ -171,7 +171,7 @@ impl Builder<'_> {
         u32::try_from(place).ok()
     }
 
-    /// Drops rules that earlier ones leave nothing to in this region.
+    /// Drops the rules that earlier ones cover in this region.
     fn drop_covered(&self, rules: &mut Vec<Flat>, region: &Region) {
         let mut filling: Vec<Service> = Vec::new();
         rules.retain(|rule| {
@@ -190,7 +190,7 @@ impl Builder<'_> {
         });
     }
 
-    /// The field and place where a cut leaves the fewest rules on both sides.
+    /// The field and the place of the cut that leaves the fewest rules on both sides.
     fn cut(&self, rules: &[Flat], region: &Region) -> Option<(usize, u32)> {
         let mut best: Option<(usize, usize, u32)> = None;
         for (field, &(low, high)) in region.iter().enumerate() {
@@ -221,7 +221,8 @@ impl Builder<'_> {
         }
         let start = self.leaves.len();
         self.leaves.extend(rules);
-        // Ends the leaf, and is the whole of an empty one: no rule has this number.
+        // Ends the leaf, or is the whole of an empty leaf: the number of a rule never falls to 0
+        // within a leaf.
         self.leaves.push(Flat { number: 0, src: (1, 0), dst: (1, 0), service: 0 });
         u32::try_from(start).ok().map(|start| IS_LEAF | start)
     }

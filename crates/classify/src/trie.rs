@@ -1,14 +1,15 @@
 //! A map from addresses to small numbers, constant over intervals: a trie with strides of 8 bits.
 //!
-//! The first 0, 8 or 16 bits index an array (by the number of intervals, so that small maps stay
-//! small). Below it are three kinds of nodes. Most addresses need one or two of them: *narrow*
-//! ones, for at most 12 runs of equal entries, take one cache line; *wide* ones are plain arrays;
-//! *skips* jump over strides in which nothing is decided, so that a lone host route is one
-//! comparison rather than a chain of nodes. A skip is also what keeps IPv6 shallow.
+//! The first 0, 8 or 16 bits index an array. The width grows with the number of intervals, so that
+//! small maps stay small. Below the array there are three kinds of nodes, and most addresses need
+//! one or two nodes. *Narrow* nodes have at most 12 runs of equal entries and take one cache line.
+//! *Wide* nodes are plain arrays. *Skips* jump over strides in which nothing is decided, so that a
+//! lone host route is one comparison instead of a chain of nodes. Skips also keep the trie shallow
+//! for IPv6.
 
 use std::fmt::Debug;
 
-/// Values are below this.
+/// All values are below this.
 pub const LIMIT: u32 = 1 << 30;
 
 const KIND: u32 = 30;
@@ -19,13 +20,13 @@ const RUNS: usize = 12;
 
 /// An address: `u32` for IPv4, `u128` for IPv6.
 pub trait Key: Copy + Ord + Debug + Default + Into<u128> {
-    /// Bits of an address.
+    /// The number of bits of an address.
     const BITS: u32;
-    /// The eight bits above the last `rest`.
+    /// The eight bits above the last `rest` bits.
     fn byte(self, rest: u32) -> usize;
-    /// All but the last `rest` bits.
+    /// The address without its last `rest` bits.
     fn above(self, rest: u32) -> Self;
-    /// The address with this value, less what does not fit.
+    /// The address with this value, cut to the number of bits.
     fn cut(value: u128) -> Self;
 }
 
@@ -55,14 +56,14 @@ impl Key for u128 {
     }
 }
 
-/// Where an interval starts, and its value. It ends where the next one starts.
+/// The first address of an interval, and its value. The interval ends where the next one starts.
 pub type Run = (u128, u32);
 
 /// The map.
 #[derive(Clone, Debug)]
 pub struct Trie<K> {
     top_bits: u32,
-    /// Values, or nodes (kind in the top two bits).
+    /// Values or nodes. The top two bits are the kind.
     top: Vec<u32>,
     narrow: Vec<Narrow>,
     wide: Vec<[u32; 256]>,
@@ -73,15 +74,15 @@ pub struct Trie<K> {
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 struct Narrow {
-    /// The last entry of each run; 255 for those that are not needed.
+    /// The last entry of each run; 255 for unused runs.
     ends: [u8; 16],
     entries: [u32; RUNS],
 }
 
-/// Everything is decided within one block of addresses.
+/// A node for a range of addresses whose values change only inside one block.
 #[derive(Clone, Copy, Debug)]
 struct Skip<K> {
-    /// The block, less its last `rest` bits.
+    /// The block's address without its last `rest` bits.
     block: K,
     rest: u32,
     before: u32,
@@ -103,7 +104,7 @@ impl Narrow {
 }
 
 impl<K: Key> Trie<K> {
-    /// The map with these runs: in order, the first starts at 0, values below [`LIMIT`].
+    /// Builds the map from these runs: in order, the first at 0, all values below [`LIMIT`].
     #[must_use]
     pub fn new(runs: &[Run]) -> Self {
         let top_bits = match runs.len() {
@@ -162,9 +163,9 @@ impl<K: Key> Trie<K> {
         }
     }
 
-    /// Makes the map anew for the addresses that differ from this one in the last `host` bits only.
-    /// `runs` says for an address and a number of bits what the map says there, the first run at or
-    /// before the address. What the nodes replaced took is lost until the map is made anew.
+    /// Rebuilds the map for the addresses that differ from `address` only in the last `host` bits.
+    /// `runs` returns the new runs for an address and a number of bits; the first run starts at or
+    /// before the address. The space of replaced nodes is lost until the whole map is rebuilt.
     pub fn update(
         &mut self,
         address: u128,
@@ -189,8 +190,9 @@ impl<K: Key> Trie<K> {
         }
     }
 
-    /// What takes the place of a node for the addresses from `base` that differ in the last `rest`
-    /// bits, when those of `part` (see [`Self::update`]), fewer, have changed.
+    /// Rebuilds a node for the addresses from `base` on that differ in the last `rest` bits, after
+    /// the addresses of `part` (a smaller range, see [`Self::update`]) have changed. Returns the
+    /// new entry.
     fn renew(
         &mut self,
         at: u32,
@@ -240,8 +242,9 @@ impl<K: Key> Trie<K> {
         self.store(&entries)
     }
 
-    /// A node for the addresses from `base` that differ in the last `rest` bits; `runs` starts with
-    /// the run that `base` is in. Also the number of the run that the last address is in.
+    /// Builds a node for the addresses from `base` on that differ in the last `rest` bits. `runs`
+    /// starts with the run that contains `base`. Also returns the number of the run that contains
+    /// the last address.
     fn build(&mut self, runs: &[Run], base: u128, rest: u32) -> (u32, usize) {
         let end = base | ones(rest);
         if runs.get(1).is_none_or(|next| next.0 > end) {
@@ -252,7 +255,7 @@ impl<K: Key> Trie<K> {
         let (Some(first), Some(last)) = (inner.first(), inner.last()) else {
             return (runs[0].1, 0);
         };
-        // All that is decided lies between these two addresses.
+        // All decisions lie between these two addresses.
         let (low, high) = (first.0, (last.0 - 1).max(first.0));
         let differ = (u128::BITS - (low ^ high).leading_zeros()).next_multiple_of(8);
         if differ + 8 < rest {
@@ -308,7 +311,7 @@ impl<K: Key> Trie<K> {
             + self.skips.capacity() * size_of::<Skip<K>>()
     }
 
-    /// Number of nodes, with those that replacements have left behind.
+    /// The number of nodes, including nodes that were replaced.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.narrow.len() + self.wide.len() + self.skips.len()
@@ -320,14 +323,14 @@ fn index<K: Key>(key: K) -> usize {
     usize::try_from(index).unwrap_or(0)
 }
 
-/// The number of the run that an address is in.
+/// The number of the run that contains an address.
 fn current(runs: &[Run], address: u128) -> usize {
-    // Nearly always among the first few.
+    // Nearly always one of the first few.
     runs[1..].iter().take_while(|run| run.0 <= address).count()
 }
 
-/// How many runs start up to an address: looked for in steps that double, as they are few in nearly
-/// all of many.
+/// The number of runs that start up to an address. The search doubles its step, because nearly
+/// every call counts only a few of many runs.
 fn count_up_to(runs: &[Run], address: u128) -> usize {
     let mut reach = 8;
     while runs.get(reach).is_some_and(|run| run.0 <= address) {
@@ -340,7 +343,7 @@ fn ones(bits: u32) -> u128 {
     u128::MAX.checked_shr(u128::BITS - bits).unwrap_or(0)
 }
 
-/// The entry for the node pushed last. More than 2^30 nodes would not fit any memory.
+/// The entry for the node that was pushed last. No memory can hold more than 2^30 nodes.
 fn tagged(kind: u32, len: usize) -> u32 {
     kind << KIND | u32::try_from(len - 1).unwrap_or(LIMIT - 1).min(LIMIT - 1)
 }
@@ -354,7 +357,7 @@ mod tests {
         runs[runs.partition_point(|run| run.0 <= key) - 1].1
     }
 
-    /// Looks up addresses at and around all ends, and the very last one.
+    /// Looks up addresses at and around all ends, and the last address.
     fn agrees<K: Key>(runs: &[Run]) {
         let trie = Trie::<K>::new(runs);
         let last = super::ones(K::BITS);
@@ -365,7 +368,7 @@ mod tests {
     }
 
     fn runs(bits: u32) -> impl Strategy<Value = Vec<Run>> {
-        // Clustered starts: prefixes of few values, with tails of few values.
+        // Clustered starts: prefixes with few values, with tails of few values.
         let start = (0_u128..4, 0_u32..=16, 0_u128..3, 0_u32..=120).prop_map(
             move |(high, shift, low, place)| {
                 ((high << (bits - 2))

@@ -1,8 +1,9 @@
 //! Tuple space search with priority pruning: one hash table for each pair of prefix lengths.
 //!
-//! Rules go by the lengths of the prefixes around their source and destination (Srinivasan, Suri and
-//! Varghese, 1999). Tables are searched in the order of their best rules, as far as one could be better
-//! than what was found (Open vSwitch's pruning). Rules that share a place are tried in order.
+//! Each table has the rules with the same lengths of the prefixes around source and destination
+//! (Srinivasan, Suri and Varghese, 1999). A lookup searches the tables in the order of their best
+//! rules, until no table can have a better rule than the one found (Open vSwitch's pruning). Rules
+//! with the same key are tried in order.
 
 use crate::packed::{Ask, NONE, Packed};
 use crate::trie::Key;
@@ -19,7 +20,7 @@ pub struct Tuples<K> {
 
 #[derive(Clone, Debug)]
 struct Table<K> {
-    /// Bits of source and destination that count.
+    /// The number of bits of source and destination that are compared.
     lens: (u32, u32),
     /// The number of its first rule.
     best: u32,
@@ -27,7 +28,7 @@ struct Table<K> {
 }
 
 impl<K: Key + std::hash::Hash> Tuples<K> {
-    /// The structure for these rules.
+    /// Builds the structure for these rules.
     #[must_use]
     pub fn new(rules: &[Option<Packed<K>>]) -> Self {
         let mut tables: FxHashMap<(u32, u32), Table<K>> = FxHashMap::default();
@@ -47,13 +48,13 @@ impl<K: Key + std::hash::Hash> Tuples<K> {
         Self { tables }
     }
 
-    /// Number of the first rule that matches, or [`NONE`].
+    /// The number of the first rule that matches, or [`NONE`].
     #[must_use]
     pub fn find(&self, src: K, dst: K, ask: &Ask) -> u32 {
         self.find_where(src, dst, ask, |_| true)
     }
 
-    /// As [`Self::find`] among the rules whose numbers are of this kind.
+    /// The same as [`Self::find`] among the rules whose numbers `kind` accepts.
     #[must_use]
     pub fn find_where(&self, src: K, dst: K, ask: &Ask, kind: impl Fn(u32) -> bool) -> u32 {
         let mut best = NONE;
@@ -84,7 +85,7 @@ impl<K: Key + std::hash::Hash> Tuples<K> {
     }
 }
 
-/// Length of the longest prefix that has all of a range.
+/// The length of the longest prefix that contains a range.
 fn prefix_len<K: Key>((lo, hi): (K, K)) -> u32 {
     let differ: u128 = lo.into() ^ hi.into();
     K::BITS - (u128::BITS - differ.leading_zeros())

@@ -1,4 +1,4 @@
-//! Every structure, before and after changes, answers as the rules tried in order do.
+//! Every structure, before and after changes, gives the same answers as the rules tried in order.
 
 use braid_classify::sample::{self, Kind, Noise};
 use braid_classify::{Family, RuleTable};
@@ -17,7 +17,7 @@ const FAMILIES: [Family; 8] = [
     Family::Tuples,
 ];
 
-/// A range, sometimes of one value, all, or none.
+/// A range: sometimes a single value, all values or none.
 fn range(max: u128) -> BoxedStrategy<(u128, u128)> {
     let value = move || prop_oneof![(0_u128..9), (0_u128..9).prop_map(move |n| max - n), 0..=max];
     prop_oneof![
@@ -203,7 +203,7 @@ fn made_up_sets_answer_as_rules_in_order_do_in_every_family() {
     }
 }
 
-/// Sets made to hurt fall back to structures that are bounded whatever the rules are.
+/// Hostile sets use structures whose memory is bounded for any rules.
 #[test]
 fn hostile_sets_take_bounded_memory_and_keep_their_answers() {
     for kind in [Kind::Nested, Kind::Tangled, Kind::Same, Kind::Ports] {
@@ -225,7 +225,7 @@ fn the_structure_fits_the_rules() {
     assert_eq!(family(Kind::Same, 3000), Family::Table, "one list of one rule");
     assert_eq!(family(Kind::Ports, 3000), Family::Tree, "one list of all rules");
     assert_eq!(family(Kind::Nested, 3000), Family::Bits, "a list for each pair of ranges");
-    // IPv6 packets meet none of the rules.
+    // IPv6 packets match none of the rules.
     assert_eq!(RuleTable::new(&sample::rules(Kind::Chain, 300, 1)).families()[1], Family::Linear);
 }
 
@@ -252,7 +252,8 @@ fn one_change_does_not_make_the_structure_anew_and_many_do() {
         agrees(&table, &packets[..20]);
     }
     agrees(&table, &packets);
-    // The first rule matches everything; then every other one may take its place, and some of those go.
+    // The first rule matches everything. Then each other rule may decide in its place, and some of
+    // them are removed.
     table.insert(0, Rule::any(false));
     table.settle();
     assert_eq!(table.remove(0), Some(Rule::any(false)));

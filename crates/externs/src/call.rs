@@ -1,4 +1,4 @@
-//! The calling convention of operators: what a call may see, and what it gives back.
+//! The calling convention of operators: the inputs and the results of a call.
 
 use crate::ops::maglev::Table;
 use crate::rng::Rng;
@@ -6,30 +6,30 @@ use crate::rng::Rng;
 /// An argument: value and width in bits (1 to 128).
 pub type Arg = (u128, u16);
 
-/// Most results of an operator.
+/// The most results of an operator.
 pub const MAX_RESULTS: usize = 2;
 
-/// Results of a call; those past the signature's are 0.
+/// Results of a call. Elements after the last result of the signature are 0.
 pub type Results = [u128; MAX_RESULTS];
 
-/// What a call may see.
+/// The inputs of a call.
 pub struct CallCtx<'a> {
     /// Arguments in order.
     pub args: &'a [Arg],
-    /// The packet's payload; operators whose profile does not say so don't look at it.
+    /// The packet's payload. Operators read it only if their profile declares it.
     pub payload: &'a [u8],
-    /// The parameter that the operator works on, if its signature has one.
+    /// The parameter that the operator uses, if its signature has one.
     pub backends: Option<&'a dyn Backends>,
-    /// The generator of the function instance.
+    /// The random generator of the function instance.
     pub rng: &'a mut Rng,
-    /// What the operator keeps between calls: one for each parameter of a function instance (any
-    /// one for operators without a parameter).
+    /// Data that the operator keeps between calls. Each parameter of a function instance has its
+    /// own cache; operators without a parameter may use any cache.
     pub cache: &'a mut Cache,
 }
 
-/// Backends as operators see them: a slice or a `Vec` of [`Backend`]s.
+/// The backends of a parameter: a slice or a `Vec` of [`Backend`]s.
 pub trait Backends {
-    /// How many there are, up or down.
+    /// The number of backends, up or down.
     fn count(&self) -> usize;
     /// The name (first column) of a backend; `index` is below `count`.
     fn name(&self, index: usize) -> u128;
@@ -37,15 +37,15 @@ pub trait Backends {
     fn is_up(&self, index: usize) -> bool;
 }
 
-/// A backend as operators see it.
+/// A backend in a list of backends.
 pub trait Backend {
-    /// Its name (first column).
+    /// The name (first column).
     fn name(&self) -> u128;
-    /// Whether it is up.
+    /// Whether the backend is up.
     fn is_up(&self) -> bool;
 }
 
-/// Name and health, for callers without a type of their own.
+/// A name and a health, for callers without a type of their own.
 impl Backend for (u128, bool) {
     fn name(&self) -> u128 {
         self.0
@@ -84,7 +84,7 @@ impl<B: Backend> Backends for Vec<B> {
     }
 }
 
-/// What operators keep between calls. Only speeds calls up: results never depend on it.
+/// Data that operators keep between calls. It makes calls faster and never changes a result.
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
     pub(crate) maglev: Option<Table>,

@@ -1,8 +1,9 @@
-//! Operators written in Rust with declared action profiles: hashes, consistent hashing, patterns, pools, checksums.
+//! Operators written in Rust with declared action profiles: hashes, consistent hashing, patterns,
+//! pools, checksums.
 //!
-//! `signature` says what an operator looks like from outside, `call` how it is called, `ops` holds
-//! one file per operator and the registry. `patterns` and `pool` are what the IR's own operations
-//! on patterns and pools rest on; `rng` is the seeded generator that every random choice uses.
+//! `signature` describes an operator for its callers, `call` is the calling convention, and `ops`
+//! has one file per operator and the registry. `patterns` and `pool` implement the IR's own
+//! operations on patterns and pools. `rng` is the seeded generator for every random choice.
 #![forbid(unsafe_code)]
 
 pub mod call;

@@ -1,4 +1,4 @@
-//! The manual's page of operators, made from their signatures so that it can't go out of date.
+//! The manual's page of operators, generated from their signatures so that it can't go out of date.
 
 use crate::ops;
 use crate::signature::{Example, Signature, Touch};

@@ -1,9 +1,9 @@
 //! Pattern sets over payloads: many literals and regular expressions at once.
 //!
-//! All literals are searched in one pass with Aho-Corasick automata (one for exact case, one for
-//! ASCII case-insensitive ones), all regular expressions in one pass with `regex-automata`, whose
-//! time is linear in the payload. Everything works on bytes. Pattern files are input from outside,
-//! so every quantity has a limit, checked before or while compiling.
+//! One pass with Aho-Corasick automata searches all literals (one automaton for exact case, one for
+//! ASCII case-insensitive literals). One pass with `regex-automata` searches all regular
+//! expressions, in time linear in the payload. Patterns match bytes. Pattern files are untrusted
+//! input, so every quantity has a limit, which is checked before or during compilation.
 
 mod compiled;
 
@@ -11,30 +11,31 @@ use compiled::Compiled;
 use std::fmt;
 use std::sync::Arc;
 
-/// Most patterns in a set.
+/// The most patterns in a set.
 pub const MAX_PATTERNS: usize = 65_536;
-/// Most bytes of all literals of a set together.
+/// The most bytes of all literals of a set together.
 pub const MAX_LITERAL_BYTES: usize = 1 << 20;
-/// Most literals of a set of which each ends with the next, each with a lower number than the one
-/// before: bounds the matches at one place of a payload, and the automaton's memory.
+/// The longest sequence of literals in a set in which each literal ends with the next one and each
+/// number is below the number before. The limit bounds the matches at one position of a payload,
+/// and the automaton's memory.
 pub const MAX_NESTED_LITERALS: usize = 16;
-/// Most bytes of one regular expression's source.
+/// The most bytes of one regular expression's source.
 pub const MAX_REGEX_BYTES: usize = 4_096;
-/// Most bytes of the sources of all regular expressions of a set together.
+/// The most bytes of the sources of all regular expressions of a set together.
 pub const MAX_REGEX_BYTES_TOTAL: usize = 1 << 20;
-/// Most bytes of the compiled automaton of all regular expressions of a set together.
+/// The most bytes of the compiled automaton of all regular expressions of a set.
 pub const MAX_AUTOMATON_BYTES: usize = 16 << 20;
 
 /// A pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pattern {
-    /// What a match reports. Several patterns may share a number.
+    /// The number that a match reports. Several patterns may have the same number.
     pub number: u32,
-    /// What matches.
+    /// The bytes that match.
     pub matcher: Matcher,
 }
 
-/// What a pattern matches.
+/// The bytes that a pattern matches.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Matcher {
     /// These bytes, anywhere in the payload.
@@ -45,7 +46,7 @@ pub enum Matcher {
         nocase: bool,
     },
     /// A regular expression in the syntax of the `regex` crate without Unicode: `.`, classes and
-    /// `\w` are about bytes, `\xHH` is a byte, `^` and `$` are the payload's ends.
+    /// `\w` match bytes, `\xHH` is a byte, and `^` and `$` are the ends of the payload.
     Regex {
         /// The source without delimiters.
         source: String,
@@ -61,41 +62,41 @@ pub struct PatternSet {
     compiled: Arc<Compiled>,
 }
 
-/// Why patterns can't be used. `index` is the pattern's place in the list, from 0.
+/// The reasons why patterns can't be used. `index` is the pattern's place in the list, from 0.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PatternError {
     /// Too many patterns.
     #[error("{count} patterns, but a set holds at most {MAX_PATTERNS}")]
     TooMany {
-        /// How many there are.
+        /// The number of patterns.
         count: usize,
     },
     /// A literal without bytes would match everything.
     #[error("an empty literal would match every payload")]
     EmptyLiteral {
-        /// Which one.
+        /// The literal.
         index: usize,
     },
     /// Too many bytes of literals.
     #[error("the literals up to this one are longer than {MAX_LITERAL_BYTES} bytes together")]
     LiteralsTooLong {
-        /// The first one past the limit.
+        /// The first literal past the limit.
         index: usize,
     },
-    /// Too many literals end with one another.
+    /// Too many literals end with each other.
     #[error(
         "{} literals of which each ends with the next, this one the longest, but at most \
          {MAX_NESTED_LITERALS} are allowed; give the shorter ones the lower numbers",
         MAX_NESTED_LITERALS + 1
     )]
     LiteralsNested {
-        /// The longest one.
+        /// The longest of these literals.
         index: usize,
     },
     /// A regular expression is too long.
     #[error("a regular expression of {length} bytes, but at most {MAX_REGEX_BYTES} are allowed")]
     RegexTooLong {
-        /// Which one.
+        /// The regular expression.
         index: usize,
         /// Its length in bytes.
         length: usize,
@@ -103,11 +104,11 @@ pub enum PatternError {
     /// A regular expression has a syntax error.
     #[error("{message}")]
     RegexSyntax {
-        /// Which one.
+        /// The regular expression.
         index: usize,
-        /// Where in its source, in bytes from 0.
+        /// The place of the error in the source, in bytes from 0.
         offset: usize,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
     /// Too many bytes of regular expressions.
@@ -115,7 +116,7 @@ pub enum PatternError {
         "the regular expressions up to this one are longer than {MAX_REGEX_BYTES_TOTAL} bytes together"
     )]
     RegexesTooLong {
-        /// The first one past the limit.
+        /// The first regular expression past the limit.
         index: usize,
     },
     /// The regular expressions are too big when compiled.
@@ -125,19 +126,19 @@ pub enum PatternError {
         MAX_AUTOMATON_BYTES >> 20
     )]
     RegexesTooBig {
-        /// The first one past the limit.
+        /// The first regular expression past the limit.
         index: usize,
     },
-    /// The automata can't be built for another reason.
+    /// The automata can't be built, for another reason.
     #[error("the patterns can't be compiled: {message}")]
     Build {
-        /// What the library said.
+        /// The library's message.
         message: String,
     },
 }
 
 impl PatternError {
-    /// The pattern's place in the list, from 0, if the error is about one.
+    /// The pattern's place in the list, from 0, if the error is about one pattern.
     #[must_use]
     pub fn index(&self) -> Option<usize> {
         match *self {
@@ -157,7 +158,8 @@ impl PatternSet {
     /// Compiles patterns.
     ///
     /// # Errors
-    /// All patterns that can't be used, in order; or one error about the whole set.
+    /// An error for each pattern that can't be used, in order, or one error about the
+    /// whole set.
     pub fn new(patterns: Vec<Pattern>) -> Result<Self, Vec<PatternError>> {
         let compiled = Arc::new(Compiled::new(&patterns)?);
         Ok(Self { patterns: patterns.into(), compiled })

@@ -1,8 +1,8 @@
-//! Pools: which members are free and in which order they are handed out.
+//! Pools: their free members, and the order in which they are taken.
 //!
-//! NFD's non-replacing sampling (§III-B) with the order made explicit. A pool may span 2^32 members
-//! and more: members stay intervals, and memory grows with what is taken (and, for `Fifo`, with how
-//! scattered the free ones have become), never with the pool's size.
+//! A pool is NFD's non-replacing sampling (§III-B) with an explicit order. A pool may have 2^32
+//! members and more: members stay intervals. Memory grows with the number of taken members (and,
+//! for `Fifo`, with the fragmentation of the free members), never with the size of the pool.
 
 mod fifo;
 mod lowest;
@@ -14,22 +14,24 @@ use lowest::FreeIntervals;
 use ranks::FreeRanks;
 use std::collections::BTreeSet;
 
-/// In which order a pool hands out its free members.
+/// The order in which free members are taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// The lowest one.
+    /// The lowest free member.
     Lowest,
-    /// The one that has been free for longest. Members that have been free from the start come
-    /// before released ones, lower ones first; members that a change adds come last, lower ones first.
+    /// The member that has been free for the longest time. Members that were free from the start
+    /// come before released ones, lower ones first. Members that a change adds come last, lower
+    /// ones first.
     Fifo,
-    /// The k-th lowest one (from 0), where k is drawn by [`Rng::below`] the number of free ones.
+    /// The k-th lowest free member (from 0). [`Rng::below`] draws k below the number of free
+    /// members.
     Random,
 }
 
-/// An interval, inclusive.
+/// An interval with both ends included.
 pub type Interval = (u128, u128);
 
-/// A pool. Operations take time logarithmic in its size, apart from [`Pool::set_members`].
+/// A pool. Operations take time logarithmic in its size, except [`Pool::set_members`].
 #[derive(Clone, Debug)]
 pub struct Pool {
     members: Vec<Interval>,
@@ -38,7 +40,7 @@ pub struct Pool {
     free_count: u128,
 }
 
-/// The free members, as their order needs them.
+/// The free members, in the form that their order needs.
 #[derive(Clone, Debug)]
 enum Free {
     Lowest(FreeIntervals),
@@ -47,8 +49,9 @@ enum Free {
 }
 
 impl Pool {
-    /// A pool of these members, all free. Intervals may overlap and come in any order; those with
-    /// a lower end above the upper are empty. (The pool of all 2^128 numbers lacks the last one.)
+    /// Makes a pool of these members, all free. Intervals may overlap and come in any order. An
+    /// interval whose lower end is above its upper end is empty. (The pool of all 2^128 numbers
+    /// lacks the last one.)
     #[must_use]
     pub fn new(order: Order, members: &[Interval]) -> Self {
         let members = normalised(members);
@@ -61,8 +64,8 @@ impl Pool {
         Self { members, taken: BTreeSet::new(), free, free_count }
     }
 
-    /// Takes the member whose turn it is; `None` when none is free. Only pools in random order
-    /// draw from `rng`, and only when a member is free.
+    /// Takes the next member; `None` when no member is free. Only pools in random order draw from
+    /// `rng`, and only when a member is free.
     pub fn take(&mut self, rng: &mut Rng) -> Option<u128> {
         let value = match &mut self.free {
             Free::Lowest(free) => free.take()?,
@@ -74,7 +77,7 @@ impl Pool {
         Some(value)
     }
 
-    /// Takes this member; false when it is taken or not a member.
+    /// Takes this member. Returns false when it is taken already or is not a member.
     pub fn take_this(&mut self, value: u128) -> bool {
         if self.taken.contains(&value) || !contains(&self.members, value) {
             return false;
@@ -85,8 +88,8 @@ impl Pool {
         true
     }
 
-    /// Gives a member back; false (and nothing changes) when it is not taken. One that a change
-    /// has removed from the pool since it was taken is forgotten.
+    /// Releases a member. Returns false, without a change, when it is not taken. If a change has
+    /// removed the member from the pool since it was taken, the pool forgets it.
     pub fn release(&mut self, value: u128) -> bool {
         if !self.taken.remove(&value) {
             return false;
@@ -102,9 +105,9 @@ impl Pool {
         true
     }
 
-    /// Changes the members. Those taken stay taken until they are released, members or not. Free
-    /// ones that stay members keep their turn. Time grows with the number of intervals and of
-    /// taken members.
+    /// Changes the members. Taken values stay taken until they are released, even if they are no
+    /// members any more. Free values that stay members keep their turn. Time grows with the number
+    /// of intervals and of taken values.
     pub fn set_members(&mut self, members: &[Interval]) {
         let members = normalised(members);
         let taken: Vec<u128> =
@@ -127,19 +130,19 @@ impl Pool {
         self.members = members;
     }
 
-    /// Number of free members.
+    /// The number of free members.
     #[must_use]
     pub fn free(&self) -> u128 {
         self.free_count
     }
 
-    /// Number of taken ones, members or not.
+    /// The number of taken values, including values that are no members any more.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.taken.len()
     }
 
-    /// Whether this one is taken.
+    /// Whether this value is taken.
     #[must_use]
     pub fn is_taken(&self, value: u128) -> bool {
         self.taken.contains(&value)
@@ -154,8 +157,8 @@ impl Pool {
     }
 }
 
-/// Splits members into quotas for sharded pools: contiguous in ascending order, as equal as
-/// possible, the first ones larger by one. `parts` of 0 counts as 1.
+/// Divides members into quotas for sharded pools: contiguous, in ascending order, and as equal as
+/// possible (the first ones are larger by one). `parts` of 0 counts as 1.
 #[must_use]
 pub fn split(members: &[Interval], parts: u16) -> Vec<Vec<Interval>> {
     let members = normalised(members);
@@ -168,7 +171,7 @@ pub fn split(members: &[Interval], parts: u16) -> Vec<Vec<Interval>> {
             let mut wanted = size + u128::from(part < larger);
             let mut quota = Vec::new();
             while let (1.., Some((lo, hi))) = (wanted, current) {
-                // `wanted` is at least 1, so `lo + (wanted - 1)` is the last one that fits.
+                // `wanted` is at least 1, so `lo + (wanted - 1)` is the last member that fits.
                 let end = hi.min(lo.saturating_add(wanted - 1));
                 quota.push((lo, end));
                 wanted -= end - lo + 1;
@@ -179,7 +182,8 @@ pub fn split(members: &[Interval], parts: u16) -> Vec<Vec<Interval>> {
         .collect()
 }
 
-/// Sorted, disjoint, not adjacent intervals with the same members, fewer than 2^128 of them.
+/// Sorted intervals with the same members, disjoint and not adjacent, with fewer than 2^128
+/// members.
 fn normalised(intervals: &[Interval]) -> Vec<Interval> {
     let mut sorted: Vec<_> = intervals.iter().copied().filter(|(lo, hi)| lo <= hi).collect();
     sorted.sort_unstable();
@@ -202,12 +206,12 @@ fn contains(intervals: &[Interval], value: u128) -> bool {
     after > 0 && value <= intervals[after - 1].1
 }
 
-/// Number of members of normalised intervals.
+/// The number of members of normalised intervals.
 fn count(intervals: &[Interval]) -> u128 {
     intervals.iter().map(|(lo, hi)| hi - lo + 1).sum()
 }
 
-/// Members of `a` that are not in `b`; both normalised.
+/// The members of `a` that are not in `b`. Both are normalised.
 fn minus(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     let mut out = Vec::new();
     for &(lo, hi) in a {
@@ -227,7 +231,7 @@ fn minus(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     out
 }
 
-/// Members that both hold; both normalised.
+/// The members that are in both. Both are normalised.
 fn common(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     let mut out = Vec::new();
     for &(lo, hi) in a {

@@ -1,8 +1,8 @@
-//! The seeded generator behind every random choice: `random(n)`, pools in random order.
+//! The seeded generator for every random choice: `random(n)`, and pools in random order.
 //!
-//! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA'14). It is
-//! part of a chain's meaning: all engines draw the same numbers in the same order. Generated traffic
-//! and generated tests draw from it, too. Not for secrets.
+//! The generator is SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
+//! OOPSLA'14). It is part of a chain's meaning: all engines draw the same numbers in the same
+//! order. Generated traffic and generated tests use it too. It is not for secrets.
 
 /// A generator. Its state is one 64-bit number.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,12 +20,12 @@ impl Rng {
         Self { state: seed }
     }
 
-    /// The generator of a function instance: from the chain's seed, the instance's position in the
-    /// chain, and the worker's shard (0 for state that is not sharded).
+    /// The generator of a function instance. It depends on the chain's seed, the instance's
+    /// position in the chain, and the worker's shard (0 for state that is not sharded).
     #[must_use]
     pub fn for_instance(chain_seed: u64, position: u16, shard: u16) -> Self {
-        // Outputs of a mixed seed, not seeds next to each other: SplitMix64 streams whose states
-        // differ by a small multiple of GAMMA would overlap.
+        // Seeds are outputs of a mixed seed, not neighbouring numbers: SplitMix64 streams overlap
+        // when their states differ by a small multiple of GAMMA.
         let mut chain = Self::new(chain_seed);
         let place = u64::from(position) << 16 | u64::from(shard);
         Self::new(mix(chain.next_u64() ^ mix(place.wrapping_add(1))))
@@ -37,12 +37,12 @@ impl Rng {
         mix(self.state)
     }
 
-    /// A number from 0 to `bound - 1`, all equally likely; 0 when `bound` is 0 or 1 (nothing is
-    /// drawn then).
+    /// A number from 0 to `bound - 1`, all equally likely. When `bound` is 0 or 1 the result is 0,
+    /// and nothing is drawn.
     ///
-    /// Draws as few bits as hold `bound - 1` (the low ones of one draw up to 2^64, of two draws,
-    /// high half first, above) and draws again while they are out of range: unbiased, fewer than
-    /// two rounds on average.
+    /// Draws only the bits that `bound - 1` needs (up to 2^64 the low bits of one draw, above it
+    /// two draws, the high half first) and draws again while the number is out of range. The result
+    /// is unbiased, and takes fewer than two rounds on average.
     pub fn below(&mut self, bound: u128) -> u128 {
         if bound <= 1 {
             return 0;

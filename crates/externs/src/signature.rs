@@ -1,56 +1,57 @@
-//! What an operator looks like from outside: arguments, results, action profile, examples.
+//! The description of an operator for its callers: arguments, results, action profile, examples.
 
 use crate::call::{CallCtx, Results};
 
 /// An operator: its signature and its code.
 #[derive(Debug)]
 pub struct Extern {
-    /// What callers and analyses need to know.
+    /// The description for callers and analyses.
     pub signature: Signature,
-    /// The code. Total: it gives results for all arguments, never panics, never blocks.
+    /// The code. It is a total function: it returns results for all arguments, never panics and
+    /// never blocks.
     pub(crate) run: fn(&mut CallCtx<'_>) -> Results,
 }
 
-/// What callers and analyses need to know of an operator.
+/// The description of an operator for callers and analyses.
 #[derive(Debug)]
 pub struct Signature {
-    /// Its name in the language and in the IR.
+    /// The name in the language and in the IR.
     pub name: &'static str,
-    /// Arguments in order, without the parameter that it works on.
+    /// The arguments in order, without the operator's parameter.
     pub args: &'static [ArgSpec],
     /// Whether the last argument may be given more than once.
     pub variadic: bool,
-    /// The kind of the parameter that it works on, which the language writes as first argument.
+    /// The kind of the operator's parameter, which the language writes as the first argument.
     pub takes_param: Option<ParamKind>,
-    /// Results in order. See [`Signature::fallible`].
+    /// The results in order. See [`Signature::fallible`].
     pub results: &'static [ResultSpec],
-    /// What it touches.
+    /// The parts of the packet and of the instance that the operator touches.
     pub profile: Profile,
-    /// What it does, for the manual: sentences in Markdown.
+    /// The description for the manual: sentences in Markdown.
     pub doc: &'static str,
-    /// Documentation and tests at once.
+    /// Examples, for the manual and as tests.
     pub examples: &'static [Example],
 }
 
 /// An argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArgSpec {
-    /// Its name in the manual.
+    /// The name in the manual.
     pub name: &'static str,
-    /// Its width.
+    /// The width.
     pub width: Width,
 }
 
 /// The width of an argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Width {
-    /// Any scalar; its width is part of its meaning.
+    /// Any scalar. Its width is part of its meaning.
     Any,
-    /// So many bits.
+    /// This many bits.
     Bits(u16),
 }
 
-/// The kind of a parameter that an operator works on.
+/// The kind of an operator's parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParamKind {
     /// Backends with their health.
@@ -60,48 +61,49 @@ pub enum ParamKind {
 /// A result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResultSpec {
-    /// Its name in the manual.
+    /// The name in the manual.
     pub name: &'static str,
-    /// What it denotes.
+    /// The meaning of the result.
     pub kind: ResultKind,
 }
 
-/// What a result denotes.
+/// The meaning of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResultKind {
-    /// Whether there is an answer (one bit); only ever the first result.
+    /// Whether there is an answer (one bit). Only the first result may be of this kind.
     Found,
-    /// An unsigned integer of so many bits.
+    /// An unsigned integer of this many bits.
     Uint(u16),
-    /// Number of a member of the parameter that the operator works on (32 bits).
+    /// The number of a member of the operator's parameter (32 bits).
     Index,
 }
 
 /// How an operator touches a part of the packet or of its instance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Touch {
-    /// Not at all.
+    /// It does not touch it.
     No,
-    /// Reads.
+    /// It reads.
     Reads,
-    /// Reads and writes.
+    /// It reads and writes.
     Writes,
 }
 
-/// An action profile (NFP Table 2). Header fields reach an operator only as arguments, which the
-/// IR reads by operations of their own, so there is no part for headers.
+/// An action profile (NFP Table 2). Operators get header fields only as arguments, which the IR
+/// reads with separate operations. Therefore the profile has no part for headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Profile {
-    /// The payload. A packet whose payload was cut by the capture faults before the call.
+    /// The payload. If the capture cut a packet's payload, the call is a fault.
     pub payload: Touch,
-    /// State of the instance other than its tables: health of backends, the random generator.
+    /// The state of the instance, without its tables: the health of backends, and the random
+    /// generator.
     pub state: Touch,
 }
 
-/// A call and its outcome: shown in the manual and run as a test.
+/// A call and its result, which the manual shows and a test runs.
 #[derive(Debug)]
 pub struct Example {
-    /// The call as the language writes it.
+    /// The call in the language.
     pub call: &'static str,
     /// Arguments as (value, width in bits).
     pub args: &'static [(u128, u16)],
@@ -111,12 +113,12 @@ pub struct Example {
     pub backends: &'static [(u128, bool)],
     /// Seed of the generator.
     pub seed: u64,
-    /// Results, as many as the signature has.
+    /// The results, as many as the signature has.
     pub results: &'static [u128],
 }
 
 impl Example {
-    /// An example of an operator that uses its arguments only.
+    /// An example of an operator that uses only its arguments.
     pub(crate) const fn of(
         call: &'static str,
         args: &'static [(u128, u16)],
@@ -127,30 +129,31 @@ impl Example {
 }
 
 impl Profile {
-    /// Nothing but the arguments.
+    /// The operator touches only its arguments.
     pub const PURE: Self = Self { payload: Touch::No, state: Touch::No };
 }
 
 impl Signature {
-    /// Whether the first result says if there is an answer; the language then wants an `else`.
+    /// Whether the first result is [`ResultKind::Found`]. The language then requires an `else`.
     #[must_use]
     pub fn fallible(&self) -> bool {
         matches!(self.results.first(), Some(ResultSpec { kind: ResultKind::Found, .. }))
     }
 
-    /// Whether it needs the packet's payload.
+    /// Whether the operator needs the packet's payload.
     #[must_use]
     pub fn reads_payload(&self) -> bool {
         self.profile.payload != Touch::No
     }
 
-    /// Whether it can be called with so many arguments.
+    /// Whether the operator accepts this number of arguments.
     #[must_use]
     pub fn accepts(&self, args: usize) -> bool {
         if self.variadic { args >= self.args.len() } else { args == self.args.len() }
     }
 
-    /// The `index`-th argument; the last one stands for all further ones of a variadic operator.
+    /// The argument with this index. The last one stands for all further arguments of a variadic
+    /// operator.
     #[must_use]
     pub fn arg(&self, index: usize) -> Option<&ArgSpec> {
         match self.args.get(index) {
@@ -159,7 +162,7 @@ impl Signature {
         }
     }
 
-    /// Usage in one line, such as `maglev(BACKENDS, hash: u32) -> found, index`.
+    /// The usage in one line, such as `maglev(BACKENDS, hash: u32) -> found, index`.
     #[must_use]
     pub fn usage(&self) -> String {
         let param = self.takes_param.map(|ParamKind::Backends| "BACKENDS".to_owned());
@@ -175,7 +178,7 @@ impl Signature {
 }
 
 impl ResultSpec {
-    /// Width in bits.
+    /// The width in bits.
     #[must_use]
     pub fn width(&self) -> u16 {
         match self.kind {
@@ -194,7 +197,7 @@ impl ResultSpec {
 }
 
 impl Extern {
-    /// Calls the operator. The results of its signature come first; further ones are 0. Results
+    /// Calls the operator. The results of its signature come first; all further ones are 0. Results
     /// fit their widths.
     pub fn call(&self, ctx: &mut CallCtx<'_>) -> Results {
         (self.run)(ctx)

@@ -1,4 +1,4 @@
-//! The manual's page of operators is the one that the signatures give.
+//! Checks that the manual's page of operators is the page generated from their signatures.
 
 use std::path::Path;
 

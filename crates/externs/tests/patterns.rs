@@ -1,4 +1,4 @@
-//! Pattern sets: what matches, which number wins, what is refused.
+//! Pattern sets: matches, the number of a match, and refused patterns.
 
 use braid_externs::patterns::{
     MAX_LITERAL_BYTES, MAX_NESTED_LITERALS, MAX_PATTERNS, MAX_REGEX_BYTES, MAX_REGEX_BYTES_TOTAL,
@@ -58,10 +58,10 @@ fn bytes_are_no_unicode() {
     let patterns = set(vec![regex(1, r"^\xff.\x00$", false), literal(2, b"\x80\x00", false)]);
     assert_eq!(patterns.lowest_match(b"\xff\xfe\x00"), Some(1));
     assert_eq!(patterns.lowest_match(b"a\x80\x00"), Some(2));
-    // A dot is one byte; e with an acute accent is two in UTF-8.
+    // A dot matches one byte; e with an acute accent is two bytes in UTF-8.
     let dot = set(vec![regex(1, "^.$", false)]);
     assert_eq!(dot.lowest_match("é".as_bytes()), None);
-    // Case folding is ASCII only: the Kelvin sign is no k.
+    // Case folding is ASCII only: the Kelvin sign does not match k.
     assert_eq!(set(vec![regex(1, "k", true)]).lowest_match("\u{212a}".as_bytes()), None);
     assert_eq!(set(vec![regex(1, "k", true)]).lowest_match(b"K"), Some(1));
 }
@@ -107,12 +107,12 @@ fn literals_that_end_with_one_another_have_a_limit() {
         (1..=count).map(|n| literal(number(n), &vec![b'a'; n as usize], false)).collect()
     };
     let most = u32::try_from(MAX_NESTED_LITERALS).expect("small");
-    // Longer ones have lower numbers, so that all are needed.
+    // Longer literals have lower numbers, so that all are needed.
     let all = set(nested(most, |n| 100 - n));
     assert_eq!(all.lowest_match(b"aaa"), Some(97));
     let errors = refused(nested(most + 1, |n| 100 - n));
     assert_eq!(errors, [PatternError::LiteralsNested { index: MAX_NESTED_LITERALS }]);
-    // Longer ones have higher numbers, so that only the first is.
+    // Longer literals have higher numbers, so that only the first is needed.
     assert_eq!(set(nested(1_000, |n| n)).lowest_match(b"aaa"), Some(1));
 }
 
@@ -130,7 +130,7 @@ fn regexes_that_explode_are_refused() {
     ));
     let heavy = (0..400).map(|i| regex(i, "(aa|b){1000}", false)).collect();
     let errors = refused(heavy);
-    // Each takes some 100 KiB, so that the limit is met in the middle of the list.
+    // Each takes some 100 KiB, so that the limit falls in the middle of the list.
     assert!(matches!(errors[..], [PatternError::RegexesTooBig { index: 50..350 }]), "{errors:?}");
 }
 
@@ -142,7 +142,7 @@ fn regex_sources_have_a_limit_together() {
     assert_eq!(refused(many), [PatternError::RegexesTooLong { index: count - 1 }]);
 }
 
-/// Whether a pattern matches, the plain way.
+/// Whether a pattern matches, by a simple search.
 fn naive(pattern: &Pattern, payload: &[u8]) -> bool {
     match &pattern.matcher {
         Matcher::Literal { bytes, nocase: false } => {

@@ -4,11 +4,11 @@ use braid_externs::Rng;
 use braid_externs::pool::{Interval, Order, Pool, split};
 use proptest::prelude::*;
 
-/// A pool that writes everything out.
+/// A pool that lists every member.
 struct Naive {
     order: Order,
     members: Vec<u128>,
-    /// In the order of their turn for `Fifo`.
+    /// For `Fifo`, in the order in which they are taken.
     free: Vec<u128>,
     taken: Vec<u128>,
 }

@@ -1,14 +1,14 @@
-//! What can go wrong with capture files, in words for the person at the keyboard.
+//! Errors with capture files, in words for the user.
 //!
-//! Messages don't name the file: who opened it knows its name and puts it in front.
+//! Messages don't name the file: the caller that opened it puts the name in front.
 
 use std::fmt;
 use std::io;
 
-/// Why a capture can't be read (any further).
+/// The reasons why a capture can't be read (any further).
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The operating system says no.
+    /// The operating system refuses.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
     /// The compressed data is damaged.
@@ -16,13 +16,13 @@ pub enum ReadError {
     Decompress {
         /// `gzip` or `zstd`.
         format: &'static str,
-        /// What the decompressor says.
+        /// The decompressor's error.
         error: io::Error,
     },
-    /// Nothing in it.
+    /// The file is empty.
     #[error("the file is empty; expected a pcap or pcapng capture")]
     Empty,
-    /// The first bytes are those of no capture format.
+    /// No capture format begins with these bytes.
     #[error(
         "not a capture: expected pcap or pcapng (plain, gzip or zstd), found a file that starts \
          with {}", hex(.found)
@@ -31,12 +31,12 @@ pub enum ReadError {
         /// The first bytes.
         found: Vec<u8>,
     },
-    /// A format that is known and not read.
+    /// A format that is recognised but not supported.
     #[error("{name} is not supported; {remedy}")]
     Format {
         /// Its name.
         name: &'static str,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
     /// A link type that Braid can't parse.
@@ -48,20 +48,20 @@ pub enum ReadError {
         /// Its LINKTYPE number.
         number: u32,
     },
-    /// The file contradicts its format.
+    /// The file violates its format.
     #[error("damaged at byte {offset}: {what}")]
     Corrupt {
-        /// Where the record starts, in the decompressed file.
+        /// The start of the record, in the decompressed file.
         offset: u64,
-        /// What is wrong.
+        /// The violation.
         what: String,
     },
 }
 
-/// Why a packet can't be written.
+/// The reasons why a packet can't be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The operating system says no.
+    /// The operating system refuses.
     #[error("cannot be written: {0}")]
     Io(#[from] io::Error),
     /// A pcap file has one link type for all its packets.
@@ -70,27 +70,27 @@ pub enum WriteError {
          give the output a name that ends in .pcapng"
     )]
     MixedLinks {
-        /// Link type of the file.
+        /// The link type of the file.
         first: &'static str,
-        /// Link type of the packet.
+        /// The link type of the packet.
         now: &'static str,
     },
-    /// The name asks for something that is not written.
+    /// The name of the output asks for something that is not supported.
     #[error("{what} is not written; {remedy}")]
     Unsupported {
-        /// What the name asks for.
+        /// The unsupported thing.
         what: &'static str,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
 }
 
-/// A capture that ends in the middle of a record: its whole packets were given.
+/// A capture that ends in the middle of a record. All complete packets were returned.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Warning {
-    /// Whole packets before the end.
+    /// The number of complete packets.
     pub packets: u64,
-    /// Where the incomplete record starts, in the decompressed file.
+    /// The start of the incomplete record, in the decompressed file.
     pub offset: u64,
 }
 

@@ -1,9 +1,10 @@
-//! Packet input and output: the source and sink traits, capture files, in-memory interfaces, live
-//! interfaces.
+//! Packet input and output: the traits for sources and sinks, capture files, packets in memory,
+//! live interfaces.
 //!
-//! A [`PacketSource`] gives packets one at a time and a [`PacketSink`] takes them; an [`Interface`]
-//! is a device of the machine, and does both as packets come and go. Capture files are read by [`CaptureReader`] and
-//! written by [`CaptureWriter`], both in memory that doesn't depend on the file's size.
+//! A [`PacketSource`] returns packets one at a time, and a [`PacketSink`] takes them. An
+//! [`Interface`] is a device of the machine that receives and sends packets. [`CaptureReader`]
+//! reads capture files and [`CaptureWriter`] writes them, both in memory that doesn't depend on the
+//! file's size.
 #![deny(unsafe_code)]
 
 pub mod capture;
@@ -23,37 +24,37 @@ pub use memory::{MemorySink, MemorySource};
 
 use braid_packet::Packet;
 
-/// Where packets come from.
+/// A source of packets.
 pub trait PacketSource {
     /// The next packet, or `None` at the end.
     ///
     /// # Errors
-    /// When the source can't be read any further; it then gives no more packets.
+    /// When the source can't be read any further. It then returns no more packets.
     fn next_packet(&mut self) -> Result<Option<Packet>, ReadError>;
 
-    /// Something that the person should know after the end, such as that the file is cut off.
+    /// A warning for the user at the end, such as that the file was cut off.
     fn warning(&self) -> Option<Warning> {
         None
     }
 
-    /// How much was read, where the source has an end that is known.
+    /// How much was read, if the end of the source is known.
     fn progress(&self) -> Option<Progress> {
         None
     }
 }
 
-/// Where packets go.
+/// A destination of packets.
 pub trait PacketSink {
-    /// Takes a packet.
+    /// Writes a packet.
     ///
     /// # Errors
-    /// When it can't be written, with the remedy where there is one.
+    /// When the packet can't be written, with a remedy if there is one.
     fn write_packet(&mut self, packet: &Packet) -> Result<(), WriteError>;
 
-    /// Writes what is still buffered. No packet may follow.
+    /// Writes the buffered data. No packet may follow.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// When the data can't be written.
     fn finish(&mut self) -> Result<(), WriteError>;
 }
 

@@ -1,4 +1,4 @@
-//! Link types of capture files: those that are supported, and the names of those that are not.
+//! Link types of capture files: the supported ones, and the names of the others.
 //!
 //! Numbers and names follow the tcpdump group's registry of LINKTYPE values.
 
@@ -9,9 +9,9 @@ const RAW: u32 = 101;
 const SLL: u32 = 113;
 const SLL2: u32 = 276;
 
-/// The link that a LINKTYPE number denotes, if it is supported.
+/// The link with this LINKTYPE number, if it is supported.
 ///
-/// 12 and 14 are what BSDs wrote for raw IP before it had a number of its own (101).
+/// BSD systems wrote 12 and 14 for raw IP before it had its own number (101).
 #[must_use]
 pub fn link_of_number(number: u32) -> Option<Link> {
     match number {
@@ -23,7 +23,7 @@ pub fn link_of_number(number: u32) -> Option<Link> {
     }
 }
 
-/// The LINKTYPE number with which a link is written.
+/// The LINKTYPE number of a link in files that Braid writes.
 #[must_use]
 pub fn number_of_link(link: Link) -> u16 {
     match link {
@@ -34,7 +34,7 @@ pub fn number_of_link(link: Link) -> u16 {
     }
 }
 
-/// What a LINKTYPE number denotes, in words; `unknown` for numbers not in the table.
+/// The name of a LINKTYPE number; `unknown` for numbers that are not in the table.
 #[must_use]
 pub fn link_name(number: u32) -> &'static str {
     NAMES.iter().find(|(known, _)| *known == number).map_or("unknown", |(_, name)| name)

@@ -1,8 +1,8 @@
 //! Live interfaces: frames from and to the machine's network devices.
 //!
-//! One frame at a time, by system calls: simple and correct, not fast. What network cards and the
-//! kernel have left half done in a frame is finished here (see [`crate::offload`]), so that a chain
-//! sees frames as they would be on a wire.
+//! Each frame is a system call: simple and correct, but not fast. Network cards and the kernel
+//! leave some work on frames undone. It is done here (see [`crate::offload`]), so that a chain
+//! processes frames as they would be on a wire.
 
 use crate::sys::{PacketSocket, Tap};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,56 +12,58 @@ use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Longest frame that is read: the largest that a card puts together of several, with room for its
-/// headers.
+/// The longest frame that is read: the largest frame that a card makes of several, with room for
+/// its headers.
 pub(crate) const MAX_FRAME: usize = 0x1_0000 + 256;
 
 /// A live interface. All frames are Ethernet.
 pub trait Interface {
-    /// Reads a frame if one is there, and appends it to `frames`; appends several if it stands
-    /// for several. Never waits.
+    /// Reads a frame if there is one, and appends it to `frames`. Appends several frames if the
+    /// frame stands for several. Never waits.
     ///
     /// # Errors
+    /// When nothing more can be read, for example because the device was removed.
     /// When nothing more can be read, such as from a device that has gone.
     fn receive(&mut self, frames: &mut Vec<Vec<u8>>) -> io::Result<Received>;
 
     /// Sends a frame. Never waits.
     ///
     /// # Errors
-    /// When it was not sent.
+    /// When the frame was not sent.
     fn send(&mut self, frame: &[u8]) -> Result<(), Unsent>;
 
-    /// Frames that the kernel has dropped, since the last call, because they were not read in time.
+    /// The number of frames that the kernel has dropped since the last call because they were not
+    /// read in time.
     fn overrun(&mut self) -> u64;
 
-    /// What can be waited for.
+    /// The descriptor to wait for.
     fn descriptor(&self) -> BorrowedFd<'_>;
 }
 
-/// What came of reading.
+/// The result of reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Received {
-    /// Nothing is there now.
+    /// There is no frame now.
     Nothing,
-    /// Something was read; it may not have been for us, so that there is no frame.
+    /// Something was read. There may be no frame for us in it.
     Something,
     /// A frame was lost.
     Lost(Unreceived),
 }
 
-/// Why a frame was lost when it was read.
+/// The reasons for losing a frame when it was read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Unreceived {
-    /// Longer than any frame may be.
+    /// The frame is longer than any frame may be.
     TooLong,
-    /// A card or the kernel has put several packets together, and they cannot be taken apart.
+    /// A card or the kernel has put several packets together, and they cannot be separated.
     Offload,
 }
 
-/// Why a frame was not sent.
+/// The reasons for not sending a frame.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Unsent {
-    /// Longer than the device takes (its MTU).
+    /// The frame is longer than the device takes (its MTU).
     TooLong,
     /// The device's queue is full.
     QueueFull,
@@ -101,12 +103,12 @@ impl Unsent {
     }
 }
 
-/// A device as the command line names it: `af_packet:eth0`, `tap:tap0`.
+/// A device with its name on the command line: `af_packet:eth0`, `tap:tap0`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Device {
-    /// A device of the machine, by a packet socket.
+    /// A device of the machine, through a packet socket.
     Packet(String),
-    /// A TAP device, which is made if need be.
+    /// A TAP device. It is created if it does not exist.
     Tap(String),
 }
 
@@ -129,7 +131,7 @@ impl FromStr for Device {
             "tap" => Device::Tap,
             _ => return Err(format!("`{text}`: expected af_packet:DEVICE or tap:DEVICE")),
         };
-        // IFNAMSIZ, its end included.
+        // IFNAMSIZ, including the 0 at the end.
         let fits = (1..16).contains(&name.len());
         if !fits || name.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control()) {
             return Err(format!("`{text}`: a device's name has 1 to 15 characters"));
@@ -139,10 +141,10 @@ impl FromStr for Device {
 }
 
 impl Device {
-    /// Opens it.
+    /// Opens the device.
     ///
     /// # Errors
-    /// When there is no such device, or it is not for us, with the remedy.
+    /// When the device does not exist or cannot be used, with a remedy.
     pub fn open(&self) -> Result<Box<dyn Interface>, OpenError> {
         Ok(match self {
             Device::Packet(name) => Box::new(PacketSocket::open(name)?),
@@ -151,7 +153,7 @@ impl Device {
     }
 }
 
-/// Why a device cannot be opened.
+/// The reasons why a device cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Privileges are missing.
@@ -160,15 +162,16 @@ pub enum OpenError {
     /// There is no such device.
     #[error("there is no such device; `ip link` lists them, each network namespace has its own")]
     NoDevice,
-    /// It carries no Ethernet frames.
+    /// The device carries no Ethernet frames.
     #[error("not an Ethernet device (hardware type {0}); use a veth, bridge, tap or network card")]
     NotEthernet(u16),
-    /// The operating system says no.
+    /// The operating system refuses.
     #[error("cannot be opened: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Waits until something can be read from one of the interfaces, or for so long. A signal ends it.
+/// Waits until one of the interfaces has something to read, or for this long. A signal ends the
+/// wait.
 ///
 /// # Errors
 /// When waiting is not possible.
@@ -206,7 +209,7 @@ mod tests {
     #[test]
     fn missing_device_is_said_so() {
         let error = Device::Packet("no-such-dev".into()).open().map(|_| ()).unwrap_err();
-        // Without privileges, that is what is said first.
+        // Without privileges, this error comes first.
         assert!(matches!(error, OpenError::NoDevice | OpenError::Permission(_)), "{error}");
     }
 }

@@ -1,17 +1,17 @@
-//! Packets in memory as a source and a sink, for tests and for callers that make their own.
+//! Packets in memory as a source and a sink, for tests and for callers that generate packets.
 
 use crate::{PacketSink, PacketSource, ReadError, WriteError};
 use braid_packet::Packet;
 use std::collections::VecDeque;
 
-/// Gives packets from memory.
+/// A source of packets from memory.
 #[derive(Clone, Debug, Default)]
 pub struct MemorySource {
     packets: VecDeque<Packet>,
 }
 
 impl MemorySource {
-    /// Gives these, in order.
+    /// A source of these packets, in order.
     pub fn new(packets: impl IntoIterator<Item = Packet>) -> Self {
         Self { packets: packets.into_iter().collect() }
     }
@@ -23,10 +23,10 @@ impl PacketSource for MemorySource {
     }
 }
 
-/// Keeps packets in memory.
+/// A sink that keeps packets in memory.
 #[derive(Clone, Debug, Default)]
 pub struct MemorySink {
-    /// What was written, in order.
+    /// The packets that were written, in order.
     pub packets: Vec<Packet>,
 }
 

@@ -1,8 +1,8 @@
-//! Work that a sender has left to its network card, done here: checksums of which only the pseudo
-//! header has been summed, several segments in one frame, VLAN tags beside the frame. Within a
-//! machine (veth, bridges) no card ever does it.
+//! Does the work that a sender has left to its network card: checksums that contain only the sum of
+//! the pseudo header, several segments in one frame, VLAN tags beside the frame. For frames within
+//! a machine (veth, bridges) no card ever does it.
 //!
-//! What is to be done is said by the `virtio_net_hdr` in front of a frame (virtio 1.2, §5.1.6).
+//! The `virtio_net_hdr` in front of a frame describes the work (virtio 1.2, §5.1.6).
 
 use crate::live::Unreceived;
 
@@ -14,31 +14,31 @@ const NO_SEGMENTS: u8 = 0;
 const TCP4: u8 = 1;
 const TCP6: u8 = 4;
 const UDP: u8 = 5;
-/// Set with the kinds of TCP when the sender uses ECN.
+/// A flag of the TCP kinds: the sender uses ECN.
 const ECN: u8 = 0x80;
 
-/// Most segments of a frame; the kernel makes no more.
+/// The most segments of a frame. The kernel makes no more.
 const MAX_SEGMENTS: usize = 0x1_0000;
 
 const CWR: u8 = 0x80;
 const PSH: u8 = 0x08;
 const FIN: u8 = 0x01;
 
-/// What is left to do in a frame.
+/// The work that is left to do in a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Offload {
     flags: u8,
     kind: u8,
-    /// Bytes of payload of each segment.
+    /// Bytes of payload in each segment.
     segment: usize,
-    /// Where the checksum begins: the transport header.
+    /// The start of the bytes under the checksum: the transport header.
     start: usize,
-    /// Where the checksum is, from there.
+    /// The place of the checksum, counted from `start`.
     place: usize,
 }
 
 impl Offload {
-    /// From the header in front of a frame, in the machine's byte order.
+    /// Reads the header in front of a frame, in the machine's byte order.
     pub(crate) fn parse(header: [u8; HEADER]) -> Self {
         let word = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
         Self {
@@ -50,7 +50,7 @@ impl Offload {
         }
     }
 
-    /// Does it: gives the frame, or the frames that it stands for.
+    /// Does the work and returns the frame, or the frames that it stands for.
     pub(crate) fn finish(self, mut frame: Vec<u8>) -> Result<Vec<Vec<u8>>, Unreceived> {
         if self.kind != NO_SEGMENTS {
             return self.segments(&frame).ok_or(Unreceived::Offload);
@@ -61,18 +61,18 @@ impl Offload {
         Ok(vec![frame])
     }
 
-    /// Completes the checksum: the field holds the sum of the pseudo header.
+    /// Completes the checksum. The field already holds the sum of the pseudo header.
     fn checksum(self, frame: &mut [u8]) -> Option<()> {
         let sum = fold(sum(0, frame.get(self.start..)?));
         let at = self.start.checked_add(self.place)?;
         let field = frame.get_mut(at..at.checked_add(2)?)?;
-        // A UDP checksum of 0 would mean that there is none.
+        // A UDP checksum of 0 would mean that there is no checksum.
         let value = if sum == 0xffff && self.place == 6 { 0xffff } else { !sum };
         field.copy_from_slice(&value.to_be_bytes());
         Some(())
     }
 
-    /// Takes the segments apart.
+    /// Separates the segments.
     fn segments(self, frame: &[u8]) -> Option<Vec<Vec<u8>>> {
         let ip = network(frame)?;
         let is_udp = self.kind == UDP;
@@ -110,7 +110,7 @@ impl Offload {
     }
 }
 
-/// Where the IP header begins, behind VLAN tags.
+/// The start of the IP header, after VLAN tags.
 fn network(frame: &[u8]) -> Option<usize> {
     let mut at = 12;
     loop {
@@ -122,7 +122,8 @@ fn network(frame: &[u8]) -> Option<usize> {
     }
 }
 
-/// Sequence number and flags of a segment, so many bytes behind the first one.
+/// Writes the sequence number and the flags of a segment that begins `behind` bytes after the first
+/// one.
 fn tcp(header: &mut [u8], number: usize, behind: usize, last: bool) -> Option<()> {
     let sequence = u32::from_be_bytes(*header.get(4..)?.first_chunk()?);
     let sequence = sequence.wrapping_add(u32::try_from(behind).ok()?);
@@ -136,7 +137,7 @@ fn tcp(header: &mut [u8], number: usize, behind: usize, last: bool) -> Option<()
     Some(())
 }
 
-/// Length, identification and header checksum of a segment's IP header.
+/// Writes the length, identification and header checksum of a segment's IP header.
 fn lengths(segment: &mut [u8], ip: usize, number: usize) -> Option<()> {
     let packet = segment.get_mut(ip..)?;
     let total = u16::try_from(packet.len()).ok()?;
@@ -157,7 +158,7 @@ fn lengths(segment: &mut [u8], ip: usize, number: usize) -> Option<()> {
     Some(())
 }
 
-/// The whole checksum of a segment's transport header.
+/// Computes the whole checksum of a segment's transport header.
 fn transport_checksum(segment: &mut [u8], ip: usize, transport: usize, is_udp: bool) -> Option<()> {
     let at = transport + if is_udp { 6 } else { 16 };
     segment.get_mut(at..at + 2)?.fill(0);
@@ -171,7 +172,7 @@ fn transport_checksum(segment: &mut [u8], ip: usize, transport: usize, is_udp: b
     Some(())
 }
 
-/// Adds 16-bit words; a last odd byte is the upper half of one.
+/// Adds 16-bit words. An odd last byte is the upper half of a word.
 fn sum(start: u64, bytes: &[u8]) -> u64 {
     let words = bytes
         .chunks(2)
@@ -179,7 +180,7 @@ fn sum(start: u64, bytes: &[u8]) -> u64 {
     start + words.sum::<u64>()
 }
 
-/// A sum in ones' complement.
+/// Folds a sum into 16 bits in ones' complement.
 fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum >> 16) + (sum & 0xffff);
@@ -187,7 +188,7 @@ fn fold(mut sum: u64) -> u16 {
     u16::try_from(sum).unwrap_or(u16::MAX)
 }
 
-/// Puts a VLAN tag back that the kernel gave beside the frame.
+/// Inserts a VLAN tag that the kernel passed beside the frame.
 pub(crate) fn put_vlan(frame: &mut Vec<u8>, tpid: u16, tci: u16) {
     if frame.len() >= 12 {
         let [a, b] = tpid.to_be_bytes();

@@ -1,13 +1,13 @@
-//! Reads every capture of `BRAID_DATA/pcaps` and compares with the packet counts and link types of
-//! its manifest. Without `BRAID_DATA` it says so and passes.
+//! Reads every capture of `BRAID_DATA/pcaps` and compares it with the packet counts and link types
+//! of the manifest. Without `BRAID_DATA` the test prints a message and passes.
 
 use braid_io::{CaptureReader, PacketSource, ReadError};
 use std::path::Path;
 
-/// Link types of the manifest (as `capinfos` names them) that are supported.
+/// The supported link types, with their names in the manifest (those of `capinfos`).
 const SUPPORTED: &[&str] = &["ether", "rawip", "rawip4", "rawip6", "linux-sll"];
 
-/// A file in Kuznetzov's modified pcap, which is refused by name.
+/// A file in Kuznetzov's modified pcap, which the reader refuses by name.
 const MODIFIED: &str = "pcap-parser__assets__modified-format.pcap";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Every supported variant of capture files gives the packets that were put in.
+//! The reader returns the original packets for every supported variant of capture files.
 
 mod build;
 
@@ -69,7 +69,8 @@ fn pcap_of_old_versions_has_its_lengths_exchanged() {
 
 #[test]
 fn pcap_with_frame_check_sequences_leaves_them_out() {
-    // Bit 26 says that there is one, bits 28 up its length in units of 16 bits.
+    // Bit 26 says that there is a frame check sequence; bits 28 and up are its length in units of
+    // 16 bits.
     let file = [
         Little.pcap(MICRO, 4, 0x2400_0001),
         Little.record((0, 0), 8, 8, b"dataFCS!"),

@@ -1,5 +1,5 @@
-//! Damaged, cut-off and hostile files end in an error or a warning, never in a panic or without
-//! bound, and give the packets before the damage.
+//! Damaged, cut-off and hostile files end in an error or a warning, never in a panic or in
+//! unbounded work. The packets before the damage are returned.
 
 mod build;
 
@@ -15,7 +15,7 @@ fn damage(file: &[u8]) -> (usize, u64, String) {
     }
 }
 
-/// The files under test, each with the ends of its packets' records.
+/// The files under test, each with the places where its packets' records end.
 fn valid_files() -> Vec<(Vec<u8>, Vec<usize>)> {
     // 24 bytes of header, 16 for each record.
     let pcap_ends = vec![44, 60, 85];
@@ -38,7 +38,8 @@ fn cut_anywhere_gives_whole_packets_and_a_warning() {
                 assert_eq!(packets, whole as u64);
                 assert!(offset < len as u64);
             }
-            // Nothing is missing where a record ends, and something is everywhere else.
+            // A file that is cut where a record ends is complete. A cut at any other place is
+            // reported.
             assert_eq!(warning.is_none(), record_ends(&file).contains(&len), "{len}");
         }
     }
@@ -70,7 +71,7 @@ fn compressed_and_cut_anywhere_gives_a_prefix_and_a_warning() {
 fn cut_compression_gives_most_of_a_long_file() {
     let mut file = Little.pcap(MICRO, 4, 1);
     for second in 0..40_u32 {
-        // Hardly compressible, so that compressed blocks end all along the file.
+        // Hardly compressible, so that compressed blocks end throughout the file.
         let noise = |at: u32| (second * 10_000 + at).wrapping_mul(0x9e37_79b9).to_be_bytes()[0];
         let data: Vec<u8> = (0..10_000).map(noise).collect();
         file.extend(Little.record((second, 0), 10_000, 10_000, &data));
@@ -123,7 +124,7 @@ fn pcapng_block_of_impossible_length_is_an_error_at_its_place() {
     let block = [Little.u32(6), Little.u32(0xffff_fffc), vec![0; 64]].concat();
     let what = "a block claims 4294967292 bytes; at most 16777216 are possible";
     assert_eq!(damage(&[start.clone(), block].concat()), (0, 48, what.into()));
-    // One of no interest is passed over: the file is just cut off in it.
+    // A block that is not needed is skipped: the file counts as cut off inside it.
     let block = [Little.u32(5), Little.u32(0xffff_fffc), vec![0; 64]].concat();
     let (_, warning, error) = read_all(&[start, block].concat());
     assert!(error.is_none());
@@ -154,7 +155,7 @@ fn pcapng_packet_of_impossible_length_is_an_error() {
         let (packets, offset, _) = damage(&[start.clone(), Little.block(kind, &[])].concat());
         assert_eq!((packets, offset), (0, 48), "{kind} without a body");
     }
-    // A simple packet that claims more than its block holds.
+    // A simple packet that claims more bytes than its block has.
     let (_, _, what) = damage(&[start, Little.simple(17, &[0; 16])].concat());
     assert_eq!(what, "a packet claims 17 captured bytes, more than its block has");
 }
@@ -165,7 +166,7 @@ fn pcapng_packet_of_an_undescribed_interface_is_an_error() {
     let file =
         [Little.section(), Little.interface(1, 0, &[]), Little.enhanced(1, 0, 1, b"x")].concat();
     assert_eq!(damage(&file), (0, 48, what.into()));
-    // A new section forgets the interfaces of the one before.
+    // A new section has none of the interfaces of the previous one.
     let file =
         [Little.section(), Little.interface(1, 0, &[]), Big.section(), Big.enhanced(0, 0, 1, b"x")]
             .concat();

@@ -1,4 +1,4 @@
-//! What is written reads back, byte for byte where the format allows it.
+//! Written files read back the same, byte for byte if the format allows it.
 
 mod build;
 

@@ -1,4 +1,4 @@
-//! The syntax tree of a `.braid` file, as the parser builds it. Every node has its span.
+//! The syntax tree of a `.braid` file, as the parser builds it. Every node has a span.
 #![allow(missing_docs, reason = "a variant's doc shows its fields in their syntax")]
 
 pub use crate::source::Span;
@@ -8,7 +8,7 @@ pub use crate::source::Span;
 pub struct Ident {
     /// Its text.
     pub text: String,
-    /// Where.
+    /// Its place in the file.
     pub span: Span,
 }
 
@@ -17,8 +17,8 @@ pub struct Ident {
 pub struct File {
     /// Its items in order.
     pub items: Vec<Item>,
-    /// Those in which errors of syntax were found, so that something may have been left out. All
-    /// of the file where there were too many errors to say.
+    /// Items with syntax errors, so a part of each may be missing. If the file has too many errors
+    /// to list, this span covers the whole file.
     pub doubtful: Vec<Span>,
 }
 
@@ -46,7 +46,7 @@ pub struct Const {
     pub name: Ident,
     /// Its value.
     pub value: Expr,
-    /// All of it.
+    /// The place of the whole constant.
     pub span: Span,
 }
 
@@ -55,52 +55,52 @@ pub struct Const {
 pub struct EventDef {
     /// Its name.
     pub name: Ident,
-    /// What it extends; the root is `EVENT`.
+    /// The event type that it extends. The root is `EVENT`.
     pub parent: Option<Ident>,
     /// Its own fields.
     pub fields: Vec<(Ident, Type)>,
-    /// All of it.
+    /// The place of the whole definition.
     pub span: Span,
 }
 
-/// `fn NAME(a: T, …) -> T = EXPR;` a pure function, or `action NAME(a: T, …) { … }` statements.
+/// A pure function `fn NAME(a: T, …) -> T = EXPR;`, or statements `action NAME(a: T, …) { … }`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FnDef {
     /// Its name.
     pub name: Ident,
     /// Its parameters.
     pub params: Vec<(Ident, Type)>,
-    /// What it is.
+    /// Its body.
     pub body: FnBody,
-    /// All of it.
+    /// The place of the whole definition.
     pub span: Span,
 }
 
-/// The body of a function of one's own.
+/// The body of one of the program's own functions.
 #[derive(Clone, PartialEq, Debug)]
 pub enum FnBody {
     /// `-> T = EXPR;`
     Pure(Type, Expr),
-    /// `{ … }`, inlined where called as a statement.
+    /// `{ … }`, inlined where a statement calls it.
     Action(Block),
 }
 
 /// A network function.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Nf {
-    /// `stream nf`.
+    /// Whether it is a `stream nf`.
     pub stream: bool,
     /// Its name.
     pub name: Ident,
     /// Its parameters.
     pub params: Vec<ParamDef>,
-    /// `native nf … from "LIBRARY"`: the code that it is.
+    /// The code of a `native nf … from "LIBRARY"`.
     pub native: Option<NativeCode>,
     /// Declarations and statements in order.
     pub items: Vec<NfItem>,
-    /// All of it.
+    /// The place of the whole function.
     pub span: Span,
-    /// Up to the opening brace.
+    /// The place from the start up to the opening brace.
     pub head: Span,
 }
 
@@ -109,9 +109,9 @@ pub struct Nf {
 pub struct NativeCode {
     /// The library.
     pub library: String,
-    /// Where it stands.
+    /// The place of the library's name.
     pub span: Span,
-    /// The function's name there, if it is another one.
+    /// The function's name in the library, if it differs.
     pub function: Option<Ident>,
 }
 
@@ -164,11 +164,11 @@ pub struct StateDef {
     pub default: Option<Expr>,
     /// Options in order.
     pub options: Vec<StateOption>,
-    /// All of it.
+    /// The place of the whole declaration.
     pub span: Span,
 }
 
-/// Per what a state has entries.
+/// The key of a state's entries.
 #[derive(Clone, PartialEq, Debug)]
 pub enum KeyDef {
     /// `global`
@@ -177,8 +177,8 @@ pub enum KeyDef {
     Flow(Span),
     /// `per biflow`
     Biflow(Span),
-    /// `per (ip.src, l4.sport)` (fields) or `per (ip4, port)` (types: explicit keys only); a
-    /// single one may stand without parentheses.
+    /// `per (ip.src, l4.sport)` with fields, or `per (ip4, port)` with types, for which keys are
+    /// always written. A single part needs no parentheses.
     List(Vec<KeyPart>, Span),
 }
 
@@ -210,12 +210,12 @@ pub enum StateOption {
     Sharded(Span),
 }
 
-/// A type as written.
+/// A written type.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Type {
-    /// What it is.
+    /// Its form.
     pub kind: TypeKind,
-    /// Where.
+    /// Its place in the file.
     pub span: Span,
 }
 
@@ -233,16 +233,16 @@ pub enum TypeKind {
 pub struct Block {
     /// Its statements.
     pub stmts: Vec<Stmt>,
-    /// Braces included.
+    /// The place of the block, including its braces.
     pub span: Span,
 }
 
 /// A statement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Stmt {
-    /// What it is.
+    /// Its form.
     pub kind: StmtKind,
-    /// Where.
+    /// Its place in the file.
     pub span: Span,
 }
 
@@ -251,13 +251,13 @@ pub struct Stmt {
 pub enum StmtKind {
     /// `match { PRED => BODY … else => BODY }`
     Match(Vec<Row>),
-    /// `if COND { … } else if … else { … }` (the last may be absent)
+    /// `if COND { … } else if … else { … }` (the last branch may be missing)
     If { cond: Expr, then: Block, otherwise: Option<Block> },
-    /// `for i in A..B { … }` with constant bounds, A included, B excluded.
+    /// `for i in A..B { … }` with constant bounds. A is included and B is excluded.
     For { var: Ident, from: Expr, to: Expr, body: Block },
     /// `let NAME = EXPR [else STMT];`
     Let { name: Ident, value: Expr, otherwise: Option<Box<Stmt>> },
-    /// `PLACE = EXPR [else STMT];`, with `op` `PLACE op= EXPR`
+    /// `PLACE = EXPR [else STMT];`, or with `op` the statement `PLACE op= EXPR`
     Assign { place: Expr, op: Option<BinOp>, value: Expr, otherwise: Option<Box<Stmt>> },
     /// `delete STATE;` or `delete STATE[key];`
     Delete(Expr),
@@ -290,18 +290,18 @@ pub enum StmtKind {
     Call(Expr),
     /// `{ … }`
     Block(Block),
-    /// What the parser could not make sense of (already reported).
+    /// A statement with a syntax error, which is already reported.
     Error,
 }
 
 /// A row of a match.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// `None` for `else`.
+    /// The predicate. `None` for `else`.
     pub pred: Option<Expr>,
     /// Body: a block, or one statement (`=> output;`).
     pub body: Block,
-    /// All of it.
+    /// The place of the whole row.
     pub span: Span,
 }
 
@@ -310,25 +310,25 @@ pub struct Row {
 pub struct Path {
     /// Its parts.
     pub parts: Vec<Ident>,
-    /// Where.
+    /// Its place in the file.
     pub span: Span,
 }
 
 /// An expression.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Expr {
-    /// What it is.
+    /// Its form.
     pub kind: ExprKind,
-    /// Where.
+    /// Its place in the file.
     pub span: Span,
 }
 
 /// The expressions.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ExprKind {
-    /// A number as written, without a unit.
+    /// A written number without a unit.
     Int(u128),
-    /// A number with a unit; the unit is canonical (`ms`, `Ki`, `KiB`, `Mbit/s`).
+    /// A number with a unit. The unit is canonical (`ms`, `Ki`, `KiB`, `Mbit/s`).
     Quantity(u128, String),
     /// `true`, `false`
     Bool(bool),
@@ -344,11 +344,11 @@ pub enum ExprKind {
     Prefix4(u32, u8),
     /// `2001:db8::/32`
     Prefix6(u128, u8),
-    /// A name or field: resolved later.
+    /// A name or field, which is resolved later.
     Path(Path),
-    /// `A..B`, both included (except in `for`).
+    /// `A..B`, with both ends included (except in `for`).
     Range(Box<Expr>, Box<Expr>),
-    /// `{ a, b, 1..5 }` in a place for a set, or `[a, b]` for a list.
+    /// `{ a, b, 1..5 }`, a set or a list.
     Set(Vec<Expr>),
     /// `[a, b]`
     List(Vec<Expr>),
@@ -356,7 +356,7 @@ pub enum ExprKind {
     Record(Vec<(Ident, Expr)>),
     /// `BASE[INDEX, …]`
     Index(Box<Expr>, Vec<Expr>),
-    /// `EXPR.NAME` where EXPR is no plain path (such as `back[k].addr`)
+    /// `EXPR.NAME`, where EXPR is not a plain path (such as `back[k].addr`)
     Member(Box<Expr>, Ident),
     /// `NAME(ARG, name: ARG, …)`
     Call(Ident, Vec<Arg>),
@@ -376,7 +376,7 @@ pub enum ExprKind {
     Has(Path),
     /// `if COND { EXPR } else { EXPR }`
     If(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// What the parser could not make sense of (already reported).
+    /// An expression with a syntax error, which is already reported.
     Error,
 }
 
@@ -389,7 +389,8 @@ pub struct Arg {
     pub value: Expr,
 }
 
-/// Binary operators, loosest first: `or`, `and`, comparisons, `|`, `^`, `&`, shifts, sums, products.
+/// Binary operators, from the loosest to the tightest: `or`, `and`, comparisons, `|`, `^`, `&`,
+/// shifts, sums, products.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum BinOp {
     /// `or`
@@ -437,7 +438,7 @@ pub struct Chain {
     pub name: Ident,
     /// Its parts in order.
     pub items: Vec<ChainItem>,
-    /// All of it.
+    /// The place of the whole chain.
     pub span: Span,
 }
 
@@ -460,17 +461,17 @@ pub enum ChainItem {
     Setting { name: Ident, value: Expr },
 }
 
-/// An end of a link: `NAME` or `NAME.PORT`; in a path a function may be given in place:
-/// `lan <-> monitor() <-> wan`.
+/// An end of a link: `NAME` or `NAME.PORT`. A path may also contain a function with arguments, as
+/// in `lan <-> monitor() <-> wan`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PathEnd {
     /// The interface, instance or (with `args`) function.
     pub name: Ident,
     /// The port.
     pub port: Option<Ident>,
-    /// Arguments of a function given in place.
+    /// The arguments of a function that the path contains.
     pub args: Option<Vec<Arg>>,
-    /// Where.
+    /// Its place in the file.
     pub span: Span,
 }
 
@@ -483,12 +484,12 @@ pub enum Arrow {
     TwoWay,
 }
 
-/// A policy rule as written.
+/// A written policy rule.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PolicyRule {
-    /// What it is.
+    /// Its form.
     pub kind: PolicyKind,
-    /// Where.
+    /// Its place in the file.
     pub span: Span,
 }
 
@@ -509,7 +510,7 @@ pub fn joined(path: &Path) -> String {
     parts.join(".")
 }
 
-/// Whether an operator compares.
+/// Whether an operator is a comparison.
 pub fn is_comparison(op: BinOp) -> bool {
     matches!(op, BinOp::Eq | BinOp::Ne | BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge)
 }

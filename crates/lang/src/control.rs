@@ -1,8 +1,8 @@
 //! Control files: configuration changes of a chain at given times of a run.
 //!
-//! A line is `TIME set FUNCTION.PARAM VALUE | add-rule FUNCTION.PARAM [at N] RULE |
-//! remove-rule FUNCTION.PARAM N | backend FUNCTION.PARAM up|down|add|remove VALUE…`. TIME is in
-//! seconds with up to nine decimals, since the epoch or, with `+`, since the run's first packet.
+//! A line is `TIME set FUNCTION.PARAM VALUE | add-rule FUNCTION.PARAM [at N] RULE | remove-rule
+//! FUNCTION.PARAM N | backend FUNCTION.PARAM up|down|add|remove VALUE…`. TIME is in seconds with up
+//! to nine decimals. It counts from the epoch or, with `+`, from the run's first packet.
 //! `docs/cli.md` describes the format for its users.
 
 use braid_ir::chain::{Chain, Change, Scheduled, When};
@@ -18,12 +18,11 @@ use crate::sema::env::{Env, Loader};
 use crate::sema::eval::param_value;
 use crate::source::{SourceMap, offset};
 
-/// Most changes in a file; further lines are an error.
+/// The most changes in a file. Further lines are an error.
 const MAX_CHANGES: usize = 1 << 20;
 
-/// The changes of a control file, in the order of its lines. Lines that are wrong are reported and
-/// left out. `file` is the control file's number in `sources`; values may name files, which
-/// `loader` reads.
+/// The changes of a control file, in the order of its lines. Wrong lines are reported and omitted.
+/// `file` is the control file's number in `sources`. Values may name files, which `loader` reads.
 pub fn control(
     file: u32,
     chain: &Chain,
@@ -60,7 +59,7 @@ struct Piece<'t> {
     at: usize,
 }
 
-/// The words of a line without its comment, one after the other.
+/// The words of a line without its comment, in order.
 struct Words<'t> {
     rest: &'t str,
     at: usize,
@@ -80,12 +79,12 @@ impl<'t> Words<'t> {
         self.rest.is_empty()
     }
 
-    /// All that is left.
+    /// The rest of the line.
     fn rest(&self) -> Piece<'t> {
         Piece { text: self.rest, at: self.at }
     }
 
-    /// The next word; empty at the end.
+    /// The next word. It is empty at the end.
     fn next(&mut self) -> Piece<'t> {
         let end = self.rest.find(char::is_whitespace).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
@@ -95,7 +94,7 @@ impl<'t> Words<'t> {
     }
 }
 
-/// The line up to a `#` that starts it or follows a space, outside of quotes.
+/// The line up to a `#` outside of quotes that starts the line or follows a space.
 fn without_comment(line: &str) -> &str {
     let (mut quoted, mut escaped, mut space) = (false, false, true);
     for (at, c) in line.char_indices() {
@@ -135,7 +134,7 @@ impl<'a> Reader<'a, '_> {
         self.diags.push(Diagnostic::new(code, message, span, label));
     }
 
-    /// Something else was found; `known` are words that could have been meant.
+    /// Reports an unexpected word. `known` holds words that it may be a misspelling of.
     fn expected(&mut self, code: Code, expected: &str, found: Piece<'_>, known: &[&str]) {
         let message = match found.text {
             "" => format!("expected {expected}, found the end of the line"),
@@ -176,7 +175,7 @@ impl<'a> Reader<'a, '_> {
         self.expected(codes::CONTROL_LINE, &expected, verb, verbs);
     }
 
-    /// `FUNCTION.PARAM`
+    /// Reads `FUNCTION.PARAM`.
     fn target(&mut self, word: Piece<'a>) -> Option<Target<'a>> {
         let Some((function, param)) = word.text.split_once('.') else {
             self.expected(codes::CONTROL_LINE, "FUNCTION.PARAM", word, &[]);
@@ -213,7 +212,7 @@ impl<'a> Reader<'a, '_> {
         })
     }
 
-    /// Whether the parameter is of the kind that a change is for; else that is reported.
+    /// Whether the change applies to this kind of parameter. If not, that is reported.
     fn is_kind(&mut self, target: &Target<'_>, is: bool, verb: &str, kind: &str) -> bool {
         if !is {
             let message = format!(
@@ -240,7 +239,7 @@ impl<'a> Reader<'a, '_> {
         Some(Change::Set(new))
     }
 
-    /// A value as the language writes it.
+    /// Reads a value in the notation of the language.
     fn value(&mut self, ty: &ParamTy, value: Piece<'_>) -> Option<ParamValue> {
         if value.text.is_empty() {
             self.expected(codes::CONTROL_LINE, "a value", value, &[]);
@@ -260,7 +259,7 @@ impl<'a> Reader<'a, '_> {
         number
     }
 
-    /// Nothing may follow.
+    /// Reports anything that follows.
     fn end(&mut self, words: &Words<'_>) -> Option<()> {
         if words.is_done() {
             return Some(());
@@ -351,7 +350,8 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// `SECONDS[.FRACTION]` since the epoch, or since the first packet with `+` in front.
+/// Reads `SECONDS[.FRACTION]`. The time counts from the epoch, or with a leading `+` from the first
+/// packet.
 fn parse_time(text: &str) -> Option<When> {
     let (relative, digits) = match text.strip_prefix('+') {
         Some(rest) => (true, rest),

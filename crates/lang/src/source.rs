@@ -1,11 +1,11 @@
-//! Source files by number, spans of their text, and lines and columns for messages.
+//! Numbered source files, spans of their text, and lines and columns for messages.
 
 use std::ops::Range;
 
-/// Largest source file in bytes; a longer one is refused with `FILE_TOO_LARGE`.
+/// The largest source file in bytes. A larger one is refused with `FILE_TOO_LARGE`.
 pub const MAX_FILE_BYTES: usize = 4 << 20;
 
-/// Byte range in a source file, with the file's number in the `SourceMap`.
+/// A byte range in a source file, with the file's number in the `SourceMap`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct Span {
     /// The file.
@@ -57,7 +57,7 @@ impl SourceFile {
         &self.text
     }
 
-    /// Line and column of a byte, both from 1; the column counts characters. A byte beyond the end
+    /// Line and column of a byte, both from 1. The column counts characters. A byte beyond the end
     /// counts as the end.
     #[must_use]
     pub fn line_column(&self, byte: u32) -> (u32, u32) {
@@ -68,14 +68,14 @@ impl SourceFile {
         (offset(line), offset(column + 1))
     }
 
-    /// The text of a line (from 1) without its end; empty if the file has no such line.
+    /// The text of a line (from 1) without its line end. Empty if the file has no such line.
     #[must_use]
     pub fn line(&self, number: u32) -> &str {
         self.text.lines().nth((number as usize).saturating_sub(1)).unwrap_or("")
     }
 }
 
-/// All source files of a run. `Span::file` is a file's number.
+/// All source files of a run. `Span::file` is the number of a file.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     files: Vec<SourceFile>,
@@ -88,19 +88,19 @@ impl SourceMap {
         Self::default()
     }
 
-    /// Adds a file and gives its number.
+    /// Adds a file and returns its number.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> u32 {
         self.files.push(SourceFile::new(name.into(), text.into()));
         offset(self.files.len() - 1)
     }
 
-    /// The file of that number.
+    /// The file with this number.
     #[must_use]
     pub fn get(&self, file: u32) -> Option<&SourceFile> {
         self.files.get(file as usize)
     }
 
-    /// The number of the file of that name.
+    /// The number of the file with this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<u32> {
         self.files.iter().position(|file| file.name == name).map(offset)
@@ -111,7 +111,7 @@ impl SourceMap {
         self.files.iter()
     }
 
-    /// The text that a span covers; empty where it points outside.
+    /// The text of a span. Empty if the span is outside of the file.
     #[must_use]
     pub fn slice(&self, span: Span) -> &str {
         self.get(span.file).and_then(|file| file.text.get(span.range())).unwrap_or("")
@@ -137,12 +137,13 @@ pub(crate) fn floor_boundary(text: &str, byte: usize) -> usize {
     at
 }
 
-/// A position as 32 bits; positions beyond are the last one (files are smaller by `MAX_FILE_BYTES`).
+/// A position in 32 bits. Larger positions become the largest one, but `MAX_FILE_BYTES` keeps files
+/// smaller.
 pub(crate) fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// The name of a file that stands beside another one, `.` and `..` resolved where they can be.
+/// The name of a file relative to another file, with `.` and `..` resolved where possible.
 pub(crate) fn beside(from: &str, path: &str) -> String {
     let absolute = path.starts_with('/');
     let folder = match from.rfind('/') {

@@ -1,4 +1,4 @@
-//! The catalogue of messages: each wrong example gets its code, each right one compiles.
+//! Tests the catalogue of messages: each wrong example gets its code, and each right one compiles.
 
 #[path = "support/native.rs"]
 mod native;
@@ -31,7 +31,8 @@ fn compiled(example: &str) -> Compiled {
     compile(("example.braid", &root), &[], &Beside(beside))
 }
 
-/// Codes that `compile` itself gives; those of control files and others have tests of their own.
+/// The codes that `compile` itself reports. Codes of control files and other codes have tests of
+/// their own.
 fn checked() -> impl Iterator<Item = &'static Entry> {
     entries().filter(|entry| matches!(entry.code.number(), 200..=499 | 600..=699))
 }

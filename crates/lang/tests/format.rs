@@ -1,4 +1,4 @@
-//! What the formatter makes of single things.
+//! Tests the formatter on single constructs.
 
 use braid_lang::fmt::format;
 

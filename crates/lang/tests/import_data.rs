@@ -1,6 +1,7 @@
-//! Real rule sets and route tables, where `BRAID_DATA` names the folder that holds them.
+//! Tests with real rule sets and route tables, if `BRAID_DATA` names their folder.
 //!
-//! Expected numbers come from a reader of its own (a few lines of Python), not from this code.
+//! The expected numbers come from an independent reader (a few lines of Python), not from this
+//! code.
 
 use braid_ir::rules::RulePacket;
 use braid_ir::value::RuleSet;
@@ -9,7 +10,7 @@ use flate2::read::MultiGzDecoder;
 use std::io::Read;
 use std::path::PathBuf;
 
-/// A file's text, or a note that it is absent, as on a user's machine.
+/// A file's text. If the file is absent, as on a user's machine, a note is printed.
 fn data(path: &str) -> Option<String> {
     let Some(root) = std::env::var_os("BRAID_DATA") else {
         eprintln!("skipped: BRAID_DATA is not set");
@@ -67,8 +68,9 @@ fn generator_seeds_are_refused_with_places() {
     assert!(errors.more > 0);
 }
 
-/// A packet of a trace: src, dst, sport, dport, protocol, a word, the rule it was made from (from
-/// 0). The word is no header field of its own, so the packet gets what its rule asks for.
+/// A packet of a trace and the rule that it was made from (counted from 0). The columns are src,
+/// dst, sport, dport, protocol, a word, and the rule. The word is not a header field of its own, so
+/// the packet gets the value that its rule requires.
 fn trace_packet(line: &str, set: &RuleSet) -> (RulePacket, usize) {
     let columns: Vec<u32> =
         line.split_whitespace().map(|column| column.parse().expect("a number")).collect();
@@ -92,8 +94,8 @@ fn trace_packet(line: &str, set: &RuleSet) -> (RulePacket, usize) {
 
 #[test]
 fn first_match_agrees_with_cutsplit_traces() {
-    // Each packet matches the rule that it was made from; the first match is often that rule, else
-    // an earlier one that overlaps it.
+    // Each packet matches the rule that it was made from. The first match is often that rule, and
+    // otherwise an earlier rule that overlaps it.
     for (name, packets, same) in EXPECTED_FIRST {
         let Some(set) = filter_set(&format!("acl/CutSplit__{name}_1k")) else { continue };
         let Some(trace) = data(&format!("acl/CutSplit__{name}_1k_trace.gz")) else { continue };
@@ -111,7 +113,8 @@ fn first_match_agrees_with_cutsplit_traces() {
     }
 }
 
-/// Trace, its packets, those whose first match is the rule that they were made from.
+/// The trace, its number of packets, and how many have the rule that they were made from as first
+/// match.
 const EXPECTED_FIRST: [(&str, usize, usize); 3] =
     [("acl", 10_160, 10_156), ("fw", 14_027, 13_721), ("ipc", 10_070, 10_037)];
 

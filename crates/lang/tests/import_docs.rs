@@ -1,10 +1,10 @@
-//! The examples of docs/rule-files.md are good files of their kind.
+//! Tests that the examples of docs/rule-files.md are valid files of their kind.
 
 use braid_lang::import::{Family, ImportErrors, classbench, patterns, prefixes, routes, rules};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The page's code blocks by kind.
+/// The page's code blocks by language.
 fn blocks(page: &str) -> BTreeMap<&str, String> {
     let mut blocks: BTreeMap<&str, String> = BTreeMap::new();
     let mut kind = None;
@@ -44,7 +44,7 @@ fn examples_of_the_page_are_read_as_it_says() {
     let table = good(routes(&blocks["routes"]));
     assert_eq!((table.len(), table.lookup4(0x0a00_0001)), (4, Some(2)));
 
-    // 2^24 and one and eleven addresses.
+    // A range of 2^24 addresses, one address, and eleven addresses.
     assert_eq!(good(prefixes(&blocks["prefixes"], Family::V4)).len(), (1 << 24) + 1 + 11);
 
     let set = good(patterns(&blocks["patterns"]));

@@ -1,4 +1,4 @@
-//! Importers over arbitrary text, and printing that reads back.
+//! Tests importers on arbitrary text, and checks that printed values read back unchanged.
 
 use braid_ir::rules::ANY_PORT;
 use braid_ir::value::{Rule, RuleAddrs, RuleSet};
@@ -7,7 +7,7 @@ use braid_lang::import::{
 };
 use proptest::prelude::*;
 
-/// Text that looks like input of some importer, so that more than the first word is reached.
+/// Text similar to an importer's input, so that the importer reads more than the first word.
 fn near_miss() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         Just("@10.0.0.0/8".to_owned()),

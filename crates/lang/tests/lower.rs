@@ -1,4 +1,5 @@
-//! Lowering: each `lower/*.braid` gives the models of the `.ir` beside it. `BLESS=1` rewrites those.
+//! Tests lowering: each `lower/*.braid` gives the models of the `.ir` beside it. `BLESS=1` rewrites
+//! the `.ir` files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-/// The models of a case in text form; what is wrong with it where it has errors.
+/// The models of a case in text form, or its errors.
 fn lowered(case: &Path) -> Result<String, String> {
     let text = fs::read_to_string(case).unwrap();
     let name = case.to_str().unwrap();

@@ -1,7 +1,7 @@
-//! Every message, word for word: the wrong example of each code in the catalogue, and further cases
-//! in `messages/`, found by listing. `NAME.braid` (with files after lines `=== NAME ===`, as in the
-//! catalogue) says in `NAME.txt` what is wrong with it; `E0101.txt` is the catalogue's example.
-//! `BLESS=1` rewrites what differs.
+//! Tests every message word for word. The cases are the wrong example of each code in the
+//! catalogue, and the files in `messages/`, which the test lists. `NAME.txt` holds the messages of
+//! `NAME.braid` (with files after lines `=== NAME ===`, as in the catalogue). `E0101.txt` belongs
+//! to the catalogue's example. `BLESS=1` rewrites files that differ.
 
 #[path = "support/native.rs"]
 mod native;
@@ -17,8 +17,8 @@ use braid_lang::source::SourceMap;
 use braid_lang::{Compiled, Loader, compile};
 use braid_native::{Definition, LoadError};
 
-/// Codes whose wrong examples are too large, or no text, and so stand for themselves only: a file
-/// beyond the limit, a file that is not UTF-8, a chain beyond the limits.
+/// Codes whose wrong examples are too large or not text, so the catalogue does not show them: a
+/// file beyond the limit, a file that is not UTF-8, a chain beyond the limits.
 const NOT_SHOWN: [u16; 3] = [119, 120, 520];
 
 struct Beside(BTreeMap<String, String>);
@@ -33,7 +33,7 @@ impl Loader for Beside {
     }
 }
 
-/// What is wrong with an example, its control file included.
+/// The diagnostics of an example, including its control file.
 fn found(example: &str) -> (Diagnostics, SourceMap) {
     let mut files = example_files(example).into_iter();
     let (_, root) = files.next().expect("an example has a first file");
@@ -59,7 +59,8 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/messages")
 }
 
-/// What does not say what its file says; with `BLESS` the file says it afterwards.
+/// Adds the case to `wrong` if its message differs from its file. With `BLESS`, the file is
+/// rewritten.
 fn compare(name: &str, message: &str, wrong: &mut Vec<String>) {
     let path = folder().join(format!("{name}.txt"));
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
@@ -82,7 +83,7 @@ fn messages_of_the_catalogue_are_as_written_down() {
     assert!(wrong.is_empty(), "BLESS=1 rewrites these\n{}", wrong.join("\n"));
 }
 
-/// Cases beside the catalogue.
+/// The cases besides the catalogue.
 fn cases() -> BTreeMap<String, String> {
     let files = std::fs::read_dir(folder()).expect("the folder of messages");
     let paths = files.map(|file| file.expect("readable").path());
@@ -117,7 +118,7 @@ fn each_message_file_belongs_to_a_code_or_case() {
     }
 }
 
-/// Chains, control files and policy; other tests look at the other hundreds.
+/// Covers chains, control files and policy. Other tests cover the other hundreds.
 #[test]
 fn examples_of_chains_get_their_code_alone_and_right_ones_none() {
     let mine =

@@ -1,4 +1,4 @@
-//! Whole programs: files that use each other, the library, what is reported of all of them.
+//! Tests whole programs: files that use each other, the library, and messages about all of them.
 
 use std::collections::BTreeMap;
 
@@ -84,7 +84,7 @@ fn stream_function_is_checked_and_has_no_model() {
     assert!(unit.models.is_empty() && unit.streams.contains("s"));
 }
 
-/// Programs that only a machine would write: answered quickly, whatever the answer.
+/// Only a machine would write these programs. The compiler must answer quickly, with any result.
 #[test]
 fn huge_and_hostile_programs_are_answered() {
     let rows = |count: usize| -> String {

@@ -1,21 +1,21 @@
-//! Entries that end when they were idle for so long, rounded up to a multiple of a tick.
+//! Entries that end after an idle time, rounded up to a multiple of a tick.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What deadlines are rounded up to (ns).
+/// Deadlines are rounded up to multiples of this (ns).
 const TICK_NS: u64 = 100_000_000;
 
 /// Entries by number.
 pub struct Expiring<T> {
     idle_ns: u64,
     entries: BTreeMap<u64, (T, u64)>,
-    /// When each is looked at next.
+    /// Time and number for each entry: when to check next whether it has ended.
     deadlines: BTreeSet<(u64, u64)>,
     next: u64,
 }
 
 impl<T> Expiring<T> {
-    /// No entries.
+    /// A table without entries.
     pub fn new(idle_ns: u64) -> Self {
         Self { idle_ns, entries: BTreeMap::new(), deadlines: BTreeSet::new(), next: 0 }
     }
@@ -24,7 +24,7 @@ impl<T> Expiring<T> {
         seen.saturating_add(self.idle_ns).div_ceil(TICK_NS).saturating_mul(TICK_NS)
     }
 
-    /// A new entry; its number.
+    /// Adds an entry and returns its number.
     pub fn insert(&mut self, entry: T, now: u64) -> u64 {
         let number = self.next;
         self.next += 1;
@@ -33,24 +33,24 @@ impl<T> Expiring<T> {
         number
     }
 
-    /// An entry, which a packet has found now.
+    /// The entry with this number, which a packet uses now.
     pub fn find(&mut self, number: u64, now: u64) -> Option<&mut T> {
         let (entry, seen) = self.entries.get_mut(&number)?;
         *seen = now;
         Some(entry)
     }
 
-    /// An entry, without its being found.
+    /// The entry with this number. This does not count as a use.
     pub fn peek(&mut self, number: u64) -> Option<&mut T> {
         self.entries.get_mut(&number).map(|(entry, _)| entry)
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The next entry that has ended by now.
+    /// The next entry that has ended until now.
     pub fn ended(&mut self, now: u64) -> Option<T> {
         while let Some((deadline, number)) = self.deadlines.first().copied().filter(|d| d.0 <= now)
         {
@@ -65,7 +65,7 @@ impl<T> Expiring<T> {
         None
     }
 
-    /// When something may end next.
+    /// The earliest time at which an entry may end.
     pub fn next_deadline(&self) -> Option<u64> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }

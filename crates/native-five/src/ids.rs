@@ -1,5 +1,5 @@
-//! IDS: looks for signatures in payloads and tells of the first one found. With `block`, such packets are
-//! dropped.
+//! IDS: searches payloads for signatures and reports the first one found. With `block`, packets
+//! with a signature are dropped.
 
 use crate::search::{Search, Signature};
 use braid_native::{Action, Function, Host, Info, PacketRef, Payload, ProfileInfo, Verdict};
@@ -21,7 +21,7 @@ const SIGNATURE: u32 = 0;
 const TRUNCATED: u32 = 1;
 
 impl Ids {
-    /// Why a packet is dropped, if it is.
+    /// The reason for dropping a packet, if it is dropped.
     fn inspect(&self, packet: &mut PacketRef<'_, Self>) -> Option<u32> {
         if !packet.has(Header::Inet) {
             return None;
@@ -55,7 +55,7 @@ impl Function for Ids {
         profile: Some(&PROFILE),
         ..Info::new(c"looks for signatures in payloads")
     };
-    /// Whether the flow is recorded.
+    /// Whether the flow has a record.
     type Flow = bool;
 
     fn new(host: &mut Host<'_>) -> Result<Self, String> {
@@ -78,7 +78,8 @@ impl Function for Ids {
     fn packet(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict {
         let dropped = self.inspect(packet);
         // Recording.
-        // What is dropped hangs on the payload, so only a flow of which nothing can be is recorded.
+        // Drops depend on the payload. Therefore a flow is recorded only if none of its packets can
+        // be dropped.
         if dropped.is_none() && !self.block {
             let new = packet.kept().is_some_and(|kept| !std::mem::replace(kept, true));
             if let Some(flow) = packet.flow().filter(|_| new) {

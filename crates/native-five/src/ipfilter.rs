@@ -1,4 +1,5 @@
-//! IPFilter: drops what its rules do not let pass, scanned one after the other. What is not IP passes.
+//! IPFilter: drops packets that its rules do not pass. The rules are tried in order. Packets that
+//! are not IP pass.
 
 use crate::rules::Rules;
 use braid_native::{Action, Flow, Function, Host, Info, PacketRef, ProfileInfo, Verdict};
@@ -9,7 +10,7 @@ use std::collections::HashSet;
 pub struct IpFilter {
     rules: Rules,
     // Recording.
-    /// The number of the rule set, and the flows that are recorded by it.
+    /// The number of the rule set, and the flows that have a record made from it.
     generation: u64,
     recorded: HashSet<Flow>,
     // End of recording.
@@ -29,7 +30,7 @@ impl Function for IpFilter {
         profile: Some(&PROFILE),
         ..Info::new(c"drops what its rules do not let pass")
     };
-    /// The number of the rule set by which the flow was recorded last.
+    /// The number of the rule set from which the flow's last record was made.
     type Flow = u64;
 
     fn new(host: &mut Host<'_>) -> Result<Self, String> {
@@ -68,7 +69,8 @@ impl Function for IpFilter {
 
 // Recording.
 impl IpFilter {
-    /// A flow all of whose packets get the same answer: one with ports, so that no fragment has its key.
+    /// The flow of a packet, if it has no current record and all its packets get the same answer.
+    /// It must have ports, so that no fragment has its key.
     fn unrecorded(&mut self, packet: &mut PacketRef<'_, Self>) -> Option<Flow> {
         let port = |field| packet.get(field).is_some_and(|port| port != 0);
         if !self.rules.is_by_flow() || !port(Field::L4Sport) || !port(Field::L4Dport) {

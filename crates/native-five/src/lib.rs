@@ -1,7 +1,9 @@
-//! SpeedyBox's five functions (§VI-C) as native code, each in a file: what it does for a packet, and, between
-//! two marks, what it records of a flow. `docs/native.md` counts the lines as the paper's Table II does.
+//! SpeedyBox's five functions (§VI-C) as native code, each in its own file. Two comments enclose
+//! the code that records a flow; the other code processes packets. `docs/native.md` counts the
+//! lines in the same way as the paper's Table II.
 //!
-//! The crate is a shared library (`libbraid_native_five.so`) and, linked, the set "five" ([`register`]).
+//! The crate is a shared library (`libbraid_native_five.so`). A program that links the crate has
+//! the functions as the set "five" ([`register`]).
 #![deny(unsafe_code)]
 
 mod expiring;
@@ -27,7 +29,7 @@ use exports::{
 /// The name of the set.
 pub const SET: &str = "five";
 
-/// What a shared library has by the names of the header.
+/// The symbols of the shared library, with the names that the header prescribes.
 #[allow(unsafe_code, reason = "names that C knows are an unsafe attribute")]
 mod exports {
     use super::{Ids, IpFilter, Maglev, MazuNat, Monitor};
@@ -39,7 +41,7 @@ mod exports {
     braid_native::export!(braid_nf_monitor, Monitor);
 }
 
-/// Makes the set known to this program: `native nf monitor() from "five";`
+/// Registers the set in this program: `native nf monitor() from "five";`
 pub fn register() {
     let all = [
         ("ids", &braid_nf_ids),

@@ -1,5 +1,5 @@
-//! Maglev: spreads the flows to one address over backends by consistent hashing (Eisenbud et al., NSDI 2016,
-//! §3.4), and remembers where each went: a flow moves only when its backend fails.
+//! Maglev: spreads the flows to one address over backends by consistent hashing (Eisenbud et al.,
+//! NSDI 2016, §3.4). It keeps the backend of each flow: a flow moves only when its backend fails.
 
 use braid_externs::Backends;
 use braid_externs::ops::hash::of_args;
@@ -10,7 +10,7 @@ use braid_native::{
 use braid_packet::Field;
 use std::collections::BTreeMap;
 
-/// Backends: address, and whether it is up.
+/// Backends: the address of each, and whether it is up.
 struct Servers(Vec<(u128, bool)>);
 
 impl Backends for Servers {
@@ -27,7 +27,7 @@ impl Backends for Servers {
     }
 }
 
-/// What is kept for a flow.
+/// The data for a flow.
 #[derive(Clone, Copy, Default)]
 pub struct Kept {
     hash: u32,
@@ -40,7 +40,7 @@ pub struct Maglev {
     servers: Servers,
     table: Table,
     // Recording.
-    /// Where each flow goes by its record.
+    /// The backend of each flow that has a record.
     recorded: BTreeMap<Flow, (Kept, usize)>,
     // End of recording.
 }
@@ -52,7 +52,7 @@ static PROFILE: ProfileInfo = ProfileInfo::new(
 );
 const NO_BACKEND: Verdict = Verdict::Drop(0);
 
-/// Parts of a flow's key, each with its width.
+/// The parts of a flow's key, each with its width.
 const KEY: [(Field, u16); 6] = [
     (Field::InetVersion, 8),
     (Field::InetSrc, 128),
@@ -63,13 +63,13 @@ const KEY: [(Field, u16); 6] = [
 ];
 
 impl Maglev {
-    /// Where a flow goes now.
+    /// The backend of a flow now.
     fn target(&self, kept: Kept) -> Option<usize> {
         let chosen = kept.chosen.filter(|chosen| self.servers.is_up(*chosen));
         chosen.or_else(|| self.table.lookup(kept.hash.into()).map(|at| at as usize))
     }
 
-    /// To the address that stands for all.
+    /// Processes a packet to the address that stands for all backends.
     fn forward(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict {
         let args = KEY.map(|(field, width)| (packet.get(field).unwrap_or(0), width));
         let Some(kept) = packet.kept() else { return NO_BACKEND };
@@ -159,7 +159,8 @@ impl Function for Maglev {
 
 // Recording.
 impl Maglev {
-    /// Packets go where this one goes, until backends change: then the record is made anew by the next one.
+    /// Records that the flow's packets go to the same backend as this one. When backends change,
+    /// the record ends and the next packet makes a new one.
     fn record(&mut self, packet: &mut PacketRef<'_, Self>, target: usize) {
         let (flow, kept) = (packet.flow(), packet.kept().copied());
         let Some((flow, kept)) = flow.zip(kept) else { return };

@@ -1,5 +1,5 @@
-//! MazuNAT: shares one public IPv4 address among hosts on the left, for TCP and UDP (as in the paper, ICMP is
-//! left out). Source ports are taken from a range, the lowest free one first.
+//! MazuNAT: hosts on the left share one public IPv4 address, for TCP and UDP (ICMP is left out, as
+//! in the paper). Source ports come from a range; the lowest free port is taken first.
 
 use crate::expiring::Expiring;
 use braid_native::{
@@ -8,13 +8,13 @@ use braid_native::{
 use braid_packet::{Field, Header};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// A host's address and port, and how they look outside.
+/// A host's address and port, and their public counterparts.
 struct Mapping {
     proto: u128,
     inside: (u128, u128),
     port: u128,
     // Recording.
-    /// Flows whose records rest on it.
+    /// Flows whose records depend on the mapping.
     recorded: BTreeSet<Flow>,
     // End of recording.
 }
@@ -23,14 +23,14 @@ struct Mapping {
 pub struct MazuNat {
     public: u128,
     most: usize,
-    /// Free ports: last by first.
+    /// Free ports: intervals, the last port by the first.
     free: BTreeMap<u128, u128>,
     mappings: Expiring<Mapping>,
-    /// Numbers of mappings by (protocol, address, port) of the host.
+    /// Numbers of mappings by the host's (protocol, address, port).
     map: HashMap<(u128, u128, u128), u64>,
-    /// The same by (protocol, public port).
+    /// Numbers of mappings by (protocol, public port).
     back: HashMap<(u128, u128), u64>,
-    /// Whether a timer is set that looks for mappings that end.
+    /// Whether a timer is set for the next mapping that may end.
     armed: bool,
 }
 
@@ -47,7 +47,7 @@ const NO_MAPPING: Verdict = Verdict::Drop(3);
 const PORTS: Verdict = Verdict::Drop(4);
 const MAPPINGS: Verdict = Verdict::Drop(5);
 
-/// The packet as it came.
+/// The fields of the packet as it entered.
 struct Came {
     proto: u128,
     src: (u128, u128),
@@ -75,7 +75,7 @@ impl MazuNat {
         self.free.insert(first, last);
     }
 
-    /// Mappings that were idle for too long end, and their ports are free again.
+    /// Ends mappings that were idle for too long and frees their ports.
     fn expire(&mut self, host: &mut Host<'_>) {
         while let Some(mapping) = self.mappings.ended(host.now()) {
             self.map.remove(&(mapping.proto, mapping.inside.0, mapping.inside.1));
@@ -98,7 +98,7 @@ impl MazuNat {
         }
     }
 
-    /// The mapping of a host's port, made if need be.
+    /// The mapping of a host's port, created if it does not exist.
     fn outside(&mut self, came: &Came, now: u64) -> Result<u64, Verdict> {
         let key = (came.proto, came.src.0, came.src.1);
         if let Some(number) = self.map.get(&key) {
@@ -117,7 +117,7 @@ impl MazuNat {
         Ok(number)
     }
 
-    /// From a host: its address and port become public.
+    /// Processes a packet from a host: its source address and port become public.
     fn forward(&mut self, packet: &mut PacketRef<'_, Self>, came: &Came) -> Verdict {
         let now = packet.host().now();
         let to_public = came.dst.0 == self.public;
@@ -146,7 +146,7 @@ impl MazuNat {
         Verdict::Forward
     }
 
-    /// From outside, to a public port: to the host that has it.
+    /// Processes a packet from outside to a public port: it goes to the host of the port's mapping.
     fn backward(&mut self, packet: &mut PacketRef<'_, Self>, came: &Came) -> Verdict {
         let now = packet.host().now();
         let number = self.back.get(&(came.proto, came.dst.1)).copied();
@@ -172,7 +172,7 @@ impl Function for MazuNat {
         profile: Some(&PROFILE),
         ..Info::new(c"shares one public address among hosts on the left")
     };
-    /// The mapping that the flow's record rests on.
+    /// The mapping that the flow's record depends on.
     type Flow = Option<u64>;
 
     fn new(host: &mut Host<'_>) -> Result<Self, String> {
@@ -249,7 +249,7 @@ impl Function for MazuNat {
 
 // Recording.
 impl MazuNat {
-    /// Packets of the flow change like this one, as long as the mapping is there.
+    /// Records that packets of the flow change like this one, as long as the mapping exists.
     fn record(
         &mut self,
         packet: &mut PacketRef<'_, Self>,

@@ -6,7 +6,7 @@ use braid_native::{
 use braid_packet::Field;
 use std::collections::BTreeMap;
 
-/// What is counted of a flow.
+/// The counts of a flow.
 #[derive(Clone, Copy, Default)]
 pub struct Stats {
     packets: u64,
@@ -15,7 +15,7 @@ pub struct Stats {
 
 /// The function.
 pub struct Monitor {
-    /// By number: in the order in which flows began.
+    /// Counts by flow number, which is the order in which flows began.
     stats: BTreeMap<Flow, Stats>,
 }
 

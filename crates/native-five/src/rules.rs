@@ -1,4 +1,4 @@
-//! Rules as the configuration gives them, tried one after the other.
+//! Rules from the configuration, tried in order.
 
 use braid_native::{Host, PacketRef};
 use braid_packet::{Field, Header};
@@ -16,7 +16,7 @@ struct Rule {
     pass: bool,
 }
 
-/// A rule set: the first rule that matches decides, then the default.
+/// A rule set. The first rule that matches decides; without one, the default.
 pub struct Rules {
     rules: Vec<Rule>,
     default_pass: bool,
@@ -33,7 +33,7 @@ fn masked(value: Option<u128>, (wanted, mask): (u128, u128)) -> bool {
 }
 
 impl Rules {
-    /// The rules of a parameter: a row each, and at last the default.
+    /// The rules of a parameter: a row for each rule, then a row with the default.
     pub fn new(host: &Host<'_>, parameter: &str) -> Result<Self, String> {
         let mut rows = host.config_rows::<16>(parameter);
         let default = rows.pop().ok_or_else(|| format!("it needs a rule set `{parameter}`"))?;
@@ -51,7 +51,7 @@ impl Rules {
         Ok(Self { rules: rows.into_iter().map(rule).collect(), default_pass: default[0] == 1 })
     }
 
-    /// Whether a packet passes; what is not IP does not.
+    /// Whether a packet passes. A packet that is not IP does not.
     pub fn pass<T: braid_native::Function>(&self, packet: &PacketRef<'_, T>) -> bool {
         let Some(version) = packet.get(Field::InetVersion) else { return false };
         let number = |field| packet.get(field).unwrap_or(0);
@@ -80,7 +80,8 @@ impl Rules {
         self.rules.iter().find(matches).map_or(self.default_pass, |rule| rule.pass)
     }
 
-    /// Whether all packets of a TCP or UDP flow get the same answer: no rule looks at flags.
+    /// Whether all packets of a TCP or UDP flow get the same answer, because no rule looks at
+    /// flags.
     pub fn is_by_flow(&self) -> bool {
         self.rules.iter().all(|rule| rule.flags.1 == 0)
     }

@@ -1,5 +1,5 @@
-//! Searching payloads for signatures: with Hyperscan where that is built in, else with aho-corasick and
-//! regex-automata.
+//! Searches payloads for signatures, with Hyperscan if it is built in, otherwise with aho-corasick
+//! and regex-automata.
 
 #[cfg(feature = "hyperscan")]
 #[allow(unsafe_code, reason = "Hyperscan is a C library")]
@@ -7,34 +7,37 @@ mod hyperscan;
 
 use braid_externs::patterns::{Matcher, Pattern, PatternSet};
 
-/// The engine that searches by default.
+/// The default search engine.
 pub const ENGINE: &str =
     if cfg!(feature = "hyperscan") { "hyperscan" } else { "aho-corasick, regex" };
 
 /// A signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signature {
-    /// What a match reports.
+    /// The number that a match reports.
     pub number: u32,
-    /// A regular expression (else these bytes).
+    /// Whether the text is a regular expression. Otherwise it is literal bytes.
     pub regex: bool,
     /// Whether ASCII letters match in either case.
     pub nocase: bool,
-    /// The bytes, or the expression.
+    /// The bytes or the expression.
     pub text: Vec<u8>,
 }
 
-/// Signatures made ready to be looked for, all at once.
+/// Signatures that are compiled to be searched all at once.
 pub enum Search {
-    /// With aho-corasick and regex-automata.
+    /// Compiled for aho-corasick and regex-automata.
     Portable(PatternSet),
-    /// With Hyperscan.
+    /// Compiled for Hyperscan.
     #[cfg(feature = "hyperscan")]
     Hyperscan(hyperscan::Database),
 }
 
 impl Search {
-    /// With the engine that searches by default.
+    /// Compiles signatures for the default engine.
+    ///
+    /// # Errors
+    /// The mistake in the signatures.
     ///
     /// # Errors
     /// What is wrong with the signatures.
@@ -45,7 +48,10 @@ impl Search {
         Self::portable(signatures)
     }
 
-    /// With aho-corasick and regex-automata.
+    /// Compiles signatures for aho-corasick and regex-automata.
+    ///
+    /// # Errors
+    /// The mistake in the signatures.
     ///
     /// # Errors
     /// What is wrong with the signatures.
@@ -68,7 +74,7 @@ impl Search {
         set.map(Self::Portable).map_err(|errors| first(&errors))
     }
 
-    /// The lowest number of the signatures that occur.
+    /// The lowest number among the signatures that occur in a payload.
     #[must_use]
     pub fn lowest(&self, payload: &[u8]) -> Option<u32> {
         match self {

@@ -1,8 +1,9 @@
-//! The table of lines in `docs/native.md` (SpeedyBox, Table II) is that of the sources; `BLESS=1` writes it.
+//! Checks that the table of lines in `docs/native.md` (SpeedyBox, Table II) agrees with the
+//! sources. `BLESS=1` writes it.
 
 use std::path::Path;
 
-/// Each function with the files that are its own.
+/// Each function with its files.
 const FUNCTIONS: [(&str, &[&str]); 5] = [
     ("IDS", &["ids.rs", "search.rs"]),
     ("Maglev", &["maglev.rs"]),
@@ -11,7 +12,8 @@ const FUNCTIONS: [(&str, &[&str]); 5] = [
     ("MazuNAT", &["mazunat.rs", "expiring.rs"]),
 ];
 
-/// Lines of code, without tests, comments and blank ones: what a function does, and what it records.
+/// The lines of code, without tests, comments and blank lines: for the function itself, and for its
+/// records.
 fn lines(file: &str) -> (usize, usize) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
     let text = std::fs::read_to_string(path).expect("a source");

@@ -1,9 +1,10 @@
-//! Both engines of the IDS find the same, on signatures and payloads made at random; with the feature
-//! `hyperscan` that compares Hyperscan with the others, without it the others with a naive search.
+//! Both engines of the IDS find the same signatures, on random signatures and payloads. With the
+//! feature `hyperscan` this compares Hyperscan with the portable engine; without it, the portable
+//! engine with a naive search.
 
 use braid_native_five::{ENGINE, Search, Signature};
 
-/// The generator of chains, with the draws that these tests need.
+/// The random generator of chains, with the draws for these tests.
 struct Rng(braid_externs::Rng);
 
 impl Rng {
@@ -29,7 +30,7 @@ fn signature(rng: &mut Rng, number: u32) -> Signature {
     Signature { number, regex, nocase, text }
 }
 
-/// Whether a literal occurs.
+/// Whether a literal occurs in a payload.
 fn occurs(signature: &Signature, payload: &[u8]) -> bool {
     let same = |window: &[u8]| match signature.nocase {
         true => window.eq_ignore_ascii_case(&signature.text),

@@ -1,11 +1,12 @@
 /* braid_nf.h: network functions in native code, for Braid.
  *
  * A function is a constant of type `braid_nf` in a shared library, named braid_nf_NAME. Braid makes an
- * instance of it for each place in a chain (and for each worker), gives it packets one after the other, and
- * never calls one instance from two threads at a time. docs/native.md says what everything means.
+ * instance of it for each node of a chain (and for each worker), passes packets to it one after another, and
+ * never calls one instance from two threads at a time. docs/native.md describes the interface in full.
  *
- * The interface is stable: what is here stays, what is new comes at the end of the structures, which carry
- * their sizes. A library built against this header runs with every later Braid that has the same BRAID_NF_ABI.
+ * The interface is stable: everything here stays. New parts come at the end of the structures, which have
+ * their sizes as fields. A library built against this header runs with every later Braid that has the same
+ * BRAID_NF_ABI.
  */
 #ifndef BRAID_NF_H
 #define BRAID_NF_H
@@ -15,13 +16,13 @@
 
 #define BRAID_NF_ABI 1u
 
-/* One instance of a function, as Braid knows it. */
+/* Braid's handle of one instance of a function. */
 typedef struct braid_host braid_host;
-/* The packet that an instance is called for. No longer valid when the call returns. */
+/* The packet of an instance's call. It is not valid after the call returns. */
 typedef struct braid_packet braid_packet;
-/* Takes what an instance says of its state. */
+/* Collects the state that an instance shows. */
 typedef struct braid_dump braid_dump;
-/* A flow's number, unique in a run; 0 is none. */
+/* A flow's number, unique in a run; 0 means no flow. */
 typedef uint64_t braid_flow;
 /* A header field, from braid_field_named. */
 typedef int32_t braid_field;
@@ -32,24 +33,24 @@ typedef struct braid_wide {
   uint64_t low, high;
 } braid_wide;
 
-/* What calls return; results that are negative are errors. */
+/* Return values of calls. Negative values are errors. */
 enum {
   BRAID_OK = 0,
-  BRAID_ABSENT = -1, /* the packet (or configuration) has no such thing */
-  BRAID_MISUSE = -2, /* not allowed here; the report says what and where */
+  BRAID_ABSENT = -1, /* the packet (or configuration) does not have it */
+  BRAID_MISUSE = -2, /* not allowed here; the report has the details */
   BRAID_FULL = -3,   /* a limit is reached */
   BRAID_DENIED = -4  /* the function's declared profile does not allow it; the report says so */
 };
 
-/* What becomes of a packet: the function's `packet` returns one of these. */
-#define BRAID_FORWARD 0                        /* it goes on */
+/* Verdicts: the function's `packet` returns one of these. */
+#define BRAID_FORWARD 0                        /* the packet goes on */
 #define BRAID_DROP(reason) (1 | (reason) << 8) /* number of the reason in `reasons`, from 0 */
-#define BRAID_BACK 2                           /* it goes back where it came from */
-#define BRAID_CONSUME 3                        /* it ends here by intent */
+#define BRAID_BACK 2                           /* it goes back to where it came from */
+#define BRAID_CONSUME 3                        /* the function consumes it */
 #define BRAID_PORT(number) (4 | (number) << 8) /* number of the port in `ports`, from 0 */
 #define BRAID_FAILED (-1)                      /* dropped as a fault; see braid_fail */
 
-/* What a state function does with the payload. */
+/* How a state function uses the payload. */
 enum { BRAID_IGNORE = 0, BRAID_READ = 1, BRAID_WRITE = 2 };
 
 typedef void (*braid_state_function)(void *self, braid_packet *, void *arg);
@@ -57,19 +58,18 @@ typedef int32_t (*braid_condition)(void *self, braid_flow, void *arg);
 typedef void (*braid_update)(void *self, braid_host *, braid_flow, void *arg);
 typedef void (*braid_timer)(void *self, braid_host *, void *arg);
 
-/* What is done to the header of each packet of a flow. */
+/* An action on the header of each packet of a flow. */
 typedef struct braid_action {
   uint32_t kind;
   int32_t number;       /* reason, port or field */
   braid_wide value;     /* of the field */
-  size_t at, length;    /* where bytes are put in or taken out, from the packet's start, and how many */
+  size_t at, length;    /* where to insert or remove bytes, from the packet's start, and how many */
   const uint8_t *bytes; /* copied by the call that takes the action */
 } braid_action;
 enum { BRAID_A_FORWARD, BRAID_A_DROP, BRAID_A_MODIFY, BRAID_A_ENCAP, BRAID_A_DECAP, BRAID_A_OUTPUT };
 
-/* A guard: when `condition` says other than 0, `action` (if not NULL) takes the place of the record's header
- * actions (state functions stay as they are), and `update` (if not NULL) records anew. With neither, the record is
- * forgotten. */
+/* A guard: when `condition` returns a value other than 0, `action` (if not NULL) replaces the record's header
+ * actions (state functions stay), and `update` (if not NULL) records again. With neither, the record ends. */
 typedef struct braid_guard {
   braid_condition condition;
   void *arg;
@@ -77,16 +77,16 @@ typedef struct braid_guard {
   braid_update update;
 } braid_guard;
 
-/* Part of a key, or a value, in a dump: BRAID_UINT, BRAID_IP4, BRAID_IP6, BRAID_PORT_NUMBER. */
+/* A part of a key, or a value, in a dump: BRAID_UINT, BRAID_IP4, BRAID_IP6, BRAID_PORT_NUMBER. */
 typedef struct braid_item {
-  const char *name; /* of a value; not looked at in keys */
+  const char *name; /* of a value; ignored in keys */
   uint32_t kind;
   uint32_t reserved;
   braid_wide value;
 } braid_item;
 enum { BRAID_UINT, BRAID_IP4, BRAID_IP6, BRAID_PORT_NUMBER };
 
-/* What Braid offers. Use the functions below instead. */
+/* The functions that Braid offers. Call them through the inline functions below. */
 typedef struct braid_api {
   uint32_t abi, size;
   braid_flow (*flow)(braid_packet *);
@@ -132,8 +132,8 @@ struct braid_dump {
   const braid_api *api;
 };
 
-/* A declared action profile. A run that exceeds it is reported. Names of fields between blanks, `payload`, and
- * `*` for all bytes. */
+/* A declared action profile. Actions outside of it are reported. `reads` and `writes` are names of fields separated
+ * by blanks, `payload`, and `*` for all bytes. */
 typedef struct braid_profile {
   const char *reads, *writes;
   uint32_t may; /* BRAID_MAY_… */
@@ -141,12 +141,12 @@ typedef struct braid_profile {
 } braid_profile;
 enum { BRAID_MAY_DROP = 1, BRAID_MAY_ADD = 2, BRAID_MAY_REMOVE = 4, BRAID_MAY_REDIRECT = 8 };
 
-/* Per what flows are numbered: one direction of a 5-tuple, or both. */
+/* What one flow number stands for: one direction of a 5-tuple, or both. */
 enum { BRAID_PER_FLOW = 0, BRAID_PER_BIFLOW = 1 };
-/* What happens to a new flow when there are as many as may be. */
+/* The treatment of a new flow when there is no room. */
 enum { BRAID_REFUSE = 0, BRAID_EVICT_OLDEST = 1 };
 
-/* A function. `abi`, `size` and `packet` are needed, everything else may be 0. */
+/* A function. `abi`, `size` and `packet` are required, everything else may be 0. */
 typedef struct braid_nf {
   uint32_t abi;  /* BRAID_NF_ABI */
   uint32_t size; /* sizeof(braid_nf) */
@@ -154,16 +154,16 @@ typedef struct braid_nf {
   uint32_t flow_scope;
   uint32_t flow_full;
   uint64_t flow_bytes;     /* memory for each flow */
-  uint64_t flow_capacity;  /* most flows; 0: 1,048,576. A parameter `flows` of the chain file takes its place */
-  uint64_t flow_idle_ns;   /* time-out; 0: never. A parameter `idle` takes its place */
+  uint64_t flow_capacity;  /* most flows; 0: 1,048,576. A parameter `flows` of the chain file overrides it */
+  uint64_t flow_idle_ns;   /* time-out; 0: never. A parameter `idle` overrides it */
   const char *reasons;     /* for drops, one a line */
   const char *ports;       /* beside left and right, one a line */
   const braid_profile *profile;
-  int32_t (*create)(braid_host *, void **self); /* other than 0: it refuses; say why with braid_fail */
+  int32_t (*create)(braid_host *, void **self); /* other than 0: it refuses; give the reason with braid_fail */
   void (*destroy)(void *self);
   int32_t (*packet)(void *self, braid_packet *);
   void (*flow_end)(void *self, braid_host *, braid_flow, void *memory);
-  int32_t (*change)(void *self, braid_host *, const char *parameter); /* NULL: nothing can be changed */
+  int32_t (*change)(void *self, braid_host *, const char *parameter); /* NULL: no parameter can change */
   void (*dump)(void *self, braid_dump *);
 } braid_nf;
 
@@ -178,21 +178,21 @@ typedef struct braid_nf {
 #define BRAID_LINKAGE
 #endif
 
-/* Makes a function known: BRAID_NF(monitor, .packet = on_packet, .flow_bytes = 16); */
+/* Defines a function: BRAID_NF(monitor, .packet = on_packet, .flow_bytes = 16); */
 #define BRAID_NF(name, ...) \
   BRAID_LINKAGE BRAID_EXPORT const braid_nf braid_nf_##name = {.abi = BRAID_NF_ABI, .size = sizeof(braid_nf), __VA_ARGS__}
 
-/* Whether the Braid that runs offers what a later header than the first has: BRAID_OFFERS(packet, some_call). */
+/* Whether the running Braid offers a call that a later header has added: BRAID_OFFERS(packet, some_call). */
 #define BRAID_OFFERS(handle, call) \
   ((handle)->api->size >= offsetof(braid_api, call) + sizeof((handle)->api->call))
 
-/* The packet. What gives a pointer gives NULL when the call is refused: outside of a call, by the declared
- * profile, or by what a state function says it does with the payload. */
+/* The packet. Functions that return a pointer return NULL when they are refused: outside of a call, by the
+ * declared profile, or by the use of the payload that a state function declares. */
 
-/* The number of the packet's flow as it entered the function (SpeedyBox's nf_extract_fid); 0 if it is no IP
- * packet, or if there is no room for another flow. */
+/* The number of the flow that the packet had when it entered the function (SpeedyBox's nf_extract_fid); 0 if it is
+ * no IP packet, or if there is no room for another flow. */
 static inline braid_flow braid_flow_id(braid_packet *p) { return p->api->flow(p); }
-/* The memory of the packet's flow, zero at first; NULL where braid_flow_id is 0. */
+/* The memory of the packet's flow, initially zero; NULL if braid_flow_id is 0. */
 static inline void *braid_flow_state(braid_packet *p) { return p->api->flow_state(p); }
 /* A field's value. */
 static inline int32_t braid_get(braid_packet *p, braid_field f, uint64_t *value) {
@@ -202,7 +202,7 @@ static inline int32_t braid_get(braid_packet *p, braid_field f, uint64_t *value)
   return result;
 }
 static inline int32_t braid_get_wide(braid_packet *p, braid_field f, braid_wide *value) { return p->api->get(p, f, value); }
-/* Assigns a field; checksums follow. */
+/* Assigns a field and updates checksums. */
 static inline int32_t braid_set(braid_packet *p, braid_field f, uint64_t value) {
   braid_wide wide = {value, 0};
   return p->api->set(p, f, &wide);
@@ -210,14 +210,14 @@ static inline int32_t braid_set(braid_packet *p, braid_field f, uint64_t value) 
 static inline int32_t braid_set_wide(braid_packet *p, braid_field f, const braid_wide *value) { return p->api->set(p, f, value); }
 /* 1 if the packet has the header, 0 if not. */
 static inline int32_t braid_has(braid_packet *p, braid_header h) { return p->api->has(p, h); }
-/* The captured bytes; valid until the packet is changed. */
+/* The captured bytes; valid until the packet changes. */
 static inline const uint8_t *braid_bytes(braid_packet *p, size_t *length) { return p->api->bytes(p, length); }
-/* The same, to be changed in place: lengths and checksums are then the function's own business. */
+/* The same, to be changed in place. The function itself must then correct lengths and checksums. */
 static inline uint8_t *braid_change_bytes(braid_packet *p, size_t *length) { return p->api->change_bytes(p, length); }
-/* What is behind the last header; NULL if the capture lacks some of it. */
+/* The bytes after the last header; NULL if the capture lacks some of them. */
 static inline const uint8_t *braid_payload(braid_packet *p, size_t *length) { return p->api->payload(p, length); }
 static inline uint8_t *braid_change_payload(braid_packet *p, size_t *length) { return p->api->change_payload(p, length); }
-/* Puts bytes in, or takes them out (encapsulation, decapsulation). */
+/* Inserts or removes bytes (encapsulation, decapsulation). */
 static inline int32_t braid_insert(braid_packet *p, size_t at, const void *bytes, size_t length) {
   return p->api->insert(p, at, (const uint8_t *)bytes, length);
 }
@@ -225,44 +225,44 @@ static inline int32_t braid_remove(braid_packet *p, size_t at, size_t length) { 
 
 /* The instance. */
 
-/* A field by its name in the language (docs/fields.md), -1 if there is none. */
+/* The field with this name in the language (docs/fields.md); -1 if there is none. */
 static inline braid_field braid_field_named(braid_host *h, const char *name) { return h->api->field_named(h, name); }
 static inline braid_header braid_header_named(braid_host *h, const char *name) { return h->api->header_named(h, name); }
-/* The time in ns since the epoch: that of the packet, or when a timer was due. */
+/* The time in ns since the epoch: the packet's time, or the time at which a timer was due. */
 static inline uint64_t braid_now(braid_host *h) { return h->api->now(h); }
-/* A parameter that is one number. */
+/* The value of a parameter that is one number. */
 static inline int32_t braid_config(braid_host *h, const char *parameter, uint64_t *value) {
   braid_wide wide = {0, 0};
   int32_t result = h->api->config(h, parameter, 0, 0, &wide);
   if (result == BRAID_OK) *value = wide.low;
   return result;
 }
-/* One number of a parameter that has rows, such as a list; and how many rows there are. */
+/* One number of a parameter that has rows, such as a list, and the number of rows. */
 static inline int32_t braid_config_at(braid_host *h, const char *parameter, size_t row, size_t column, braid_wide *value) {
   return h->api->config(h, parameter, row, column, value);
 }
 static inline int64_t braid_config_rows(braid_host *h, const char *parameter) { return h->api->config_rows(h, parameter); }
-/* The text of a parameter, or of its row; ends with a 0 that `length` (may be NULL) does not count. */
+/* The text of a parameter, or of its row. It ends with a 0 that `length` (may be NULL) does not count. */
 static inline const char *braid_config_text(braid_host *h, const char *parameter, size_t row, size_t *length) {
   return h->api->config_text(h, parameter, row, length);
 }
-/* Says why the function fails: `return braid_fail(host, "…");` */
+/* Reports the reason for a failure: `return braid_fail(host, "…");` */
 static inline int32_t braid_fail(braid_host *h, const char *why) { return h->api->fail(h, why); }
-/* A counter by its name, and counting. Counters show in the function's state. */
+/* The counter with this name, and an addition to a counter. The function's state shows its counters. */
 static inline int32_t braid_counter(braid_host *h, const char *name) { return h->api->counter(h, name); }
 static inline void braid_count(braid_host *h, int32_t counter, uint64_t n) { h->api->count(h, counter, n); }
 /* Publishes an event LOG with a level ("info", "warning", …) and a text. */
 static inline void braid_log(braid_host *h, const char *level, const char *text) { h->api->log(h, level, text); }
-/* Calls `f` every `ns` from the first packet on; or once, so long from now. */
+/* Calls `f` every `ns` from the first packet on, or once, `ns` from now. */
 static inline int32_t braid_every(braid_host *h, uint64_t ns, braid_timer f, void *arg) { return h->api->timer(h, ns, ns, f, arg); }
 static inline int32_t braid_after(braid_host *h, uint64_t ns, braid_timer f, void *arg) { return h->api->timer(h, ns, 0, f, arg); }
-/* The memory of a flow by its number; NULL when it has ended. */
+/* The memory of the flow with this number; NULL when it has ended. */
 static inline void *braid_flow_memory(braid_host *h, braid_flow flow) { return h->api->flow_memory(h, flow); }
-/* A flow ends now. */
+/* Ends a flow now. */
 static inline void braid_end_flow(braid_host *h, braid_flow flow) { h->api->end_flow(h, flow); }
 
-/* Recording: what later packets of a flow get (SpeedyBox, Figure 2). The first of these calls for a packet (or
- * in an update) starts the flow's record anew, the others add to it. */
+/* Recording: how to process later packets of a flow (SpeedyBox, Figure 2). The first of these calls for a packet
+ * (or in an update) empties the flow's record, and all add to it. */
 
 static inline int32_t braid_add_header_action(braid_host *h, braid_flow flow, braid_action action) {
   return h->api->add_header_action(h, flow, &action);
@@ -273,10 +273,10 @@ static inline int32_t braid_add_state_function(braid_host *h, braid_flow flow, b
 static inline int32_t braid_register_guard(braid_host *h, braid_flow flow, braid_guard guard) {
   return h->api->register_guard(h, flow, &guard);
 }
-/* The function's state has changed other than by the flow's own state functions: its guards are looked at. Flow 0
- * stands for all flows here. */
+/* Reports a change of the function's state that the flow's own state functions did not make. The flow's guards are
+ * checked. Flow 0 stands for all flows here. */
 static inline int32_t braid_notify(braid_host *h, braid_flow flow) { return h->api->notify(h, flow); }
-/* The flow's record holds no more. */
+/* Ends the flow's record. */
 static inline int32_t braid_forget(braid_host *h, braid_flow flow) { return h->api->forget(h, flow); }
 
 static inline braid_action braid_forward(void) { braid_action a = {BRAID_A_FORWARD, 0, {0, 0}, 0, 0, NULL}; return a; }

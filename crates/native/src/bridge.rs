@@ -1,4 +1,5 @@
-//! Native functions in chains: a model whose packet program asks the function, and does what it says.
+//! Native functions in chains: a model whose packet program calls the function and does what its
+//! verdict says.
 
 use crate::{Config, Definition, Entry, Instance, Log, Value, Verdict};
 use braid_externs::patterns::Matcher;
@@ -11,7 +12,7 @@ use braid_ir::model::{
 use braid_ir::native::{Native, Profile, Reference};
 use braid_ir::value::{Health, ParamValue, RuleAddrs, RuleSet};
 
-/// What a function's answer may be, in the order of their numbers: onward, back, consumed, a port, dropped.
+/// The number of a verdict. The order is: onward, back, consumed, ports, drops.
 fn outcome(verdict: Verdict, model: &Model) -> u32 {
     let ports = u32::try_from(model.ports.len().saturating_sub(2)).unwrap_or(0);
     match verdict {
@@ -23,7 +24,7 @@ fn outcome(verdict: Verdict, model: &Model) -> u32 {
     }
 }
 
-/// The row at which everything that the function decides is counted.
+/// The row that counts everything the function decides.
 pub const BODY: RowId = RowId(0);
 
 /// The model of a native function.
@@ -55,14 +56,14 @@ pub fn model(
     model
 }
 
-/// Asks the function, then compares its answer with each that there is.
+/// A program that calls the function, then compares its answer with each possible one.
 fn program(model: &Model) -> Program {
     let may = model.native.as_ref().map_or(Profile::ANYTHING, Native::may);
     let ends = ends(model, may);
     let answer = ValueId(0);
     let mut program = Program { blocks: Vec::new(), values: vec![Ty::uint(32)] };
     let count = ends.len();
-    // Blocks of comparisons, then those in which the packet ends.
+    // First the blocks with the comparisons, then the blocks in which the packet ends.
     let block = |at: usize| BlockId(u32::try_from(at).unwrap_or(u32::MAX));
     let to = |at: usize| Target { block: block(at), args: Vec::new() };
     for (at, (number, _)) in ends.iter().enumerate() {
@@ -88,7 +89,7 @@ fn program(model: &Model) -> Program {
     program
 }
 
-/// What may become of a packet, by the number of the answer.
+/// The possible ends of a packet, each with the number of its answer.
 fn ends(model: &Model, may: Profile) -> Vec<(u32, Term)> {
     let output = |dest| Term::Output { ports: vec![dest], row: BODY };
     let number = |verdict| outcome(verdict, model);
@@ -111,10 +112,10 @@ fn ends(model: &Model, may: Profile) -> Vec<(u32, Term)> {
     ends
 }
 
-/// Instances of a node's function, one for each worker; none if its model is not native.
+/// Instances of a node's function, one for each worker. Empty if the node's model is not native.
 ///
 /// # Errors
-/// Why there are none.
+/// The reason why an instance cannot be made.
 pub fn instances(node: &Node, workers: u16) -> Result<Vec<Instance>, String> {
     let Some(native) = &node.model.native else { return Ok(Vec::new()) };
     let made = (0..workers.max(1))
@@ -122,10 +123,10 @@ pub fn instances(node: &Node, workers: u16) -> Result<Vec<Instance>, String> {
     made.collect::<Result<_, _>>().map_err(|why| format!("{}: {why}", node.name))
 }
 
-/// An instance runs on a packet: the number of its answer.
+/// Runs an instance for a packet and returns the number of its answer.
 ///
 /// # Errors
-/// The function could not go on with it, or answers what its profile does not let it answer.
+/// The function failed, or gave an answer that its profile does not allow.
 pub fn run(
     instance: &mut Instance,
     model: &Model,
@@ -142,11 +143,11 @@ pub fn run(
     if allowed { Ok(Word::from(outcome(verdict, model))) } else { Err(Fault::Native) }
 }
 
-/// Tells a function's instances that a parameter has changed. Where one refuses, those before it get back the
-/// value that they had.
+/// Tells the instances of a function that a parameter has changed. If one refuses, the instances
+/// before it get their previous value back.
 ///
 /// # Errors
-/// Why it refuses.
+/// The reason for the refusal.
 pub fn change<'a>(
     instances: impl Iterator<Item = &'a mut Instance>,
     name: &str,
@@ -166,7 +167,7 @@ pub fn change<'a>(
     Ok(())
 }
 
-/// A message of a function as an event.
+/// The event for a message of a function.
 #[must_use]
 pub fn event(node: u16, log: Log) -> Event {
     let text = |name: &str, text| (name.to_owned(), EventValue::Str(text));
@@ -179,7 +180,7 @@ pub fn event(node: u16, log: Log) -> Event {
     }
 }
 
-/// What a function's instance for a worker says of its state.
+/// The state entries of the function's instance for a worker.
 pub fn report(node: u16, shard: u16, instance: &Instance) -> impl Iterator<Item = StateEntry> {
     instance.report().into_iter().map(move |entry| state_entry(node, shard, entry))
 }
@@ -206,14 +207,15 @@ fn kind(kind: crate::Kind) -> Kind {
     }
 }
 
-/// The parameters of a node as its function gets them.
+/// The parameters of a node, in the form for its function.
 #[must_use]
 pub fn config(model: &Model, params: &[ParamValue]) -> Config {
     let all = model.params.iter().zip(params);
     all.map(|(decl, param)| (decl.name.clone(), value(param))).collect()
 }
 
-/// A parameter's value as a native function gets it ([`Value`] says what each is made of).
+/// A parameter's value, in the form for native functions. [`Value`] describes the form of each
+/// kind.
 #[must_use]
 pub fn value(param: &ParamValue) -> Value {
     let rows = |rows: Vec<Vec<Word>>| Value { rows, texts: Vec::new() };
@@ -251,8 +253,9 @@ pub fn value(param: &ParamValue) -> Value {
     }
 }
 
-/// Columns: IP version (0: either), source from, to, destination from, to, protocol, its mask, source ports from,
-/// to, destination ports from, to, TCP flags, their mask, ICMP type and code, their mask, whether it passes.
+/// The rows of a rule set. Columns: IP version (0: either), source from, to, destination from, to,
+/// protocol, its mask, source ports from, to, destination ports from, to, TCP flags, their mask,
+/// ICMP type and code, their mask, whether the rule passes.
 fn rules(set: &RuleSet) -> Vec<Vec<Word>> {
     let row = |rule: &braid_ir::value::Rule| {
         let addrs = match rule.addrs {

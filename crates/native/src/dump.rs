@@ -1,9 +1,9 @@
-//! What an instance says of its state.
+//! The state that an instance shows.
 
 use crate::host::State;
 use braid_packet::FlowKey;
 
-/// What a number denotes.
+/// The meaning of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A plain number.
@@ -21,19 +21,19 @@ pub enum Kind {
 pub struct Entry {
     /// The table's name.
     pub table: String,
-    /// Parts of the key.
+    /// The parts of the key.
     pub key: Vec<(Kind, u128)>,
-    /// Values by name.
+    /// Values with their names.
     pub values: Vec<(String, Kind, u128)>,
     /// When it was created (ns).
     pub created_ns: u64,
     /// When a packet last found it (ns).
     pub last_seen_ns: u64,
-    /// When it ends unless found again (ns), if ever.
+    /// When it ends if no packet finds it before (ns); `None` if it never ends.
     pub expires_ns: Option<u64>,
 }
 
-/// Flows (with how much is recorded of each) and counters.
+/// The flows (each with the size of its record) and the counters.
 pub(crate) fn of_host(state: &State) -> Vec<Entry> {
     let flows = state.flows.iter().map(|(number, flow)| {
         let recorded = state.recorded.get(&number);

@@ -1,19 +1,19 @@
-//! Flows as a function knows them: each has a number that is never another's, memory, and an idle time.
+//! The flows of a function. Each has a number that is never used again, memory, and an idle time.
 
 use braid_packet::FlowKey;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Deadlines are rounded up to multiples of this, as those of state are (ns).
+/// Deadlines are rounded up to multiples of this (ns), like the deadlines of state entries.
 const TICK_NS: u64 = 100_000_000;
 
 /// Limits of a function's flows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Most flows at a time.
+    /// The most flows at a time.
     pub capacity: u64,
-    /// A flow ends when no packet of it came for so long (ns); never if 0.
+    /// A flow ends when it had no packet for this time (ns). 0: never.
     pub idle_ns: u64,
-    /// What happens to a new flow at capacity: the oldest goes, or the new one is refused.
+    /// Whether the oldest flow ends to make room for a new one. Otherwise the new flow is refused.
     pub evict_oldest: bool,
     /// Bytes of memory for each flow.
     pub bytes: usize,
@@ -22,44 +22,46 @@ pub struct Limits {
 /// A flow.
 #[derive(Debug)]
 pub struct Flow {
-    /// What identifies it.
+    /// The key that identifies the flow.
     pub key: FlowKey,
-    /// Memory that the function has for it: zero at first. In words, so that anything may lie there.
+    /// Memory of the function for this flow, initially zero. It consists of words, so that it is
+    /// aligned for any type.
     pub memory: Box<[u128]>,
-    /// When it was first seen (ns).
+    /// When the first packet came (ns).
     pub created_ns: u64,
-    /// When a packet of it came last (ns).
+    /// When the last packet came (ns).
     pub last_seen_ns: u64,
 }
 
-/// What comes of asking for a packet's flow.
+/// The result of looking for a packet's flow.
 #[derive(Debug)]
 pub enum Found {
-    /// This one, which was there.
+    /// The flow exists.
     Known(u64),
-    /// This one, which is new; one that had to go for it comes with it.
+    /// The flow is new. If another flow ended to make room, it comes along.
     New(u64, Option<(u64, Flow)>),
-    /// There is no room.
+    /// There is no room for the flow.
     Full,
 }
 
-/// All flows of an instance. Keys come from the wire, hence the standard library's keyed hash.
+/// All flows of an instance. Packets determine the keys, therefore the map uses the standard
+/// library's keyed hash.
 #[derive(Debug)]
 pub struct Flows {
     limits: Limits,
     by_key: HashMap<FlowKey, u64>,
-    /// By number: in the order of their creation.
+    /// Flows by number, which is the order of their creation.
     all: BTreeMap<u64, Flow>,
-    /// When each is looked at next, by time and number.
+    /// Time and number for each flow: when to check next whether it has ended.
     deadlines: BTreeSet<(u64, u64)>,
-    /// The number of the next flow; 0 is none's.
+    /// The number of the next flow. No flow has number 0.
     next: u64,
-    /// Flows that were refused.
+    /// The number of flows that were refused.
     pub refused: u64,
 }
 
 impl Flows {
-    /// No flows.
+    /// A table without flows.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -72,13 +74,13 @@ impl Flows {
         }
     }
 
-    /// The flow of this key, if there is one.
+    /// The number of the flow with this key, if it exists.
     #[must_use]
     pub fn known(&self, key: &FlowKey) -> Option<u64> {
         self.by_key.get(key).copied()
     }
 
-    /// The flow of a packet at a time, made if need be.
+    /// The flow of a packet that comes now. It is created if it does not exist.
     pub fn find(&mut self, key: FlowKey, now: u64) -> Found {
         if let Some(number) = self.known(&key) {
             if let Some(flow) = self.all.get_mut(&number) {
@@ -113,14 +115,14 @@ impl Flows {
         last_seen_ns.checked_add(self.limits.idle_ns)?.div_ceil(TICK_NS).checked_mul(TICK_NS)
     }
 
-    /// A packet of a flow comes.
+    /// Records that a packet of a flow comes now.
     pub fn touch(&mut self, number: u64, now: u64) {
         if let Some(flow) = self.all.get_mut(&number) {
             flow.last_seen_ns = now;
         }
     }
 
-    /// A flow by its number.
+    /// The flow with this number.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut Flow> {
         self.all.get_mut(&number)
     }
@@ -131,20 +133,21 @@ impl Flows {
         self.all.contains_key(&number)
     }
 
-    /// A flow ends.
+    /// Ends a flow.
     pub fn remove(&mut self, number: u64) -> Option<Flow> {
         let flow = self.all.remove(&number)?;
         self.by_key.remove(&flow.key);
         Some(flow)
     }
 
-    /// When a flow ends that no packet of comes, at the earliest; it may turn out that one came.
+    /// The earliest time at which a flow may end. A packet of the flow may have come since, which
+    /// moves its end.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
-    /// The next flow that has ended by a time, with when it did.
+    /// The next flow that has ended until now: the time of its end, its number, the flow.
     pub fn ended_by(&mut self, now: u64) -> Option<(u64, u64, Flow)> {
         while let Some((deadline, number)) = self.deadlines.first().copied() {
             if deadline > now {
@@ -162,7 +165,7 @@ impl Flows {
         None
     }
 
-    /// When a flow ends unless a packet of it comes.
+    /// When a flow ends if no packet of it comes before.
     #[must_use]
     pub fn expires(&self, flow: &Flow) -> Option<u64> {
         self.deadline(flow.last_seen_ns)

@@ -1,5 +1,6 @@
-//! What Braid keeps for an instance of a function, and what the instance's calls do with it. Everything that
-//! comes from native code is checked here; where it goes through pointers is in `sys`.
+//! Braid's data for an instance of a function, and the calls that the instance may make. Everything
+//! that comes from native code is checked here. The module `sys` has the code that follows
+//! pointers.
 
 use crate::flows::{Flow, Flows, Found};
 use crate::record::{Guard, Handler, HeaderAction, MOST, MOST_BYTES, Recorded, StateFunction};
@@ -9,22 +10,22 @@ use braid_packet::{FlowKey, HEADERS, Header};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Most counters of an instance.
+/// The most counters of an instance.
 const MOST_COUNTERS: usize = 256;
-/// Most timers of an instance at a time.
+/// The most timers of an instance at a time.
 const MOST_TIMERS: usize = 64;
-/// Most messages that wait to be published, of which a call may thus make as many.
+/// The most messages that wait to be published. A single call can make this many.
 const MOST_LOGS: usize = 1024;
-/// A timer that is more periods behind than this skips the earliest firings.
+/// A timer that is more than this many periods late skips its earliest firings.
 const CATCH_UP: u64 = 10_000;
 
-/// Why a call is refused; the numbers of the C interface.
+/// The reasons for refusing a call, with their numbers in the C interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(i32)]
 pub enum Refused {
-    /// There is no such thing.
+    /// The thing does not exist.
     Absent = -1,
-    /// It is not allowed here.
+    /// The call is not allowed here.
     Misuse = -2,
     /// A limit is reached.
     Full = -3,
@@ -32,12 +33,12 @@ pub enum Refused {
     Denied = -4,
 }
 
-/// A message that the function wants to be published.
+/// A message that the function publishes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Log {
-    /// When (ns).
+    /// The time (ns).
     pub time_ns: u64,
-    /// How grave.
+    /// The severity.
     pub level: String,
     /// The message.
     pub text: String,
@@ -46,16 +47,16 @@ pub struct Log {
 /// A timer.
 #[derive(Clone, Copy, Debug)]
 struct Timer {
-    /// 0: fires once.
+    /// The period. 0: the timer fires once.
     period_ns: u64,
-    /// So long after it was set, or after the first packet.
+    /// The delay after the timer was set, or after the first packet.
     after_ns: u64,
-    /// `None` before the first packet.
+    /// When it fires next. `None` before the first packet.
     due: Option<u64>,
     handler: Handler,
 }
 
-/// A hash for numbers of flows, which nobody outside chooses.
+/// A hash for the numbers of flows, which Braid chooses itself.
 #[derive(Default)]
 pub(crate) struct NumberHasher(u64);
 
@@ -75,31 +76,31 @@ impl Hasher for NumberHasher {
     }
 }
 
-/// Something that is due.
+/// An event that is due.
 pub(crate) enum Due {
-    /// This flow ended.
+    /// This flow has ended.
     Flow(u64, Flow),
     /// This timer fires.
     Timer(Handler),
 }
 
-/// What Braid keeps for an instance.
+/// Braid's data for an instance.
 pub(crate) struct State {
     pub(crate) config: Config,
-    /// What [`Config`] texts look like in C: each with a 0 behind it.
+    /// The texts of [`Config`] in C form: each ends with a 0.
     pub(crate) texts: BTreeMap<(usize, usize), Box<[u8]>>,
     pub(crate) per_biflow: bool,
     pub(crate) flows: Flows,
     pub(crate) recorded: HashMap<u64, Recorded, BuildHasherDefault<NumberHasher>>,
-    /// Flows whose records have changed, where that is watched.
+    /// Flows whose records have changed, if someone watches.
     pub(crate) changed: Option<BTreeSet<u64>>,
-    /// The flow whose record this call has started anew.
+    /// The flow whose record this call has emptied and writes again.
     recording: Option<u64>,
-    /// The side from which the packet comes for which the function runs, where directions are flows of their own.
+    /// The direction of the current packet, if the two directions are separate flows.
     pub(crate) side: Option<bool>,
-    /// Flows whose guards are to be looked at.
+    /// Flows whose guards must be checked.
     pub(crate) notified: Vec<u64>,
-    /// Flows that ended within this call: their ends are told when it is over.
+    /// Flows that ended during this call. The function is told after the call.
     pub(crate) ended: Vec<(u64, Flow)>,
     pub(crate) counters: Vec<(String, u64)>,
     pub(crate) logs: Vec<Log>,
@@ -108,18 +109,18 @@ pub(crate) struct State {
     pub(crate) timers_skipped: u64,
     pub(crate) problems: Problems,
     pub(crate) declared: Option<Profile>,
-    /// What was seen, with [`Checks::observe`] or a declared profile.
+    /// The actions that were observed, with [`Checks::observe`] or a declared profile.
     pub(crate) observed: Profile,
     pub(crate) checks: Checks,
-    /// The time.
+    /// The current time.
     pub(crate) now: u64,
-    /// Whether a packet has come yet.
+    /// Whether a packet has come.
     pub(crate) started: bool,
-    /// Packets so far.
+    /// The number of packets so far.
     pub(crate) packets: u64,
-    /// Why the function says that it failed.
+    /// The function's reason for its failure.
     pub(crate) failure: Option<String>,
-    /// How many reasons and ports it has.
+    /// The number of reasons and ports of the function.
     pub(crate) reasons: u32,
     pub(crate) ports: u32,
 }
@@ -162,19 +163,19 @@ impl State {
         }
     }
 
-    /// A call begins.
+    /// Prepares for a call.
     pub(crate) fn begin(&mut self) {
         self.recording = None;
         self.failure = None;
     }
 
-    /// Notes wrong use.
+    /// Records wrong use of the interface.
     pub(crate) fn misuse(&mut self, text: String) -> Refused {
         self.problems.add(Problem::Misuse(text), self.packets);
         Refused::Misuse
     }
 
-    /// Whether a call may do something; where the declared profile says no, that is noted.
+    /// Whether the declared profile allows an action. A violation is recorded.
     pub(crate) fn allowed(
         &mut self,
         may: impl FnOnce(&Profile) -> bool,
@@ -189,14 +190,14 @@ impl State {
         }
     }
 
-    /// Whether calls are to be written down.
+    /// Whether the actions of calls are recorded.
     pub(crate) fn is_observed(&self) -> bool {
         self.checks.observe
     }
 
     // Flows.
 
-    /// The flow of a key, made if need be; 0 if there is no room.
+    /// The flow of a key, created if it does not exist; 0 if there is no room.
     pub(crate) fn flow(&mut self, key: FlowKey) -> u64 {
         let key = if self.per_biflow { key.bidirectional() } else { key };
         match self.flows.find(key, self.now) {
@@ -209,7 +210,7 @@ impl State {
         }
     }
 
-    /// A flow is gone; the function is told when its call is over.
+    /// Handles the end of a flow. The function is told after its current call.
     fn gone(&mut self, number: u64, flow: Flow) {
         self.drop_record(number);
         self.ended.push((number, flow));
@@ -226,7 +227,7 @@ impl State {
 
     // Recordings.
 
-    /// The record of a flow that a call adds to: emptied by the first one.
+    /// The record of a flow, to add to. The first addition of a call empties it.
     fn record(&mut self, flow: u64, what: &str) -> Result<&mut Recorded, Refused> {
         if self.flows.get_mut(flow).is_none() {
             let why = match flow {
@@ -314,7 +315,8 @@ impl State {
     pub(crate) fn notify(&mut self, flow: u64) -> Result<(), Refused> {
         if flow == 0 {
             self.notified = self.recorded.keys().copied().collect();
-            // In an order that does not hang on the hash: what is done last comes first.
+            // Sorted, so that the order does not depend on the hash. The last one is processed
+            // first.
             self.notified.sort_unstable_by(|a, b| b.cmp(a));
             return Ok(());
         }
@@ -331,7 +333,7 @@ impl State {
         if self.drop_record(flow) { Ok(()) } else { Err(Refused::Absent) }
     }
 
-    /// A record holds no more; whether there was one.
+    /// Ends a flow's record. Returns whether there was one.
     fn drop_record(&mut self, flow: u64) -> bool {
         let was = self.recorded.remove(&flow).is_some();
         if was {
@@ -340,7 +342,7 @@ impl State {
         was
     }
 
-    /// A flow's record is not what it was.
+    /// Records that a flow's record has changed.
     pub(crate) fn changed(&mut self, flow: u64) {
         if let Some(changed) = &mut self.changed {
             changed.insert(flow);
@@ -404,7 +406,7 @@ impl State {
         Ok(())
     }
 
-    /// The first packet has come: timers start.
+    /// Starts the timers, as the first packet has come.
     pub(crate) fn start(&mut self, now: u64) {
         self.started = true;
         for timer in &mut self.timers {
@@ -412,13 +414,13 @@ impl State {
         }
     }
 
-    /// Nothing is due before this time.
+    /// The earliest time at which something may be due.
     pub(crate) fn wake(&self) -> u64 {
         let timers = self.timers.iter().filter_map(|timer| timer.due);
         timers.chain(self.flows.next_deadline()).min().unwrap_or(u64::MAX)
     }
 
-    /// Timers that are far behind skip the earliest firings.
+    /// Lets timers that are far behind skip their earliest firings.
     pub(crate) fn skip(&mut self, now: u64) {
         for timer in self.timers.iter_mut().filter(|timer| timer.period_ns > 0) {
             let Some(due) = timer.due.as_mut().filter(|due| **due <= now) else { continue };
@@ -429,7 +431,8 @@ impl State {
         }
     }
 
-    /// What is due next, by a time: the earliest, flows before timers. It becomes that time.
+    /// The next event that is due by a time: the earliest one, and flows before timers. The current
+    /// time becomes its time.
     pub(crate) fn due(&mut self, now: u64) -> Option<Due> {
         let timer = (0..self.timers.len())
             .filter_map(|at| Some((self.timers[at].due.filter(|due| *due <= now)?, at)))
@@ -461,21 +464,21 @@ impl State {
         value.rows.get(row).and_then(|row| row.get(column)).copied().ok_or(Refused::Absent)
     }
 
-    /// How many rows (or texts) a parameter has.
+    /// The number of rows (or texts) of a parameter.
     pub(crate) fn rows(&self, name: &str) -> Result<usize, Refused> {
         let (_, value) =
             self.config.iter().find(|(known, _)| known == name).ok_or(Refused::Absent)?;
         Ok(value.rows.len().max(value.texts.len()))
     }
 
-    /// A text of a parameter, with a 0 behind it.
+    /// A text of a parameter, with a 0 at the end.
     pub(crate) fn text(&self, name: &str, row: usize) -> Option<&[u8]> {
         let at = self.config.iter().position(|(known, _)| known == name)?;
         self.texts.get(&(at, row)).map(|text| &**text)
     }
 }
 
-/// The header of a number that native code has.
+/// The header with this number of the C interface.
 pub(crate) fn header(number: i32) -> Option<Header> {
     let at = usize::try_from(number).ok()?;
     HEADERS.get(at).map(|(header, _)| *header)

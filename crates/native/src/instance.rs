@@ -1,4 +1,4 @@
-//! An instance of a native function, as engines use it.
+//! An instance of a native function, the interface for engines.
 
 use crate::dump::{self, Entry};
 use crate::flows::{Flows, Limits};
@@ -12,36 +12,36 @@ use braid_ir::native::{Checks, Noted, Problem, Profile, Reference};
 use braid_packet::{Difference, FlowKey, Link, Packet, diff_fields};
 use std::sync::Arc;
 
-/// Parameters that limit flows, whatever the function makes of them.
+/// Parameters that limit flows. Every function has them.
 pub const FLOWS: &str = "flows";
-/// As [`FLOWS`].
+/// The second of these parameters.
 pub const IDLE: &str = "idle";
 
-/// The function could not go on with a packet; the report says why.
+/// The function failed for a packet. The report has the reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Failed;
 
 /// An instance.
 pub struct Instance {
     bound: Bound,
-    /// Nothing is due before this time.
+    /// The earliest time at which something may be due.
     wake: u64,
-    /// With [`Checks::records`]: another instance, which runs packets by what was recorded wherever it can.
+    /// With [`Checks::records`]: a second instance, which runs packets by their records if it can.
     twin: Option<Box<Instance>>,
 }
 
 impl Instance {
-    /// A fresh instance for a place in a chain.
+    /// A new instance for a node of a chain.
     ///
     /// # Errors
-    /// Why there is none: the function cannot be had, or it refuses its configuration.
+    /// The function cannot be found, or it refuses its configuration.
     pub fn new(reference: &Reference, node: &str, config: Config) -> Result<Self, String> {
         let definition =
             find(&reference.library, &reference.function).map_err(|why| why.to_string())?;
         Self::of(&definition, node, config, reference.checks)
     }
 
-    /// The same for a function that was found.
+    /// The same for a function that has been found.
     ///
     /// # Errors
     /// The function refuses its configuration.
@@ -70,10 +70,10 @@ impl Instance {
         Ok(Self { bound, wake: 0, twin })
     }
 
-    /// A packet comes at a time.
+    /// Runs the function for a packet.
     ///
     /// # Errors
-    /// The function could not go on with it. What it did to the packet stays.
+    /// The function failed. The packet keeps the changes that it has made.
     pub fn packet(&mut self, packet: &mut Packet, now: u64) -> Result<Verdict, Failed> {
         if !self.bound.state().started {
             self.bound.state_mut().start(now);
@@ -84,7 +84,7 @@ impl Instance {
         state.packets += 1;
         state.begin();
         let recorded = recorded(state, packet);
-        // A packet of a flow that has a record is seen, whoever runs it.
+        // A packet counts for a flow with a record, whether the function or the record runs it.
         if let Some((key, _)) = recorded {
             state.flow(key);
         }
@@ -97,7 +97,7 @@ impl Instance {
         if let Some((by_record, verdict)) = by_record {
             self.compare((&by_record, verdict), (packet, result));
         }
-        // The function has done what its state functions do.
+        // The function itself has done the work of its state functions.
         if let Some((_, flow)) = recorded {
             self.guard(flow);
         }
@@ -105,14 +105,14 @@ impl Instance {
         result
     }
 
-    /// Runs a packet by its flow's record if that can be, else by the function.
+    /// Runs a packet by the record of its flow if possible, otherwise by the function.
     fn run(&mut self, mut packet: Packet, now: u64) -> (Packet, Result<Verdict, Failed>) {
         let replayed = self.replay(&mut packet, now);
         let verdict = replayed.map_or_else(|| self.packet(&mut packet, now), Ok);
         (packet, verdict)
     }
 
-    /// What a call's code says, checked.
+    /// The verdict for a call's return code, checked.
     fn verdict(&mut self, code: i32) -> Result<Verdict, Failed> {
         let state = self.bound.state_mut();
         let failure = state.failure.take();
@@ -136,7 +136,7 @@ impl Instance {
             state.problems.add(failed(why), state.packets);
             return Err(Failed);
         };
-        // What is done is done: that it was not declared is told.
+        // The action has happened already. If the profile does not declare it, the report says so.
         let _told = match verdict {
             Verdict::Forward => Ok(()),
             Verdict::Drop(_) => {
@@ -151,7 +151,8 @@ impl Instance {
         Ok(verdict)
     }
 
-    /// What a call left to be done: flows that ended in it, guards of which it gave notice.
+    /// Does the work that a call has left: tells the function about flows that ended, and checks
+    /// guards that it notified.
     fn after_call(&mut self) {
         loop {
             let state = self.bound.state_mut();
@@ -169,7 +170,7 @@ impl Instance {
         self.wake = self.bound.state().wake();
     }
 
-    /// Looks at a flow's guards; the first that holds changes the record.
+    /// Checks a flow's guards. The first guard that holds changes the record.
     fn guard(&mut self, flow: u64) {
         let guard_at = |bound: &Bound, at: usize| {
             let record = bound.state().recorded.get(&flow)?;
@@ -186,7 +187,7 @@ impl Instance {
         }
     }
 
-    /// A flow's guard holds: it changes the record.
+    /// Changes a flow's record after its guard number `at` held.
     fn change_record(&mut self, flow: u64, at: usize) {
         let state = self.bound.state_mut();
         let record = state.recorded.get_mut(&flow);
@@ -208,7 +209,8 @@ impl Instance {
         }
     }
 
-    /// Compares what came of a packet by the record, in the twin, with what the function did.
+    /// Compares a packet that the record has processed, in the second instance, with the function's
+    /// packet.
     fn compare(
         &mut self,
         (by_record, recorded): (&Packet, Result<Verdict, Failed>),
@@ -232,7 +234,7 @@ impl Instance {
         }
     }
 
-    /// In what the twin's state differs.
+    /// The first difference between the states of the two instances.
     fn state_differs(&self) -> Option<Noted> {
         let twin = self.twin.as_ref()?;
         let (by_record, in_fact) = (twin.report(), self.report());
@@ -252,7 +254,7 @@ impl Instance {
         Some(Noted { problem: Problem::Record(text), times: 1, packet: self.bound.state().packets })
     }
 
-    /// Everything that is due by a time happens.
+    /// Processes everything that is due by a time.
     #[inline]
     pub fn advance(&mut self, now: u64) {
         if now >= self.wake {
@@ -278,10 +280,10 @@ impl Instance {
         self.wake = self.bound.state().wake();
     }
 
-    /// A parameter gets another value.
+    /// Changes the value of a parameter.
     ///
     /// # Errors
-    /// The function refuses; it keeps the value that it had.
+    /// The function refuses the new value and keeps the previous one.
     pub fn change(&mut self, name: &str, value: Value) -> Result<(), String> {
         if name == FLOWS || name == IDLE {
             return Err(format!("`{name}` of a native function cannot be changed while it runs"));
@@ -322,14 +324,14 @@ impl Instance {
         Some(std::mem::replace(&mut state.config[place].1, value))
     }
 
-    /// Whether there are messages to be published.
+    /// Whether messages wait to be published.
     #[must_use]
     pub fn has_logs(&self) -> bool {
         !self.bound.state().logs.is_empty()
             || self.twin.as_ref().is_some_and(|twin| twin.has_logs())
     }
 
-    /// Messages that the function wants to be published since this was last asked.
+    /// The messages to be published since the last call.
     pub fn take_logs(&mut self) -> Vec<Log> {
         let state = self.bound.state_mut();
         let logs = std::mem::take(&mut state.logs);
@@ -342,7 +344,7 @@ impl Instance {
         logs
     }
 
-    /// Its state: flows, counters, and what the function itself shows.
+    /// The state: flows, counters, and the entries that the function itself shows.
     #[must_use]
     pub fn report(&self) -> Vec<Entry> {
         let mut entries = dump::of_host(self.bound.state());
@@ -350,26 +352,26 @@ impl Instance {
         entries
     }
 
-    /// What went wrong.
+    /// The problems so far.
     #[must_use]
     pub fn problems(&self) -> Vec<Noted> {
         let noted = self.bound.state().problems.all().iter().cloned();
         noted.chain(self.state_differs()).collect()
     }
 
-    /// Timers' firings that were skipped because time jumped.
+    /// The number of timer firings that were skipped because the time jumped.
     #[must_use]
     pub fn timers_skipped(&self) -> u64 {
         self.bound.state().timers_skipped
     }
 
-    /// What it was seen to do, with [`Checks::observe`].
+    /// The actions that were observed, with [`Checks::observe`].
     #[must_use]
     pub fn observed(&self) -> Profile {
         self.bound.state().observed
     }
 
-    /// What is recorded of a flow, by the key of a packet of it: the flow's number, and the record.
+    /// The flow with the key of a packet, if it has a record: its number and the record.
     #[must_use]
     pub fn recorded(&self, key: &FlowKey) -> Option<(u64, &Recorded)> {
         let state = self.bound.state();
@@ -378,8 +380,9 @@ impl Instance {
         Some((flow, state.recorded.get(&flow)?))
     }
 
-    /// Runs a packet by its flow's record instead of by the function: header actions, state functions in
-    /// order, then guards. `None`: nothing is recorded of its flow, or it does not fit, and nothing was done.
+    /// Runs a packet by the record of its flow instead of by the function: header actions, then
+    /// state functions in order, then guards. Returns `None`, without doing anything, if the flow
+    /// has no record or the record does not fit the packet.
     pub fn replay(&mut self, packet: &mut Packet, now: u64) -> Option<Verdict> {
         if !self.bound.state().started {
             return None;
@@ -400,9 +403,9 @@ impl Instance {
         Some(verdict)
     }
 
-    /// Runs what a flow's record has beside header actions, for an engine that does those by itself: these state
-    /// functions of it in order, on the packet as it enters the function, then the record's guards. Nothing is due at
-    /// this time ([`Self::is_due`]).
+    /// Runs the part of a flow's record that is not header actions, for an engine that does these
+    /// by itself: the given state functions in order, on the packet as it enters the function, then
+    /// the record's guards. The caller ensures that nothing is due at this time ([`Self::is_due`]).
     pub fn run_state(
         &mut self,
         flow: u64,
@@ -423,7 +426,8 @@ impl Instance {
         self.after_call();
     }
 
-    /// A packet of a flow passes at a time at which nothing is due, by a record that has nothing that runs.
+    /// Counts a packet that an engine processed by a record without state functions and guards. The
+    /// caller ensures that nothing is due at this time.
     pub fn sees(&mut self, flow: u64, now: u64) {
         let state = self.bound.state_mut();
         state.now = state.now.max(now);
@@ -431,37 +435,38 @@ impl Instance {
         state.flows.touch(flow, state.now);
     }
 
-    /// Whether something may be due by a time, so that [`Self::advance`] would do it first; or no packet has come yet.
+    /// Whether [`Self::advance`] may have something to do at this time, or no packet has come yet.
     #[must_use]
     pub fn is_due(&self, now: u64) -> bool {
         now >= self.wake || !self.bound.state().started
     }
 
-    /// Whether each packet is to run by the function itself, since what it does is checked or written down.
+    /// Whether the function itself must run for each packet, because its actions are checked or
+    /// recorded.
     #[must_use]
     pub fn is_checked(&self) -> bool {
         self.bound.state().checks != Checks::default()
     }
 
-    /// Whether there are flows for [`Self::take_changed`].
+    /// Whether [`Self::take_changed`] has flows to return.
     #[must_use]
     pub fn has_changed(&self) -> bool {
         self.bound.state().changed.as_ref().is_some_and(|changed| !changed.is_empty())
     }
 
-    /// From now on, flows whose records change are noted ([`Self::take_changed`]).
+    /// Starts recording the flows whose records change ([`Self::take_changed`]).
     pub fn watch(&mut self) {
         self.bound.state_mut().changed.get_or_insert_default();
     }
 
-    /// Flows whose records have changed, or ended, since this was last asked, each once.
+    /// The flows whose records have changed or ended since the last call, each once.
     pub fn take_changed(&mut self) -> Vec<u64> {
         let changed = self.bound.state_mut().changed.as_mut().map(std::mem::take);
         changed.unwrap_or_default().into_iter().collect()
     }
 }
 
-/// A failure, or a panic that a function in Rust passes on.
+/// The problem for a failure, or for a panic of a function in Rust.
 fn failed(why: String) -> Problem {
     match why.strip_prefix(PANICKED) {
         Some(text) => Problem::Panic(text.to_owned()),
@@ -479,7 +484,7 @@ fn recorded(state: &State, packet: &Packet) -> Option<(FlowKey, u64)> {
     state.recorded.contains_key(&known).then_some((key, known))
 }
 
-/// A verdict in words.
+/// A verdict in words, for messages.
 fn said(verdict: Result<Verdict, Failed>) -> String {
     match verdict {
         Ok(Verdict::Forward) => "let pass".to_owned(),
@@ -491,7 +496,7 @@ fn said(verdict: Result<Verdict, Failed>) -> String {
     }
 }
 
-/// Writes a payload over another one of its length, byte for byte.
+/// Copies a payload over another payload of the same length.
 fn copy_payload(from: &Packet, to: &mut Packet) {
     let (old, new) = (from.parse(), to.parse());
     let source = from.payload(&old).to_vec();
@@ -512,10 +517,10 @@ fn limits(defined: Limits, config: &Config) -> Limits {
     }
 }
 
-/// What stands where a packet was that is with the function.
+/// The placeholder for a packet while the function has it.
 fn nothing() -> Packet {
     Packet::empty(Link::RawIp)
 }
 
-/// How the message of a panic begins that a function in Rust passes on.
+/// The start of a failure's text when it is the panic of a function in Rust.
 pub(crate) const PANICKED: &str = "\u{1}panic: ";

@@ -1,11 +1,13 @@
-//! Network functions in native code: a trait for Rust, a C header (`include/braid_nf.h`), shared libraries.
+//! Network functions in native code: a trait for Rust, a C header (`include/braid_nf.h`), shared
+//! libraries.
 //!
-//! A native function runs for each packet as it is, and may say what later packets of a flow get (SpeedyBox's
-//! Figure 2): header actions, state functions, guards. Braid keeps that as plain data ([`Recorded`]), checks it
-//! against what the function does, and can run packets by it ([`Instance::replay`]).
+//! A native function runs for each packet. It may also record how to process later packets of a
+//! flow (SpeedyBox's Figure 2): header actions, state functions, guards. Braid keeps the record as
+//! plain data ([`Recorded`]), compares it with the function's own actions, and can run packets by
+//! it ([`Instance::replay`]).
 //!
-//! There is one way in: what the header says. Functions in Rust ([`Function`]) come by it too, so that what is
-//! checked is checked for all. [`Instance`] is what engines use.
+//! The only interface is the C header. Functions in Rust ([`Function`]) use it too, so that the
+//! same checks apply to all functions. Engines use [`Instance`].
 #![deny(unsafe_code)]
 
 pub mod bridge;

@@ -1,84 +1,84 @@
-//! Which function a chain file means, and where it is found.
+//! Finds the function that a chain file names.
 
 use crate::sys::{self, Definition, RawNf};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Why a function cannot be had.
+/// The reasons why a function cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LoadError {
-    /// No such library, or it cannot be loaded.
+    /// There is no such library, or it cannot be loaded.
     #[error("the library {path} cannot be loaded: {why}")]
     Library {
-        /// Where it was looked for.
+        /// The path where it was searched.
         path: String,
-        /// What the system says.
+        /// The system's message.
         why: String,
     },
-    /// It lacks the function.
+    /// The library does not have the function.
     #[error("the library {path} has no function of this name: it lacks the symbol `{symbol}`")]
     Symbol {
         /// The library.
         path: String,
-        /// What it should have.
+        /// The symbol that is missing.
         symbol: String,
     },
-    /// It was made for another interface.
+    /// The function was built for another version of the interface.
     #[error("{label} was built for version {found} of braid_nf.h, and this is version {wanted}")]
     Abi {
         /// Function and library.
         label: String,
-        /// Its version.
+        /// The function's version.
         found: u32,
-        /// Ours.
+        /// The version of this program.
         wanted: u32,
     },
-    /// It says that it is too small to be a function.
+    /// The size that the function states is too small.
     #[error("{label} says that its `braid_nf` has {found} bytes, where {least} are the least")]
     Size {
         /// Function and library.
         label: String,
-        /// What it says.
+        /// The size that it states.
         found: usize,
-        /// What it needs.
+        /// The least size.
         least: usize,
     },
-    /// It has no code.
+    /// The function has no code for packets.
     #[error("{label} has no `packet`: nothing would run for packets")]
     NoPacket {
         /// Function and library.
         label: String,
     },
-    /// It asks for too much memory.
+    /// The function asks for too much memory.
     #[error("{label} asks for {found} bytes for each flow, where {most} are the most")]
     FlowBytes {
         /// Function and library.
         label: String,
-        /// What it asks for.
+        /// The number of bytes that it asks for.
         found: u64,
         /// The limit.
         most: u64,
     },
-    /// Its profile makes no sense.
+    /// The function's profile makes no sense.
     #[error("{label}: {why}")]
     Profile {
         /// Function and library.
         label: String,
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
 }
 
-/// Functions that the program itself brings, by set and name.
+/// The functions of this program, by set and name.
 static OWN: Mutex<BTreeMap<(String, String), RawNf>> = Mutex::new(BTreeMap::new());
 
-/// Makes a function of the program known, in a set that chain files name like a library.
+/// Registers a function of this program in a set, which chain files name like a library.
 pub fn register(set: &str, function: &str, definition: &RawNf) {
     let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
     own.insert((set.to_owned(), function.to_owned()), *definition);
 }
 
-/// Whether a library is named by its path: it has a `/`, or ends as shared libraries do.
+/// Whether a library is named by its path: the name has a `/`, or ends like a shared library.
 #[must_use]
 pub fn is_path(library: &str) -> bool {
     library.contains('/') || library.ends_with(".so")
@@ -87,7 +87,7 @@ pub fn is_path(library: &str) -> bool {
 /// Finds a function.
 ///
 /// # Errors
-/// Why it cannot be had.
+/// The reason why it cannot be used.
 pub fn find(library: &str, function: &str) -> Result<Arc<Definition>, LoadError> {
     if is_path(library) {
         let opened = sys::open(library)?;

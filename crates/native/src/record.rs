@@ -1,105 +1,107 @@
-//! What a function records of a flow (SpeedyBox's local match-action table, §IV): plain data, from which an
-//! engine can run later packets of the flow without the function's own code.
+//! The record of a flow that a function makes (SpeedyBox's local match-action table, §IV). It is
+//! plain data. An engine can run later packets of the flow by it, without the function's own code.
 
 use crate::verdict::Verdict;
 use braid_packet::{Field, Packet};
 
-/// Most entries of each kind that a flow's record holds.
+/// The most entries of each kind in a flow's record.
 pub const MOST: usize = 32;
 
-/// Most bytes that a header action adds.
+/// The most bytes that a header action adds.
 pub const MOST_BYTES: usize = 256;
 
-/// What later packets of a flow get.
+/// How to process later packets of a flow.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Recorded {
-    /// What is done to the packet, in order.
+    /// The actions on the packet, in order.
     pub headers: Vec<HeaderAction>,
-    /// What runs for each packet, in order.
+    /// The functions that run for each packet, in order.
     pub state: Vec<StateFunction>,
-    /// When the record holds no more.
+    /// Conditions that change the record.
     pub guards: Vec<Guard>,
-    /// The side from which its packets come (true: they go backward), if only those of one do: that of the packet for
-    /// which it was recorded, where directions are flows of their own.
+    /// The direction of the record's packets (true: backward), if only one direction uses it. It is
+    /// the direction of the packet for which the record was made, if the two directions are
+    /// separate flows.
     pub backward: Option<bool>,
 }
 
-/// What is done to each packet of a flow (§IV-A1).
+/// An action on each packet of a flow (§IV-A1).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum HeaderAction {
-    /// It goes on as it is.
+    /// The packet goes on unchanged.
     Forward,
-    /// It is dropped, for this reason.
+    /// The packet is dropped for this reason.
     Drop(u32),
-    /// A field gets a value; checksums follow.
+    /// A field gets a value. Checksums are updated.
     Modify(Field, u128),
-    /// Bytes are put in at an offset from the packet's start.
+    /// Bytes are inserted at an offset from the packet's start.
     Encap {
-        /// Where.
+        /// The offset.
         at: usize,
-        /// What.
+        /// The bytes.
         bytes: Vec<u8>,
     },
-    /// Bytes are taken out.
+    /// Bytes are removed.
     Decap {
-        /// From where.
+        /// The offset.
         at: usize,
-        /// How many.
+        /// The number of bytes.
         len: usize,
     },
-    /// It leaves by a declared port.
+    /// The packet leaves by a declared port.
     Output(u32),
 }
 
-/// What a state function does with the payload (§IV-A2).
+/// How a state function uses the payload (§IV-A2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Payload {
-    /// Nothing.
+    /// It does not use it.
     Ignore,
-    /// Reads it.
+    /// It reads it.
     Read,
-    /// Writes it.
+    /// It writes it.
     Write,
 }
 
-/// Code of a function, with the argument that it was registered with. Only the instance that registered it
-/// can run it.
+/// Code of a function, with the argument that it was registered with. Only the instance that
+/// registered the handler can run it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Handler {
     pub(crate) code: usize,
     pub(crate) arg: usize,
 }
 
-/// What runs for each packet of a flow.
+/// A function that runs for each packet of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StateFunction {
     /// The code.
     pub handler: Handler,
-    /// What it does with the payload.
+    /// How it uses the payload.
     pub payload: Payload,
 }
 
-/// A condition on the function's state (SpeedyBox's event, §V-C1), looked at after the record's own state
-/// functions have run and when the function gives notice. When it holds, the record changes.
+/// A condition on the function's state (SpeedyBox's event, §V-C1). It is checked after the record's
+/// own state functions have run, and when the function notifies Braid. When it holds, the record
+/// changes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Guard {
-    /// Whether it holds now.
+    /// The code that checks the condition.
     pub condition: Handler,
-    /// The record's header actions from then on.
+    /// If present, the record's only header action from then on.
     pub action: Option<HeaderAction>,
-    /// Code that records anew.
+    /// If present, code that records again.
     pub update: Option<Handler>,
 }
 
-/// Why a header action cannot be done on a packet.
+/// The record's header actions do not fit the packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DoesNotFit;
 
 impl Recorded {
-    /// Does the header actions, and gives what becomes of the packet.
+    /// Applies the header actions and returns the packet's verdict.
     ///
     /// # Errors
-    /// When the packet lacks what an action works on.
+    /// When the packet lacks something that an action needs.
     pub fn apply(&self, packet: &mut Packet) -> Result<Verdict, DoesNotFit> {
         let mut verdict = Verdict::Forward;
         for action in &self.headers {
@@ -124,21 +126,22 @@ impl Recorded {
         Ok(verdict)
     }
 
-    /// Whether it is for a packet of its flow: not where that comes from the other side, nor where state functions want
-    /// a payload that the capture cut.
+    /// Whether the record fits a packet of its flow. It does not fit if the packet goes in the
+    /// other direction, or if state functions need a payload that the capture cut.
     #[must_use]
     pub fn is_for(&self, packet: &Packet) -> bool {
         self.is_for_side(packet.backward)
             && (self.payload() == Payload::Ignore || !packet.parse().payload_truncated())
     }
 
-    /// Whether it is for packets that go in a direction.
+    /// Whether the record fits packets in a direction.
     #[must_use]
     pub fn is_for_side(&self, backward: bool) -> bool {
         self.backward.is_none_or(|own| own == backward)
     }
 
-    /// What its state functions together do with the payload: that of the one that does most (Table I).
+    /// How its state functions together use the payload: the strongest use of any of them (Table
+    /// I).
     #[must_use]
     pub fn payload(&self) -> Payload {
         let all = self.state.iter().map(|function| function.payload);

@@ -1,4 +1,4 @@
-//! The packet that an instance is called for, and what its calls do with it.
+//! The packet of an instance's call, and the operations of the call on it.
 
 use crate::host::{Refused, State};
 use crate::record::Payload;
@@ -10,13 +10,13 @@ use braid_packet::{Access, Field, FlowKey, Header, Layout, Packet};
 pub(crate) struct Subject {
     pub(crate) packet: Packet,
     layout: Layout,
-    /// As it was before it was first changed by hand, where that is watched.
+    /// The packet before its first direct change, if changes are checked.
     entered: Option<Packet>,
-    /// The key of its flow as it entered, once that was needed.
+    /// The key of its flow as it entered, once it was needed.
     key: Option<Option<FlowKey>>,
-    /// Its flow, once it was asked for.
+    /// Its flow, once the function asked for it.
     flow: Option<u64>,
-    /// What may be done with the payload.
+    /// How the call may use the payload.
     payload: Payload,
 }
 
@@ -28,7 +28,7 @@ impl Subject {
         Self { packet, layout, entered: None, key: None, flow: None, payload }
     }
 
-    /// The same for a packet of which it is known to which flow it belongs.
+    /// The same for a packet whose flow is already determined.
     pub(crate) fn of_flow(packet: Packet, payload: Payload, flow: u64) -> Self {
         Self { flow: Some(flow), ..Self::new(packet, payload) }
     }
@@ -46,12 +46,12 @@ impl Subject {
         flow
     }
 
-    /// The key of the flow as the packet entered: to be asked for before the packet changes.
+    /// The key of the flow as the packet entered. This must be called before the packet changes.
     fn key(&mut self) -> Option<FlowKey> {
         *self.key.get_or_insert_with(|| self.packet.flow_key(&self.layout))
     }
 
-    /// The packet is about to be changed by hand.
+    /// Prepares for a direct change of the packet's bytes.
     fn by_hand(&mut self, state: &State) {
         self.key();
         if self.entered.is_none() && (state.declared.is_some() || state.is_observed()) {
@@ -105,7 +105,7 @@ impl Subject {
         }
     }
 
-    /// The captured bytes: all of them, or those in front of a payload that is not to be read.
+    /// The captured bytes: all of them, or only those before a payload that may not be read.
     pub(crate) fn bytes(&self, state: &mut State) -> Done<&[u8]> {
         state.allowed(|p| p.reads_bytes, || "reads the packet's bytes".to_owned())?;
         state.observed.reads_bytes = true;
@@ -113,7 +113,7 @@ impl Subject {
         Ok(self.packet.data().get(..end).unwrap_or_default())
     }
 
-    /// The same, to be changed. What was changed is found out when the call is over.
+    /// The captured bytes, to be changed. The changes are checked when the call is over.
     pub(crate) fn change_bytes(&mut self, state: &mut State) -> Done<&mut [u8]> {
         let may = |p: &Profile| p.writes_bytes || p.writes_payload || !p.writes.is_empty();
         self.headers_allowed(state)?;
@@ -125,13 +125,13 @@ impl Subject {
         Ok(self.packet.data_mut().get_mut(..end).unwrap_or_default())
     }
 
-    /// Where the bytes end that may be seen by who wants to do this with the payload.
+    /// The end of the bytes that a call may use if it uses the payload like this.
     fn end(&self, wanted: Payload) -> usize {
         let all = self.packet.data().len();
         if wanted <= self.payload { all } else { self.layout.payload_offset().min(all) }
     }
 
-    /// Whether a state function may do this with the payload.
+    /// Whether a state function may use the payload like this.
     fn payload_allowed(&self, state: &mut State, wanted: Payload) -> Done<()> {
         if wanted <= self.payload {
             return Ok(());
@@ -141,8 +141,8 @@ impl Subject {
         Err(state.misuse(format!("a state function {does} the payload that it says it {said}")))
     }
 
-    /// Whether headers may be changed: not by a state function, unless it writes the payload. That is what header
-    /// actions are for.
+    /// Whether headers may be changed. A state function may not change them, unless it writes the
+    /// payload: header actions are for that.
     fn headers_allowed(&self, state: &mut State) -> Done<()> {
         match self.payload {
             Payload::Write => Ok(()),
@@ -197,10 +197,10 @@ impl Subject {
         Ok(())
     }
 
-    /// The call is over: what was changed by hand is found out and checked.
+    /// Ends the call: finds and checks the direct changes.
     pub(crate) fn finish(self, state: &mut State) -> Packet {
         if let Some(entered) = self.entered.as_ref().filter(|entered| {
-            // Where bytes came or went, places do not compare.
+            // Positions are not comparable if bytes were inserted or removed.
             entered.data().len() == self.packet.data().len()
         }) {
             written(state, entered, &self.packet);
@@ -209,13 +209,13 @@ impl Subject {
     }
 }
 
-/// Whether the place of a field has another name by which what was written is told.
+/// Whether another field, which reports the change, has the same place.
 fn is_other_name(field: Field) -> bool {
     use Field::{InetTtl, IpDscp, IpEcn, TcpDport, TcpSport, UdpDport, UdpSport};
     matches!(field, InetTtl | IpDscp | IpEcn | TcpDport | TcpSport | UdpDport | UdpSport)
 }
 
-/// Finds out which fields were changed by hand.
+/// Finds the fields that were changed directly.
 fn written(state: &mut State, before: &Packet, after: &Packet) {
     let (old, new) = (before.parse(), after.parse());
     for info in braid_packet::FIELDS.iter().filter(|info| info.access == Access::Rw) {

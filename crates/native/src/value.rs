@@ -1,6 +1,6 @@
-//! What a function is configured with: parameters by name, each as rows of numbers and pieces of text.
+//! The configuration of a function: parameters by name, each as rows of numbers and texts.
 
-/// A parameter's value. What it is made of:
+/// A parameter's value. Each kind has these rows and texts:
 ///
 /// | parameter | rows | texts |
 /// |---|---|---|
@@ -16,7 +16,7 @@
 pub struct Value {
     /// Rows of numbers.
     pub rows: Vec<Vec<u128>>,
-    /// Pieces of text, or bytes.
+    /// Texts, or bytes.
     pub texts: Vec<Vec<u8>>,
 }
 

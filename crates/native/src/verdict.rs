@@ -1,25 +1,25 @@
-//! What a function says becomes of a packet.
+//! The verdict of a function on a packet.
 
-/// What becomes of a packet.
+/// A verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It goes on in its direction.
+    /// The packet goes on in its direction.
     Forward,
-    /// It is dropped, for the reason of this number among those that the function has.
+    /// The packet is dropped, for the function's reason with this number.
     Drop(u32),
-    /// It goes back where it came from.
+    /// The packet goes back to where it came from.
     Back,
-    /// It ends here by intent.
+    /// The function consumes the packet.
     Consume,
-    /// It leaves by the declared port of this number, from 0.
+    /// The packet leaves by the declared port with this number, from 0.
     Port(u32),
 }
 
-/// What `packet` returns when the function cannot go on with the packet: it is dropped as a fault.
+/// The return value of `packet` when the function fails: the packet is dropped as a fault.
 pub const FAILED: i32 = -1;
 
 impl Verdict {
-    /// As it passes between a function and Braid: the kind in the low byte, a number above it.
+    /// The code of the verdict in the C interface: the kind in the low byte, a number above it.
     #[must_use]
     pub fn code(self) -> i32 {
         let with = |kind: i32, number: u32| i32::try_from(number).unwrap_or(0) << 8 | kind;
@@ -32,7 +32,7 @@ impl Verdict {
         }
     }
 
-    /// The verdict of a code; `None` if it is none.
+    /// The verdict of a code; `None` if the code is not valid.
     #[must_use]
     pub fn of_code(code: i32) -> Option<Self> {
         let code = u32::try_from(code).ok()?;

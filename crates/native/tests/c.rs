@@ -1,4 +1,4 @@
-//! Functions in C: what they get, what they record, what is told of those that go wrong.
+//! Functions in C: their input, their records, and the reports about functions that go wrong.
 
 mod support;
 
@@ -24,7 +24,7 @@ fn function_keeps_state_records_and_counts() {
     assert_eq!(limiter.packet(&mut udp(2), 0), forward);
     assert_eq!(problems(&limiter), [""; 0]);
     let record = limiter.recorded(&udp(1).flow_key(&udp(1).parse()).expect("a key"));
-    // The guard has put the drop in the place of the forward.
+    // The guard has replaced the forward with the drop.
     assert_eq!(record.map(|(_, record)| &*record.headers), Some(&[HeaderAction::Drop(0)][..]));
     let report = limiter.report();
     let shown: Vec<_> = report.iter().map(|e| (&*e.table, e.values[0].2)).collect();
@@ -244,7 +244,7 @@ fn layout_of_the_first_version_stays() {
     library(folder.path(), "layout");
 }
 
-/// Whether this process is the one that is to crash: then it never comes back.
+/// Whether this process is the one that must crash. In that process, the call never returns.
 fn crash_here(function: &str) {
     let Some(library) = std::env::var_os("BRAID_TEST_CRASH") else { return };
     let mut it = instance(&library.to_string_lossy(), function, &[], Checks::default());

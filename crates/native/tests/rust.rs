@@ -1,4 +1,4 @@
-//! Functions in Rust: the same interface by safe names.
+//! Functions in Rust: the same interface with safe names.
 
 mod support;
 
@@ -10,7 +10,7 @@ use braid_packet::Field;
 use std::sync::atomic::{AtomicU64, Ordering};
 use support::{RECORDS, config, error, problems, reference, udp};
 
-/// Rewrites the destination port of each flow to a number of its own; panics at port 666.
+/// Rewrites the destination port to a different number for each flow. Panics at port 666.
 struct Renumber {
     next: u128,
     ended: i32,
@@ -99,7 +99,7 @@ fn function_in_rust_keeps_flows_until_they_end() {
     }
     assert_eq!(problems(&it), [""; 0]);
     let report = it.report();
-    // The oldest flows made room: one of two packets, one of one.
+    // The oldest flows have ended to make room: one flow of two packets, one of one packet.
     let ended = report.iter().find(|entry| entry.table == "counters").expect("a counter");
     assert_eq!(ended.values, [("ended".to_owned(), Kind::Uint, 3)]);
     let next = report.iter().find(|entry| entry.table == "next").expect("what it shows");
@@ -139,7 +139,7 @@ fn state_function_gets_what_its_class_says() {
     let mut packet = udp(1);
     assert_eq!(it.replay(&mut packet, 0), Some(Verdict::Forward));
     assert_eq!(dport(&packet), Some(7));
-    // It looked at the payload that it says it ignores.
+    // The function reads the payload that it declares to ignore.
     assert_eq!(
         problems(&it),
         ["wrong use: a state function reads the payload that it says it ignores (its packet 2)"]

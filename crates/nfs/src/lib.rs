@@ -1,15 +1,15 @@
 //! The library of network functions: one folder per function with its model, page and cases.
-//! The folders are found and embedded by `build.rs`; there is no list to edit.
+//! `build.rs` finds and embeds the folders; there is no list to edit.
 #![forbid(unsafe_code)]
 
 /// A function of the library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Nf {
-    /// Its name: that of its folder and of the `nf` in its model.
+    /// The name of the function, of its folder and of the `nf` in its model.
     pub name: &'static str,
-    /// Its model, in the language.
+    /// The model, in the Braid language.
     pub source: &'static str,
-    /// Its page, in Markdown.
+    /// The page, in Markdown.
     pub page: &'static str,
 }
 
@@ -28,7 +28,7 @@ pub fn by_name(name: &str) -> Option<&'static Nf> {
 }
 
 impl Nf {
-    /// What the function does, in one line: the first line of its page that is neither empty nor a
+    /// The function's purpose in one line: the first line of its page that is neither empty nor a
     /// heading.
     #[must_use]
     pub fn summary(&self) -> &'static str {

@@ -1,4 +1,4 @@
-//! Every folder of the library holds what a function needs.
+//! Every folder of the library has all parts of a function.
 
 #[test]
 fn each_model_defines_the_function_that_its_folder_names() {
@@ -23,7 +23,7 @@ fn each_folder_has_a_page_with_a_summary() {
 fn each_page_names_what_a_user_meets_in_the_model() {
     for nf in braid_nfs::all() {
         let reasons = nf.source.split("drop \"").skip(1).filter_map(|rest| rest.split_once('"'));
-        // Parameters, without the fields of records.
+        // The parameters, without the fields of records.
         let start = nf.source.find(&format!("nf {}(", nf.name)).unwrap_or_default();
         let head = nf.source[start..].split_once("\n) {").unwrap_or((&nf.source[start..], "")).0;
         let head = head.lines().next().filter(|line| line.ends_with('{')).unwrap_or(head);

@@ -1,4 +1,4 @@
-//! Reading and assigning fields. Every assignment keeps each checksum as right as it was.
+//! Reads and assigns fields. An assignment leaves a right checksum right and a wrong one wrong.
 
 use crate::checksum::{self, Delta};
 use crate::field::{Access, Address, Cover, Field, Header};
@@ -10,7 +10,8 @@ use crate::wire::ipv4;
 impl Packet {
     /// A field's value; `None` when its header is absent. The layout must be this packet's.
     ///
-    /// `pkt.time` is the packet's own time; an engine that lets time never go back sets it first.
+    /// `pkt.time` is the packet's own time. An engine whose time must not go back corrects it
+    /// first.
     #[must_use]
     pub fn get(&self, layout: &Layout, field: Field) -> Option<u128> {
         if let Some(place) = place(layout, field) {
@@ -20,7 +21,7 @@ impl Packet {
         if layout.has(field.info().header) { self.computed(layout, field) } else { None }
     }
 
-    /// Fields that have no bytes of their own in the packet.
+    /// The value of a field that has no bytes of its own in the packet.
     fn computed(&self, layout: &Layout, field: Field) -> Option<u128> {
         use Field::*;
         if let Some(place) = words(layout, field) {
@@ -49,20 +50,21 @@ impl Packet {
         })
     }
 
-    /// Assigns a field (the low bits of the value, as many as the field has) and updates every
-    /// checksum that covers it by the difference, so that a wrong one stays as wrong as it was.
-    /// Returns false, and changes nothing, when its header is absent or the field is read-only.
+    /// Assigns a field. The value's low bits count, up to the field's width. Each checksum that
+    /// covers the field is updated by the difference, so a wrong checksum stays as wrong as it was.
+    /// Returns false, and changes nothing, when the field's header is absent or the field is
+    /// read-only.
     ///
-    /// Checksums come out in canonical form (see [`crate::checksum`]) even if the value is the
-    /// old one. Not kept: the integrity value of AH, and checksums of protocols that are not
-    /// recognised.
+    /// Updated checksums are in canonical form (see [`crate::checksum`]), even if the value does
+    /// not change. The integrity value of AH and the checksums of unrecognised protocols are not
+    /// updated.
     pub fn set(&mut self, layout: &Layout, field: Field, value: u128) -> bool {
         let Some((place, delta)) = self.write(layout, field, value) else { return false };
         self.follow(layout, field, place, delta);
         true
     }
 
-    /// Assigns a field and leaves all checksums; how the bytes have changed.
+    /// Assigns a field and leaves all checksums as they are. Returns how the bytes changed.
     pub(crate) fn write(
         &mut self,
         layout: &Layout,
@@ -89,7 +91,7 @@ impl Packet {
                 self.follow_ip(layout.ip(), place, delta);
                 self.follow_address(layout, field, place, delta);
             }
-            // Of these only the TTL is written.
+            // The TTL is the only field here that models may write.
             Cover::Inet => {
                 if layout.has(Header::Ip4) {
                     self.follow_ip(layout.ip(), place, delta);
@@ -120,7 +122,7 @@ impl Packet {
         }
     }
 
-    /// The pseudo header, if the field is an address that stands in it.
+    /// Updates the transport checksum if the field is an address in its pseudo header.
     fn follow_address(&mut self, layout: &Layout, field: Field, place: Place, delta: Delta) {
         let covered = is_covered(field, place, layout.pseudo_dst());
         if covered && layout.sum().is_some_and(|sum| sum.has_pseudo()) {
@@ -128,7 +130,8 @@ impl Packet {
         }
     }
 
-    /// The quoted packet's own checksums, and the error's, which covers them and the field.
+    /// Updates the quoted packet's checksums. Then updates the checksum of the ICMP error, which
+    /// covers the field and the quoted checksums.
     fn follow_quoted(&mut self, layout: &Layout, field: Field, place: Place, delta: Delta) {
         let Some(quoted) = layout.quoted() else { return };
         let mut total = delta;
@@ -147,7 +150,7 @@ impl Packet {
     }
 }
 
-/// Whether a field is an address that stands in a pseudo header, whose destination is at this offset.
+/// Whether the field is an address in a pseudo header whose destination is at `pseudo_dst`.
 fn is_covered(field: Field, place: Place, pseudo_dst: usize) -> bool {
     match field.info().address {
         Some(Address::Src) => true,

@@ -1,4 +1,4 @@
-//! Building packets from fields: answers to a packet, and packets from nothing.
+//! Builds packets from fields: answers to a packet, and packets from nothing.
 
 use crate::checksum;
 use crate::declare::Parse;
@@ -8,7 +8,7 @@ use crate::link::Link;
 use crate::packet::Packet;
 use crate::wire::{arp, cooked, ether_type, ethernet, icmp, ipv4, proto, tcp, udp};
 
-/// The headers of a new packet behind the link layer.
+/// The headers of a new packet behind the link header.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shape {
     /// IPv4 and ICMP (8 bytes of header).
@@ -30,11 +30,11 @@ pub enum Shape {
 /// The payload of a new packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum NewPayload {
-    /// None.
+    /// No payload.
     Empty,
-    /// The current packet from its IP header on, at most so many bytes (as ICMP errors quote).
+    /// The current packet from its IP header on, at most this many bytes, as ICMP errors quote it.
     Quote(u16),
-    /// The current packet's payload (as an echo reply repeats).
+    /// The current packet's payload, as an echo reply repeats it.
     Same,
 }
 
@@ -63,7 +63,7 @@ impl Shape {
         }
     }
 
-    /// Length of the header behind the IP header.
+    /// Length of the transport header.
     fn transport_len(self) -> usize {
         match self {
             Shape::Icmp | Shape::Icmp6 => icmp::LEN,
@@ -73,22 +73,23 @@ impl Shape {
         }
     }
 
-    /// Most bytes of payload that the length fields can say.
+    /// The largest payload that the length fields can express.
     fn max_payload(self) -> usize {
         let ip = if self.is_ip4() { ipv4::LEN } else { 0 };
         usize::from(u16::MAX) - ip - self.transport_len()
     }
 }
 
-/// Builds the packet that a function sends beside the current one. The link header is the current
-/// packet's: Ethernet addresses exchanged if it goes `back`, VLAN tags kept (a Linux cooked header's
-/// direction is exchanged likewise). IP addresses are the current packet's too, exchanged likewise,
-/// where it has the same IP version, else 0. TTL is 64, other fields are 0; then come the
-/// assignments, in order; lengths and checksums follow. No Ethernet padding is added.
+/// Builds the packet that a function sends beside the current one. The link header is copied from
+/// the current packet and keeps its VLAN tags. If the new packet goes `back`, the Ethernet
+/// addresses are exchanged, and so is the direction in a Linux cooked header. The IP addresses are
+/// copied from the current packet, and exchanged likewise, if it has the same IP version. Otherwise
+/// they are 0. The TTL is 64, other fields are 0. Then the assignments are applied in order, and
+/// lengths and checksums are computed. No Ethernet padding is added.
 ///
-/// The payload is what was captured of it, cut to what the length fields can say; ARP has none.
-/// Assignments to fields that the shape lacks, or that are read-only, do nothing. `None` when the
-/// current packet has no link header to take over, or for ARP on another link than Ethernet.
+/// The payload is the captured part of it, cut to what the length fields can express. ARP has no
+/// payload. Assignments to read-only fields and to fields that the shape lacks do nothing. Returns
+/// `None` when the current packet has no link header to copy, and for ARP on any link but Ethernet.
 #[must_use]
 pub fn build_new(
     current: &Packet,
@@ -119,8 +120,8 @@ pub fn build_new(
     Some(packet)
 }
 
-/// Builds a packet from nothing: zero addresses on the link, then as [`build_new`]. A link that
-/// `shape` cannot be on gives `None`.
+/// Builds a packet from nothing. The link addresses are zero, and the rest is as in [`build_new`].
+/// Returns `None` when the link cannot carry `shape`.
 #[must_use]
 pub fn build_fresh(
     link: Link,
@@ -151,7 +152,8 @@ pub fn build_fresh(
     Some(packet)
 }
 
-/// Which of the current packet's addresses go where.
+/// The fields to fill, each with the current packet's field that supplies the address: the source
+/// first, then the destination.
 fn address_fields(shape: Shape, back: bool) -> [(Field, Field); 2] {
     let (src, dst) = match shape.is_ip4() {
         true => (Field::IpSrc, Field::IpDst),
@@ -160,7 +162,7 @@ fn address_fields(shape: Shape, back: bool) -> [(Field, Field); 2] {
     if back { [(src, dst), (dst, src)] } else { [(src, src), (dst, dst)] }
 }
 
-/// The current packet from its IP header on, link padding excluded.
+/// The current packet from its IP header on, without link padding, at most `most` bytes.
 fn quote<'a>(current: &'a Packet, layout: &Layout, most: usize) -> &'a [u8] {
     if !layout.has(Header::Inet) {
         return &[];
@@ -169,7 +171,7 @@ fn quote<'a>(current: &'a Packet, layout: &Layout, most: usize) -> &'a [u8] {
     current.data().get(layout.ip()..end).unwrap_or(&[])
 }
 
-/// The current packet's link header for a packet of this shape.
+/// Makes the link header of a packet of this shape from the current packet's link header.
 fn link_header(current: &Packet, layout: &Layout, shape: Shape, back: bool) -> Option<Vec<u8>> {
     let data = current.data();
     let protocol = shape.ether_type().to_be_bytes();
@@ -208,7 +210,7 @@ fn link_header(current: &Packet, layout: &Layout, shape: Shape, back: bool) -> O
     }
 }
 
-/// Headers between the link header and IP say what is behind them now, and how long it is.
+/// Updates protocol and length in the headers between the link header and IP for the new contents.
 fn adapt_encapsulation(data: &mut [u8], layout: &Layout, shape: Shape) {
     let is_kept = layout.is_encapsulated() && layout.has(Header::Inet) && layout.has(Header::Eth);
     if !is_kept || shape == Shape::Arp {
@@ -238,7 +240,7 @@ fn adapt_encapsulation(data: &mut [u8], layout: &Layout, shape: Shape) {
     }
 }
 
-/// The packet type in a cooked header: received and sent exchanged for a packet that goes back.
+/// The packet type of a cooked header. Received and sent are exchanged for a packet that goes back.
 fn direction(kind: u8, back: bool) -> u8 {
     match kind {
         cooked::TO_US if back => cooked::BY_US,
@@ -281,7 +283,7 @@ fn push_body(data: &mut Vec<u8>, shape: Shape, payload: &[u8]) {
 /// Applies the assignments, then the checksums.
 fn finish(packet: &mut Packet, assignments: &[(Field, u128)]) {
     let mut layout = packet.parse();
-    // The identifier may be assigned before the type that makes the message an echo.
+    // The ICMP identifier may be assigned before the type that makes the message an echo.
     if layout.has(Header::Icmp) {
         layout.add(Header::IcmpEcho);
     }

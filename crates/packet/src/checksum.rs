@@ -1,8 +1,8 @@
-//! Internet checksums: from scratch (RFC 1071) and by difference (RFC 1624).
+//! Internet checksums, computed from scratch (RFC 1071) or updated by difference (RFC 1624).
 //!
-//! 0x0000 and 0xffff denote the same sum. What Braid writes is canonical: 0x0000 never 0xffff,
-//! except for UDP, where 0 means "none": there 0xffff never 0x0000. An ICMPv4 message of zeros
-//! alone is the one case in which receivers tell the two apart; updates keep to the rule there too.
+//! 0x0000 and 0xffff denote the same sum. Braid writes the canonical form, which is 0x0000. For UDP
+//! it is 0xffff, because 0 means "none" there. Receivers tell the two forms apart only in an ICMPv4
+//! message that consists of zeros. Updates write the canonical form there too.
 
 use crate::field::{Field, Header};
 use crate::layout::{Layout, Sum, SumKind};
@@ -14,7 +14,7 @@ use crate::wire::{ipv4, ipv6, proto};
 pub struct Sum16(u64);
 
 impl Sum16 {
-    /// With these bytes added; the first one is the high byte of a word, a missing last one is 0.
+    /// Adds bytes. The first byte is the high byte of a word, and a missing last byte counts as 0.
     #[must_use]
     pub fn with(self, bytes: &[u8]) -> Sum16 {
         let (words, odd) = bytes.as_chunks::<2>();
@@ -23,13 +23,13 @@ impl Sum16 {
         Sum16(self.0 + sum + odd)
     }
 
-    /// With a number added.
+    /// Adds a number.
     #[must_use]
     pub fn with_word(self, word: u32) -> Sum16 {
         Sum16(self.0 + u64::from(word))
     }
 
-    /// Folded to 16 bits: 0 only if all words were 0.
+    /// The sum folded to 16 bits. It is 0 only if all words were 0.
     #[must_use]
     pub fn folded(self) -> u16 {
         let mut sum = self.0;
@@ -51,36 +51,37 @@ pub fn rfc1071(bytes: &[u8]) -> u16 {
 pub(crate) struct Delta(u16);
 
 impl Delta {
-    /// What changes when `len` bytes (at most 16) with value `old` get value `new`.
+    /// The difference when `len` bytes (at most 16) change from `old` to `new`.
     pub(crate) fn between(old: u128, new: u128, len: usize) -> Delta {
         let shift = u32::try_from(len.clamp(1, 16)).map_or(0, |len| 128 - 8 * len);
         let sum = Sum16::default().with(&(new << shift).to_be_bytes());
         Delta(sum.with(&(!(old << shift)).to_be_bytes()).folded())
     }
 
-    /// A sum of what covered words have become and of the complements of what they were.
+    /// A difference from a sum. The sum adds the new value of each changed word and the complement
+    /// of its old value.
     #[inline(always)]
     pub(crate) fn of(sum: u16) -> Delta {
         Delta(sum)
     }
 
-    /// What an update of a checksum changes in a checksum around it.
+    /// The difference that an updated checksum makes for an outer checksum that covers it.
     pub(crate) fn around(update: Option<(u16, u16)>) -> Delta {
         update.map_or(Delta::default(), |(old, new)| Delta::between(old.into(), new.into(), 2))
     }
 
-    /// The same change of bytes that start at an odd offset of what the checksum covers
-    /// (RFC 1071 §2 (B)).
+    /// The same change of bytes when they start at this offset in the covered bytes. At an odd
+    /// offset the bytes are swapped (RFC 1071 §2 (B)).
     pub(crate) fn at(self, offset_in_sum: usize) -> Delta {
         if offset_in_sum % 2 == 1 { Delta(self.0.swap_bytes()) } else { self }
     }
 
-    /// Both changes.
+    /// The sum of both changes.
     pub(crate) fn and(self, other: Delta) -> Delta {
         Delta(Sum16::default().with_word(u32::from(self.0)).with_word(u32::from(other.0)).folded())
     }
 
-    /// A checksum after the change, in canonical form (RFC 1624, equation 3).
+    /// The checksum after the change, in canonical form (RFC 1624, equation 3).
     #[inline]
     fn apply(self, checksum: u16, udp: bool) -> u16 {
         let (sum, carry) = (!checksum).overflowing_add(self.0);
@@ -88,7 +89,7 @@ impl Delta {
     }
 }
 
-/// The canonical one of the two forms of a sum of zero.
+/// The canonical form of a checksum: one of the two forms of a sum of zero.
 fn canonical(checksum: u16, udp: bool) -> u16 {
     match checksum {
         0xffff if !udp => 0,
@@ -97,11 +98,11 @@ fn canonical(checksum: u16, udp: bool) -> u16 {
     }
 }
 
-/// Updates the checksum at `at` and returns what it was and is. "No checksum" of UDP stays.
+/// Updates the checksum at `at` and returns its old and new value. A UDP checksum of "none" stays.
 #[inline]
 pub(crate) fn update(data: &mut [u8], at: usize, delta: Delta, udp: bool) -> Option<(u16, u16)> {
     let field = data.get_mut(at..)?.first_chunk_mut::<2>()?;
-    // A one's complement sum is the same in any order of bytes (RFC 1071 §2 (B)).
+    // The byte order of the words does not change a one's complement sum (RFC 1071 §2 (B)).
     let old = u16::from_ne_bytes(*field);
     if udp && old == 0 {
         return None;
@@ -114,22 +115,22 @@ pub(crate) fn update(data: &mut [u8], at: usize, delta: Delta, udp: bool) -> Opt
 /// Whether the checksums of a packet are right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Validity {
-    /// The IPv4 header checksum; `None` without one.
+    /// Whether the IPv4 header checksum is right. `None` without one.
     pub ip: Option<bool>,
-    /// The checksum of TCP, UDP, ICMP or ICMPv6; `None` without one (UDP's 0 included), in
-    /// fragments, and where the capture lacks bytes that it covers.
+    /// Whether the checksum of TCP, UDP, ICMP or ICMPv6 is right. `None` without a checksum (a UDP
+    /// checksum of 0 included), in fragments, and when covered bytes were not captured.
     pub transport: Option<bool>,
 }
 
 impl Validity {
-    /// No checksum is wrong.
+    /// Whether no checksum is wrong.
     #[must_use]
     pub fn all_right(self) -> bool {
         self.ip != Some(false) && self.transport != Some(false)
     }
 }
 
-/// Computes from scratch whether a packet's checksums are right.
+/// Checks a packet's checksums from scratch.
 #[must_use]
 pub fn verify(packet: &Packet, layout: &Layout) -> Validity {
     let is_zero = |sum: Sum16| matches!(sum.folded(), 0 | 0xffff);
@@ -143,8 +144,8 @@ pub fn verify(packet: &Packet, layout: &Layout) -> Validity {
     Validity { ip, transport }
 }
 
-/// Computes a packet's checksums from scratch and writes them. What cannot be computed (fragments,
-/// bytes that were not captured) is left.
+/// Computes a packet's checksums from scratch and writes them. A checksum that cannot be computed
+/// stays: that of a fragment, or one over bytes that were not captured.
 pub fn fill(packet: &mut Packet) {
     let layout = packet.parse();
     if layout.has(Header::Ip4) {
@@ -165,8 +166,8 @@ pub fn fill(packet: &mut Packet) {
     }
 }
 
-/// Writes 0xffff, a sum of zero in the form that is not canonical, to a packet's checksums, whether
-/// right or not. Those of UDP stay, which have no such form.
+/// Writes 0xffff to a packet's checksums, right or not. It is the form of a zero sum that is not
+/// canonical. A UDP checksum stays, because UDP has no such form.
 pub fn fill_not_canonical(packet: &mut Packet) {
     let layout = packet.parse();
     if layout.has(Header::Ip4) {
@@ -188,14 +189,14 @@ fn ip_header<'a>(packet: &'a Packet, layout: &Layout) -> Option<&'a [u8]> {
     packet.data().get(layout.ip()..layout.ip() + len)
 }
 
-/// The sum over pseudo header and message, the checksum field included.
+/// The sum over the pseudo header and the message, including the checksum field.
 fn transport_sum(packet: &Packet, layout: &Layout, sum: Sum) -> Option<Sum16> {
     if layout.is_fragment() {
         return None;
     }
     let mut end = layout.ip_end();
     if sum.is_udp() {
-        // UDP's own length counts, so that what is behind it is not covered.
+        // The length in the UDP header counts. Bytes behind it are not covered.
         let len = packet.get(layout, Field::UdpLen)?;
         let jumbo = len == 0;
         end = if jumbo { end } else { layout.l4() + usize::try_from(len).ok()? };

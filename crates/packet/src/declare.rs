@@ -1,5 +1,5 @@
-//! The types of which a header's declaration consists. The declarations are constants in `wire`, in one
-//! file for each protocol.
+//! The types that declare a header. The declarations are constants in `wire`, in one file for each
+//! protocol.
 
 use crate::layout::Layout;
 use crate::malformed::Malformed;
@@ -15,50 +15,51 @@ pub struct Declaration {
     pub name: &'static str,
     /// The headers that are present whenever this one is, the nearest first.
     pub needs: &'static [Header],
-    /// The fields that announce it, with the values that do. Only [`Self::parse`] can say whether
-    /// the announced header is there.
+    /// The fields that announce this header, with the values that do so. Only [`Self::parse`] can
+    /// decide whether the announced header is present.
     pub follows: &'static [(Field, &'static [u16])],
-    /// The headers that it stands for, as `inet` does: it is present if one of them is.
+    /// The headers that this one stands for, such as those of `inet`. It is present if one of them
+    /// is.
     pub one_of: &'static [Header],
-    /// The smaller parts that it may have, each with a declaration of its own.
+    /// The smaller parts that the header may have. Each part has a declaration of its own.
     pub parts: Parts,
-    /// Where it begins: what offsets count from, and how many bytes behind that.
+    /// Where the header begins: the base that offsets count from, and the offset from that base.
     pub at: (Base, usize),
-    /// How its length is found, and what is behind it.
+    /// How the parser finds the header's length and the next header.
     pub parse: Parse,
     /// The checksums that cover its fields.
     pub sum: Cover,
-    /// How a packet's summary shows it: a word, then fields with their labels.
+    /// How a packet's summary shows the header: a word, then fields with their labels.
     pub summary: Option<(&'static str, &'static [(&'static str, Field)])>,
     /// Its fields.
     pub fields: &'static [FieldInfo],
 }
 
-/// Which of a header's parts there may be.
+/// Which parts a header may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Parts {
-    /// Any of these together.
+    /// Any of these, in any combination.
     Any(&'static [Header]),
     /// At most one of these.
     One(&'static [Header]),
 }
 
-/// What follows a header: the field that announces it, that field's value, and the bytes. `None` means
-/// payload.
+/// The announcement behind a header: the field that announces the next header, that field's value,
+/// and the bytes. `None` means payload.
 pub(crate) type Behind<'a> = Option<(Field, u16, Window<'a>)>;
 
-/// How a header is found and what is behind it.
+/// How the parser finds a header and what follows it.
 #[derive(Clone, Copy, Debug)]
 pub enum Parse {
-    /// Another header's parser finds it.
+    /// The parser of another header finds it.
     Other,
-    /// By these rules.
+    /// These rules find it.
     Rules(Rules),
-    /// By a function of its own, which adds the header to the layout.
+    /// A function of its own finds it and adds it to the layout.
     Own(Own),
 }
 
-/// See [`Parse::Own`].
+/// The function of [`Parse::Own`].
 #[derive(Clone, Copy)]
 pub struct Own(pub(crate) for<'a> fn(&mut Layout, Window<'a>) -> Result<Behind<'a>, Stop>);
 
@@ -68,34 +69,35 @@ impl std::fmt::Debug for Own {
     }
 }
 
-/// How the length of a header is known, and what announces the next one.
+/// Rules for the length of a header and for what announces the next one.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// The length of its fixed part.
     pub least: usize,
-    /// Bytes that have a fixed value: offset, mask and value under the mask. Where one has another, the
-    /// bytes are payload.
+    /// Bytes with a fixed value: offset, mask, and value under the mask. If a byte has another
+    /// value, the bytes are payload.
     pub fixed: &'static [(usize, u8, u8)],
-    /// Where it says how many words of 4 bytes follow the fixed part: offset and mask.
+    /// The byte that holds the number of 4-byte words behind the fixed part: offset and mask.
     pub words: Option<(usize, u8)>,
-    /// The offset of the 16 bits that say how many bytes are behind the header.
+    /// The offset of the 16-bit number of bytes behind the header.
     pub body: Option<usize>,
-    /// The field that says what is behind it, with its offset in the header and its bytes (1 or 2).
+    /// The field that announces the next header, with its offset in the header and its length (1 or
+    /// 2 bytes).
     pub next: Option<(Field, usize, usize)>,
-    /// Values of that field, each with a field and a value that announce the same header elsewhere.
+    /// Values of that field, each with another field and its value that announce the same header.
     pub same: &'static [(u16, Field, u16)],
-    /// Why a packet with too few bytes for the header is malformed. `None` means that the bytes are
-    /// payload.
+    /// Why a packet is malformed when it has too few bytes for the header. `None` means that the
+    /// bytes are payload.
     pub short: Option<Malformed>,
 }
 
 impl Rules {
-    /// A header of `least` bytes with payload behind it.
+    /// The rules of a header of `least` bytes with payload behind it.
     pub const fn of(least: usize) -> Rules {
         Rules { least, fixed: &[], words: None, body: None, next: None, same: &[], short: None }
     }
 
-    /// Looks at the header that is to be at the start of `window`.
+    /// Checks the header at the start of `window`.
     pub(crate) fn check<'a>(&self, window: Window<'a>) -> Result<Found<'a>, Stop> {
         let short = self.short.map_or(Stop::Unknown, Stop::Bad);
         if window.wire() < self.least {
@@ -134,25 +136,25 @@ impl Rules {
     }
 }
 
-/// What announces the next header, and the bytes behind this one.
+/// The field and value that announce the next header, and the bytes behind this one.
 type Found<'a> = (Option<(Field, u16)>, Window<'a>);
 
 /// The checksums that cover a header's fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cover {
-    /// None.
+    /// No checksum.
     None,
-    /// The IPv4 header's; for addresses the transport's too.
+    /// The IPv4 header checksum. Addresses are also covered by the transport checksum.
     Ip4,
-    /// The transport's, for addresses.
+    /// The transport checksum, which covers addresses.
     Ip6,
-    /// The IPv4 header's, if it is IPv4.
+    /// The IPv4 header checksum, if the packet is IPv4.
     Inet,
-    /// The one behind the IP header: of TCP, UDP, ICMP or ICMPv6.
+    /// The checksum behind the IP header: of TCP, UDP, ICMP or ICMPv6.
     Transport,
-    /// GRE's.
+    /// The GRE checksum.
     Gre,
-    /// The quoted packet's and that of the ICMP error around it.
+    /// The checksums of the quoted packet and of the ICMP error around it.
     Quoted,
 }
 
@@ -165,7 +167,7 @@ pub enum Access {
     Ro,
 }
 
-/// What the field table says of a field.
+/// An entry of the field table.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldInfo {
     /// The field.
@@ -184,18 +186,18 @@ pub struct FieldInfo {
     pub place: Where,
     /// How people write its value.
     pub show: Show,
-    /// Whether it is an address that a pseudo header may have, and which.
+    /// Which address of a pseudo header the field can be, if any.
     pub address: Option<Address>,
-    /// Whether all packets of a flow have the same value, as long as nobody changes it.
+    /// Whether the field is the same in all packets of a flow, unless a function changes it.
     pub is_flow: bool,
 }
 
 /// An address of an IP header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Address {
-    /// The source address. A pseudo header always has it.
+    /// The source address. Every pseudo header has it.
     Src,
-    /// The destination address. A pseudo header has another one while the packet is source-routed.
+    /// The destination address. While a packet is source-routed, its pseudo header has another one.
     Dst,
 }
 
@@ -225,9 +227,9 @@ pub struct Bits {
     pub offset: usize,
     /// Bytes of the number, 1 to 16.
     pub len: u8,
-    /// How many bits from its low end the field begins.
+    /// How many bits lie below the field, at the low end of the number.
     pub shift: u8,
-    /// How many bits the field has.
+    /// Width of the field in bits.
     pub width: u8,
 }
 
@@ -236,17 +238,17 @@ pub struct Bits {
 pub enum Where {
     /// In its header.
     Bits(Bits),
-    /// In its header: the first place if another header is present, else the second.
+    /// In its header. The first place holds if another header is present, otherwise the second.
     Either(Header, Bits, Bits),
-    /// In another field, from a bit on.
+    /// In another field, from this bit on.
     Part(Field, u8),
-    /// It is the first field if the header is present, else the second.
+    /// The field equals the first field if the header is present, otherwise the second.
     Same(Header, Field, Field),
-    /// It is the field of the first header here that is present; without any it is 0.
+    /// The field equals the field of the first header here that is present. Without any it is 0.
     First(&'static [(Header, Field)]),
-    /// In its header, as a number of words; the field is the number of bytes.
+    /// In its header, as a number of words. The field's value is the number of bytes.
     Words(Bits),
-    /// It has no bits: code computes it.
+    /// The field has no bits of its own: code computes it.
     Computed,
 }
 
@@ -271,7 +273,7 @@ pub(crate) const fn rw(
     FieldInfo {
         field,
         name,
-        // The table puts the header of the declaration here.
+        // The field table replaces this with the declaration's header.
         header: Header::Pkt,
         width,
         access: Access::Rw,
@@ -303,14 +305,14 @@ impl FieldInfo {
         Self { address: Some(address), show, ..self }
     }
 
-    /// With the same value in all packets of a flow.
+    /// Marks the field as the same in all packets of a flow.
     pub(crate) const fn of_flow(self) -> Self {
         Self { is_flow: true, ..self }
     }
 }
 
 impl Declaration {
-    /// What most headers have in common.
+    /// A declaration with the defaults that suit most headers.
     pub(crate) const fn new(header: Header, name: &'static str, needs: &'static [Header]) -> Self {
         Declaration {
             header,

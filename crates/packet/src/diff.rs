@@ -1,4 +1,4 @@
-//! What differs between two packets, field by field.
+//! Compares two packets field by field.
 
 use crate::field::{FIELDS, Field, Header};
 use crate::layout::Layout;
@@ -6,12 +6,13 @@ use crate::packet::Packet;
 use crate::place::{Place, bytes, number, place};
 use crate::show::format_field;
 
-/// One thing in which two packets differ.
+/// One difference between two packets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    /// A field's name, `link`, `captured`, `payload[OFFSET]` for the payload from its first
-    /// differing byte on, or `byte[OFFSET]` for header bytes or padding that no field covers.
-    /// Offsets count from the start of the payload and of the packet.
+    /// Where the packets differ: a field's name, `link` or `captured`. `payload[OFFSET]` stands for
+    /// the payload from its first differing byte on, and `byte[OFFSET]` for header bytes or padding
+    /// that no field covers. The first offset counts from the start of the payload, the second from
+    /// the start of the packet.
     pub what: String,
     /// The first packet's value; `absent` when it has none.
     pub a: String,
@@ -19,16 +20,16 @@ pub struct Difference {
     pub b: String,
 }
 
-/// Most bytes that a payload difference shows.
+/// The most bytes that a payload difference shows.
 const SHOWN: usize = 8;
 
-/// Most runs of header bytes that are listed.
+/// The most runs of header bytes that are listed.
 const MAX_RUNS: usize = 16;
 
-/// All differences between two packets' bytes: header fields in the order of the field table,
-/// then payload (the first differing bytes), then header bytes that no field covers. Empty exactly
-/// when link type, wire length and captured bytes are equal; times, tags and interfaces are not
-/// compared.
+/// All differences between two packets' bytes: first header fields in the order of the field table,
+/// then the first differing bytes of the payload, then header bytes that no field covers. The list
+/// is empty exactly when link type, wire length and captured bytes are equal. Times, tags and
+/// interfaces are not compared.
 #[must_use]
 pub fn diff_fields(a: &Packet, b: &Packet) -> Vec<Difference> {
     let mut found = Vec::new();
@@ -61,7 +62,8 @@ fn difference(what: impl Into<String>, a: String, b: String) -> Difference {
     Difference { what: what.into(), a, b }
 }
 
-/// Whether the field says something that no other compared one says, about the packet itself.
+/// Whether the field is compared: it describes the packet itself and repeats no other compared
+/// field.
 fn is_compared(field: Field) -> bool {
     use Field::*;
     let other_name = matches!(
@@ -80,7 +82,7 @@ fn is_explained(explained: &[Place], at: usize) -> bool {
     explained.iter().any(|place| (place.offset..place.offset + place.len).contains(&at))
 }
 
-/// The checksum of ICMP and ICMPv6, which the field table lacks.
+/// Compares the checksums of ICMP and ICMPv6, which the field table lacks.
 fn icmp_checksum(
     a: &Packet,
     b: &Packet,
@@ -103,8 +105,8 @@ fn icmp_checksum(
     }
 }
 
-/// The first differing bytes of the payload. Those that quoted fields explain do not count where
-/// both payloads lie at the same place.
+/// Compares the payloads and lists the first differing bytes. Where both payloads start at the same
+/// offset, bytes that quoted fields explain do not count.
 fn payload(
     a: &Packet,
     b: &Packet,
@@ -134,8 +136,8 @@ fn hex(bytes: &[u8]) -> String {
     if bytes.len() > SHOWN { shown + "…" } else { shown }
 }
 
-/// Runs of differing bytes outside of the payload that no differing field explains. Where the
-/// headers lie elsewhere in the two packets, only if nothing else was found.
+/// Lists runs of differing bytes outside of the payload that no differing field explains. If the
+/// headers lie at different offsets, runs are listed only when nothing else was found.
 fn header_bytes(
     a: &Packet,
     b: &Packet,

@@ -1,5 +1,5 @@
-//! The field table: every header and header field that models can name. It consists of the headers'
-//! declarations.
+//! The field table: every header and header field that models can name. It is made from the
+//! headers' declarations.
 //!
 //! A field's value is an unsigned integer in host order of at most 128 bits.
 
@@ -22,7 +22,8 @@ macro_rules! table {
 
 headers!(table);
 
-/// A declaration is that of the header in its line of the list, with the fields that stand there.
+/// Checks that a declaration belongs to the header in its line of the list and has the fields in
+/// that line.
 const fn check(declaration: &Declaration, header: Header, fields: &[Field]) {
     assert!(declaration.header as usize == header as usize, "the line's header");
     assert!(declaration.fields.len() == fields.len(), "the line's fields");
@@ -60,7 +61,7 @@ pub const HEADERS: &[(Header, &str)] = &{
     all
 };
 
-/// What announces a header: the value of a field.
+/// A field's value that announces a header.
 #[derive(Clone, Copy)]
 struct Link {
     field: Field,
@@ -68,7 +69,7 @@ struct Link {
     header: Header,
 }
 
-/// All that announces headers.
+/// All values that announce headers.
 const LINKS: [Link; link_count()] = {
     let mut all = [Link { field: Field::PktLen, value: 0, header: Header::Pkt }; link_count()];
     let (mut header, mut count) = (0, 0);
@@ -103,8 +104,8 @@ const fn link_count() -> usize {
     count
 }
 
-/// The headers that each field decides about, as bits: those that its value announces, and those that need
-/// one of these.
+/// For each field, the headers whose presence it decides, as bits: the headers that its value
+/// announces, and the headers that need one of those.
 const DECIDED: [u128; Field::COUNT] = {
     let mut all = [0; Field::COUNT];
     let mut field = 0;
@@ -128,7 +129,7 @@ const DECIDED: [u128; Field::COUNT] = {
     all
 };
 
-/// Whether the value of a field, or of one that has its bits, announces a header.
+/// Whether the field's value announces the header. A field that is part of this one counts too.
 const fn announces(field: usize, declaration: &Declaration) -> bool {
     let mut at = 0;
     while at < declaration.follows.len() {
@@ -142,7 +143,7 @@ const fn announces(field: usize, declaration: &Declaration) -> bool {
     false
 }
 
-/// How many values of a field announce a header.
+/// Number of values of a field that announce a header.
 const fn values_of(field: Field) -> usize {
     let (mut at, mut count) = (0, 0);
     while at < LINKS.len() {
@@ -193,7 +194,8 @@ impl Field {
         FIELDS.iter().find(|info| info.name == name).map(|info| info.field)
     }
 
-    /// The field that has its bits: another one if it is only another name for bits of that.
+    /// The field that has its own bits here. A field that only names bits of another field gives
+    /// that field.
     #[must_use]
     pub fn owner(self) -> Field {
         match self.info().place {
@@ -202,13 +204,13 @@ impl Field {
         }
     }
 
-    /// Headers whose presence may be another after this field is assigned.
+    /// Headers whose presence may change when this field is assigned.
     pub fn decides(self) -> impl Iterator<Item = Header> {
         let bits = self.decided_bits();
         Header::LIST.iter().copied().filter(move |header| bits >> *header as u32 & 1 == 1)
     }
 
-    /// The same headers as bits by number.
+    /// The same headers as bits by header number.
     #[must_use]
     pub fn decided_bits(self) -> u128 {
         static ALL: [u128; Field::COUNT] = DECIDED;
@@ -236,7 +238,8 @@ impl Header {
         HEADERS.iter().find(|(_, n)| *n == name).map(|(h, _)| *h)
     }
 
-    /// Headers that are present whenever this one is (the transitive closure, itself left out).
+    /// Headers that are present whenever this one is: the transitive closure without the header
+    /// itself.
     #[must_use]
     pub fn implies(self) -> &'static [Header] {
         self.info().needs

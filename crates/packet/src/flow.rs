@@ -4,8 +4,9 @@ use crate::field::Field;
 use crate::layout::Layout;
 use crate::packet::Packet;
 
-/// What identifies a flow in one direction. Ports are as in `inet.sport` and `inet.dport`: those
-/// of TCP and UDP, the identifier (twice) for ICMP echo, else 0, as in fragments behind the first.
+/// Identifies a flow in one direction. The ports are those of `inet.sport` and `inet.dport`: of TCP
+/// and UDP, or twice the identifier of an ICMP echo. Otherwise they are 0, as in fragments behind
+/// the first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct FlowKey {
     /// 4 or 6.
@@ -31,7 +32,7 @@ impl FlowKey {
         Self::read(packet, layout, fields)
     }
 
-    /// The key of the packet that an ICMP error quotes, if it does.
+    /// The key of the packet that an ICMP error quotes. `None` when it quotes none.
     #[must_use]
     pub fn of_quoted(packet: &Packet, layout: &Layout) -> Option<FlowKey> {
         use Field::{
@@ -67,7 +68,7 @@ impl FlowKey {
         FlowKey { src: self.dst, dst: self.src, sport: self.dport, dport: self.sport, ..self }
     }
 
-    /// The key of both directions: the smaller (address, port) pair first.
+    /// One key for both directions, with the smaller (address, port) pair first.
     #[must_use]
     pub fn bidirectional(self) -> FlowKey {
         if (self.src, self.sport) <= (self.dst, self.dport) { self } else { self.reversed() }

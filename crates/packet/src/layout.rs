@@ -4,7 +4,7 @@ use crate::malformed::Malformed;
 use crate::names::{Base, Header};
 use crate::window::Window;
 
-/// Whose rules a transport checksum follows.
+/// The protocol whose rules a transport checksum follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum SumKind {
@@ -23,7 +23,7 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// Whether the IP addresses are covered, through a pseudo header.
+    /// Whether a pseudo header with the IP addresses is covered.
     pub(crate) fn has_pseudo(self) -> bool {
         self.kind != SumKind::Icmp
     }
@@ -34,15 +34,16 @@ impl Sum {
     }
 }
 
-/// Where a packet's headers are, and what is wrong with it. Offsets count from the packet's first
-/// byte and mean something only for headers that are present.
+/// Where a packet's headers are, and why the packet is malformed if it is. Offsets count from the
+/// packet's first byte. They have a meaning only for headers that are present.
 ///
-/// A layout describes the packet as it was parsed. It stays right while fields are assigned,
-/// except that writing `icmp.type`, `icmp6.type` or `udp.dport` may make `icmp.echo`, `quoted` or
-/// `vxlan` present or absent: parse again to see that. Adding or removing a VLAN tag invalidates it.
+/// A layout describes the packet as it was parsed. It stays right while fields are assigned, with
+/// one exception: writing `icmp.type`, `icmp6.type` or `udp.dport` may make `icmp.echo`, `quoted`
+/// or `vxlan` present or absent. Parse again to see that. Adding or removing a VLAN tag invalidates
+/// the layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Layout {
-    /// The headers that are present, as bits by number.
+    /// The headers that are present, as bits by header number.
     pub(crate) present: [u64; 2],
     pub(crate) captured: u32,
     pub(crate) payload: u32,
@@ -51,14 +52,14 @@ pub struct Layout {
     pub(crate) ether_type: u16,
     /// Offset of the field that holds the EtherType behind all VLAN tags (not behind SNAP).
     pub(crate) ether_type_at: u16,
-    /// The header behind the link header, unless that is an IP header.
+    /// Offset of the header behind the link header, unless that is an IP header.
     pub(crate) network: u16,
     pub(crate) ip: u16,
     pub(crate) pseudo_dst: u16,
     pub(crate) ah: u16,
-    /// Behind the IP header, its extensions and AH.
+    /// Offset behind the IP header, its extensions and AH.
     pub(crate) l4: u16,
-    /// Of these, 0 means that there is none.
+    /// The following offsets are 0 when their part is absent.
     pub(crate) sum_at: u16,
     pub(crate) mss: u16,
     pub(crate) wscale: u16,
@@ -70,28 +71,28 @@ pub struct Layout {
     pub(crate) fragment: Fragment,
     pub(crate) malformed: Option<Malformed>,
     pub(crate) plain: bool,
-    /// Whether the IPv6 packet's length is in a jumbo payload option.
+    /// Whether a jumbo payload option holds the IPv6 packet's length.
     pub(crate) jumbo: bool,
     pub(crate) quote: Quote,
 }
 
-/// Whether a packet is a fragment, and one behind the first.
+/// Whether a packet is a fragment, and whether it is a fragment behind the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Fragment {
     pub(crate) any: bool,
     pub(crate) later: bool,
 }
 
-/// What an IP header says of what is behind it.
+/// The facts in an IP header about the bytes behind it.
 pub(crate) struct Network {
     pub(crate) proto: u8,
     pub(crate) fragment: Fragment,
-    /// Absolute offset of the destination address that the pseudo header has.
+    /// Absolute offset of the destination address in the pseudo header.
     pub(crate) pseudo_dst: usize,
     pub(crate) jumbo: bool,
 }
 
-/// What is in a quote. The IP header, IPv6 extension headers included, is whole.
+/// The contents of a quote. The IP header is complete, including IPv6 extension headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Quoted {
     /// 4 or 6.
@@ -100,20 +101,20 @@ pub(crate) struct Quoted {
     pub(crate) ip: usize,
     /// Upper-layer protocol.
     pub(crate) proto: u8,
-    /// Absolute offset of the address in the pseudo header.
+    /// Absolute offset of the pseudo header's destination address.
     pub(crate) pseudo_dst: usize,
     /// Absolute offset behind the IP headers.
     pub(crate) l4: usize,
-    /// Both ports of TCP or UDP are in the quote.
+    /// Whether both ports of TCP or UDP are in the quote.
     pub(crate) ports: bool,
-    /// It is an ICMP echo, and its identifier is in the quote.
+    /// Whether the quote is an ICMP echo whose identifier is in the quote.
     pub(crate) echo: bool,
-    /// The transport checksum, where it is in the quote.
+    /// The transport checksum, if it is in the quote.
     pub(crate) sum: Option<Sum>,
 }
 
-/// What an ICMP error quotes; everything is 0 if it quotes nothing. (Behind 33 KB of extension
-/// headers, the quoted packet's transport header may be out of reach of 16 bits.)
+/// The parts of the packet that an ICMP error quotes. Everything is 0 if it quotes nothing. (Behind
+/// 33 KB of extension headers, 16 bits may not reach the quoted packet's transport header.)
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Quote {
     pub(crate) ip: u32,
@@ -124,16 +125,16 @@ pub(crate) struct Quote {
     pub(crate) proto: u8,
 }
 
-/// Where the parts of a [`Layout`] are in its memory, in bytes, for code that is generated.
+/// Offsets in bytes of the parts of a [`Layout`] in memory, for generated code.
 pub mod parts {
     use super::{Layout, Quote};
     use std::mem::offset_of;
 
-    /// `Layout::presence`, the lower half first (two u64).
+    /// `Layout::presence` (two u64, the lower half first).
     pub const PRESENT: usize = offset_of!(Layout, present);
     /// `Layout::payload_offset` (u32).
     pub const PAYLOAD: usize = offset_of!(Layout, payload);
-    /// Where the payload ends on the wire (u32).
+    /// End of the payload on the wire (u32).
     pub const PAYLOAD_END: usize = offset_of!(Layout, payload_end);
     /// `eth.type` (u16).
     pub const ETHER_TYPE: usize = offset_of!(Layout, ether_type);
@@ -143,15 +144,15 @@ pub mod parts {
     pub const FRAGMENT: usize = offset_of!(Layout, fragment.any);
     /// `pkt.later_fragment` (bool).
     pub const LATER_FRAGMENT: usize = offset_of!(Layout, fragment.later);
-    /// Offset of the destination address that the pseudo header has (u16).
+    /// Offset of the pseudo header's destination address (u16).
     pub const PSEUDO_DST: usize = offset_of!(Layout, pseudo_dst);
     /// Offset of the transport checksum, 0 if none is captured (u16).
     pub const SUM_AT: usize = offset_of!(Layout, sum_at);
-    /// Whose rules that checksum follows (u8).
+    /// The protocol whose rules that checksum follows (u8).
     pub const SUM_KIND: usize = offset_of!(Layout, sum);
-    /// The one of [`SUM_KIND`] where 0 means "none" and is written as 0xffff.
+    /// The value of [`SUM_KIND`] for UDP: 0 means "none", and a sum of 0 is written as 0xffff.
     pub const SUM_UDP: u8 = 2;
-    /// The one of [`SUM_KIND`] without a pseudo header.
+    /// The value of [`SUM_KIND`] for the checksum without a pseudo header.
     pub const SUM_ICMP: u8 = 3;
 
     pub(crate) const NETWORK: usize = offset_of!(Layout, network);
@@ -176,8 +177,8 @@ pub(crate) const fn words(headers: u128) -> [u64; 2] {
     [headers as u64, (headers >> 64) as u64]
 }
 
-/// An offset of a header in 16 bits. Headers begin within 33 KB, as far as that many bytes of
-/// extension headers can push them.
+/// A header's offset in 16 bits. Headers begin within 33 KB, because extension headers can push
+/// them no farther.
 fn short(offset: usize) -> u16 {
     u16::try_from(offset).unwrap_or(u16::MAX)
 }
@@ -187,14 +188,14 @@ pub(crate) fn long(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
 
-/// An offset of which 0 means that there is none.
+/// An offset where 0 means absent.
 fn found(offset: u16) -> Option<usize> {
     (offset != 0).then_some(usize::from(offset))
 }
 
 impl Layout {
-    /// Whether a header is present: well-formed and captured as a whole (IPv6 with all of its
-    /// extension headers). All of its fields can then be read.
+    /// Whether a header is present. It is then well-formed and wholly captured (IPv6 with all of
+    /// its extension headers), and all of its fields can be read.
     #[must_use]
     pub fn has(&self, header: Header) -> bool {
         let number = header as usize;
@@ -208,13 +209,14 @@ impl Layout {
         u128::from(low) | u128::from(high) << 64
     }
 
-    /// Why the packet is malformed, if it is. Being cut by the capture is no reason.
+    /// Why the packet is malformed, if it is. A packet that the capture cut is not malformed for
+    /// that reason.
     #[must_use]
     pub fn malformed(&self) -> Option<&'static str> {
         self.malformed.map(Malformed::name)
     }
 
-    /// As [`Self::malformed`], typed.
+    /// The same reason as [`Self::malformed`], as a type.
     #[must_use]
     pub fn malformed_reason(&self) -> Option<Malformed> {
         self.malformed
@@ -226,8 +228,8 @@ impl Layout {
         self.payload_end > self.captured
     }
 
-    /// Offset of the payload: what is behind the last recognised header. (The packet that an ICMP
-    /// error quotes is payload.)
+    /// Offset of the payload, which begins behind the last recognised header. (The packet that an
+    /// ICMP error quotes is payload.)
     #[must_use]
     pub fn payload_offset(&self) -> usize {
         self.payload as usize
@@ -239,8 +241,8 @@ impl Layout {
         (self.payload_end - self.payload) as usize
     }
 
-    /// Whether the packet is a fragment of an IP packet, the first included. An IPv6 packet with
-    /// a fragment header but nothing missing (RFC 6946) is none.
+    /// Whether the packet is a fragment of an IP packet, the first one included. An IPv6 packet
+    /// with a fragment header but without a missing part (RFC 6946) is not a fragment.
     #[must_use]
     pub fn is_fragment(&self) -> bool {
         self.fragment.any
@@ -252,7 +254,7 @@ impl Layout {
         self.fragment.later
     }
 
-    /// How many bytes were captured. All headers that are present lie in them.
+    /// Number of captured bytes. All headers that are present lie in them.
     #[must_use]
     pub fn captured(&self) -> usize {
         self.captured as usize
@@ -330,12 +332,12 @@ impl Layout {
         usize::from(short)
     }
 
-    /// Whether the IPv6 packet's length is in a jumbo payload option.
+    /// Whether a jumbo payload option holds the IPv6 packet's length.
     pub(crate) fn is_jumbo(&self) -> bool {
         self.jumbo
     }
 
-    /// Whether it is that of a whole, well-formed IPv4 packet without tags and options.
+    /// Whether the packet is a whole, well-formed IPv4 packet without tags and options.
     #[must_use]
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
@@ -350,9 +352,9 @@ impl Layout {
     }
 }
 
-/// What parsing records.
+/// The methods that a parse calls.
 impl Layout {
-    /// The layout of a packet of which nothing is recognised yet.
+    /// The layout of a packet before any header is recognised.
     pub(crate) fn of_nothing(window: Window<'_>, captured: usize) -> Layout {
         Layout {
             present: words(bit(Header::Pkt)),
@@ -367,18 +369,18 @@ impl Layout {
         self.present[number / 64] |= 1 << (number % 64);
     }
 
-    /// What is behind a header that was recognised is payload until shown otherwise.
+    /// Makes everything behind a recognised header payload. A later header may change that.
     pub(crate) fn behind(&mut self, rest: Window<'_>) {
         self.payload = long(rest.at());
         self.payload_end = long(rest.end());
     }
 
-    /// Fields of this base count from the start of the window.
+    /// Sets the base that fields count from to the start of the window.
     pub(crate) fn begin(&mut self, base: Base, window: Window<'_>) {
         self.begin_at(base, window.at());
     }
 
-    /// Fields of this base count from this offset.
+    /// Sets the base that fields count from to an offset.
     pub(crate) fn begin_at(&mut self, base: Base, at: usize) {
         let place = match base {
             Base::Network => &mut self.network,
@@ -387,13 +389,14 @@ impl Layout {
             Base::Wscale => &mut self.wscale,
             Base::Ts => &mut self.ts,
             Base::GreKey => &mut self.gre_key,
-            // An IP header sets these with all that it says; quotes have their own.
+            // An IP header sets these together with its other offsets. Quotes have bases of their
+            // own.
             Base::Packet | Base::Ip | Base::L4 | Base::QuotedIp | Base::QuotedL4 => return,
         };
         *place = short(at);
     }
 
-    /// The EtherType, and where it is if it is in the link header or a tag.
+    /// Sets the EtherType, and its offset if it is in the link header or a tag.
     pub(crate) fn set_ether_type(&mut self, kind: u16, at: Option<usize>) {
         self.ether_type = kind;
         if let Some(at) = at {
@@ -401,7 +404,7 @@ impl Layout {
         }
     }
 
-    /// An IP header, and what is behind it and its extensions.
+    /// Records an IP header, and the bytes behind it and its extensions.
     pub(crate) fn network(&mut self, window: Window<'_>, ip: Network, rest: Window<'_>) {
         self.add(Header::Inet);
         self.ip = short(window.at());
@@ -412,7 +415,7 @@ impl Layout {
         self.behind(rest);
     }
 
-    /// An authentication header, and what is behind it.
+    /// Records an authentication header and the bytes behind it.
     pub(crate) fn authenticated(&mut self, at: usize, rest: Window<'_>) {
         self.add(Header::Ah);
         self.ah = short(at);
@@ -420,25 +423,25 @@ impl Layout {
         self.behind(rest);
     }
 
-    /// The upper-layer protocol, where the IP header names another one.
+    /// Sets the upper-layer protocol where it differs from the one in the IP header.
     pub(crate) fn set_proto(&mut self, proto: u8) {
         self.proto = proto;
     }
 
-    /// Notes a transport checksum, also when the header around it turns out to be cut or wrong:
-    /// address rewrites keep it as right or wrong as it was.
+    /// Records a transport checksum, even when the header around it turns out to be cut or wrong.
+    /// Address rewrites then keep the checksum as right or wrong as it was.
     pub(crate) fn checksum(&mut self, window: Window<'_>, kind: SumKind, offset: usize) {
         if let Some(at) = window.captured16(offset) {
             (self.sum, self.sum_at) = (Some(kind), short(at));
         }
     }
 
-    /// Where GRE's checksum is, if it has one.
+    /// Records the offset of the GRE checksum, if there is one.
     pub(crate) fn gre_checksum(&mut self, at: Option<usize>) {
         self.gre_sum = at.map_or(0, short);
     }
 
-    /// The packet that an ICMP error quotes.
+    /// Records the packet that an ICMP error quotes.
     pub(crate) fn quote(&mut self, quote: &Quoted) {
         self.add(Header::Quoted);
         self.add(if quote.version == 4 { Header::Quoted4 } else { Header::Quoted6 });
@@ -458,12 +461,12 @@ impl Layout {
         };
     }
 
-    /// The packet contradicts itself.
+    /// Records that the packet contradicts itself.
     pub(crate) fn set_malformed(&mut self, reason: Malformed) {
         self.malformed = Some(reason);
     }
 
-    /// All headers are found: whether this is a plain packet.
+    /// Ends the parse: decides whether this is a plain packet.
     pub(crate) fn finish(&mut self) {
         let is_there = (self.ip(), self.l4()) == (PLAIN_IP, PLAIN_L4);
         let is_whole = self.malformed.is_none() && !self.fragment.any;
@@ -471,6 +474,6 @@ impl Layout {
     }
 }
 
-/// Where IPv4 and what is behind it begin without tags and options.
+/// Offsets of IPv4 and of the transport header in a packet without tags and options.
 const PLAIN_IP: usize = 14;
 const PLAIN_L4: usize = 34;

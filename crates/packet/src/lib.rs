@@ -1,9 +1,9 @@
 //! Packets: buffers, header parsing, the field table, checksums, building new packets.
 //!
-//! [`Packet`] owns the captured bytes, [`Layout`] says where its headers are, [`Field`] names what
-//! can be read and written. Parsing is a total function: it never fails, panics or allocates.
-//! A header that is not wholly captured, or that is malformed, is simply absent, so that every
-//! field of a present header can be read.
+//! [`Packet`] owns the captured bytes, [`Layout`] locates its headers, and [`Field`] names the
+//! fields that can be read and written. Parsing is a total function: it never fails, panics or
+//! allocates. A header that is malformed or not wholly captured is absent. So every field of a
+//! present header can be read.
 #![forbid(unsafe_code)]
 
 #[macro_use]

@@ -1,6 +1,6 @@
-//! What packets begin with.
+//! The kinds of link headers.
 
-/// What a packet's bytes start with.
+/// The header at the start of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Link {
     /// An Ethernet header.

@@ -1,8 +1,8 @@
-//! The list of headers. A header's line names its declaration and its fields; the declaration itself
-//! is in the header's file in `wire`.
+//! The list of headers. A header's line names its declaration and its fields. The declaration
+//! itself is in the header's file in `wire`.
 
-/// Passes the list to another macro: a header's name in Rust, its declaration, and its fields in the
-/// order of the declaration. A new header goes to the end.
+/// Passes the list to another macro: the Rust name of each header, its declaration, and its fields
+/// in the order of the declaration. A new header goes to the end.
 macro_rules! headers {
     ($then:ident) => {
         $then! {

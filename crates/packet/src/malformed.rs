@@ -1,9 +1,9 @@
-//! Why a packet is malformed: contradictions in its headers, never a capture's cut.
+//! Why a packet is malformed: its headers contradict themselves. A capture's cut is not a reason.
 
 macro_rules! reasons {
     ($($variant:ident $name:literal $doc:literal;)*) => {
-        /// A reason for which a packet counts as malformed. Its headers before the offending one
-        /// are still recognised; that one and those behind it are absent.
+        /// A reason why a packet is malformed. Headers before the malformed one are still
+        /// recognised. The malformed one and the headers behind it are absent.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Malformed { $(#[doc = $doc] $variant,)* }
@@ -18,7 +18,7 @@ macro_rules! reasons {
                 match self { $(Malformed::$variant => $name,)* }
             }
 
-            /// One sentence on what is wrong.
+            /// One sentence on the contradiction.
             #[must_use]
             pub fn doc(self) -> &'static str {
                 match self { $(Malformed::$variant => $doc,)* }

@@ -2,8 +2,8 @@
 
 macro_rules! names {
     ($($header:ident $file:ident :: $declaration:ident [$($field:ident)*];)*) => {
-        /// A header (or part of a packet) whose presence a model can test with `has`. Its declaration
-        /// ([`crate::field::Declaration`]) describes it.
+        /// A header (or part of a packet) whose presence a model can test with `has`. Its
+        /// declaration ([`crate::field::Declaration`]) describes it.
         #[allow(missing_docs)]
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         #[repr(u8)]
@@ -29,7 +29,7 @@ macro_rules! names {
 
 headers!(names);
 
-/// What the offset of a field counts from. Where that is in a packet is in its [`Layout`].
+/// The base of a field's offset. The packet's [`Layout`] holds the offset of each base.
 ///
 /// [`Layout`]: crate::Layout
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -40,7 +40,7 @@ pub enum Base {
     Network,
     /// The IP header.
     Ip,
-    /// What is behind the IP header, its extensions and AH.
+    /// The first byte behind the IP header, its extensions and AH.
     L4,
     /// The authentication header.
     Ah,
@@ -54,6 +54,6 @@ pub enum Base {
     GreKey,
     /// The IP header of the quoted packet.
     QuotedIp,
-    /// What is behind the quoted packet's IP headers.
+    /// The first byte behind the quoted packet's IP headers.
     QuotedL4,
 }

@@ -1,4 +1,4 @@
-//! A packet: its captured bytes and what is known about it besides them.
+//! A packet: its captured bytes and its attributes.
 
 use crate::layout::Layout;
 pub use crate::link::Link;
@@ -7,24 +7,25 @@ use crate::wire::{ethernet, vlan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Most bytes of a packet, on the wire too, when it arrives: so there is room for tags that functions
-/// add. Nor do bytes that are put in make it longer.
+/// The most bytes that an arriving packet has, on the wire too. So tags that functions add fit
+/// behind the limit. Inserted bytes do not make a packet longer than this either.
 pub const MOST: u32 = u32::MAX / 2;
 
 /// A packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// What its bytes start with.
+    /// The header that the bytes start with.
     pub link: Link,
     /// Its time in nanoseconds since the epoch.
     pub time_ns: u64,
-    /// Bytes on the wire, link header included, FCS excluded. Never below the captured ones.
+    /// Number of bytes on the wire, with the link header but without FCS. It is never less than the
+    /// number of captured bytes.
     pub wire_len: u32,
-    /// Number of the interface where it entered.
+    /// Number of the interface where the packet entered.
     pub ingress: u16,
-    /// It goes backward (right to left) through the function that has it.
+    /// Whether the packet goes backward (right to left) through the current function.
     pub backward: bool,
-    /// It comes back from a queue in which that function held it.
+    /// Whether the packet comes back from a queue in which that function held it.
     pub held: bool,
     /// Tags that functions have set.
     pub tags: BTreeMap<Arc<str>, u128>,
@@ -54,8 +55,8 @@ impl Packet {
         Packet::snapped(link, time_ns, data, 0)
     }
 
-    /// A packet of `wire_len` bytes of which `data` was captured; a smaller `wire_len` than that
-    /// is raised to it. No packet is longer than [`MOST`].
+    /// A packet of `wire_len` bytes. `data` holds the captured ones. A `wire_len` less than the
+    /// length of `data` is raised to that length. No packet is longer than [`MOST`].
     #[must_use]
     pub fn snapped(link: Link, time_ns: u64, mut data: Vec<u8>, wire_len: u32) -> Self {
         let captured = u32::try_from(data.len()).unwrap_or(u32::MAX).min(MOST);
@@ -78,25 +79,25 @@ impl Packet {
         &self.data
     }
 
-    /// The captured bytes, to be changed in place. Checksums do not follow.
+    /// The captured bytes, to be changed in place. Checksums are not updated.
     pub fn data_mut(&mut self) -> &mut [u8] {
         &mut self.data
     }
 
-    /// Gives the captured bytes away.
+    /// Returns the captured bytes and ends the packet.
     #[must_use]
     pub fn into_data(self) -> Vec<u8> {
         self.data
     }
 
-    /// Finds its headers.
+    /// Finds the packet's headers.
     #[inline]
     #[must_use]
     pub fn parse(&self) -> Layout {
         Layout::parse(self.link, &self.data, self.wire_len)
     }
 
-    /// Finds its headers; as [`Layout::parse_here`].
+    /// Finds the packet's headers and writes them to `layout`, as [`Layout::parse_here`] does.
     #[inline]
     pub fn parse_to(&self, layout: &mut Layout) {
         layout.parse_here(self.link, &self.data, self.wire_len);
@@ -110,7 +111,7 @@ impl Packet {
     }
 
     /// Adds an outermost 802.1Q tag with this identifier (its low 12 bits), PCP 0 and DEI 0.
-    /// Layouts taken before no longer hold. Returns false, and changes nothing, when there is no
+    /// Earlier layouts become invalid. Returns false, and changes nothing, when there is no
     /// Ethernet header.
     pub fn push_vlan(&mut self, id: u16) -> bool {
         if self.link != Link::Ethernet || self.data.len() < ethernet::LEN {
@@ -124,8 +125,8 @@ impl Packet {
         true
     }
 
-    /// Removes the outermost VLAN tag. Layouts taken before no longer hold. Returns false, and
-    /// changes nothing, when there is none.
+    /// Removes the outermost VLAN tag. Earlier layouts become invalid. Returns false, and changes
+    /// nothing, when there is no tag.
     pub fn pop_vlan(&mut self) -> bool {
         if !self.parse().has(crate::field::Header::Vlan) {
             return false;
@@ -135,7 +136,8 @@ impl Packet {
         true
     }
 
-    /// Changes its VLAN tags, which it has. Layouts taken before no longer hold.
+    /// Changes the packet's VLAN tags. The packet must have the tags that it loses. Earlier layouts
+    /// become invalid.
     pub fn retag(&mut self, tags: &Retag) {
         let gone = ethernet::TYPE..ethernet::TYPE + tags.lost * vlan::LEN;
         if gone.end <= self.data.len() {
@@ -144,9 +146,10 @@ impl Packet {
         }
     }
 
-    /// Puts bytes in at an offset of the captured ones, as when a header is added. Lengths and checksums of
-    /// other headers do not follow, and layouts taken before no longer hold. Returns false, and changes
-    /// nothing, when the offset is past the captured bytes or the packet would be too long.
+    /// Inserts bytes at an offset of the captured bytes, as when a header is added. Lengths and
+    /// checksums of other headers are not updated, and earlier layouts become invalid. Returns
+    /// false, and changes nothing, when the offset is past the captured bytes or the packet would
+    /// be too long.
     pub fn insert(&mut self, at: usize, bytes: &[u8]) -> bool {
         let Ok(more) = u32::try_from(bytes.len()) else { return false };
         let wire_len = self.wire_len.checked_add(more).filter(|len| *len <= MOST);
@@ -156,8 +159,9 @@ impl Packet {
         true
     }
 
-    /// Takes captured bytes out, as when a header is removed. What does not follow is as for
-    /// [`Self::insert`]. Returns false, and changes nothing, when not all of them were captured.
+    /// Removes captured bytes, as when a header is removed. As for [`Self::insert`], lengths,
+    /// checksums and earlier layouts are not updated. Returns false, and changes nothing, when not
+    /// all of the bytes were captured.
     pub fn remove(&mut self, at: usize, len: usize) -> bool {
         let end = at.checked_add(len).filter(|end| *end <= self.data.len());
         let (Some(end), Ok(less)) = (end, u32::try_from(len)) else { return false };

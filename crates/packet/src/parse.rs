@@ -1,5 +1,5 @@
-//! Finding the headers of a packet: one total, allocation-free parse, which the declarations of headers
-//! drive.
+//! Finds the headers of a packet in one total parse without allocations. The headers' declarations
+//! drive it.
 
 mod fast;
 
@@ -13,8 +13,9 @@ use crate::window::{Stop, Window};
 use crate::wire::{cooked, ethernet, ipv4, ipv6, vlan};
 
 impl Layout {
-    /// Parses a packet of `wire_len` bytes of which `data` was captured. Never fails: what cannot
-    /// be recognised is payload, what contradicts itself makes the packet [malformed](Self::malformed).
+    /// Parses a packet of `wire_len` bytes. `data` holds the captured ones. It never fails. Bytes
+    /// that are not recognised are payload, and a header that contradicts itself makes the packet
+    /// [malformed](Self::malformed).
     #[inline]
     #[must_use]
     pub fn parse(link: Link, data: &[u8], wire_len: u32) -> Layout {
@@ -23,8 +24,8 @@ impl Layout {
         layout
     }
 
-    /// As [`Self::parse`], into this layout: one that is copied so soon after it was written takes longer to
-    /// copy than to make.
+    /// Parses like [`Self::parse`], into this layout. Copying a layout right after it was written
+    /// takes longer than making it, so this function makes it in place.
     #[inline(always)]
     pub fn parse_here(&mut self, link: Link, data: &[u8], wire_len: u32) {
         let wire = usize::try_from(wire_len).unwrap_or(usize::MAX).max(data.len());
@@ -46,7 +47,7 @@ fn parse_any(link: Link, data: &[u8], wire_len: u32) -> Layout {
     layout
 }
 
-/// Parses the link header and all that is behind it.
+/// Parses the link header and everything behind it.
 fn parse_link(layout: &mut Layout, link: Link, window: Window<'_>) -> Result<(), Stop> {
     let (kind, rest) = match link {
         Link::Ethernet => return parse_ethernet(layout, window),
@@ -71,7 +72,7 @@ fn parse_ethernet(layout: &mut Layout, window: Window<'_>) -> Result<(), Stop> {
     walk(layout, Some((Field::EthType, kind, rest)))
 }
 
-/// Walks VLAN tags; behind Ethernet the first two are headers that models can name.
+/// Parses VLAN tags. With `named`, the first two tags are headers that models can name.
 fn parse_tags<'a>(
     layout: &mut Layout,
     mut kind: u16,
@@ -110,7 +111,7 @@ fn parse_raw(layout: &mut Layout, window: Window<'_>) -> Result<(), Stop> {
     walk(layout, next)
 }
 
-/// Parses what is announced, header after header.
+/// Parses each announced header in turn.
 fn walk(layout: &mut Layout, mut next: Behind<'_>) -> Result<(), Stop> {
     while let Some((field, value, window)) = next {
         let Some(declaration) = behind(field, value) else { return Ok(()) };

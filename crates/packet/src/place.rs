@@ -1,11 +1,11 @@
-//! Where fields are: the bytes and bits of every field that has some, by the field table.
+//! Locates fields: the bytes and bits of every field that has some, from the field table.
 
 use crate::field::{Base, Bits, Field, Header, Where};
 use crate::layout::{Layout, parts};
 
 impl Base {
-    /// Where a [`Layout`] holds the offset, in bytes from its start, and in how many bytes (2 or 4);
-    /// `None` for the packet itself.
+    /// Where a [`Layout`] stores the offset of this base: the offset in bytes from the start of the
+    /// layout, and the length in bytes (2 or 4). `None` for the packet itself.
     #[must_use]
     pub fn in_layout(self) -> Option<(usize, usize)> {
         Some(match self {
@@ -24,32 +24,33 @@ impl Base {
     }
 }
 
-/// Where a field is in packets of a shape: so many bits of a big-endian number.
+/// Where a field is in packets of a header shape: some bits of a big-endian number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Spot {
-    /// What the offset counts from.
+    /// The base that the offset counts from.
     pub base: Base,
     /// Offset of the number's first byte.
     pub offset: u8,
     /// Bytes of the number, 1 to 16.
     pub len: u8,
-    /// How many bits from its low end the field begins.
+    /// How many bits lie below the field, at the low end of the number.
     pub shift: u8,
-    /// Bits of the field that the packet has; the others of the field's width are 0.
+    /// Number of bits of the field that the packet holds. The field's other bits are 0.
     pub width: u8,
 }
 
 impl Spot {
-    /// Where a field is in packets that have these headers (`None`: not known). `None` if the
-    /// field's header is absent or not known to be present, if the field has no bytes of its own, or if
-    /// its place depends on a header of which it is not known whether it is present.
+    /// Where a field is in packets with these headers. `has` returns `None` for a header that may
+    /// be present or absent. The result is `None` in three cases: the field's header is not known
+    /// to be present, the field has no bytes of its own, or its place depends on a header that may
+    /// be present or absent.
     ///
-    /// Where the header is present, the bytes are captured.
+    /// If the header is present, the field's bytes are captured.
     pub fn of(field: Field, has: &dyn Fn(Header) -> Option<bool>) -> Option<Spot> {
         if has(field.info().header) != Some(true) { None } else { Spot::within(field, has) }
     }
 
-    /// As [`Self::of`], for a field whose header is present.
+    /// Does the same as [`Self::of`] for a field whose header is present.
     fn within(field: Field, has: &dyn Fn(Header) -> Option<bool>) -> Option<Spot> {
         let info = field.info();
         let spot = |bits: Bits| {
@@ -76,7 +77,7 @@ impl Spot {
     }
 }
 
-/// Where a field is in a packet: so many bits of a big-endian number, `shift` bits from its low end.
+/// Where a field is in a packet: some bits of a big-endian number, `shift` bits from its low end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     pub(crate) offset: usize,
@@ -86,7 +87,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The field's bits, at the low end.
+    /// The field's bits as a mask at the low end.
     pub(crate) fn mask(self) -> u128 {
         u128::MAX >> (128 - self.width.clamp(1, 128))
     }
@@ -97,7 +98,8 @@ pub(crate) fn bytes(offset: usize, len: usize) -> Place {
     Place { offset, len, shift: 0, width: u32::try_from(len * 8).unwrap_or(128) }
 }
 
-/// Where a field is in the packet; `None` when its header is absent or it has no bytes of its own.
+/// Where a field is in the packet. `None` when its header is absent or the field has no bytes of
+/// its own.
 pub(crate) fn place(layout: &Layout, field: Field) -> Option<Place> {
     let spot = Spot::of(field, &|header| Some(layout.has(header)))?;
     Some(Place {
@@ -108,7 +110,8 @@ pub(crate) fn place(layout: &Layout, field: Field) -> Option<Place> {
     })
 }
 
-/// Where the number of words is of a field that is a number of bytes; its header is present.
+/// Where the number of words is for a field that is a number of bytes. The field's header is
+/// present.
 pub(crate) fn words(layout: &Layout, field: Field) -> Option<Place> {
     let Where::Words(bits) = field.info().place else { return None };
     let (base, start) = field.info().header.info().at;
@@ -120,7 +123,7 @@ pub(crate) fn words(layout: &Layout, field: Field) -> Option<Place> {
     })
 }
 
-/// The big-endian number in up to 16 bytes.
+/// The big-endian number in at most 16 bytes.
 pub(crate) fn number(data: &[u8], place: Place) -> Option<u128> {
     let raw = data.get(place.offset..place.offset + place.len)?;
     Some(raw.iter().fold(0, |number, byte| number << 8 | u128::from(*byte)))

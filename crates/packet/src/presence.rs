@@ -1,12 +1,12 @@
-//! Which sets of headers a packet can have: every value of [`Layout::presence`].
+//! Lists the sets of headers that a packet can have: every value of [`Layout::presence`].
 //!
 //! [`Layout::presence`]: crate::Layout::presence
 
 use crate::declare::Parse;
 use crate::field::{Field, Header, Parts};
 
-/// Every set of headers that a parse can give, as bits by [`Header`] number, in ascending order
-/// (about two thousand).
+/// Every set of headers that a parse can give, as bits by [`Header`] number, in ascending order.
+/// There are about two thousand.
 #[must_use]
 pub fn presences() -> Vec<u128> {
     use Header::{Eth, Pkt, Vlan, Vlan2};
@@ -15,7 +15,7 @@ pub fn presences() -> Vec<u128> {
         let start = bits(link) | bits(&[Pkt]);
         all.push(start);
         for header in Header::LIST.iter().filter(|header| announced(**header, Field::EthType)) {
-            // Behind other link headers nothing is looked for that needs Ethernet.
+            // A header that needs Ethernet is parsed only behind an Ethernet header.
             if link.contains(&Eth) || !header.implies().contains(&Eth) {
                 all.extend(from(*header).into_iter().map(|headers| start | headers));
             }
@@ -26,7 +26,7 @@ pub fn presences() -> Vec<u128> {
     all
 }
 
-/// Sets of headers that a header begins.
+/// The sets of headers that begin with this header.
 fn from(header: Header) -> Vec<u128> {
     let own = bits(&[header]) | bits(header.implies());
     let mut all = Vec::new();
@@ -36,14 +36,14 @@ fn from(header: Header) -> Vec<u128> {
         }
     }
     if matches!(header, Header::Ip4 | Header::Ip6) {
-        // An authentication header changes nothing of what may be behind.
+        // An authentication header does not change which headers may follow.
         let with = all.iter().map(|headers| headers | bits(&[Header::Ah])).collect::<Vec<_>>();
         all.extend(with);
     }
     all
 }
 
-/// Sets of headers behind a header, the empty one included.
+/// The sets of headers that may follow a header, including the empty set.
 fn behind(header: Header) -> Vec<u128> {
     let mut all = vec![0];
     for next in Header::LIST.iter().filter(|next| **next != Header::Ah) {
@@ -61,7 +61,7 @@ fn behind(header: Header) -> Vec<u128> {
     all
 }
 
-/// Whether a field's value announces a header in the way of another field's.
+/// Whether a field's value announces a header in place of another field's value.
 fn leads(header: Header, field: Field, next: Header) -> bool {
     let Parse::Rules(rules) = header.info().parse else { return false };
     let follows = next.info().follows;
@@ -71,7 +71,7 @@ fn leads(header: Header, field: Field, next: Header) -> bool {
     rules.next.is_some_and(|(by, ..)| by == field) && rules.same.iter().any(same)
 }
 
-/// Sets of parts that a header may have.
+/// The sets of parts that a header may have.
 fn parts(header: Header) -> Vec<u128> {
     match header.info().parts {
         Parts::Any(parts) => (0..1_usize << parts.len())
@@ -100,7 +100,7 @@ mod tests {
     use crate::{Layout, Link};
     use std::collections::BTreeSet;
 
-    /// Bytes that are often enough what a parse looks for.
+    /// Random bytes that often contain values that the parser recognises.
     fn random_frame(state: &mut u64) -> Vec<u8> {
         let mut next = || {
             *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,5 +1,6 @@
-//! Headers changed all at once: what a flow's packets have in common is written over them under a mask,
-//! what they count down is counted down, and each checksum is updated once (SpeedyBox §V-B).
+//! Masked rewrites: one operation changes all headers of a packet (SpeedyBox §V-B). Bits that all
+//! packets of a flow share are written under a mask, the TTL is decremented, and each checksum is
+//! updated once.
 
 use crate::checksum::{self, Delta, Sum16};
 use crate::field::Header;
@@ -7,48 +8,50 @@ use crate::layout::{Layout, Sum};
 use crate::packet::Packet;
 use crate::wire::{ethernet, ipv4, ipv6, proto, vlan};
 
-/// Words of a packet that are looked at and changed together, where that is enough: plain IPv4's addresses and the
-/// first 8 bytes behind.
+/// Number of narrow words. A masked rewrite reads and writes only these where they suffice: they
+/// hold the addresses of plain IPv4 and the first 8 bytes behind them.
 pub const NARROW: usize = 2;
-/// Where those are.
+/// Offset of the narrow words.
 const NARROW_AT: usize = ethernet::LEN + ipv4::SRC;
-/// Bytes up to their end.
+/// Offset of the first byte behind the narrow words.
 pub const NARROW_BYTES: usize = NARROW_AT + 8 * NARROW;
-/// Words at the start of a packet where there are tags, or the addresses are longer.
+/// Number of words at the start of a packet, for packets with VLAN tags or IPv6 addresses.
 pub const WIDE: usize = 10;
-/// Bytes of those: Ethernet, two tags, IPv6 and the first 18 bytes behind.
+/// Number of bytes in the wide words: Ethernet, two tags, IPv6 and the first 18 bytes behind it.
 pub const WIDE_BYTES: usize = 8 * WIDE;
 
-/// A packet's first bytes, the first one lowest in the first word; zeros where it has no more.
+/// The first bytes of a packet, with the first byte lowest in the first word. Bytes past the end of
+/// the packet are zero.
 pub type Window<const W: usize> = [u64; W];
 
-/// Where the headers of an Ethernet packet are that has IP without options or extension headers.
+/// Where the headers of an Ethernet packet are. The packet has IP without options or extension
+/// headers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Outline {
-    /// Where the IP header begins: behind up to two tags.
+    /// Offset of the IP header, behind up to two VLAN tags.
     pub ip: usize,
-    /// Whether that is IPv6.
+    /// Whether the IP header is IPv6.
     pub is_ip6: bool,
 }
 
-/// VLAN tags that packets lose and get.
+/// VLAN tags that packets of a flow lose and get.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Retag {
-    /// How many they lose, the outermost first.
+    /// How many tags the packets lose, the outermost first.
     pub lost: usize,
-    /// The bytes of those that they get, outermost first.
+    /// The bytes of the tags that the packets get, the outermost first.
     pub got: Vec<u8>,
 }
 
 impl Retag {
-    /// By how many bytes packets become longer.
+    /// How many bytes a packet grows by. Negative when it shrinks.
     #[must_use]
     pub fn longer(&self) -> i32 {
         self.got.len() as i32 - (self.lost * vlan::LEN) as i32
     }
 
-    /// Where bytes of a packet with its new tags were when it came; `None` for those of tags that it got, which
-    /// they may not go beyond.
+    /// Maps an offset in the packet with its new tags to the offset before the change. `None` for a
+    /// byte of a new tag.
     #[must_use]
     pub fn origin(&self, at: usize) -> Option<usize> {
         match at.checked_sub(ethernet::TYPE) {
@@ -59,48 +62,50 @@ impl Retag {
     }
 }
 
-/// What happens to the headers of a flow's packets.
+/// A masked rewrite of the headers of a flow's packets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rewrite {
-    /// Bits that stay.
+    /// Mask of the bits that stay.
     pub keep: Window<WIDE>,
-    /// What the TTL goes down by.
+    /// How much the TTL is decremented.
     pub ttl: u8,
-    /// Whether the IPv4 header's checksum, and the transport's, are updated.
+    /// Whether the IPv4 header's checksum and the transport checksum are updated, in this order.
     pub sums: [bool; 2],
 }
 
-/// The same for flows that differ only in what is written to the narrow words.
+/// A masked rewrite for packets with the outline [`Outline::PLAIN`]. It writes the narrow words and
+/// the first two words. Flows that share it differ only in the bits written to the narrow words.
 #[derive(Clone, Copy, Debug)]
 pub struct NarrowBlend {
-    /// Bits that stay in the narrow words.
+    /// Mask of the bits that stay in the narrow words.
     keep: Window<NARROW>,
-    /// Bits that stay in the packet's first words, where the link's addresses are.
+    /// Mask of the bits that stay in the first two words, which hold the Ethernet addresses.
     keep_first: [u64; 2],
-    /// What is written to those.
+    /// Bits written to the first two words.
     first: [u64; 2],
     ttl: u8,
     sums: [bool; 2],
 }
 
 impl Rewrite {
-    /// Nothing.
+    /// A masked rewrite that keeps no bits, decrements no TTL and updates no checksum.
     pub const NONE: Rewrite = Rewrite { keep: [0; WIDE], ttl: 0, sums: [false; 2] };
 
-    /// Whether it changes nothing but TTL and checksums behind the first two words and around the narrow ones.
+    /// Whether the masked rewrite touches only the first two words, the narrow words, TTL and
+    /// checksums.
     #[must_use]
     pub fn is_narrow(&self) -> bool {
         let may = widened(&[u64::MAX; NARROW]);
         self.keep[2..].iter().zip(&may[2..]).all(|(keep, may)| keep | may == u64::MAX)
     }
 
-    /// Whether it changes nothing.
+    /// Whether the masked rewrite changes nothing.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.keep == [u64::MAX; WIDE] && self.ttl == 0 && self.sums == [false; 2]
     }
 
-    /// A narrow one, which writes this to the first two words.
+    /// The narrow form of this masked rewrite. It writes `first` to the first two words.
     #[must_use]
     pub fn narrow(&self, first: [u64; 2]) -> NarrowBlend {
         let Self { keep, ttl, sums } = *self;
@@ -116,14 +121,14 @@ pub fn narrowed(window: &Window<WIDE>) -> Window<NARROW> {
     [a >> 16 | b << 48, b >> 16 | c << 48]
 }
 
-/// First bytes with these narrow words, and zeros around them.
+/// The first bytes of a packet with these narrow words, and zeros around them.
 #[must_use]
 pub fn widened(words: &Window<NARROW>) -> Window<WIDE> {
     let [one, two] = *words;
     [0, 0, 0, one << 16, one >> 48 | two << 16, two >> 48, 0, 0, 0, 0]
 }
 
-/// The words of these bytes.
+/// Reads words from bytes, in little-endian order. Missing words are 0.
 #[must_use]
 #[inline(always)]
 pub fn words<const W: usize>(bytes: &[u8]) -> Window<W> {
@@ -131,8 +136,8 @@ pub fn words<const W: usize>(bytes: &[u8]) -> Window<W> {
     std::array::from_fn(|at| chunks.get(at).map_or(0, |chunk| u64::from_le_bytes(*chunk)))
 }
 
-/// What is to be added to the checksums of the IPv4 header and of the transport when the packet with this
-/// layout and outline begins with these bytes instead of those.
+/// The amounts to add to the IPv4 header's checksum and to the transport checksum when the packet's
+/// first bytes change from `old` to `new`. The packet has this layout and outline.
 #[must_use]
 pub fn sums(
     layout: &Layout,
@@ -140,7 +145,7 @@ pub fn sums(
     old: &[u8; WIDE_BYTES],
     new: &[u8; WIDE_BYTES],
 ) -> [u16; 2] {
-    // All of these are even.
+    // All offsets here are even.
     let change = |from: usize, to: usize, but: usize| {
         let chunks = old.as_chunks::<8>().0.iter().zip(new.as_chunks::<8>().0);
         let differ = (0..).step_by(8).zip(chunks).filter(|(_, (old, new))| old != new);
@@ -152,7 +157,8 @@ pub fn sums(
         let sum = counts.fold(0, |sum, (_, (old, new))| {
             sum + u32::from(!u16::from_be_bytes(*old)) + u32::from(u16::from_be_bytes(*new))
         });
-        // Bytes that stay add 0, but in one's complement as all ones.
+        // A word that stays adds all ones, which is 0 in one's complement. Skipped words add
+        // the same here.
         Sum16::default().with_word(sum + 0xffff).folded()
     };
     let (ip, l4) = (outline.ip, outline.l4());
@@ -165,10 +171,11 @@ pub fn sums(
 }
 
 impl Outline {
-    /// IPv4 without tags.
+    /// The outline of a packet with IPv4 and without VLAN tags.
     pub const PLAIN: Outline = Outline { ip: ethernet::LEN, is_ip6: false };
 
-    /// That of a packet with this layout; `None` if it is another kind of packet, or malformed.
+    /// The outline of a packet with this layout. `None` if the packet is malformed or its headers
+    /// have no outline.
     #[must_use]
     #[inline(always)]
     pub fn of(layout: &Layout) -> Option<Outline> {
@@ -183,33 +190,33 @@ impl Outline {
         is_it.then_some(outline)
     }
 
-    /// Where what is behind the IP header begins.
+    /// Offset of the first byte behind the IP header.
     #[must_use]
     #[inline(always)]
     pub fn l4(self) -> usize {
         self.ip + if self.is_ip6 { ipv6::LEN } else { ipv4::LEN }
     }
 
-    /// Where the protocol is.
+    /// Offset of the protocol byte.
     #[must_use]
     #[inline(always)]
     pub fn proto(self) -> usize {
         self.ip + if self.is_ip6 { ipv6::NEXT } else { ipv4::PROTO }
     }
 
-    /// How many VLAN tags there are.
+    /// Number of VLAN tags.
     #[must_use]
     pub fn tags(self) -> usize {
         self.ip.saturating_sub(ethernet::LEN) / vlan::LEN
     }
 
-    /// The same after a change of tags.
+    /// The outline after the tags changed.
     #[must_use]
     pub fn with(self, tags: &Retag) -> Self {
         Self { ip: self.ip.saturating_add_signed(tags.longer() as isize), ..self }
     }
 
-    /// Where the TTL is.
+    /// Offset of the TTL.
     #[must_use]
     #[inline(always)]
     pub fn ttl(self) -> usize {
@@ -218,21 +225,21 @@ impl Outline {
 }
 
 impl Layout {
-    /// Whether there is a transport checksum that covers the IP addresses.
+    /// Whether the packet has a transport checksum that covers the IP addresses.
     #[must_use]
     pub fn has_pseudo_sum(&self) -> bool {
         self.sum().is_some_and(Sum::has_pseudo)
     }
 
-    /// Whether the transport has a checksum that the capture lacks.
+    /// Whether the transport has a checksum that was not captured.
     #[must_use]
     pub fn lacks_sum(&self) -> bool {
         let has_one = matches!(self.proto(), proto::TCP | proto::UDP | proto::ICMP | proto::ICMP6);
         has_one && self.sum().is_none()
     }
 
-    /// Changes the headers of a packet with these bytes; `bytes` are zero where bits stay, `added` as from [`sums`]. It
-    /// has the outline [`Outline::PLAIN`].
+    /// Applies a masked rewrite to a packet with the outline [`Outline::PLAIN`]. `bytes` holds the
+    /// new bits and is zero where bits stay. `added` comes from [`sums`].
     #[inline(always)]
     pub fn rewrite_narrow(
         &self,
@@ -265,7 +272,8 @@ impl Layout {
 }
 
 impl Packet {
-    /// Its narrow words and its protocol, if it has so many bytes; it has the outline [`Outline::PLAIN`].
+    /// The packet's narrow words and its protocol. `None` if the packet is too short. The packet
+    /// must have the outline [`Outline::PLAIN`].
     #[must_use]
     #[inline(always)]
     pub fn narrow_words(&self) -> Option<(Window<NARROW>, u8)> {
@@ -273,7 +281,7 @@ impl Packet {
         Some((words(&head[NARROW_AT..]), head[Outline::PLAIN.proto()]))
     }
 
-    /// Its first bytes, and zeros where it has no more.
+    /// The packet's first bytes. Bytes past its end are zero.
     #[must_use]
     pub fn wide_window(&self) -> [u8; WIDE_BYTES] {
         let mut bytes = [0; WIDE_BYTES];
@@ -283,7 +291,7 @@ impl Packet {
         bytes
     }
 
-    /// As [`Layout::rewrite_narrow`], for any outline.
+    /// Does the same as [`Layout::rewrite_narrow`] for any outline.
     pub fn rewrite_wide(
         &mut self,
         (layout, outline): (&Layout, Outline),
@@ -313,7 +321,7 @@ fn update_ip(data: &mut [u8], outline: Outline, added: u16) {
     checksum::update(data, outline.ip + ipv4::CHECKSUM, Delta::of(added), false);
 }
 
-/// Writes words over bytes, but for bits that stay.
+/// Writes words over bytes. Bits of the mask `keep` stay.
 #[inline(always)]
 fn write(over: &mut [u8], keep: &[u64], bytes: &[u64]) {
     let (chunks, _) = over.as_chunks_mut::<8>();
@@ -329,7 +337,7 @@ mod tests {
     use crate::field::Field::{self, *};
     use crate::packet::Link;
 
-    /// Numbers of 31 bits.
+    /// A generator of 31-bit numbers.
     fn random() -> impl FnMut() -> u64 {
         let mut seed = 7_u64;
         move || {
@@ -340,7 +348,7 @@ mod tests {
         }
     }
 
-    /// A packet of a shape, behind so many tags.
+    /// A packet of a shape behind `tags` VLAN tags.
     fn tagged(shape: Shape, tags: usize) -> Packet {
         let mut packet = build_fresh(Link::Ethernet, 0, shape, &[], &[7; 20]).unwrap();
         (0..tags).for_each(|tag| assert!(packet.push_vlan(5 + tag as u16)));
@@ -381,7 +389,7 @@ mod tests {
         }
     }
 
-    /// The bits of a field.
+    /// The bits that a field occupies.
     fn bits(packet: &Packet, layout: &Layout, field: Field) -> Window<WIDE> {
         let (mut zeros, mut ones) = (packet.clone(), packet.clone());
         zeros.write(layout, field, 0);
@@ -396,7 +404,7 @@ mod tests {
     const FIELDS: [Field; 10] =
         [EthDst, EthSrc, VlanId, IpSrc, IpDst, IpTos, Ip6Src, Ip6Dst, L4Sport, L4Dport];
 
-    /// Assigning fields one by one is the definition.
+    /// Assigning the fields one by one defines the right result.
     #[test]
     fn headers_are_blended_as_fields_are_assigned() {
         let mut next = random();
@@ -408,7 +416,7 @@ mod tests {
             let outline = Outline::of(&layout).unwrap();
             let l4 = outline.l4();
             let at = [outline.ip + ipv4::CHECKSUM, l4 + 16, l4 + 6, l4 + 2][case % 4];
-            // Sums of all kinds, none of them right.
+            // Checksums of all kinds, none of them right.
             let odd = [0, 0xffff, 0xfffe, 1, next() as u16][case % 5];
             packet.data_mut()[at..at + 2].copy_from_slice(&odd.to_be_bytes());
             packet.data_mut()[outline.ttl()] = 9;

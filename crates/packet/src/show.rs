@@ -1,4 +1,4 @@
-//! Fields and packets as text, for traces and comparisons.
+//! Formats fields and packets as text, for traces and comparisons.
 
 use crate::field::{DECLARATIONS, Field, Header, Show};
 use crate::layout::Layout;
@@ -6,13 +6,13 @@ use crate::packet::Packet;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A field's value as people write it: addresses in their notation, type and flag bytes in
-/// hexadecimal, the rest in decimal.
+/// A field's value in its usual notation: addresses in their own notation, type and flag bytes in
+/// hexadecimal, all else in decimal.
 #[must_use]
 pub fn format_field(field: Field, value: u128) -> String {
     match field.info().show {
         Show::Decimal => value.to_string(),
-        // The prefix counts.
+        // The width includes the prefix `0x`.
         Show::Hex(digits) => format!("{value:#0width$x}", width = digits + 2),
         Show::Mac => mac(value),
         Show::Ip4 => ip4(value),
@@ -45,8 +45,8 @@ fn flags(value: u128) -> String {
 }
 
 impl Packet {
-    /// The packet in one line, such as `10.0.0.1:1234 > 8.8.8.8:53 UDP len 60`. `len` is that on
-    /// the wire; what is wrong or missing comes at the end.
+    /// The packet in one line, such as `10.0.0.1:1234 > 8.8.8.8:53 UDP len 60`. `len` is the length
+    /// on the wire. Errors and missing parts come at the end.
     #[must_use]
     pub fn summary(&self) -> String {
         let layout = self.parse();
@@ -64,7 +64,7 @@ impl Packet {
         line
     }
 
-    /// Who talks to whom, and how.
+    /// The sender, the receiver and the protocol.
     fn subject(&self, layout: &Layout) -> String {
         let text = |field: Field| {
             let value = self.get(layout, field);
@@ -114,7 +114,7 @@ impl Packet {
         format!("{src} > {dst} {proto}")
     }
 
-    /// The last header that has a summary of its own, in words.
+    /// The last header that has a summary of its own, as text.
     fn words(&self, layout: &Layout) -> Option<String> {
         let mut present = DECLARATIONS.iter().rev().filter(|header| layout.has(header.header));
         let (name, fields) = present.find_map(|header| header.summary)?;

@@ -1,22 +1,23 @@
-//! What is left of a packet from some offset on, and why parsing ends.
+//! The rest of a packet from an offset on, and the reasons why parsing ends.
 //!
-//! A [`Window`] knows two ends: that of the bytes on the wire and that of the captured ones. Running
-//! over the first is malformed, over the second merely cut.
+//! A [`Window`] has two ends: the end of the bytes on the wire and the end of the captured bytes. A
+//! header that goes beyond the first is malformed. A header that goes only beyond the second is
+//! cut.
 
 use crate::malformed::Malformed;
 
 /// Why parsing ends at a header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stop {
-    /// The header is on the wire, but not (wholly) captured.
+    /// The header is on the wire, but was not wholly captured.
     Cut,
-    /// The bytes are of a kind that is not recognised: they are payload.
+    /// The bytes are not recognised, so they are payload.
     Unknown,
-    /// The header contradicts itself or what surrounds it.
+    /// The header contradicts itself or the headers around it.
     Bad(Malformed),
 }
 
-/// What is left of a packet from some offset on.
+/// The rest of a packet from an offset on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window<'a> {
     data: &'a [u8],
@@ -25,7 +26,8 @@ pub(crate) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// A whole packet of so many bytes on the wire (at least the captured ones).
+    /// A whole packet of `wire` bytes on the wire. A smaller `wire` is raised to the captured
+    /// length.
     pub(crate) fn new(data: &'a [u8], wire: usize) -> Self {
         Window { data, at: 0, end: wire.max(data.len()) }
     }
@@ -35,7 +37,7 @@ impl<'a> Window<'a> {
         self.at
     }
 
-    /// Where the bytes on the wire end, from the start of the packet.
+    /// Offset of the end of the bytes on the wire, from the start of the packet.
     pub(crate) fn end(self) -> usize {
         self.end
     }
@@ -51,17 +53,17 @@ impl<'a> Window<'a> {
         self.data.get(self.at..end).unwrap_or(&[])
     }
 
-    /// The window without its first `n` bytes; empty when it has fewer on the wire.
+    /// The window without its first `n` bytes. It is empty when the wire has fewer.
     pub(crate) fn skip(self, n: usize) -> Self {
         Window { at: self.at.saturating_add(n).min(self.end), ..self }
     }
 
-    /// The window's first `n` bytes on the wire; all of it when it has fewer.
+    /// The window's first `n` bytes on the wire. It is the whole window when the wire has fewer.
     pub(crate) fn limit(self, n: usize) -> Self {
         Window { end: self.at.saturating_add(n).min(self.end), ..self }
     }
 
-    /// The first `N` bytes; `short` is wrong when the wire has fewer.
+    /// The first `N` bytes. `short` is the error when the wire has fewer.
     pub(crate) fn fixed<const N: usize>(self, short: Malformed) -> Result<&'a [u8; N], Stop> {
         if self.wire() < N {
             return Err(Stop::Bad(short));
@@ -69,7 +71,7 @@ impl<'a> Window<'a> {
         self.bytes().first_chunk::<N>().ok_or(Stop::Cut)
     }
 
-    /// The first `n` bytes; `short` is wrong when the wire has fewer.
+    /// The first `n` bytes. `short` is the error when the wire has fewer.
     pub(crate) fn first(self, n: usize, short: Malformed) -> Result<&'a [u8], Stop> {
         if self.wire() < n {
             return Err(Stop::Bad(short));

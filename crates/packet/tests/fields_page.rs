@@ -1,4 +1,5 @@
-//! `docs/fields.md` is made from the field table (`BLESS=1 cargo test -p braid-packet` rewrites it).
+//! `docs/fields.md` is generated from the field table. `BLESS=1 cargo test -p braid-packet`
+//! rewrites it.
 
 use braid_packet::{Access, FIELDS, HEADERS, Header};
 use std::fmt::Write as _;

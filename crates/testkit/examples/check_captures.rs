@@ -1,8 +1,9 @@
 //! Runs every capture below a folder through every function of the library, on the reference
-//! engine: `scripts/check-captures.sh DIR`. Fails when a run panics or packets don't add up.
+//! engine: `scripts/check-captures.sh DIR`. Fails when a run panics or when packets are not all
+//! accounted for.
 //!
-//! A packet enters at the first interface of the function's chain when the smaller of its two ends
-//! sent it, else at the last: so that each flow goes both ways.
+//! A packet enters at the first interface of the function's chain if the smaller of its two ends
+//! sent it, otherwise at the last. So each flow has both directions.
 
 use braid_io::{CaptureReader, PacketSource};
 use braid_ir::chain::Chain;
@@ -14,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Packets of one file that are kept in memory at a time; each function runs over such a part.
+/// The packets of one file that are in memory at a time. Each function runs over such a part.
 const PART: usize = 20_000;
 
-/// Counts what leaves.
+/// Counts events.
 #[derive(Default)]
 struct Count {
     events: u64,
@@ -113,7 +114,7 @@ fn main() -> ExitCode {
     if all.wrong.is_empty() && !files.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Capture files of a folder, and of its folders.
+/// The capture files of a folder and of its subfolders.
 fn captures(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -130,7 +131,7 @@ fn captures(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The chain that a function's cases use.
+/// The chain that the cases of a function use.
 fn chain_of(function: &str) -> Result<Chain, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../nfs")
@@ -139,7 +140,7 @@ fn chain_of(function: &str) -> Result<Chain, String> {
     harness::compile_file(&path, Form::AsWritten)
 }
 
-/// Runs a capture through all functions, in parts.
+/// Runs a capture through all functions, part by part.
 fn check(file: &Path, functions: &[(&str, Chain)], totals: &mut Totals) -> Result<(), String> {
     let mut reader = CaptureReader::open(file).map_err(|error| error.to_string())?;
     let mut engines: Vec<_> =

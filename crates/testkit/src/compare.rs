@@ -1,4 +1,4 @@
-//! Compares two engines on the same chain and stimuli, and makes a failing sequence small.
+//! Compares two engines on the same chain and stimuli, and shrinks a failing sequence.
 
 use crate::convert::frame_of;
 use crate::packet::describe;
@@ -8,33 +8,33 @@ use braid_ir::engine::{Counters, Engine};
 use braid_packet::Packet;
 use std::fmt::Write as _;
 
-/// The first thing in which two runs differ.
+/// The first difference of two runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mismatch {
-    /// What kind of thing.
+    /// Its kind.
     pub kind: MismatchKind,
-    /// The stimulus, by number, if it shows at one.
+    /// The number of the stimulus, if the difference appears at one.
     pub step: Option<usize>,
-    /// Left and right as text.
+    /// The left and the right side as text.
     pub text: String,
 }
 
-/// What two runs can differ in.
+/// The kinds of differences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MismatchKind {
-    /// One panicked.
+    /// One engine panicked.
     Panic,
-    /// A packet left in one only, or another kind of output came in its place.
+    /// Only one engine let a packet leave, or the outputs are of different kinds.
     Outputs,
     /// Packets left by different interfaces.
     Interface,
-    /// Packets differ in their bytes (or in the length on the wire).
+    /// Packets differ in their bytes or in their length on the wire.
     Bytes,
     /// Packets differ in their time or tags.
     Attributes,
     /// Events differ.
     Events,
-    /// Changes of configuration were refused differently.
+    /// The engines refused different changes of configuration.
     Refusals,
     /// Drops differ.
     Drops,
@@ -92,8 +92,8 @@ fn outputs(left: &[Output], right: &[Output]) -> Option<(MismatchKind, String)> 
     Some((kind, format!("{}\n{}", show_output(a), show_output(b))))
 }
 
-/// Whether outputs are the same to those outside: a packet that left goes no way through a function
-/// any more and waits nowhere.
+/// Whether outputs are equal as seen from outside. The direction of a packet that left, and whether
+/// it was held, no longer matter.
 fn same(a: Option<&Output>, b: Option<&Output>) -> bool {
     match (a, b) {
         (Some(Output::Packet(i, a)), Some(Output::Packet(j, b))) => {
@@ -146,10 +146,10 @@ fn state(left: &Trace, right: &Trace) -> Option<Mismatch> {
 /// Makes an engine for a chain.
 pub type Make<'a> = &'a dyn Fn(&Chain) -> Box<dyn Engine>;
 
-/// Two engines that differ, with a sequence of stimuli from which nothing can be left out.
+/// Two engines that differ, with a sequence of stimuli that cannot be shortened.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// In what they differ on it.
+    /// Their difference on this sequence.
     pub mismatch: Mismatch,
     /// The sequence.
     pub stimuli: Vec<Stimulus>,
@@ -181,7 +181,7 @@ impl std::fmt::Display for Report {
 /// Compares two engines.
 ///
 /// # Errors
-/// When they differ: how, on a smallest sequence (no single stimulus can be left out of it).
+/// The difference, on a smallest sequence: no single stimulus can be removed from it.
 pub fn compare(
     chain: &Chain,
     left: Make<'_>,
@@ -195,13 +195,14 @@ pub fn compare(
     check(chain, left, &wrong, stimuli, &expected)
 }
 
-/// Runs something on stimuli, and says how it differs from what was expected.
+/// Checks the result of a run on stimuli. Returns the difference from the expected result.
 pub type Wrong<'a> = &'a dyn Fn(&[Stimulus], &Trace) -> Option<Mismatch>;
 
-/// Checks a run against what is `expected` on these stimuli, which is what `left` does (counters at the end).
+/// Checks a run against `expected`, which is the result of `left` on these stimuli (with counters
+/// at the end).
 ///
 /// # Errors
-/// As [`compare`].
+/// When they differ, as for [`compare`].
 pub fn check(
     chain: &Chain,
     left: Make<'_>,
@@ -217,7 +218,7 @@ pub fn check(
     Err(Box::new(Report { mismatch, stimuli, interfaces }))
 }
 
-/// Leaves out ever smaller pieces as long as `fails` still gives a finding.
+/// Removes smaller and smaller pieces as long as `fails` still returns a finding.
 pub fn shrink<T: Clone, R>(
     items: &[T],
     finding: R,

@@ -1,4 +1,4 @@
-//! Between the testkit's packets and those of crate `packet`.
+//! Converts between the testkit's packets and those of the crate `packet`.
 
 use crate::packet::{Frame, LinkKind, Spec};
 use braid_packet::{Link, Packet};
@@ -28,7 +28,7 @@ pub fn frame_of(packet: &Packet) -> Frame {
 }
 
 impl Spec {
-    /// The packet, arriving at this time.
+    /// The packet with this arrival time.
     #[must_use]
     pub fn at(&self, time_ns: u64) -> Packet {
         packet_of(&self.frame(), time_ns)

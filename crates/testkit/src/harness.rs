@@ -1,4 +1,4 @@
-//! From source text to chains and engines: what tests need of the other crates, in one place.
+//! Makes chains and engines from source text: everything that tests need from the other crates.
 
 use braid_ir::chain::{Chain, Control};
 use braid_ir::engine;
@@ -17,7 +17,7 @@ mod engines;
 
 pub use engines::{ENGINES, Engine, HOSTILE, USERS};
 
-/// In which form functions are compiled.
+/// The form of the source that is compiled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// As their authors wrote them.
@@ -26,7 +26,7 @@ pub enum Form {
     Formatted,
 }
 
-/// Files in memory, then those on disk beside the file that names them.
+/// Files in memory, then files on disk beside the file that names them.
 struct Files<'a>(&'a BTreeMap<String, String>);
 
 impl Loader for Files<'_> {
@@ -44,10 +44,10 @@ impl Loader for Files<'_> {
     }
 }
 
-/// The chain in a source text, with files beside it and the library's functions at hand.
+/// The chain in a source text. It may use the given files and the library's functions.
 ///
 /// # Errors
-/// All diagnostics, as text; or that there is not exactly one chain.
+/// All diagnostics as text, or a message that there is not exactly one chain.
 pub fn compile(
     source: &str,
     files: &BTreeMap<String, String>,
@@ -56,10 +56,10 @@ pub fn compile(
     one_chain(unit("test.braid", source, files, form)?)
 }
 
-/// The chain in a file, with the library's functions at hand.
+/// The chain in a file. It may use the library's functions.
 ///
 /// # Errors
-/// As [`compile`].
+/// All diagnostics or the wrong number of chains, as for [`compile`].
 pub fn compile_file(path: &Path, form: Form) -> Result<Chain, String> {
     let source = std::fs::read_to_string(path);
     let source = source.map_err(|error| format!("{}: {error}", path.display()))?;
@@ -99,8 +99,8 @@ pub fn unit(
     compiled.unit.ok_or(errors)
 }
 
-/// Chains in `crates/testkit/chains` with all functions of the library, with limits so small that
-/// traffic reaches them: name of the file, and chain.
+/// The chains in `crates/testkit/chains` with the names of their files. Together they contain all
+/// functions of the library, with limits within reach of traffic.
 ///
 /// # Errors
 /// When a file cannot be read or compiled.
@@ -121,7 +121,7 @@ pub fn library_chains() -> Result<Vec<(String, Chain)>, String> {
 
 const PLAIN: Style = Style { color: false, ascii: true };
 
-/// The source as `braid fmt` prints it.
+/// The source in the form that `braid fmt` prints.
 ///
 /// # Errors
 /// All diagnostics, as text.
@@ -136,7 +136,7 @@ pub fn format(source: &str) -> Result<String, String> {
 /// The reference engine.
 ///
 /// # Panics
-/// When it refuses the chain: chains from the language are never refused.
+/// When the engine refuses the chain. It never refuses chains from the language.
 #[must_use]
 pub fn reference(chain: &Chain) -> Box<dyn engine::Engine> {
     match Reference::new(chain.clone()) {
@@ -148,7 +148,7 @@ pub fn reference(chain: &Chain) -> Box<dyn engine::Engine> {
 /// All packets of a capture.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// Why the capture cannot be read.
 pub fn read_capture(path: &Path) -> Result<Vec<Packet>, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let (packets, _, error) = braid_io::read_all(&bytes);
@@ -158,10 +158,10 @@ pub fn read_capture(path: &Path) -> Result<Vec<Packet>, String> {
     }
 }
 
-/// A line of a control file (what stands behind its time), for this time.
+/// Reads a line of a control file without its time, for this time.
 ///
 /// # Errors
-/// What is wrong with the line.
+/// The error in the line.
 pub fn control(chain: &Chain, time_ns: u64, line: &str, folder: &Path) -> Result<Control, String> {
     let mut sources = SourceMap::new();
     let text = format!("{}.{:09} {line}\n", time_ns / 1_000_000_000, time_ns % 1_000_000_000);

@@ -1,4 +1,4 @@
-//! Hostile packets from the bytes of a fuzzer: whatever packets come, in whatever order and at whatever times.
+//! Makes hostile packets from a fuzzer's bytes: any packets, in any order, at any times.
 
 use crate::convert::packet_of;
 use crate::harness::{self, Engine, HOSTILE};
@@ -8,7 +8,7 @@ use braid_ir::chain::Chain;
 use braid_packet::{Link, Packet};
 use std::sync::OnceLock;
 
-/// Packets whose bytes the input changes.
+/// Packets with bytes that the input changes.
 const TEMPLATES: &[&str] = &[
     "tcp 10.0.0.1:1234 > 192.0.2.2:80 S seq=7 mss=1460 \"GET /evil\"",
     "tcp 192.0.2.2:80 > 10.0.0.1:1234 SA seq=9 ack=8",
@@ -24,7 +24,7 @@ const TEMPLATES: &[&str] = &[
 /// The chains of library functions.
 ///
 /// # Panics
-/// When one does not compile.
+/// When a chain does not compile.
 pub fn chains() -> &'static [Chain] {
     static CHAINS: OnceLock<Vec<Chain>> = OnceLock::new();
     CHAINS.get_or_init(|| {
@@ -33,7 +33,8 @@ pub fn chains() -> &'static [Chain] {
     })
 }
 
-/// The chain that the first byte picks, and the packets that the others make, up to the end of all time-outs.
+/// The chain that the first byte selects, and the packets that the other bytes make. Time advances
+/// past all time-outs at the end.
 #[must_use]
 pub fn stimuli(bytes: &[u8]) -> Option<(&'static Chain, Vec<Stimulus>)> {
     let (pick, mut rest) = bytes.split_first()?;
@@ -41,7 +42,8 @@ pub fn stimuli(bytes: &[u8]) -> Option<(&'static Chain, Vec<Stimulus>)> {
     let chain = &chains[usize::from(*pick) % chains.len()];
     let mut now = 1_000_000_000_u64;
     let mut stimuli = Vec::new();
-    // Interface, time, template or length, then bytes.
+    // Each packet takes a byte each for interface, time, and template or length, then further
+    // bytes.
     while let [interface, time, what, after @ ..] = rest {
         now = match time % 4 {
             0 => now + u64::from(*time),
@@ -51,7 +53,7 @@ pub fn stimuli(bytes: &[u8]) -> Option<(&'static Chain, Vec<Stimulus>)> {
         };
         let (packet, after) = one_packet(*what, now, after);
         rest = after;
-        // The high bits make the packet come several times.
+        // The high bits are the number of repetitions.
         let times = 1 + usize::from(*interface >> 5);
         let interface = u16::from(*interface) % u16::try_from(chain.interfaces.len()).unwrap_or(1);
         stimuli.extend((0..times).map(|_| Stimulus::Packet(interface, packet.clone())));
@@ -60,11 +62,11 @@ pub fn stimuli(bytes: &[u8]) -> Option<(&'static Chain, Vec<Stimulus>)> {
     Some((chain, stimuli))
 }
 
-/// Checks that the engine that the last byte picks, with machine code or flow records, does with the packets what the
-/// reference does.
+/// Compares an engine with the reference engine on the packets. The last byte selects the engine,
+/// which has machine code or flow records.
 ///
 /// # Errors
-/// How they differ, on a smallest sequence.
+/// The difference, on a smallest sequence.
 pub fn check(bytes: &[u8]) -> Result<(), String> {
     let Some((pick, bytes)) = bytes.split_last() else { return Ok(()) };
     let Some((chain, stimuli)) = stimuli(bytes) else { return Ok(()) };
@@ -73,11 +75,11 @@ pub fn check(bytes: &[u8]) -> Result<(), String> {
     engine.check(chain, &stimuli, &expected)
 }
 
-/// A packet, and what is left of the input.
+/// A packet, and the remaining input.
 fn one_packet(what: u8, now: u64, input: &[u8]) -> (Packet, &[u8]) {
     if let Some(template) = TEMPLATES.get(usize::from(what & 0x7f) % (TEMPLATES.len() + 4)) {
         let mut frame = packet(template).frame();
-        // Pairs of place and value change it.
+        // Pairs of offset and value change the packet.
         let changes = usize::from(what >> 7) * 4;
         let (pairs, after) = input.split_at(changes.min(input.len()));
         for pair in pairs.chunks_exact(2) {

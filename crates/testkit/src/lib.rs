@@ -1,4 +1,5 @@
-//! Test support: generators of functions, chains and traffic, cases, packet builder, trace comparison.
+//! Test support: generators of functions, chains and traffic, cases, a packet builder, trace
+//! comparison.
 #![forbid(unsafe_code)]
 
 pub mod case;

@@ -1,5 +1,5 @@
-//! Pairs: a generated chain with traffic, which engines must process as the reference does. A pair on which one does not
-//! is kept as a file, and run again from there.
+//! Pairs: a generated chain with traffic. Engines must process it as the reference engine does. A
+//! pair on which an engine differs is stored as a file, and run again from there.
 
 use crate::generate::program::{Program, any};
 use crate::generate::traffic::recorded;
@@ -10,7 +10,7 @@ use braid_packet::{Link, Packet};
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Stimuli of each pair.
+/// Number of stimuli of each pair.
 const STIMULI: usize = 150;
 
 /// A chain with traffic.
@@ -22,7 +22,7 @@ pub struct Pair {
     expected: Trace,
 }
 
-/// What a pair has shown: the stimuli that are needed for it, if they can be written down.
+/// A finding about a pair: the stimuli that show it, if they have a text form.
 pub struct Found {
     seed: u64,
     program: Program,
@@ -34,7 +34,7 @@ impl Pair {
     /// The pair of a seed.
     ///
     /// # Errors
-    /// Why its chain does not compile.
+    /// The diagnostics of a chain that does not compile.
     pub fn draw(seed: u64) -> Result<Self, String> {
         Self::of(seed, any(seed))
     }
@@ -46,8 +46,8 @@ impl Pair {
         Ok(Self { seed, program, chain, stimuli, expected })
     }
 
-    /// The engines that a seed chooses, one of them with the options that users get; with machine code from the first
-    /// packets on, if so.
+    /// The engines that a seed chooses, one of them with the options of users. With `native`, they
+    /// run machine code.
     #[must_use]
     pub fn engines(&self, native: bool) -> Vec<Engine> {
         let users = usize::try_from(self.seed / 7).unwrap_or(0) % USERS.len();
@@ -56,7 +56,7 @@ impl Pair {
         engines
     }
 
-    /// Runs engines on it: the first difference.
+    /// Runs engines on the pair. Returns the first difference.
     #[must_use]
     pub fn check(&self, engines: impl IntoIterator<Item = Engine>) -> Option<Found> {
         engines.into_iter().find_map(|engine| {
@@ -66,7 +66,7 @@ impl Pair {
         })
     }
 
-    /// The whole pair, as if it had shown something.
+    /// The whole pair in the form of a finding.
     #[must_use]
     pub fn as_found(&self, report: &str) -> Found {
         let Self { seed, program, stimuli, .. } = self;
@@ -74,10 +74,10 @@ impl Pair {
         Found { seed: *seed, program: program.clone(), report, stimuli }
     }
 
-    /// Reads a pair that was kept.
+    /// Reads a stored pair.
     ///
     /// # Errors
-    /// Why that is not possible.
+    /// Why the pair cannot be read.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
         let (mut seed, mut program, mut steps) = (0, Program::default(), None);
@@ -114,10 +114,10 @@ impl fmt::Display for Found {
 }
 
 impl Found {
-    /// Keeps it as a file in a folder: its path.
+    /// Stores the finding as a file in a folder. Returns the path.
     ///
     /// # Errors
-    /// Why it cannot be written.
+    /// Why the file cannot be written.
     pub fn keep(&self, folder: &Path) -> std::io::Result<PathBuf> {
         std::fs::create_dir_all(folder)?;
         let path = folder.join(format!("seed-{}.txt", self.seed));
@@ -125,7 +125,7 @@ impl Found {
         Ok(path)
     }
 
-    /// As the file says it.
+    /// The finding in the form of its file.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text: String = self.report.lines().map(|line| format!("# {line}\n")).collect();
@@ -133,7 +133,8 @@ impl Found {
         for (name, file) in &self.program.files {
             let _ = write!(text, "\n=== file {name}\n{file}");
         }
-        // Changes of configuration have no text: with them, the traffic is made from the seed again.
+        // Changes of configuration have no text form. Pairs with changes make their traffic from
+        // the seed again.
         let steps: Option<Vec<String>> = self.stimuli.iter().map(step_text).collect();
         if let Some(steps) = steps {
             let _ = write!(text, "\n=== steps\n{}\n", steps.join("\n"));
@@ -174,7 +175,7 @@ fn read_step(line: &str) -> Option<Stimulus> {
     }
 }
 
-/// Where pairs are kept that have shown a difference, until it is mended.
+/// The folder of pairs with differences, until these are fixed.
 #[must_use]
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("found")

@@ -1,4 +1,4 @@
-//! What an engine does with stimuli, written down step by step.
+//! Records the reactions of an engine to stimuli, step by step.
 
 use braid_engine::{Compiled, Reached};
 use braid_ir::chain::Control;
@@ -6,42 +6,42 @@ use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
 use braid_packet::Packet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Something that is done to an engine.
+/// A stimulus of an engine.
 #[derive(Clone, Debug)]
 pub enum Stimulus {
     /// A packet enters at an interface.
     Packet(u16, Packet),
-    /// What is due by this time runs (ns).
+    /// Everything that is due by this time (ns) runs.
     Advance(u64),
     /// A change of configuration.
     Control(Control),
 }
 
-/// Something that an engine gives out.
+/// An output of an engine.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Output {
     /// A packet left by an interface.
     Packet(u16, Packet),
     /// A function published an event.
     Event(Event),
-    /// A change could not be applied.
+    /// A change was refused.
     Refused(String),
 }
 
-/// Everything that can be seen of a run.
+/// Everything that is visible of a run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Trace {
     /// Outputs of each stimulus, in order.
     pub outputs: Vec<Vec<Output>>,
-    /// Counters after each stimulus, if asked for, else at the end only.
+    /// The counters after each stimulus, or only at the end.
     pub counters: Vec<Counters>,
     /// State at the end.
     pub state: Vec<StateEntry>,
-    /// The engine panicked at the stimulus behind the last outputs, with this message.
+    /// The panic message, if the engine panicked at the stimulus behind the last outputs.
     pub panic: Option<String>,
 }
 
-/// How much a trace holds.
+/// How detailed a trace is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Detail {
     /// Counters at the end.
@@ -50,7 +50,7 @@ pub enum Detail {
     Steps,
 }
 
-/// Takes outputs in order.
+/// Collects outputs in order.
 #[derive(Default)]
 struct Collector(Vec<Output>);
 
@@ -64,14 +64,14 @@ impl Outputs for Collector {
     }
 }
 
-/// Does one thing to an engine.
+/// Applies one stimulus to an engine.
 pub fn step(engine: &mut dyn Engine, stimulus: &Stimulus) -> Vec<Output> {
     let mut outputs = Collector::default();
     match stimulus {
         Stimulus::Packet(ingress, packet) => engine.packet(*ingress, packet.clone(), &mut outputs),
         Stimulus::Advance(time_ns) => {
             engine.advance(*time_ns, &mut outputs);
-            // That anyone looks changes nothing.
+            // Reading counters and state must not change anything.
             drop((engine.counters(), engine.state()));
         }
         Stimulus::Control(control) => {
@@ -83,7 +83,7 @@ pub fn step(engine: &mut dyn Engine, stimulus: &Stimulus) -> Vec<Output> {
     outputs.0
 }
 
-/// Does everything to an engine, and writes down what can be seen.
+/// Applies all stimuli to an engine, and records everything visible.
 pub fn record(engine: &mut dyn Engine, stimuli: &[Stimulus], detail: Detail) -> Trace {
     let mut trace = Trace::default();
     for stimulus in stimuli {
@@ -109,16 +109,16 @@ pub fn record(engine: &mut dyn Engine, stimuli: &[Stimulus], detail: Detail) -> 
 /// A run in batches.
 #[derive(Clone, Debug, Default)]
 pub struct Batched {
-    /// What can be seen of it. Packets that stayed in their places are outputs of their own stimuli; all else
-    /// that a batch gave out comes before them, at its first.
+    /// Everything visible of the run. A packet that stayed in its place is an output of its own
+    /// stimulus. All other outputs of a batch come before these, at the batch's first stimulus.
     pub trace: Trace,
-    /// By stimulus: the first one of its batch, and whether a packet left in its place.
+    /// For each stimulus: the first stimulus of its batch, and whether a packet left in its place.
     places: Vec<(usize, bool)>,
 }
 
 impl Batched {
-    /// A run packet by packet, as this run would show it: a packet that leaves in its place is the last thing
-    /// that comes of it.
+    /// Rearranges the trace of a run packet by packet into the order of this run. A packet that
+    /// leaves in its place is the last output of its stimulus.
     #[must_use]
     pub fn shows(&self, single: &Trace) -> Trace {
         let mut shown: Vec<Vec<Output>> = vec![Vec::new(); single.outputs.len()];
@@ -136,8 +136,8 @@ impl Batched {
     }
 }
 
-/// Does everything to an engine as [`record`] does, but packets that come one behind the other at the same
-/// interface come together, at most `most`.
+/// Applies all stimuli to an engine like [`record`], but packets in sequence at the same interface
+/// form batches of at most `most`.
 pub fn record_batches(engine: &mut Compiled, stimuli: &[Stimulus], most: usize) -> Batched {
     let mut run = Batched::default();
     let together = |a: &Stimulus, b: &Stimulus| match (a, b) {
@@ -164,8 +164,8 @@ pub fn record_batches(engine: &mut Compiled, stimuli: &[Stimulus], most: usize) 
     run
 }
 
-/// Does a batch of packets, or something else, to an engine: what comes of each stimulus, and whether it is a
-/// packet that left in its place.
+/// Applies a batch of packets, or another stimulus, to an engine. Returns the outputs of each
+/// stimulus, and whether a packet left in its place.
 fn batch(engine: &mut Compiled, part: &[Stimulus]) -> Vec<(Vec<Output>, bool)> {
     let [Stimulus::Packet(ingress, _), ..] = part else {
         return part.iter().map(|stimulus| (step(engine, stimulus), false)).collect();
@@ -208,7 +208,8 @@ mod tests {
 
     #[test]
     fn batch_shows_what_left_beside_it_first() {
-        // A copy before the first packet, none of the second leaves but a copy does, then another batch.
+        // The first packet has a copy. The second packet does not leave, but a copy of it does.
+        // Then another batch follows.
         let single = Trace {
             outputs: vec![
                 vec![packet(10), packet(1)],

@@ -1,26 +1,26 @@
-//! How wrong a packet's checksums and lengths are, reckoned without crate `packet`: a packet that
-//! leaves is exactly as wrong as it was when it came.
+//! Computes the errors in a packet's checksums and lengths, without the crate `packet`. A leaving
+//! packet must have exactly the errors that it arrived with.
 
 use crate::convert::frame_of;
 use crate::packet::{Ip, Layer, Spec, describe};
 use braid_packet::Packet;
 
-/// How wrong the checksums of a packet's outermost IP packet are: 0 is right. Numbers are
-/// differences in one's complement, which incremental updates (RFC 1624) leave as they are.
+/// The errors in the checksums of a packet's outermost IP packet, where 0 is right. The numbers are
+/// differences in one's complement, which incremental updates (RFC 1624) do not change.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Wrongness {
-    /// Of the IPv4 header.
+    /// The error of the IPv4 header checksum.
     pub ip: Option<u16>,
-    /// Of TCP, UDP or ICMP; `None` where it has none or it cannot be reckoned (later fragments,
-    /// packets that the capture cut).
+    /// The error of the checksum of TCP, UDP or ICMP. `None` if there is none, or if it cannot be
+    /// computed (later fragments, packets that the capture cut).
     pub transport: Option<u16>,
-    /// Lengths contradict each other.
+    /// Whether lengths contradict each other.
     pub lengths: bool,
-    /// UDP without a checksum.
+    /// Whether it is UDP without a checksum.
     pub no_sum: bool,
 }
 
-/// The wrongness of a packet; `None` for what has no IP header that can be read.
+/// The errors of a packet. `None` for a packet without a readable IP header.
 #[must_use]
 pub fn wrongness(packet: &Packet) -> Option<Wrongness> {
     let spec = describe(&frame_of(packet));
@@ -59,16 +59,17 @@ fn ip_wrongness(spec: &Spec, at: usize, ip: &Ip) -> u16 {
     difference(ip.sum, || right_sum(spec, at))
 }
 
-/// What is there minus what would be right, in one's complement; 0 when nothing is said to be wrong.
+/// The actual checksum minus the right one, in one's complement. It is 0 when the actual one is not
+/// given.
 fn difference(there: Option<u16>, right: impl Fn() -> Option<u16>) -> u16 {
     let (Some(there), Some(right)) = (there, right()) else { return 0 };
     let sum = u32::from(there) + u32::from(!right);
     let folded = u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap_or(0xffff);
-    // Both are zero.
+    // Both forms mean zero.
     if folded == 0xffff { 0 } else { folded }
 }
 
-/// The checksum that the layer would have if it were right.
+/// The right checksum of the layer.
 fn right_sum(spec: &Spec, at: usize) -> Option<u16> {
     let mut right = spec.clone();
     match right.layers.get_mut(at)? {
@@ -78,7 +79,8 @@ fn right_sum(spec: &Spec, at: usize) -> Option<u16> {
         Layer::Icmp(icmp) => icmp.sum = None,
         _ => return None,
     }
-    // The same frame with this checksum right; its place is found by what differs.
+    // The same frame with this checksum right. The checksum's offset follows from the kind of
+    // layer.
     let before: usize = prefix_len(spec, at);
     let data = right.frame().data;
     let offset = match right.layers.get(at)? {
@@ -91,14 +93,14 @@ fn right_sum(spec: &Spec, at: usize) -> Option<u16> {
     Some(u16::from(bytes[0]) << 8 | u16::from(bytes[1]))
 }
 
-/// Bytes in front of a layer.
+/// Number of bytes before a layer.
 fn prefix_len(spec: &Spec, at: usize) -> usize {
     let head = Spec { layers: spec.layers[..at].to_vec(), ..Spec::default() };
     head.frame().data.len()
 }
 
-/// What a packet that leaves breaks, given those that it may come from. Packets that a function
-/// built are right.
+/// The error that a leaving packet has and that none of the possible arriving packets had. Packets
+/// that a function built must be right.
 #[must_use]
 pub fn complaint(leaving: &Packet, arrived: &[Wrongness]) -> Option<String> {
     let found = wrongness(leaving)?;

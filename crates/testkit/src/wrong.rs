@@ -1,17 +1,17 @@
-//! An engine that is wrong in one chosen way: proof that comparisons see each kind of difference.
+//! Engines with one chosen mistake. They prove that comparisons find each kind of difference.
 
 use braid_ir::chain::Control;
 use braid_ir::engine::{Counters, Engine, Event, Outputs, StateEntry};
 use braid_packet::Packet;
 
-/// In which way an engine is wrong.
+/// The mistake of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wrong {
-    /// One bit of a packet's last byte.
+    /// One bit of a packet's last byte is wrong.
     Bit,
-    /// A packet is not given out.
+    /// A packet is lost.
     Swallow,
-    /// A packet is given out twice.
+    /// A packet leaves twice.
     Twice,
     /// A packet leaves by another interface.
     Interface,
@@ -19,7 +19,7 @@ pub enum Wrong {
     Time,
     /// An event's last field is off by one.
     EventField,
-    /// An event is left out.
+    /// An event is lost.
     EventLost,
     /// A drop is counted at another row.
     Row,
@@ -35,7 +35,7 @@ pub enum Wrong {
     Panic,
 }
 
-/// All ways.
+/// All mistakes.
 pub const ALL: &[Wrong] = &[
     Wrong::Bit,
     Wrong::Swallow,
@@ -52,8 +52,8 @@ pub const ALL: &[Wrong] = &[
     Wrong::Panic,
 ];
 
-/// An engine that does as another does, except for one thing at the third packet that leaves (or
-/// event, or whenever it is asked).
+/// An engine that behaves like another engine, except for one mistake: at the third packet that
+/// leaves, at an event, or whenever counters or state are read.
 pub struct Sabotaged {
     inner: Box<dyn Engine>,
     wrong: Wrong,
@@ -62,14 +62,14 @@ pub struct Sabotaged {
 }
 
 impl Sabotaged {
-    /// Makes an engine wrong.
+    /// Adds a mistake to an engine.
     #[must_use]
     pub fn new(inner: Box<dyn Engine>, wrong: Wrong) -> Self {
         Self { inner, wrong, packets: 0, events: 0 }
     }
 }
 
-/// Changes what is given out on its way.
+/// Changes outputs before they reach `out`.
 struct Changing<'a> {
     out: &'a mut dyn Outputs,
     wrong: Wrong,

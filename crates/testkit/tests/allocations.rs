@@ -1,4 +1,4 @@
-//! Engines that have seen their flows ask for no memory any more: 10,000 packets through `batch`, not one
+//! Tests that warm engines do not allocate memory: 10,000 packets through `batch` without one
 //! allocation.
 
 use braid_engine::{Compiled, Options, Reached};
@@ -13,20 +13,20 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 thread_local! {
-    /// How often this thread has asked for memory.
+    /// Number of allocations by this thread.
     static ASKED: Cell<u64> = const { Cell::new(0) };
 }
 
 fn count() {
-    // Not while a thread ends and its variables are gone.
+    // When a thread ends, its variables no longer exist.
     let _ = ASKED.try_with(|asked| asked.set(asked.get() + 1));
 }
 
-/// The system's allocator, counting.
+/// The system's allocator with a counter.
 struct Counting;
 
-// SAFETY: All calls go to the system's allocator as they are; counting allocates nothing, as the counter is made
-// without code to run first.
+// SAFETY: All calls go to the system's allocator unchanged. Counting allocates nothing, because the
+// counter needs no code to initialise it.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
@@ -49,7 +49,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Takes nothing: what leaves stays in its batch.
+/// Discards outputs. Leaving packets stay in their batch.
 struct Nothing;
 
 impl Outputs for Nothing {
@@ -69,7 +69,7 @@ drop proto udp from 10.0.0.7/32
 default pass
 ";
 
-/// A chain between a network on the left and all others.
+/// A chain between a network on the left and all other networks.
 fn chain(nodes: &[String]) -> Chain {
     let names: Vec<_> = (0..nodes.len()).map(|at| format!("n{at}")).collect();
     let named: String =
@@ -102,7 +102,7 @@ fn napt(number: usize) -> String {
     format!("napt(public: 203.0.113.{})", number + 1)
 }
 
-/// Packets of 500 flows, one after the other, in no order that is kept.
+/// Packets of 500 flows in an irregular order.
 fn packets(count: u64) -> Vec<Packet> {
     let packet = |number: u64| {
         let flow = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -116,7 +116,8 @@ fn packets(count: u64) -> Vec<Packet> {
     (0..count).map(packet).collect()
 }
 
-/// How often an engine asks for memory for packets `from..`, in batches of 32; how many left.
+/// Number of allocations of an engine for packets in batches of 32, and the number of packets that
+/// left.
 fn asked(engine: &mut Compiled, packets: &[Packet], reached: &mut Vec<Reached>) -> (u64, usize) {
     let mut packets = packets.to_vec();
     let mut left = 0;
@@ -166,7 +167,7 @@ fn warm_engines_ask_for_no_memory() {
                     all,
                     "{name}: {flows:?}"
                 );
-                // Records do not pay where nothing is looked up but routes.
+                // Records do not pay if a chain looks up only routes.
                 let least = if name.contains("router") && !name.contains("NAPT") {
                     0
                 } else {

@@ -1,4 +1,4 @@
-//! Every case of the library's functions and of whole chains (`docs/testing.md`).
+//! Runs every case of the library's functions and of whole chains (`docs/testing.md`).
 
 use braid_testkit::case::{check, list, rows};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ fn cases_happen_as_expected() {
     assert!(failed.is_empty(), "{}", failed.concat());
 }
 
-/// A row that no case takes is a row that nothing tests.
+/// A row that no case takes is untested.
 #[test]
 fn cases_of_a_function_take_all_of_its_rows() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("crates/");

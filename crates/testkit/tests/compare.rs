@@ -1,4 +1,4 @@
-//! The comparison of engines sees each kind of difference, and makes the sequence small.
+//! Tests that the comparison of engines finds each kind of difference and shrinks the sequence.
 
 use braid_ir::chain::Chain;
 use braid_ir::engine::Engine;
@@ -80,7 +80,8 @@ fn each_kind_of_difference_is_seen() {
             Wrong::Panic => MismatchKind::Panic,
         };
         assert_eq!(report.mismatch.kind, kind, "{wrong:?}: {report}");
-        // One wrong packet needs three to leave, a wrong drop one to be dropped, and so on.
+        // A wrong packet needs three leaving packets, a wrong drop needs one dropped packet, and so
+        // on.
         let needed = match wrong {
             Wrong::EventField | Wrong::EventLost => 2,
             Wrong::Row | Wrong::Reason | Wrong::LastSeen | Wrong::Forgotten => 1,

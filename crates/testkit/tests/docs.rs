@@ -1,4 +1,4 @@
-//! The example of `docs/testing.md` is a case that runs.
+//! Tests that the example of `docs/testing.md` is a case that runs.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! All engines do what the reference engine does: bytes, outcomes, counters, events, state.
+//! Tests that all engines do what the reference engine does: bytes, outcomes, counters, events,
+//! state.
 
 use braid_ir::chain::Chain;
 use braid_packet::Packet;
@@ -13,10 +14,10 @@ use braid_testkit::pairs::Pair;
 use braid_testkit::record::{Detail, Stimulus, Trace, record};
 use std::path::{Path, PathBuf};
 
-/// Stimuli for each chain of library functions.
+/// Number of stimuli for each chain of library functions.
 const LIBRARY_STIMULI: usize = 500;
 
-/// Compares engines with what the reference did; how they differ.
+/// Compares engines with the trace of the reference engine. Returns the differences.
 fn differences(
     what: &str,
     chain: &Chain,
@@ -32,13 +33,13 @@ fn differences(
     all
 }
 
-/// Stimuli, with what the reference does with them.
+/// The stimuli, and the trace of the reference engine on them.
 fn expected(chain: &Chain, stimuli: Vec<Stimulus>) -> (Vec<Stimulus>, Trace) {
     let trace = record(harness::reference(chain).as_mut(), &stimuli, Detail::End);
     (stimuli, trace)
 }
 
-/// All engines; without machine code unless asked for.
+/// All engines. Engines with machine code are included only with `native`.
 fn all(native: bool) -> impl Iterator<Item = Engine> {
     ENGINES.iter().chain(USERS).copied().filter(move |engine| native || !engine.is_native())
 }
@@ -47,15 +48,16 @@ fn folder(below: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(below)
 }
 
-/// Whether the pair of a seed runs as machine code: few by default, where builds are not optimised; in long runs more,
-/// and more where machine code knows of several functions' tables together.
+/// Whether the pair of a seed runs as machine code. By default few pairs do, because builds are not
+/// optimised. In long runs more do, and most of all pairs whose machine code handles tables of
+/// several functions together.
 fn is_native(seed: u64) -> bool {
     let every = match (budget::is_asked(), Kind::of(seed)) {
         (false, _) => 12,
         (true, Kind::Library) => 4,
         (true, Kind::Limits | Kind::Random) => 6,
     };
-    // Without regard to the kind of chain.
+    // The draw is independent of the kind of chain.
     Rng::new(seed).below(1 << 16).is_multiple_of(every)
 }
 
@@ -99,7 +101,7 @@ fn engines_are_equal_on_all_cases() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Files in a folder, and in its folders, whose names have one of these endings before `.gz`.
+/// The files in a folder and its subfolders whose names have one of these endings before `.gz`.
 fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -115,7 +117,8 @@ fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// A capture's packets where they enter a chain; those that belong nowhere at the first interface.
+/// A capture's packets at the interfaces where they enter a chain. Packets that belong to no
+/// interface enter at the first one.
 fn entering(chain: &Chain, capture: &Path, most: usize) -> Vec<Stimulus> {
     let splitter = Splitter::new(chain);
     let packets = harness::read_capture(capture).unwrap_or_default().into_iter().take(most);
@@ -141,7 +144,7 @@ fn engines_are_equal_on_examples() {
     }
 }
 
-/// Captures below the folder that `BRAID_DATA` names, if it names one.
+/// Uses captures below the folder in `BRAID_DATA`, if that is set.
 #[test]
 fn engines_are_equal_on_captures() {
     let Some(data) = std::env::var_os("BRAID_DATA") else { return };

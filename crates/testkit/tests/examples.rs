@@ -1,6 +1,6 @@
-//! The repository's examples (`examples/*.braid`) over the capture that comes with them. What must
-//! hold is reasoned from the examples' own words and read off the packets' bytes here, without the
-//! code under test.
+//! Runs the repository's examples (`examples/*.braid`) on the capture that comes with them. The
+//! expected results follow from the examples' text. They are read from the packets' bytes here,
+//! without the code under test.
 
 use braid_io::{MemorySink, MemorySource};
 use braid_ir::chain::Chain;
@@ -11,7 +11,7 @@ use braid_testkit::harness::{self, Form};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The computer that the capture is about.
+/// The computer at the centre of the capture.
 const CLIENT: [u8; 4] = [192, 168, 122, 145];
 /// The domain controller.
 const CONTROLLER: [u8; 4] = [192, 168, 122, 3];
@@ -43,11 +43,11 @@ fn chain(name: &str) -> Chain {
     harness::compile_file(&path, Form::AsWritten).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// What an example made of the capture.
+/// The results of an example on the capture.
 struct Outcome {
     chain: Chain,
     counters: Counters,
-    /// What left, by interface.
+    /// The packets that left, by interface.
     left: BTreeMap<String, Vec<Packet>>,
 }
 
@@ -73,7 +73,7 @@ impl Outcome {
         &self.left[interface]
     }
 
-    /// Packets dropped by a function for a reason.
+    /// Number of packets that a function dropped for a reason.
     fn drops(&self, function: &str, reason: &str) -> u64 {
         let is = |node: u16| self.chain.nodes[usize::from(node)].name == function;
         let counts = self.counters.drops.iter();
@@ -81,7 +81,7 @@ impl Outcome {
     }
 }
 
-/// IPv4 fields of a frame, at the places where they are without VLAN tags.
+/// IPv4 fields of a frame, at their offsets without VLAN tags.
 struct Fields {
     src: [u8; 4],
     dst: [u8; 4],
@@ -107,7 +107,7 @@ fn fields(packet: &Packet) -> Option<Fields> {
     Some(Fields { src: addr(26), dst: addr(30), ttl: data[22], proto, sport, dport })
 }
 
-/// The captured packets that the client sent, with their IPv4 fields.
+/// The captured packets from the client, with their IPv4 fields.
 fn sent(captured: &[Packet]) -> Vec<(&Packet, Fields)> {
     let all = captured.iter().filter_map(|packet| Some((packet, fields(packet)?)));
     all.filter(|(_, ip)| ip.src == CLIENT).collect()
@@ -168,7 +168,7 @@ fn demo_hides_the_client_and_delivers_replies_as_they_were_captured() {
             flows.entry(ip.dst).or_default().insert(ip.sport);
         }
     }
-    // Kerberos connections take turns, and each stays with its server.
+    // Kerberos connections alternate between servers, and each connection stays with its server.
     let kerberos: BTreeSet<u16> = sent(&captured)
         .iter()
         .filter(|(_, ip)| ip.dst == CONTROLLER && ip.proto == 6 && ip.dport == 88)
@@ -177,11 +177,11 @@ fn demo_hides_the_client_and_delivers_replies_as_they_were_captured() {
     let shares: Vec<_> = flows.values().map(BTreeSet::len).collect();
     assert_eq!(shares.iter().sum::<usize>(), kerberos.len());
     assert_eq!(shares.iter().max(), shares.iter().min(), "27 connections over 3 servers");
-    // Followed replies come back as what the capture has: all translation is undone.
+    // Followed replies come back in their captured form, because all translation is undone.
     let all = bytes(&captured);
     assert!(outcome.left("lan").len() > 400);
     assert!(outcome.left("lan").iter().all(|packet| is_captured(packet, &all)));
-    // Taken literally, no captured reply is for the public address.
+    // In literal mode, no captured reply is addressed to the public address.
     assert_eq!(run("demo", false).left("lan"), []);
 }
 
@@ -248,7 +248,7 @@ fn router_counts_hops_and_tags_the_uplink() {
     let outcome = run("router", false);
     let arp = captured.iter().filter(|packet| packet.data()[12..14] == [0x08, 0x06]).count();
     assert_eq!(outcome.drops("route", "not ip"), arp as u64);
-    // Unicast frames with time to live; the router passes them in their order.
+    // The router forwards unicast frames with enough time to live, in order.
     let routed = |packet: &Packet, ip: &Fields| packet.data()[0] & 1 == 0 && ip.ttl > 1;
     let out: Vec<_> =
         sent(&captured).into_iter().filter(|(packet, ip)| routed(packet, ip)).collect();
@@ -294,7 +294,7 @@ fn functions_of_the_nfd_paper_take_their_rows_and_six_lines() {
     }
 }
 
-/// Lines between a function's braces, without empty ones and comments.
+/// Number of lines between a function's braces, without empty lines and comments.
 fn body_lines(source: &str, name: &str) -> usize {
     let head = format!("nf {name}(");
     let mut lines = source.lines().skip_while(|line| !line.starts_with(&head));

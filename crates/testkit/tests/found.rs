@@ -1,5 +1,5 @@
-//! Pairs on which engines have differed, as long runs keep them in `found`: they do not any more. And what is kept is
-//! what was found.
+//! Runs the pairs in `found`, on which engines differed in long runs, and checks that they agree
+//! now. Also checks that a stored pair reads back unchanged.
 
 use braid_testkit::harness::{ENGINES, USERS};
 use braid_testkit::pairs::{Pair, folder};

@@ -1,4 +1,5 @@
-//! Generated programs compile, use the whole language, and generated traffic is of every kind.
+//! Tests that generated programs compile and use the whole language, and that generated traffic is
+//! of every kind.
 
 use braid_engine::{Compiled, FlowRecord, Hashing, Options};
 use braid_ir::model::Op;
@@ -26,7 +27,7 @@ fn same_seed_gives_the_same_program() {
     assert_ne!(program(7), program(8));
 }
 
-/// The kind of an operation: its name in the debug form.
+/// The kind of an operation, which is its name in the debug form.
 fn kind(op: &Op) -> String {
     format!("{op:?}").chars().take_while(|c| c.is_alphanumeric()).collect()
 }
@@ -109,7 +110,7 @@ chain c {
 }
 ";
 
-/// Kinds of packets that traffic for the firewall must have.
+/// The kinds of packets that traffic for the firewall must contain.
 const WANTED: &[&str] = &[
     "interface 0",
     "interface 1",
@@ -145,7 +146,7 @@ const WANTED: &[&str] = &[
     "just before the time-out",
 ];
 
-/// What a packet is.
+/// The kinds of a packet.
 fn kinds(interface: u16, packet: &Packet, last_ns: u64) -> Vec<String> {
     let layout = packet.parse();
     let get = |field| packet.get(&layout, field);
@@ -193,7 +194,7 @@ fn traffic_is_of_every_kind_and_meets_the_edges() {
     assert!(missing.is_empty(), "no packet is {missing:?}");
 }
 
-/// The records that packets can take, with how many have.
+/// The records that packets can use, with the number of packets that did.
 fn records(engine: &Compiled) -> BTreeMap<String, u64> {
     let table = engine.flow_table().expect("flow records");
     let classes = &table.templates;
@@ -204,7 +205,7 @@ fn records(engine: &Compiled) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// How many packets took records that were there before.
+/// Number of packets that used records that already existed.
 fn taken(before: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> u64 {
     let more = |(record, packets): (&String, &u64)| {
         now.get(record).map_or(0, |now| now.saturating_sub(*packets))

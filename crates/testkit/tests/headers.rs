@@ -1,5 +1,6 @@
-//! Chains of functions that read and write the fields of VXLAN, Geneve and PPPoE, that write ports which
-//! decide whether a tunnel's header is there, and that change tags before PPPoE: all engines are equal.
+//! Tests that all engines are equal on chains of functions that read and write the fields of VXLAN,
+//! Geneve and PPPoE. The functions also write ports that decide whether a tunnel's header is
+//! present, and change tags before PPPoE.
 
 use braid_testkit::generate::Rng;
 use braid_testkit::harness::{self, Engine, Form, budget};
@@ -7,13 +8,13 @@ use braid_testkit::packet::parse;
 use braid_testkit::record::{Detail, Stimulus, record};
 use std::fmt::Write as _;
 
-/// Chains that are tried unless `BRAID_CASES` says how many, and packets for each.
+/// Number of chains unless `BRAID_CASES` sets it, and number of packets for each.
 const CHAINS: u64 = 60;
 const PACKETS: usize = 80;
-/// One chain in so many runs as machine code, too.
+/// One of this number of chains also runs as machine code.
 const NATIVE_EVERY: u64 = 10;
 
-/// Functions, by what they are called; each does what it does to some packets only.
+/// Functions by name. Each of them acts on some packets only.
 const FUNCTIONS: &str = r#"
 nf relabel() {
   match {
@@ -93,7 +94,7 @@ fn source(rng: &mut Rng) -> String {
     text
 }
 
-/// A packet of a few flows, often with a tunnel's header, often within a PPPoE session.
+/// A packet of one of a few flows, often with a tunnel's header, often in a PPPoE session.
 fn packet(rng: &mut Rng) -> Vec<u8> {
     let port = rng.pick(&[4789, 6081, 6081, 6082, 53]);
     let vni = rng.pick(&[7_u8, 9, 10]);
@@ -112,7 +113,8 @@ fn packet(rng: &mut Rng) -> Vec<u8> {
     if rng.below(2) == 0 { data } else { in_session(rng, &data, version6) }
 }
 
-/// The IP packet of a frame in a PPPoE session, which some of the time is none or damaged.
+/// The IP packet of a frame in a PPPoE session. Sometimes it is not a session packet, or is
+/// damaged.
 fn in_session(rng: &mut Rng, frame: &[u8], version6: bool) -> Vec<u8> {
     let (kind, code) = *rng.pick(&[(0x64_u8, 0_u8), (0x64, 0), (0x64, 0), (0x63, 9)]);
     let usual = if version6 { [0, 0x57] } else { [0, 0x21] };
@@ -141,7 +143,7 @@ fn engines_are_equal_on_chains_that_touch_tunnels() {
         let chain = harness::compile(&source, &Default::default(), Form::AsWritten);
         let chain = chain.unwrap_or_else(|errors| panic!("{source}\n{errors}"));
         let packets: Vec<_> = (0..8).map(|_| hex(&packet(&mut rng))).collect();
-        // Packets of a flow come again, so that there are flow records.
+        // Packets of a flow recur, so that there are flow records.
         let stimuli: Vec<Stimulus> = (0..PACKETS)
             .map(|_| {
                 let text = rng.pick(&packets);

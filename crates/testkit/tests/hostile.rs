@@ -1,4 +1,4 @@
-//! What the fuzz target `engines` asks of machine code and flow records holds for random input.
+//! Runs the check of the fuzz target `engines`, for machine code and flow records, on random input.
 
 use braid_testkit::generate::Rng;
 use braid_testkit::harness::budget;

@@ -1,4 +1,4 @@
-//! The library's functions under traffic aimed at their own boundaries.
+//! Tests the library's functions under traffic aimed at their own boundaries.
 
 use braid_testkit::generate::traffic::stimuli;
 use braid_testkit::harness::{self, budget};
@@ -6,7 +6,7 @@ use braid_testkit::record::{Output, Stimulus, step};
 use braid_testkit::soundness::{Wrongness, complaint, wrongness};
 use std::collections::BTreeSet;
 
-/// Stimuli for each seed.
+/// Number of stimuli for each seed.
 const STIMULI: usize = 1500;
 
 #[test]

@@ -1,5 +1,5 @@
-//! Rate limiters hold their rate to within a burst, however odd rate and tick are (NFD, figure 11:
-//! offered more than the rate, the rate is what passes).
+//! Tests that rate limiters keep their rate to within a burst, for any rate and tick (NFD, figure
+//! 11: if more than the rate is offered, the rate passes).
 
 use braid_testkit::generate::Rng;
 use braid_testkit::harness::{self, Form};
@@ -7,21 +7,21 @@ use braid_testkit::packet::udp;
 use braid_testkit::record::{Output, Stimulus, step};
 use std::collections::BTreeMap;
 
-/// Bits × nanoseconds a second in a byte.
+/// Bits times nanoseconds per second in a byte.
 const BYTE: u128 = 8_000_000_000;
 
 /// A limiter to test.
 #[derive(Clone, Copy)]
 struct Limit {
-    /// bit/s
+    /// The rate in bit/s.
     rate: u64,
-    /// Bytes.
+    /// The burst in bytes.
     burst: u64,
-    /// How often tokens come (ns); `None`: as time passes, by source.
+    /// The period in which tokens arrive (ns). `None`: tokens arrive continuously, for each source.
     tick_ns: Option<u64>,
 }
 
-/// A packet offered: when (ns), bytes, and whether it passed.
+/// An offered packet: its time (ns), its bytes, and whether it passed.
 type Offer = (u64, u64, bool);
 
 impl Limit {
@@ -36,7 +36,7 @@ impl Limit {
         format!("chain limited {{ path {function}; }}")
     }
 
-    /// Offers packets of odd sizes, `load` times what the rate lets pass, for so long.
+    /// Offers packets of odd sizes for this time, at `load` times the rate.
     fn offer(self, load: u64, for_ns: u64) -> Vec<Offer> {
         let chain = harness::compile(&self.chain(), &BTreeMap::new(), Form::AsWritten);
         let chain = chain.unwrap_or_else(|errors| panic!("{errors}"));
@@ -54,15 +54,15 @@ impl Limit {
         offers
     }
 
-    /// What the rate brings in a time, rounded down to ticks (bits × ns a second).
+    /// The tokens that the rate adds in a time, rounded down to ticks (bits × ns per second).
     fn brings(self, ns: u64) -> u128 {
         let tick = self.tick_ns.unwrap_or(1);
         u128::from(self.rate) * u128::from(ns / tick * tick)
     }
 }
 
-/// The limits: 1.25 bytes a tick; less than a byte a tick; a prime rate with a prime tick; whole
-/// ticks as they are by default; as time passes.
+/// The limits: 1.25 bytes per tick; less than a byte per tick; a prime rate with a prime tick; the
+/// default with whole ticks; continuous tokens.
 const LIMITS: [Limit; 5] = [
     Limit { rate: 1_000_000, burst: 2000, tick_ns: Some(10_000) },
     Limit { rate: 64_000, burst: 1000, tick_ns: Some(50_000) },
@@ -85,8 +85,8 @@ fn limiters_never_let_more_pass_than_burst_and_rate() {
 
 #[test]
 fn limiters_let_all_pass_that_the_rate_brings() {
-    // Always offered too much, a bucket is never full again, so that no token is lost: what passed
-    // is all that came, but for what the next packet found too little.
+    // The offered load is always too high, so a bucket never becomes full again and no token is
+    // lost. Every token is used, except a rest too small for the next packet.
     for limit in LIMITS {
         let (mut passed, mut dropped) = (0_u128, 0);
         for (now, bytes, passes) in limit.offer(3, 1_000_000_000) {
@@ -108,7 +108,8 @@ fn a_megabit_in_ticks_of_ten_microseconds_is_125_000_bytes_a_second() {
     let limit = LIMITS[0];
     let passed: u64 =
         limit.offer(2, 2_000_000_000).iter().filter(|offer| offer.2).map(|offer| offer.1).sum();
-    // 250,000 in two seconds and a burst of 2,000; short of it by less than a packet of at most 441
-    // bytes, and by what came after the last one, at most 441 × 8 bits / 2 Mbit/s before the end.
+    // The rate gives 250,000 bytes in two seconds, and the burst 2,000. Two amounts may be missing:
+    // less than a packet of at most 441 bytes, and the tokens after the last packet, which comes at
+    // most 441 × 8 bits / 2 Mbit/s before the end.
     assert!((252_000 - 441 - 221..=252_000).contains(&passed), "{passed}");
 }

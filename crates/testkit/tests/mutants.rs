@@ -1,5 +1,5 @@
-//! Flow records that are wrong on purpose: generated chains and traffic find each planted bug within so many pairs; in
-//! runs that `BRAID_CASES` has not made long, a case may find it instead.
+//! Tests the mutants of flow records: generated chains and traffic find each mutant within a number
+//! of pairs. In runs that `BRAID_CASES` does not lengthen, a case may find the mutant instead.
 
 use braid_engine::{Compiled, RECORD_MUTANTS, RecordMutant};
 use braid_ir::chain::Chain;
@@ -11,24 +11,24 @@ use braid_testkit::record::{Detail, Stimulus, Trace, record};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// As for the comparison of engines.
+/// Number of stimuli, as in the comparison of engines.
 const STIMULI: usize = 150;
-/// Seeds unless `BRAID_CASES` says how many.
+/// Number of seeds, unless `BRAID_CASES` sets it.
 const SEEDS: u64 = 100;
 
-/// A bug that is looked for.
+/// A mutant that is not yet found.
 struct Hunt {
     bug: RecordMutant,
     pairs: u64,
     time: Duration,
 }
 
-/// The engine that the comparison draws for a seed, which makes flow records.
+/// The engine with flow records that the comparison draws for a seed, if any.
 fn engine(seed: u64) -> Option<Engine> {
     Engine::drawn(seed, false).into_iter().find(Engine::has_records).map(Engine::eagerly)
 }
 
-/// Whether flow records with a bug make a difference.
+/// Whether a mutant of flow records makes a difference.
 fn is_found(
     bug: RecordMutant,
     engine: Engine,
@@ -80,11 +80,11 @@ fn generated_chains_find_each_planted_bug_of_flow_records() {
     assert!(left.is_empty(), "not found: {left:?}");
 }
 
-/// Whether a case shows a bug.
+/// Whether a case finds a mutant.
 fn found_by_cases(bug: RecordMutant) -> bool {
     let engine = ENGINES.iter().find(|engine| engine.has_records()).expect("one with records");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
-    // Cases of whole chains, some of which are about records, come last.
+    // Cases of whole chains come last. Some of them are about records.
     for case in list(&folder).expect("folders of cases").iter().rev() {
         let (chain, stimuli) = replay(case).unwrap_or_else(|error| panic!("{error}"));
         let trace = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);

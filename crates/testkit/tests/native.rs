@@ -1,5 +1,5 @@
-//! Native functions in chains: all engines agree, what functions record is what they do, and the five do what
-//! the library's models do.
+//! Tests native functions in chains: all engines agree, recordings of functions match their
+//! actions, and the five functions behave like the library's models.
 
 use braid_engine::{Compiled, FlowEnd, FlowNative, FlowTable, Options};
 use braid_io::{CaptureWriter, PacketSink as _, Precision};
@@ -25,7 +25,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A C file as a shared library.
+/// Compiles a C file to a shared library.
 fn library(source: &str) -> String {
     let name = Path::new(source).file_stem().expect("a name").to_string_lossy().into_owned();
     let out = Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -60,7 +60,7 @@ fn compile(source: &str) -> Chain {
     chain.unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// The five, as a chain file declares them.
+/// The five functions, in the form of declarations in a chain file.
 const FIVE: &str = r#"
 native nf ids5(signatures: patterns, block: bool = false) from "five" function ids;
 native nf maglev5(vip: ip4, servers: backends<ip4>, idle: duration = 2 s, flows: u32 = 6)
@@ -77,7 +77,7 @@ fn five(chain: &str) -> Chain {
     compile(&format!("{FIVE}\nchain c {{ {INTERFACES} {chain} }}"))
 }
 
-/// The libpcap program of `examples/native`, as a function.
+/// A chain of the libpcap program from `examples/native`, as a function.
 fn synwatch(limit: u32) -> Chain {
     let library = library("examples/native/synwatch_braid.c");
     compile(&format!(
@@ -114,14 +114,15 @@ fn chains() -> Vec<Chain> {
     ]
 }
 
-/// Functions one of which puts headers in and takes them out.
+/// A chain of functions. One of them adds and removes headers.
 fn wrapped(functions: &str) -> Chain {
     let good = library("crates/native/tests/c/good.c");
     let path = format!("path lan <-> {functions} <-> wan;");
     compile(&format!(r#"native nf wrap() from "{good}"; chain c {{ {INTERFACES} {path} }}"#))
 }
 
-/// Chains in which native functions record what they do, with how many packets of eight runs take records at least.
+/// Chains in which native functions record their actions, each with the least number of packets of
+/// eight runs that use records.
 fn fused() -> Vec<(Chain, u64)> {
     let good = library("crates/native/tests/c/good.c");
     let c = format!(
@@ -175,7 +176,7 @@ fn records_reach_across_native_functions() {
     }
 }
 
-/// Nobody takes what leaves.
+/// Discards outputs.
 struct Nobody;
 
 impl Outputs for Nobody {
@@ -183,7 +184,7 @@ impl Outputs for Nobody {
     fn event(&mut self, _: Event) {}
 }
 
-/// The paths of packets of one flow, and what records there are then.
+/// The paths of packets of one flow, and the flow table after them.
 fn paths(chain: &Chain, packets: &[&str]) -> (Vec<String>, FlowTable) {
     let options = Options { eager: true, ..Options::fused() };
     let engine = Compiled::new(chain.clone(), Extent::Chain, options);
@@ -235,7 +236,7 @@ fn engines_are_equal_on_chains_with_native_functions() {
     }
 }
 
-/// A chain in which native functions are compared with what they recorded.
+/// A chain that compares native functions with their recordings.
 fn checked(mut chain: Chain) -> Chain {
     for node in &mut chain.nodes {
         if let Some(native) = &mut Arc::make_mut(&mut node.model).native {
@@ -261,7 +262,8 @@ fn functions_do_what_they_recorded() {
     }
 }
 
-/// A function of the five runs on packets by what it recorded where it can, and by itself: both give the same.
+/// Runs one of the five functions on packets by its recordings where possible, and directly. Both
+/// must give the same result.
 #[test]
 fn records_do_what_functions_do() {
     let signatures = "path lan <-> ids5(signatures: patterns(\"signatures.txt\")) <-> wan;";
@@ -289,7 +291,7 @@ fn records_do_what_functions_do() {
     assert!(replayed > 500, "only {replayed} packets ran by records");
 }
 
-/// Whether the packet ran by a record.
+/// Whether the packet ran by a recording.
 fn both(function: &mut Instance, by_record: &mut Instance, packet: Packet) -> usize {
     let (now, mut a, mut b) = (packet.time_ns, packet.clone(), packet);
     let verdict = function.packet(&mut a, now);
@@ -300,8 +302,9 @@ fn both(function: &mut Instance, by_record: &mut Instance, packet: Packet) -> us
     usize::from(replayed.is_some())
 }
 
-/// Whether a packet that enters is of the kind that the five are about: as in the paper no ICMP, and no fragments; nor
-/// what hosts on the left send to the public address, which the model turns back to the host behind it.
+/// Whether a packet is of a kind that the five functions handle. As in the paper, ICMP and
+/// fragments are excluded. So are packets from hosts on the left to the public address, because the
+/// model turns them back to the host behind it.
 fn is_plain(interface: u16, packet: &Packet) -> bool {
     let layout = packet.parse();
     let is = |field| packet.get(&layout, field) == Some(1);
@@ -314,7 +317,7 @@ fn is_plain(interface: u16, packet: &Packet) -> bool {
         && !is(Field::PktTruncated)
 }
 
-/// What leaves, without events.
+/// The packets among outputs, without events.
 fn packets(outputs: Vec<Output>) -> Vec<Output> {
     outputs.into_iter().filter(|output| matches!(output, Output::Packet(..))).collect()
 }
@@ -392,7 +395,7 @@ fn page_shows_how_little_a_port_takes() {
     assert!((1..30).contains(&changed), "{changed} lines");
 }
 
-/// The function lets through what the program copies.
+/// The function outputs the packets that the program copies.
 #[test]
 fn port_does_what_the_program_does() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -422,7 +425,7 @@ fn port_does_what_the_program_does() {
     assert_eq!(found, expected);
 }
 
-/// An example's packets, also as a plain capture.
+/// The packets of an example, which are also written as an uncompressed capture.
 fn example(plain: &Path) -> Vec<Packet> {
     let packets = root().join("examples/captures/domain-client.pcap.gz");
     let (packets, ..) = braid_io::read_all(&std::fs::read(packets).expect("an example"));
@@ -432,7 +435,7 @@ fn example(plain: &Path) -> Vec<Packet> {
     packets
 }
 
-/// The page's first function builds and runs.
+/// The first function of the page compiles and runs.
 #[test]
 fn page_starts_with_a_function_that_runs() {
     let page = std::fs::read_to_string(root().join("docs/native.md")).expect("the page");

@@ -1,5 +1,6 @@
-//! Every ```` ```braid ```` block of the pages for users compiles, and is as `braid fmt` prints it: manual,
-//! tutorial, README, and the pages of the library's functions.
+//! Tests that every ```` ```braid ```` block of the user pages compiles and has the form that
+//! `braid fmt` prints. The pages are the manual, the tutorial, the README, and the pages of the
+//! library's functions.
 
 use braid_lang::{Loader, compile, diag};
 use braid_native::{Definition, LoadError};
@@ -7,7 +8,7 @@ use braid_testkit::harness;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Files that examples name, by what their name says they are.
+/// The files that examples name. The name decides the contents.
 struct Examples;
 
 impl Loader for Examples {
@@ -33,7 +34,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Markdown files of a folder, and of its folders.
+/// The Markdown files of a folder and of its subfolders.
 fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder of pages") {
         let path = entry.expect("an entry").path();
@@ -45,7 +46,7 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The text of each block with this language, with the line it starts on.
+/// The text of each block of this language, with the number of its first line.
 fn blocks<'a>(page: &'a str, language: &str) -> Vec<(usize, &'a str)> {
     let fence = format!("```{language}\n");
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What holds of the reference engine on generated chains with generated traffic.
+//! Tests properties of the reference engine on generated chains with generated traffic.
 
 use braid_ir::chain::Chain;
 use braid_ir::engine::LOST_HOP_LIMIT;
@@ -12,7 +12,7 @@ use braid_testkit::record::{Detail, Output, Stimulus, Trace, record, step};
 use braid_testkit::soundness::{Wrongness, complaint, wrongness};
 use braid_testkit::wrong::{Sabotaged, Wrong};
 
-/// Stimuli for each chain.
+/// Number of stimuli for each chain.
 const STIMULI: usize = 150;
 
 fn compile(program: &Program, form: Form) -> Chain {
@@ -22,7 +22,7 @@ fn compile(program: &Program, form: Form) -> Chain {
     }
 }
 
-/// Calls `property` for generated chains with traffic; says the seed of one that fails.
+/// Calls `property` for generated chains with traffic, and prints the seed of a failure.
 fn for_each_case(count: u64, property: impl Fn(u64, &Program, &Chain, &[Stimulus])) {
     for seed in budget::seeds(count) {
         let program = program(seed);
@@ -59,7 +59,7 @@ fn packets_leave_as_sound_as_they_came() {
         let mut engine = harness::reference(chain);
         let mut arrived: Vec<Wrongness> = Vec::new();
         for stimulus in stimuli {
-            // A held packet may leave later than those that came after it.
+            // A held packet may leave after packets that arrived later.
             if !holds {
                 arrived.clear();
             }
@@ -107,7 +107,7 @@ fn function_that_passes_everything_on_changes_nothing() {
     for seed in budget::seeds(100) {
         let plain = program(seed);
         let chain = compile(&plain, Form::AsWritten);
-        // Behind the first function it could part neighbours with a priority.
+        // Behind the first function, it could separate neighbours with a priority.
         let at = if chain.nodes.len() == 1 { 0 } else { chain.nodes.len() - 1 };
         let longer = program_with(seed, Options { pass_through: Some(at) });
         let long_chain = compile(&longer, Form::AsWritten);
@@ -115,21 +115,22 @@ fn function_that_passes_everything_on_changes_nothing() {
         let stimuli = stimuli(&chain, seed, STIMULI);
         let mut first = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);
         let mut second = record(harness::reference(&long_chain).as_mut(), &stimuli, Detail::End);
-        // A packet that functions send to and fro meets its hop limit earlier in a longer chain.
+        // A packet that functions send back and forth reaches its hop limit earlier in a longer
+        // chain.
         let lost =
             |trace: &Trace| trace.counters.iter().any(|c| c.lost.contains_key(LOST_HOP_LIMIT));
         if lost(&first) || lost(&second) {
             continue;
         }
         for counters in first.counters.iter_mut().chain(&mut second.counters) {
-            // The longer chain has one function more to count at.
+            // The longer chain has one more function with counters.
             counters.nodes.truncate(chain.nodes.len());
         }
         assert_eq!(difference(&first, &second), None, "seed {seed}\n{longer}");
     }
 }
 
-/// The model with what depends on its layout in the file left out.
+/// The model without the parts that depend on its layout in the file.
 fn without_lines(model: &Model) -> Model {
     let mut model = model.clone();
     for row in &mut model.rows {

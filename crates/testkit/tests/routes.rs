@@ -1,5 +1,5 @@
-//! Routers in a row: machine code finds out once what follows from an address, and anew when routes or
-//! next hops change.
+//! Tests routers in sequence. Machine code computes the consequences of an address once, and again
+//! when routes or next hops change.
 
 use braid_ir::chain::{Chain, Change, Control};
 use braid_ir::model::ParamId;
@@ -48,7 +48,8 @@ fn chain() -> Chain {
     chain.unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Packets to each destination, some of them about to expire, and some that come back.
+/// Packets to each destination. The TTL of some is about to expire, and some enter at the other
+/// interface.
 fn packets(stimuli: &mut Vec<Stimulus>, now: &mut u64) {
     for round in 0..4_u64 {
         for (n, to) in (0..).zip(DESTINATIONS) {
@@ -83,16 +84,17 @@ fn changed_routes_and_hops_are_those_of_the_next_packet() {
     beyond.insert4(0xc000_0201, 32, 4);
     let (mut stimuli, mut now) = (Vec::new(), 0);
     packets(&mut stimuli, &mut now);
-    // Other routes for the router in the middle; then none; then one whose hop is past the end of the list.
+    // Other routes for the router in the middle; then none; then a route with a hop past the end of
+    // the list.
     for table in [other, RouteTable::default(), beyond] {
         set(&mut stimuli, now, 1, 0, ParamValue::Routes(table));
         packets(&mut stimuli, &mut now);
     }
-    // Other hops, more of them, so that this is no longer past the end.
+    // Other and more hops, so the hop is no longer past the end.
     let more: Vec<_> = hops.iter().rev().chain(hops).cloned().collect();
     set(&mut stimuli, now, 1, 1, ParamValue::List(more));
     packets(&mut stimuli, &mut now);
-    // And the first router's routes are those of the last.
+    // The first router gets the routes of the last one.
     set(&mut stimuli, now, 0, 0, chain.nodes[2].params[0].clone());
     packets(&mut stimuli, &mut now);
     let expected = record(harness::reference(&chain).as_mut(), &stimuli, Detail::End);

@@ -1,5 +1,5 @@
-//! Large rule sets: engines ask about a batch's packets before the first of them runs, and answers are
-//! those of the rules of the time.
+//! Tests large rule sets. Engines classify the packets of a batch before the first one runs, and
+//! must use the rules that are current when a packet runs.
 
 use braid_ir::chain::{Chain, Change, Control};
 use braid_ir::model::ParamId;
@@ -11,10 +11,10 @@ use braid_testkit::record::{Detail, Stimulus, record};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// More than fit the nearest cache, by far more than packets ask for.
+/// More rules than fit into the first-level cache. Packets match only a small part of them.
 const RULES: u32 = 1200;
 
-/// Two firewalls with an address translation between them: the second one sees other packets than came in.
+/// Two firewalls with an address translation between them, so the second one sees changed packets.
 fn chain() -> Chain {
     let mut inner = String::new();
     let mut outer = String::new();
@@ -40,7 +40,8 @@ fn chain() -> Chain {
     chain.unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Packets of many flows, each twice, the second time in another order; most of one shape.
+/// Packets of many flows, two for each flow. The second ones come in another order. Most packets
+/// have the same header shape.
 fn packets(stimuli: &mut Vec<Stimulus>, now: &mut u64) {
     for step in [7, 11] {
         for number in 0..90_u32 {
@@ -82,7 +83,7 @@ fn changed_rules_are_those_of_the_next_packet() {
         change(&mut stimuli, now, 2, Change::RemoveRule(3));
     }
     packets(&mut stimuli, &mut now);
-    // Now the first one's rules are few, and the other way round.
+    // The first firewall gets few rules, and the reverse.
     let ParamValue::Rules(set) = &chain.nodes[0].params[0] else { panic!("no rules") };
     let mut few = set.clone();
     few.rules.drain(20..1195);

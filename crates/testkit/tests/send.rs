@@ -1,4 +1,4 @@
-//! Engines go to threads of their own: a worker can be given one.
+//! Tests that engines can move to other threads, as for workers.
 
 use braid_engine::Compiled;
 use braid_reference::Reference;

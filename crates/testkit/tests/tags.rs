@@ -1,5 +1,5 @@
-//! Chains of functions that add, remove, read and write VLAN tags, on packets with up to eight of
-//! them: what is left undone must make no difference.
+//! Tests chains of functions that add, remove, read and write VLAN tags, on packets with up to
+//! eight tags. Engines may skip tag operations only if that makes no difference.
 
 use braid_testkit::generate::Rng;
 use braid_testkit::harness::{self, Engine, Form, budget};
@@ -7,13 +7,13 @@ use braid_testkit::packet::parse;
 use braid_testkit::record::{Detail, Stimulus, record};
 use std::fmt::Write as _;
 
-/// Chains that are tried unless `BRAID_CASES` says how many, and packets for each.
+/// Number of chains unless `BRAID_CASES` sets it, and number of packets for each.
 const CHAINS: u64 = 100;
 const PACKETS: usize = 60;
-/// One chain in so many runs as machine code, too.
+/// One of this number of chains also runs as machine code.
 const NATIVE_EVERY: u64 = 10;
 
-/// Functions, by what they are called; each does what it does to some packets only.
+/// Functions by name. Each of them acts on some packets only.
 const FUNCTIONS: &str = r#"
 nf add() { match { has eth and l4.dport != 1 => { push vlan(9); output; } else => output; } }
 nf some() {

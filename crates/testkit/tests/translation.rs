@@ -1,7 +1,7 @@
-//! Translation validation: it accepts what synthesis makes of small chains and of the library, and
-//! refuses every bug that synthesis can be told to have.
+//! Tests translation validation. It accepts the synthesis of small chains and of the library, and
+//! rejects every mutant of the synthesis.
 //!
-//! Needs z3 or cvc5; without a solver the tests say so and pass, except where `CI` is set.
+//! The tests need z3 or cvc5. Without a solver they print a message and pass, unless `CI` is set.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use braid_verify::example;
 use braid_verify::replay::replay;
 use braid_verify::solver::Solver;
 
-/// No files: the chains here name none.
+/// No files, because the chains here name none.
 struct NoFiles;
 
 impl Loader for NoFiles {
@@ -29,7 +29,7 @@ impl Loader for NoFiles {
     }
 }
 
-/// A solver; none where there is none, which only people at their own machines may do without.
+/// A solver, or `None` if there is none. With `CI` set, the solver is required.
 fn solver() -> Option<Solver> {
     match Solver::find(None, Duration::from_secs(20)) {
         Ok(solver) => Some(solver),
@@ -50,7 +50,7 @@ fn chain(text: &str) -> Chain {
     unit.chains.into_iter().next().expect("a chain")
 }
 
-/// A chain of functions of one's own between `a` and `b`.
+/// A chain of the given functions between `a` and `b`.
 fn between(functions: &str, nodes: &[&str]) -> Chain {
     let lines: String =
         nodes.iter().enumerate().map(|(at, node)| format!("  f{at} = {node}();\n")).collect();
@@ -61,7 +61,7 @@ fn between(functions: &str, nodes: &[&str]) -> Chain {
     ))
 }
 
-/// What is found about a chain, up to the first program that is not right.
+/// The report on a chain, up to the first program that is not proven.
 fn found(chain: &Chain, bug: Option<SynthMutant>, solver: &Solver) -> Report {
     let graph = Graph::new(chain).expect("a chain's graph");
     let mut programs = |point, presence| match bug {
@@ -82,7 +82,7 @@ fn difference(report: &Report) -> &Difference {
     refuted.expect("a refutation")
 }
 
-/// That a chain is proven, that with a bug it is not, and that what tells them apart is this.
+/// Checks that a chain is proven, that its mutant is not, and that the difference is this one.
 fn catches(bug: SynthMutant, chain: &Chain, differs: &str) {
     let Some(solver) = solver() else { return };
     let right = found(chain, None, &solver);
@@ -97,8 +97,8 @@ fn catches(bug: SynthMutant, chain: &Chain, differs: &str) {
     differs_when_run(bug, chain, &packet);
 }
 
-/// That the packet really makes a difference: on the reference engine and on the engine whose
-/// programs have the bug; and none where they have not.
+/// Checks that the packet makes a difference between the reference engine and the engine with the
+/// mutant's programs, but not with the right programs.
 fn differs_when_run(bug: SynthMutant, chain: &Chain, packet: &Packet) {
     let engine = |bug: Option<SynthMutant>| {
         let (chain, options) = (chain.clone(), Options::default());
@@ -167,7 +167,7 @@ fn key_of_the_packet_as_it_is_now_is_refuted() {
       state n: u32 per ip.src = 0, capacity 10;
       match { has ip => { ip.src = 10.0.0.1; n += 1; output; } else => output; }
     }";
-    // The other key may be refused where this one is not.
+    // The other key may be refused where this one is accepted.
     catches(SynthMutant::EntryIsCurrent, &between(entry, &["entry"]), "where it ends");
 }
 
@@ -227,7 +227,7 @@ fn two_translations_of_addresses_and_ports_are_proven() {
     assert!(report.cases.len() >= 20, "{} programs", report.cases.len());
 }
 
-/// Tags that come and go: what is not done to them must make no difference.
+/// Tags that are added and removed. Skipped tag operations must make no difference.
 const TAGS: &str = "nf look() {
   match {
     pkt.len > 100 B => drop \"long\";
@@ -276,7 +276,7 @@ fn program_for_other_packets_than_asked_for_is_refuted() {
     let Some(solver) = solver() else { return };
     let chain = between(HOP, &["hop"]);
     let graph = Graph::new(&chain).expect("a chain's graph");
-    // The program for packets without any header, whatever is asked for.
+    // Always returns the program for packets without any header.
     let mut programs = |point, _| synth::residual(&chain, &graph, point, 1, Extent::Chain);
     let report = verify(&chain, &graph, &mut programs, &solver, &mut |_| true);
     assert_eq!(report.overall(), Overall::Refuted);

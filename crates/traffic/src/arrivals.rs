@@ -1,14 +1,14 @@
-//! When things begin: at regular intervals, or as a Poisson process.
+//! Arrival times: at regular intervals, or as a Poisson process.
 
 use crate::random::Random;
 
-/// How beginnings are spread over time.
+/// How arrivals are spread over time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Arrivals {
-    /// Independent of each other: the gaps are exponentially distributed.
+    /// Arrivals are independent of each other: the gaps are exponentially distributed.
     #[default]
     Poisson,
-    /// Equal gaps; the first one after a random part of a gap.
+    /// Equal gaps. The first arrival comes after a random part of a gap.
     Regular,
 }
 
@@ -28,7 +28,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// So many a second on average; the rate must be positive and finite.
+    /// A clock with `per_second` arrivals a second on average. The rate must be positive and
+    /// finite.
     pub fn new(arrivals: Arrivals, per_second: f64, mut random: Random) -> Self {
         let gap_ns = 1e9 / per_second;
         let now_ns = match arrivals {
@@ -38,7 +39,7 @@ impl Clock {
         Self { arrivals, gap_ns, now_ns, random }
     }
 
-    /// The next arrival, rounded down; never before the last one.
+    /// The time of the next arrival, rounded down. It is never before the last arrival.
     pub fn next_ns(&mut self) -> u64 {
         self.now_ns += match self.arrivals {
             Arrivals::Poisson => self.gap_ns * self.random.exponential(),

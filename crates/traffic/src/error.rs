@@ -1,14 +1,14 @@
-//! What can go wrong, in words for the person at the keyboard.
+//! Errors, in words for the user.
 
 use braid_io::{ReadError, WriteError};
 
-/// Why traffic can't be made.
+/// The reasons why traffic can't be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The options contradict each other or a limit.
     #[error("{0}")]
     Options(String),
-    /// The template file is not right. The message names line and key, not the file.
+    /// The template file is wrong. The message names the line and the key, not the file.
     #[error("{0}")]
     Template(String),
     /// Captures that a template file names can't be found.
@@ -19,7 +19,7 @@ pub enum Error {
     Read {
         /// Its path.
         file: String,
-        /// Why not.
+        /// The reason.
         why: ReadError,
     },
     /// A capture can be read, but not used.
@@ -27,13 +27,13 @@ pub enum Error {
     Capture {
         /// Its path.
         file: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// The output can't be written. The message doesn't name it.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// More connections at once than there may be.
+    /// More connections would be open at once than the limit allows.
     #[error(
         "more than {limit} connections are open at once, {after} s after the start; ask for less \
          traffic (lower `cps` or --scale) or for shorter gaps (lower `ipg` and `rtt`)"
@@ -41,10 +41,10 @@ pub enum Error {
     Crowded {
         /// The limit.
         limit: usize,
-        /// Seconds since the start, rounded down.
+        /// Seconds after the start, rounded down.
         after: u64,
     },
-    /// Times would be later than pcap can say.
+    /// Times would be too late for pcap.
     #[error("times would go past the year 2106, where those of pcap end; start earlier (--start)")]
     End,
 }

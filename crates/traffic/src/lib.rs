@@ -1,8 +1,9 @@
-//! Traffic made on purpose: expanded from templates, a capture repeated, synthetic flows.
+//! Generated traffic: expanded from templates, a repeated capture, or synthetic flows.
 //!
-//! Every generator is a [`Traffic`]: it gives packets one at a time, in memory that doesn't depend
-//! on how many it gives. The same options and the same seed give the same bytes on every machine:
-//! random numbers and the two functions that need more than the four rules are computed here.
+//! Every generator is a [`Traffic`]: it returns packets one at a time, in memory that doesn't
+//! depend on their number. The same options and the same seed give the same bytes on every machine,
+//! because random numbers, and the two functions that need more than the four basic operations, are
+//! computed here.
 #![forbid(unsafe_code)]
 
 mod arrivals;
@@ -23,32 +24,33 @@ pub use write::{Progress, Summary, write};
 
 use braid_packet::Packet;
 
-/// The time of the first packet unless another one is asked for: 2025-01-01T00:00:00Z.
+/// The default time of the first packet: 2025-01-01T00:00:00Z.
 pub const START_NS: u64 = 1_735_689_600_000_000_000;
 
-/// Times end where those of pcap end, in the year 2106.
+/// The latest time: the end of pcap's times, in the year 2106.
 pub const END_NS: u64 = u32::MAX as u64 * 1_000_000_000;
 
 /// A generator of packets.
 pub trait Traffic {
-    /// The next packet, or `None` at the end. Times never go back, unless those of a repeated
-    /// capture do.
+    /// The next packet, or `None` at the end. Times never go back, except where the times of a
+    /// repeated capture do.
     ///
     /// # Errors
     /// When a limit is reached or an input can't be read any further.
     fn next_packet(&mut self) -> Result<Option<Packet>, Error>;
 
-    /// Flows begun so far, both directions of one counted once; `None` when not counted.
+    /// Number of flows so far. Both directions of a flow count once. `None` if flows are not
+    /// counted.
     fn flows(&self) -> Option<u64>;
 
-    /// How far it is.
+    /// How much of the traffic has been generated.
     fn progress(&self) -> Progress;
 }
 
-/// A point in time from decimal seconds since the epoch, with up to nine decimals.
+/// Parses a point in time: decimal seconds since the epoch, with up to nine decimals.
 ///
 /// # Errors
-/// Says what is expected.
+/// A message that says what is expected.
 pub fn parse_time(text: &str) -> Result<u64, String> {
     let expected = || {
         format!(
@@ -67,7 +69,7 @@ pub fn parse_time(text: &str) -> Result<u64, String> {
     time.filter(|time| *time <= END_NS).ok_or_else(expected)
 }
 
-/// A time later than another, unless it is past [`END_NS`].
+/// A time later than another. Fails if it is past [`END_NS`].
 fn later(time_ns: u64, by_ns: u64) -> Result<u64, Error> {
     time_ns.checked_add(by_ns).filter(|time| *time <= END_NS).ok_or(Error::End)
 }

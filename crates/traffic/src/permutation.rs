@@ -1,12 +1,12 @@
-//! A random order of `0..n` that is computed, not stored: flows get distinct addresses and ports
-//! without a table of those that are taken.
+//! A random order of `0..n` that is computed, not stored. Flows get distinct addresses and ports
+//! without a table of the used ones.
 
 use crate::random::hash;
 
 const ROUNDS: u64 = 4;
 
-/// A bijection of `0..n` to itself: a Feistel network over the next power of four, walked until it
-/// is back inside (Black and Rogaway 2002, "cycle walking").
+/// A bijection of `0..n` to itself: a Feistel network over the next power of four, repeated until
+/// the result is below n (Black and Rogaway 2002, "cycle walking").
 #[derive(Clone, Debug)]
 pub struct Permutation {
     n: u64,
@@ -15,16 +15,16 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// Of `0..n`, for `n` from 1 to 2^62.
+    /// A permutation of `0..n`, for `n` from 1 to 2^62.
     pub fn new(n: u64, key: u64) -> Self {
         let bits = 64 - n.clamp(1, 1 << 62).saturating_sub(1).leading_zeros();
         Self { n, half_bits: bits.div_ceil(2).max(1), key }
     }
 
-    /// Where `i` goes. `i` must be below `n`.
+    /// The image of `i`, which must be below `n`.
     pub fn at(&self, i: u64) -> u64 {
         let mut at = self.once(i);
-        // Steps along a cycle that contains `i`, which is inside: it ends.
+        // These are steps along a cycle that contains `i`. As `i` is below `n`, the loop ends.
         while at >= self.n {
             at = self.once(at);
         }

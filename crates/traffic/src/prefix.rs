@@ -4,34 +4,35 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Most hosts of a prefix that are used; an IPv6 prefix has more than anyone needs.
+/// The most hosts of a prefix that are used. An IPv6 prefix has more than anyone needs.
 const MAX_HOSTS: u64 = 1 << 40;
 
 /// An IPv4 or IPv6 prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prefix {
-    /// Its first address; IPv4 in the low 32 bits.
+    /// The first address. IPv4 addresses are in the low 32 bits.
     first: u128,
-    /// Its length in bits.
+    /// The length in bits.
     len: u8,
     v6: bool,
 }
 
 impl Prefix {
-    /// Whether it is one of IPv6.
+    /// Whether this is an IPv6 prefix.
     #[must_use]
     pub fn is_v6(self) -> bool {
         self.v6
     }
 
-    /// The part of an address that counts hosts: ones where the prefix doesn't reach.
+    /// The mask of the host bits of an address.
     fn host_mask(self) -> u128 {
         let bits = if self.v6 { 128 } else { 32 };
         u128::MAX.checked_shr(128 - bits + u32::from(self.len)).unwrap_or(0)
     }
 
-    /// Hosts that can be addressed: without the first address (network, any-cast) and, for IPv4,
-    /// the last one (broadcast), unless the prefix is too long for that. At most 2^40.
+    /// The number of hosts that can be addressed, at most 2^40. The first address (network,
+    /// any-cast) and, for IPv4, the last one (broadcast) do not count, unless the prefix is too
+    /// long for that.
     #[must_use]
     pub fn hosts(self) -> u64 {
         let all = u64::try_from(self.host_mask()).unwrap_or(MAX_HOSTS).min(MAX_HOSTS);
@@ -42,27 +43,28 @@ impl Prefix {
         }
     }
 
-    /// A host by number, from 0 below [`Self::hosts`].
+    /// The host with this number, which is below [`Self::hosts`].
     #[must_use]
     pub fn host(self, number: u64) -> u128 {
         let offset = u128::from(number) + u128::from(self.host_mask() > 1);
         self.first | offset & self.host_mask()
     }
 
-    /// Whether an address of the same IP version lies inside.
+    /// Whether the prefix contains an address of the same IP version.
     #[must_use]
     pub fn contains(self, address: u128) -> bool {
         address & !self.host_mask() == self.first
     }
 
-    /// The address whose host part is that of `address` plus `by`, cyclically.
+    /// The address with `by` added to its host part, cyclically.
     #[must_use]
     pub fn shifted(self, address: u128, by: u128) -> u128 {
         let mask = self.host_mask();
         address & !mask | address.wrapping_add(by) & mask
     }
 
-    /// The prefix of this length (at most that of an address) that an address lies in.
+    /// The prefix of this length that contains an address. The length is at most the length of an
+    /// address.
     #[must_use]
     pub fn around(address: u128, len: u8, v6: bool) -> Prefix {
         let mut prefix = Prefix { first: address, len: len.min(if v6 { 128 } else { 32 }), v6 };

@@ -1,8 +1,8 @@
 //! Random numbers that are the same on every machine.
 //!
-//! The generator is that of chains, SplitMix64. Logarithm and power are computed with the four basic
-//! operations alone, whose results IEEE 754 fixes to the last bit; the functions of the system's
-//! library give different results on different machines.
+//! The generator is SplitMix64, the same as in chains. Logarithm and power use only the four basic
+//! operations, because IEEE 754 defines their results to the last bit. The functions of system
+//! libraries give different results on different machines.
 
 use std::f64::consts::{LN_2, SQRT_2};
 
@@ -13,7 +13,7 @@ use braid_externs::rng::{GAMMA, Rng, mix};
 pub struct Random(Rng);
 
 impl Random {
-    /// The generator for one use of a seed; those of different uses are independent.
+    /// The generator for one purpose of a seed. Generators for different purposes are independent.
     pub fn new(seed: u64, purpose: u64) -> Self {
         Self(Rng::new(hash(seed, purpose)))
     }
@@ -23,17 +23,17 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// Evenly one of `0..n`; 0 when `n` is 0.
+    /// A number of `0..n`, evenly distributed; 0 when `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         scale(self.bits(), n)
     }
 
-    /// Evenly from (0, 1].
+    /// A number from (0, 1], evenly distributed.
     pub fn unit(&mut self) -> f64 {
         ((self.bits() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Exponentially distributed, with mean 1.
+    /// An exponentially distributed number with mean 1.
     pub fn exponential(&mut self) -> f64 {
         -ln(self.unit())
     }
@@ -57,14 +57,15 @@ pub fn ln(x: f64) -> f64 {
     if fraction > SQRT_2 {
         (fraction, exponent) = (fraction / 2.0, exponent + 1.0);
     }
-    // ln f = 2 artanh t; t is below 0.172, so that 12 terms are exact to a double's last bits.
+    // ln f = 2 artanh t. As t is below 0.172, 12 terms are exact to the last bits of a double.
     let t = (fraction - 1.0) / (fraction + 1.0);
     let square = t * t;
     let series = (0..12).rev().fold(0.0, |sum, k| sum * square + 1.0 / f64::from(2 * k + 1));
     exponent * LN_2 + 2.0 * t * series
 }
 
-/// `e` to the power of `x`, for `x` from -700 to 700; outside as at these ends.
+/// `e` to the power of `x`, for `x` from -700 to 700. Other values give the result of the nearer
+/// end.
 pub fn exp(x: f64) -> f64 {
     let x = x.clamp(-700.0, 700.0);
     let doublings = (x / LN_2).round();
@@ -112,7 +113,8 @@ mod tests {
 
     #[test]
     fn exponential_numbers_have_mean_one() {
-        // The mean of 40,000 deviates by 1/200 (one standard deviation); 5 of these are allowed.
+        // The mean of 40,000 deviates has a standard deviation of 1/200. The test allows 5 of
+        // these.
         let mut random = Random::new(1, 2);
         let mean = (0..40_000).map(|_| random.exponential()).sum::<f64>() / 40_000.0;
         assert!((mean - 1.0).abs() < 0.025, "{mean}");

@@ -1,4 +1,4 @@
-//! A capture, repeated with other addresses at later times.
+//! A capture that is repeated at later times with other addresses.
 
 use crate::{END_NS, Error, Prefix, Progress, Traffic, later};
 use braid_io::{CaptureReader, PacketSource};
@@ -9,18 +9,19 @@ use std::path::{Path, PathBuf};
 /// How a capture is repeated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// How often it is given in all.
+    /// The number of times that the capture is sent.
     pub times: u64,
     /// Addresses in these prefixes change: repetition k (from 0) adds k times `step` to the host
-    /// part, cyclically. Of several that contain an address the first one counts. None at all
-    /// stands for every unicast address, with the last 24 bits of IPv4 and the last 112 bits of
-    /// IPv6 addresses as host part.
+    /// part, cyclically. If several prefixes contain an address, the first one counts. An empty
+    /// list stands for every unicast address; the host part is then the last 24 bits of an IPv4
+    /// address and the last 112 bits of an IPv6 address.
     pub shift: Vec<Prefix>,
-    /// What a repetition adds.
+    /// The number that each repetition adds.
     pub step: u64,
-    /// From the end of a repetition to the start of the next; by default the capture's mean gap.
+    /// The time from the end of a repetition to the start of the next. By default the capture's
+    /// mean gap.
     pub gap_ns: Option<u64>,
-    /// When it starts; by default when the capture does.
+    /// The time of the start. By default the start of the capture.
     pub start_ns: Option<u64>,
 }
 
@@ -30,12 +31,12 @@ impl Default for Options {
     }
 }
 
-/// Most flows that are counted; a capture of more has none stated.
+/// The most flows that are counted. The number of flows is not reported for a capture with more.
 const MAX_FLOWS: usize = 1 << 20;
-/// Gap behind a capture of one packet, or of several at one time.
+/// The gap after a capture of one packet, or of packets that all have the same time.
 const LEAST_GAP_NS: u64 = 1_000;
 
-/// Addresses that change together with their checksums.
+/// Addresses that change, and whether they are IPv6. Checksums change with them.
 const ADDRESSES: [(Field, bool); 10] = [
     (Field::IpSrc, false),
     (Field::IpDst, false),
@@ -49,13 +50,13 @@ const ADDRESSES: [(Field, bool); 10] = [
     (Field::QuotedIp6Dst, true),
 ];
 
-/// A capture, repeated.
+/// A repeated capture.
 pub struct Repeat {
     path: PathBuf,
     reader: CaptureReader,
     options: Options,
     facts: Facts,
-    /// Nanoseconds from a repetition to the next.
+    /// Nanoseconds from one repetition to the next.
     period_ns: u64,
     start_ns: u64,
     /// The current repetition, from 0.
@@ -63,7 +64,7 @@ pub struct Repeat {
     given: u64,
 }
 
-/// What the first reading found.
+/// Facts from the first reading of the capture.
 struct Facts {
     packets: u64,
     first_ns: u64,
@@ -74,7 +75,7 @@ struct Facts {
 }
 
 impl Repeat {
-    /// Opens a capture. It is read once to learn how long it takes, then once per repetition.
+    /// Opens a capture. It is read once to find its duration, then once per repetition.
     ///
     /// # Errors
     /// When it can't be read, has no packets, or times would go past the year 2106.
@@ -102,7 +103,7 @@ impl Repeat {
         self.facts.nanoseconds
     }
 
-    /// What the person should know about the capture.
+    /// A warning about the capture for the user.
     #[must_use]
     pub fn warning(&self) -> Option<&str> {
         self.facts.warning.as_deref()
@@ -124,12 +125,13 @@ impl Repeat {
     }
 }
 
-/// The prefix behind which an address changes.
+/// The prefix whose host part of an address changes.
 fn host_part(shift: &[Prefix], address: u128, v6: bool) -> Option<Prefix> {
     if shift.is_empty() {
         let unicast = match v6 {
             false => !matches!(address >> 24, 0 | 127 | 224..),
-            // Unspecified, loopback and mapped addresses, link-local ones, multicast.
+            // Addresses that are unspecified, loopback, mapped, link-local or multicast don't
+            // change.
             true => !matches!(address >> 112, 0 | 0xfe80..=0xfebf | 0xff00..),
         };
         let len = if v6 { 16 } else { 8 };
@@ -189,7 +191,7 @@ impl Traffic for Repeat {
         Ok(None)
     }
 
-    /// Those of the capture times the repetitions, as if no shifted flow met another one.
+    /// The capture's flows times the repetitions, as if each shifted flow were a new one.
     fn flows(&self) -> Option<u64> {
         let times = if self.options.step == 0 { 1 } else { self.options.times };
         self.facts.flows?.checked_mul(times)

@@ -1,25 +1,25 @@
-//! Writes traffic to a sink and sums it up.
+//! Writes traffic to a sink and summarises it.
 
 use crate::{Error, Traffic};
 use braid_io::PacketSink;
 
-/// How far a generator is, in units of its own.
+/// A generator's progress, in units of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
-    /// Done.
+    /// Units that are done.
     pub done: u64,
-    /// In all.
+    /// Units in all.
     pub total: u64,
 }
 
-/// What was written.
+/// A summary of the written packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
     /// Their bytes on the wire.
     pub bytes: u64,
-    /// Flows, both directions of one counted once; `None` when not counted.
+    /// Number of flows. Both directions of a flow count once. `None` if flows were not counted.
     pub flows: Option<u64>,
     /// The earliest and the latest time, if there are packets.
     pub times_ns: Option<(u64, u64)>,
@@ -36,7 +36,7 @@ impl Summary {
 /// Packets between two calls of `progress`.
 const STEP: u64 = 4096;
 
-/// Writes all packets, and tells how far it is now and then.
+/// Writes all packets and reports progress from time to time.
 ///
 /// # Errors
 /// When the generator or the sink fails; packets before that are written.
@@ -47,7 +47,7 @@ pub fn write(
 ) -> Result<Summary, Error> {
     let mut summary = Summary::default();
     let result = pump(traffic, sink, progress, &mut summary);
-    // What was made before a failure is worth having, and flushing may fail for the same reason.
+    // The packets from before a failure are useful, and flushing may fail for the same reason.
     let finished = sink.finish();
     result?;
     finished?;

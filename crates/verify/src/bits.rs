@@ -1,9 +1,10 @@
-//! Bit vectors: arithmetic, slices, choices and comparisons, simplified when they are built.
+//! Bit vectors: arithmetic, slices, choices and comparisons. They are simplified when they are
+//! built.
 
 use crate::term::{BitOp, Node, Sort, Term, Terms, mask};
 
 impl Terms {
-    /// `cond ? a : b`, of any sort.
+    /// `cond ? a : b`, for terms of any sort.
     pub fn ite(&mut self, cond: Term, a: Term, b: Term) -> Term {
         if a == b {
             return a;
@@ -75,7 +76,7 @@ impl Terms {
     pub fn bit(&mut self, truth: Term) -> Term {
         let (one, zero) = (self.bits(1, 1), self.bits(1, 0));
         if let Node::Eq(a, b) = *self.node(truth) {
-            // The bit that this is the truth of, if it is of one.
+            // If the truth value comes from a bit, returns that bit.
             if a == one && self.width(b) == 1 && self.sort(b) != Sort::Bool {
                 return b;
             }
@@ -86,7 +87,7 @@ impl Terms {
         self.ite(truth, one, zero)
     }
 
-    /// Whether two terms of one sort are equal.
+    /// Whether two terms of the same sort are equal.
     pub fn eq(&mut self, a: Term, b: Term) -> Term {
         if a == b {
             return self.bool(true);
@@ -162,7 +163,7 @@ impl Terms {
         self.and(&parts)
     }
 
-    /// Whether `a` is less than `b`, both without sign.
+    /// Whether `a` is less than `b`, both unsigned.
     pub fn less(&mut self, a: Term, b: Term) -> Term {
         if a == b {
             return self.bool(false);
@@ -219,7 +220,7 @@ impl Terms {
         self.make(Node::Less(a, b), Sort::Bool)
     }
 
-    /// An upper bound of a term, read off its form.
+    /// An upper bound of a term, computed from its form.
     pub(crate) fn most(&mut self, a: Term) -> u128 {
         if let Some(known) = self.bounds.get(&a) {
             return *known;
@@ -244,7 +245,7 @@ impl Terms {
         self.not(greater)
     }
 
-    /// An operator.
+    /// Applies an operator.
     pub fn op(&mut self, op: BitOp, a: Term, b: Term) -> Term {
         let width = self.width(a);
         let (known_a, known_b) = (self.constant(a), self.constant(b));
@@ -288,7 +289,8 @@ impl Terms {
         self.make(Node::Op(op, a, b), Sort::Bits(width))
     }
 
-    /// `(x ± c) ± d` as `x + e`, and `x - c` as `x + (-c)`: sums with constants have one form.
+    /// Writes `(x ± c) ± d` as `x + e`, and `x - c` as `x + (-c)`, so sums with constants have one
+    /// form.
     fn sum(&mut self, op: BitOp, a: Term, known_b: Option<u128>) -> Option<Term> {
         let width = self.width(a);
         let value = known_b?;
@@ -312,7 +314,7 @@ impl Terms {
         None
     }
 
-    /// All bits turned round.
+    /// Inverts all bits.
     pub fn flip(&mut self, a: Term) -> Term {
         let width = self.width(a);
         if let Some(value) = self.constant(a) {
@@ -329,7 +331,7 @@ impl Terms {
         }
     }
 
-    /// The low bits of a term, or the term with zeros in front: as many as are wanted.
+    /// Cuts a term to its low bits, or extends it with leading zeros, to this width.
     pub fn resize(&mut self, a: Term, width: u16) -> Term {
         let from = self.width(a);
         if width == from {
@@ -388,7 +390,7 @@ impl Terms {
         self.make(Node::Slice(high, low, a), Sort::Bits(width))
     }
 
-    /// One after the other, the first in the high bits.
+    /// Joins two terms. The first one becomes the high bits.
     pub fn join(&mut self, high: Term, low: Term) -> Term {
         let (wide, narrow) = (self.width(high), self.width(low));
         if let (Some(h), Some(l)) = (self.constant(high), self.constant(low)) {

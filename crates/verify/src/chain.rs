@@ -1,5 +1,5 @@
-//! A whole chain: all programs for all points that packets reach, and that their shapes cover all
-//! packets without overlap.
+//! Checks a whole chain: all programs for all points that packets reach. Also checks that the
+//! programs' header shapes cover all packets without overlap.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -12,17 +12,17 @@ use crate::check::{Found, Verdict, check};
 use crate::headers;
 use crate::solver::Solver;
 
-/// Gives the residual program for a point and the headers of a packet there.
+/// Gives the residual program for a point and for the headers of a packet at that point.
 pub type Programs<'a> = dyn FnMut(Point, u128) -> Residual + 'a;
 
 /// One program and its result.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Where its packets are.
+    /// The point where its packets are.
     pub point: Point,
-    /// Their headers.
+    /// The header shape of its packets.
     pub shape: HeaderMask,
-    /// The headers of a packet that it was made for.
+    /// The headers of the packet that the program was made for.
     pub presence: u128,
     /// The result.
     pub found: Found,
@@ -31,9 +31,9 @@ pub struct Case {
 /// The results of a chain.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Each program.
+    /// The result of each program.
     pub cases: Vec<Case>,
-    /// Shapes that overlap or do not fit the packets that they were made for.
+    /// Shapes that overlap, or that do not fit the packets that they were made for.
     pub shapes: Vec<String>,
     /// Parts of the chain that the check does not cover.
     pub not_covered: BTreeSet<String>,
@@ -44,9 +44,9 @@ pub struct Report {
 pub enum Overall {
     /// Every program does what the chain does.
     Proven,
-    /// One does not.
+    /// At least one program does not.
     Refuted,
-    /// No difference was found, and not all programs are proven.
+    /// No difference was found, but not all programs are proven.
     Unknown,
 }
 
@@ -67,8 +67,8 @@ impl Report {
     }
 }
 
-/// Checks all programs of a chain. `each` gets every result when it is there, and decides whether to
-/// go on.
+/// Checks all programs of a chain. `each` receives every result as soon as it is known, and decides
+/// whether to continue.
 pub fn verify(
     chain: &Chain,
     graph: &Graph,
@@ -120,7 +120,7 @@ pub fn verify(
     report
 }
 
-/// Where packets enter the chain's functions.
+/// The points where packets enter the chain's functions.
 #[must_use]
 pub fn entries(chain: &Chain, graph: &Graph) -> Vec<Point> {
     let interfaces = (0..).zip(&chain.interfaces).map(|(number, _)| number);
@@ -160,7 +160,7 @@ fn check_shape(
     shapes.push(residual.shape);
 }
 
-/// Points at which packets go on when the program is over.
+/// The points where packets continue after the program ends.
 fn reached(
     chain: &Chain,
     graph: &Graph,
@@ -174,7 +174,7 @@ fn reached(
             End::Exit(Exit { fate: Fate::Go(next), .. }) => found.push(*next),
             End::Exit(Exit { fate: Fate::Output { node, ports }, .. }) => {
                 for dest in ports {
-                    // The direction is that of the last visit; both are looked at.
+                    // The packet has the direction of its last visit. Both directions are followed.
                     for backward in [false, true] {
                         found.extend(graph.next(*node, port(*dest, backward)).and_then(point));
                     }
@@ -206,7 +206,7 @@ fn reached(
     found
 }
 
-/// A point, for people.
+/// A point as readable text.
 #[must_use]
 pub fn point_text(chain: &Chain, point: Point) -> String {
     let name = &chain.nodes[usize::from(point.node)].name;
@@ -215,7 +215,7 @@ pub fn point_text(chain: &Chain, point: Point) -> String {
     format!("{name}, {direction}{held}")
 }
 
-/// A shape for people: the present headers by name, the absent ones with `!`.
+/// A header shape as readable text: present headers by name, absent ones with `!`.
 #[must_use]
 pub fn shape_text(shape: HeaderMask) -> String {
     let known = braid_packet::HEADERS.iter().filter_map(|(header, name)| {

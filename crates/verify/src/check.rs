@@ -1,4 +1,4 @@
-//! One program against the chain: the questions whose answers must all be "never".
+//! Checks one program against the chain. It asks questions whose answers must all be "never".
 
 use std::time::Instant;
 
@@ -21,37 +21,37 @@ use crate::world::{Touch, World};
 pub struct Found {
     /// The result.
     pub verdict: Verdict,
-    /// Ways of the program.
+    /// Number of paths of the program.
     pub paths: usize,
-    /// Terms that both sides are made of.
+    /// Number of terms on both sides.
     pub terms: usize,
-    /// Questions that the solver was asked.
+    /// Number of questions to the solver.
     pub questions: usize,
-    /// Time taken.
+    /// Time taken in milliseconds.
     pub millis: u128,
 }
 
 /// Whether a program does what the chain does.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Verdict {
-    /// It does, for all packets of its shape and all state.
+    /// It does, for all packets of its header shape and all states.
     Proven,
-    /// It does not.
+    /// It does not. Holds a difference.
     Refuted(Box<Difference>),
-    /// The solver gave no answer, or there was something that is not covered.
+    /// The solver gave no answer, or the check does not cover some part.
     Unknown(String),
 }
 
 /// A packet for which a program and the chain differ.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Difference {
-    /// How its path through the program ends.
+    /// The end of the packet's path through the program.
     pub path: String,
     /// Names of the fields, tables and counters that differ.
     pub parts: Vec<String>,
-    /// Its headers, as a mask by header number.
+    /// The packet's headers, as a mask by header number.
     pub presence: u128,
-    /// Values of its fields that have a value.
+    /// The values of the packet's fields, for fields that have one.
     pub fields: Vec<(Field, u128)>,
 }
 
@@ -59,22 +59,22 @@ struct Question {
     title: String,
     /// A condition that must never hold.
     bad: Term,
-    /// Together, these show that `bad` can never be.
+    /// Parts that together show that `bad` can never hold.
     parts: Vec<Part>,
 }
 
-/// Something that must be equal.
+/// An equality that must hold.
 struct Part {
     name: String,
     equal: Term,
-    /// That it differs, which must never be.
+    /// The condition under which the two differ. It must never hold.
     bad: Term,
-    /// The opposite of `bad`.
+    /// The negation of `bad`.
     lemma: Term,
 }
 
 impl Part {
-    /// Equality that must hold where `when` does.
+    /// An equality that must hold if `when` holds.
     fn new(terms: &mut Terms, when: Term, name: String, equal: Term) -> Self {
         let differs = terms.not(equal);
         let bad = terms.both(when, differs);
@@ -117,7 +117,7 @@ fn verdict(
     let facts: Vec<_> = kind.facts.iter().chain(&terms.facts).copied().collect();
     let asking = |coarse| Asking { session: None, solver, facts: &facts, coarse };
     let (mut coarse, mut exact) = (asking(true), asking(false));
-    // Facts that contradict each other would prove anything.
+    // Contradictory facts would prove anything.
     let some = terms.var("some packet", Sort::Bool);
     if !questions.is_empty() && coarse.ask(&terms, some, &[])?.0 == Answer::Never {
         return Err("no packet can have these headers".to_owned());
@@ -127,12 +127,12 @@ fn verdict(
         let asked: Vec<_> =
             question.parts.iter().map(|part| part.equal).chain(shown.iter().map(|s| s.1)).collect();
         if coarse.ask(&terms, question.bad, &[])?.0 == Answer::Never {
-            // A proven answer helps with the next questions.
+            // A proven answer is a lemma for the next questions.
             coarse.learn(&terms, lemmas[place])?;
             continue;
         }
         if !question.parts.is_empty() {
-            // The solver settles small questions sooner than their conjunction.
+            // The solver answers small questions sooner than their conjunction.
             let answer = part_by_part(&terms, &question, &mut coarse, &mut exact)?;
             if let Answer::Unknown(why) = answer {
                 return Ok(Verdict::Unknown(format!("{}: {why}", question.title)));
@@ -152,7 +152,8 @@ fn verdict(
                 return Ok(Verdict::Unknown(format!("{}: {why}", question.title)));
             }
             (Answer::Possible, values) => {
-                // A packet without rare headers, if there is one: it is easier to look at and to run.
+                // If possible, the example is a packet without rare headers, which is easier to
+                // read and to run.
                 let plain = exact.ask(&terms, plain_too[place], &asked)?;
                 let values = if plain.0 == Answer::Possible { plain.1 } else { values };
                 return Ok(Verdict::Refuted(Box::new(difference(&question, &shown, &values))));
@@ -162,7 +163,7 @@ fn verdict(
     Ok(Verdict::Proven)
 }
 
-/// Walks along the chain, to where the program's paths end.
+/// Walks along the chain to the places where the program's paths end.
 fn walk(
     terms: &mut Terms,
     (chain, graph): (&Chain, &Graph),
@@ -185,7 +186,7 @@ fn walk(
     Ok((walk.touches, walk.stops))
 }
 
-/// Whether a question's parts can differ, each by itself. Never, if none of them can.
+/// Whether any of a question's parts can differ, asked one by one. `Never` if none can.
 fn part_by_part(
     terms: &Terms,
     question: &Question,
@@ -208,7 +209,7 @@ fn part_by_part(
     Ok(Answer::Never)
 }
 
-/// A solver that is started with the first question.
+/// A solver that starts at the first question.
 struct Asking<'a> {
     session: Option<Session>,
     solver: &'a Solver,
@@ -245,7 +246,7 @@ impl Asking<'_> {
     }
 }
 
-/// Any packet of a shape, and any state, at a point.
+/// Any packet of a header shape and any state, at a point.
 fn start(terms: &mut Terms, point: Point, shape: HeaderMask) -> State {
     let mut packet = Packet::arriving(terms, shape);
     packet.backward = terms.bits(1, u128::from(point.backward));
@@ -281,7 +282,7 @@ fn questions(
     found
 }
 
-/// A path ends where the walk stops, with everything equal.
+/// The questions for a path: it must end where the walk stops, and everything must be equal there.
 fn path_questions(terms: &mut Terms, chain: &Chain, path: &Path, stops: &[Stop]) -> [Question; 2] {
     let mut matches = Vec::new();
     let mut parts: Vec<(String, Term)> = Vec::new();
@@ -316,7 +317,7 @@ fn path_questions(terms: &mut Terms, chain: &Chain, path: &Path, stops: &[Stop])
     [where_it_ends, Question { title, bad, parts }]
 }
 
-/// The parts that must be equal where a path ends and the walk stops.
+/// The parts that must be equal when a path ends and the walk stops.
 fn same(terms: &mut Terms, chain: &Chain, path: &Path, stop: &Stop) -> Vec<(String, Term)> {
     let mut parts = stop.state.world.same(terms, chain, &path.state.world);
     let goes_on = match &path.goal {
@@ -342,7 +343,7 @@ fn same(terms: &mut Terms, chain: &Chain, path: &Path, stop: &Stop) -> Vec<(Stri
     parts
 }
 
-/// Every entry that one side renews, the other renews, too.
+/// Both sides must renew the same entries. Makes the question for one direction.
 fn renewals(
     terms: &mut Terms,
     chain: &Chain,
@@ -370,7 +371,7 @@ fn renewals(
     found
 }
 
-/// Whether a packet has nothing that is rare.
+/// Whether a packet has no rare headers.
 fn plain(terms: &mut Terms, kind: &Kind) -> Term {
     use braid_packet::Header::{
         Ah, Esp, Eth, Gre, Mpls, TcpMss, TcpSackOk, TcpTs, TcpWscale, Vlan,
@@ -378,7 +379,7 @@ fn plain(terms: &mut Terms, kind: &Kind) -> Term {
     let packet = Packet::arriving(terms, kind.shape);
     let mut parts = Vec::new();
     for header in [Ah, Esp, Gre, Mpls, Vlan, TcpMss, TcpSackOk, TcpTs, TcpWscale] {
-        // What the shape demands stays.
+        // A header that the shape decides is not restricted.
         if kind.shape.has(header).is_none() {
             let there = kind.has(terms, &packet, header);
             parts.push(terms.not(there));
@@ -401,7 +402,8 @@ fn plain(terms: &mut Terms, kind: &Kind) -> Term {
     terms.and(&parts)
 }
 
-/// The parts of a packet that are printed: header presence, then fields, by name and term.
+/// The parts of a packet that are printed, by name and term: first the presence of headers, then
+/// fields.
 fn shown(terms: &mut Terms, kind: &Kind) -> Vec<(Option<Field>, Term)> {
     let packet = Packet::arriving(terms, kind.shape);
     let mut found = Vec::new();
@@ -449,7 +451,7 @@ fn difference(question: &Question, shown: &[(Option<Field>, Term)], values: &[u1
     Difference { path: question.title.clone(), parts: names, presence, fields }
 }
 
-/// Checksums whose arithmetic is taken for granted, for the report.
+/// The checksums whose arithmetic is assumed to be right, for the report.
 #[must_use]
 pub fn checksums() -> Vec<&'static str> {
     SUMS.iter().map(|(_, name)| *name).collect()

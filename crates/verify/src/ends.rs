@@ -1,4 +1,5 @@
-//! Where packets stop: the ends of a program's paths, and the stops of the walk along the chain.
+//! The places where packets stop: the ends of a program's paths, and the stops of the walk along
+//! the chain.
 
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::engine::Fault;
@@ -9,7 +10,7 @@ use braid_ir::residual::{Fate, Point};
 use crate::ops::State;
 use crate::term::Term;
 
-/// How a function's run ends.
+/// How a run of a function ends.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Done {
     Output(Vec<Dest>),
@@ -20,16 +21,17 @@ pub(crate) enum Done {
     Resubmit,
 }
 
-/// A place where the walk stops: at a program's end, or where it may be left to another program.
+/// A place where the walk stops: the end of a program, or a place where another program may take
+/// over.
 pub(crate) struct Stop {
     pub(crate) guard: Term,
     pub(crate) state: State,
     pub(crate) node: u16,
     pub(crate) backward: bool,
-    /// Functions that were counted as visited.
+    /// Number of functions that were counted as visited.
     pub(crate) visits: u128,
     pub(crate) done: Done,
-    /// Where the packet goes next, if it goes by one port.
+    /// Where the packet goes next, if it leaves by one port.
     pub(crate) next: Option<Sink>,
 }
 
@@ -45,13 +47,13 @@ pub(crate) struct Path {
     pub(crate) guard: Term,
     pub(crate) state: State,
     pub(crate) goal: Goal,
-    /// Functions that it counted as visited, 16 bits.
+    /// Number of functions that the path counted as visited, in 16 bits.
     pub(crate) visits: Term,
 }
 
 impl Path {
-    /// Whether this path, if its condition holds and it made as many visits, ends where the chain's
-    /// walk may stop.
+    /// Whether the chain's walk may stop where this path ends. The path's condition and its number
+    /// of visits are not considered.
     pub(crate) fn stops_at(&self, stop: &Stop) -> bool {
         let Goal::Fate(fate) = &self.goal else {
             return matches!((&self.goal, &stop.done),
@@ -91,7 +93,7 @@ fn same_ports(a: &[Dest], b: &[Dest], backward: bool) -> bool {
 }
 
 impl Goal {
-    /// For people.
+    /// The end as readable text.
     pub(crate) fn text(&self, chain: &Chain) -> String {
         let name = |node: &u16| {
             chain.nodes.get(usize::from(*node)).map_or("?", |node| node.name.as_str()).to_owned()

@@ -5,7 +5,7 @@ use braid_packet::{Field, Header, Link, Packet, Shape, build_fresh};
 use crate::check::Difference;
 use crate::headers::bit;
 
-/// Fields that other fields stand for, or that follow from the packet's headers.
+/// Fields that repeat other fields, or that follow from the packet's headers.
 const DERIVED: [Field; 6] = [
     Field::InetTtl,
     Field::IpTos,
@@ -19,7 +19,8 @@ const MAX_LEN: u128 = 9014;
 /// The shortest Ethernet frame.
 const MIN_FRAME: u128 = 60;
 
-/// A packet with these headers and values. Parse it to see which of them it has: not all can be built.
+/// Builds a packet with these headers and values. Not all headers can be built, so parse the packet
+/// to see which ones it has.
 #[must_use]
 pub fn packet(difference: &Difference) -> Option<Packet> {
     let has = |header: Header| difference.presence & bit(header) != 0;
@@ -76,7 +77,7 @@ fn shape(has: &dyn Fn(Header) -> bool) -> Option<Shape> {
     })
 }
 
-/// A packet without any known header behind its link or IP header.
+/// A packet without a recognised header behind its link or IP header.
 fn bare(
     has: &dyn Fn(Header) -> bool,
     value: &dyn Fn(Field) -> Option<u128>,
@@ -84,7 +85,7 @@ fn bare(
 ) -> Option<Packet> {
     if !has(Header::Inet) {
         let mut data = vec![0_u8; 60];
-        // A type that nothing is known of: local experiments.
+        // An unrecognised type: the one for local experiments.
         data[12..14].copy_from_slice(&[0x88, 0xb5]);
         return (link == Link::Ethernet).then(|| Packet::new(link, 0, data));
     }
@@ -94,7 +95,7 @@ fn bare(
     let (version4, mut data) = (has(Header::Ip4), packet.into_data());
     let proto = u8::try_from(value(Field::InetProto).unwrap_or(253)).unwrap_or(253);
     let known = [1, 6, 17, 47, 50, 51, 58, 0, 43, 44, 60, 135];
-    // A protocol for experiments stands for those that would bring a header.
+    // A protocol for experiments replaces a protocol that would add a header.
     let proto = if known.contains(&proto) { 253 } else { proto };
     let place = if version4 { at.checked_sub(20)? + 9 } else { at.checked_sub(40)? + 6 };
     *data.get_mut(place)? = proto;
@@ -131,7 +132,7 @@ fn quote(has: &dyn Fn(Header) -> bool, value: &dyn Fn(Field) -> Option<u128>) ->
     built.map(Packet::into_data).unwrap_or_default()
 }
 
-/// The TCP options that are wanted, in front of the payload.
+/// Adds the required TCP options in front of the payload.
 fn with_options(packet: Packet, has: &dyn Fn(Header) -> bool) -> Packet {
     let known: [(Header, &[u8]); 4] = [
         (Header::TcpMss, &[2, 4, 0, 0]),
@@ -157,7 +158,7 @@ fn with_options(packet: Packet, has: &dyn Fn(Header) -> bool) -> Packet {
     lengthen(Packet::new(link, 0, data), options.len(), has(Header::Ip4))
 }
 
-/// Adds to the length in the IP header.
+/// Increases the length in the IP header.
 fn lengthen(packet: Packet, more: usize, version4: bool) -> Packet {
     let (link, mut data) = (packet.link, packet.into_data());
     let ip = if link == Link::RawIp { 0 } else { ether_end(&data) };
@@ -172,7 +173,7 @@ fn lengthen(packet: Packet, more: usize, version4: bool) -> Packet {
     packet
 }
 
-/// Where the link header of an Ethernet frame ends, tags included.
+/// The end of an Ethernet frame's link header, including its tags.
 fn ether_end(data: &[u8]) -> usize {
     let mut at = 12;
     while data.get(at..at + 2) == Some(&[0x81, 0x00]) {
@@ -181,7 +182,7 @@ fn ether_end(data: &[u8]) -> usize {
     at + 2
 }
 
-/// As long as is wanted, by padding behind the packet.
+/// Extends the packet to this length with padding behind it.
 fn with_length(packet: Packet, wanted: u128) -> Packet {
     let wanted = wanted.clamp(MIN_FRAME, MAX_LEN);
     let link = packet.link;

@@ -1,5 +1,5 @@
-//! The sets of headers that a packet can have, written from the rules of `docs/packets.md` without
-//! the parser's code.
+//! The sets of headers that a packet can have. They are written from the rules of `docs/packets.md`
+//! and do not use the parser's code.
 
 use braid_packet::Header;
 use braid_packet::Header::{
@@ -41,7 +41,7 @@ pub fn all() -> Vec<u128> {
     found
 }
 
-/// IP headers and the headers behind them.
+/// The sets of an IP header and the headers behind it.
 fn network() -> Vec<u128> {
     let mut found = Vec::new();
     for (version, behind) in [(Ip4, messages(4)), (Ip6, messages(6))] {
@@ -54,7 +54,7 @@ fn network() -> Vec<u128> {
     found
 }
 
-/// The headers behind an IP header of either version, including none.
+/// The sets of headers behind an IP header of either version, including the empty set.
 fn transports() -> Vec<u128> {
     let mut found = vec![0, bit(Esp), bit(Gre), mask(&[Gre, GreKey])];
     found.extend([mask(&[L4, Udp]), mask(&[L4, Udp, Vxlan]), mask(&[L4, Udp, Geneve])]);
@@ -66,7 +66,7 @@ fn transports() -> Vec<u128> {
     found
 }
 
-/// ICMP messages of a version.
+/// The sets of headers of ICMP messages of a version.
 fn messages(version: u8) -> Vec<u128> {
     let (icmp, echo, quoted) =
         if version == 4 { (Icmp, IcmpEcho, Quoted4) } else { (Icmp6, Icmp6Echo, Quoted6) };
@@ -74,7 +74,7 @@ fn messages(version: u8) -> Vec<u128> {
     vec![bit(icmp), mask(&[icmp, echo]), error, error | bit(QuotedL4), error | bit(QuotedEcho)]
 }
 
-/// The rules between the headers of any packet; `has` gives the term for a header's presence.
+/// The rules between the headers of any packet. `has` gives the term for a header's presence.
 pub fn rules(terms: &mut Terms, has: &dyn Fn(&mut Terms, Header) -> Term) -> Vec<Term> {
     let mut found = Vec::new();
     let implications: &[(Header, &[Header])] = &[
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn parsed_packets_have_one_of_the_sets() {
         let sets = all();
-        // Bytes from a small generator, steered towards headers that are recognised.
+        // Bytes from a small generator, biased towards recognised headers.
         let mut rng = braid_externs::Rng::new(1);
         let mut byte = || rng.next_u64().to_be_bytes()[0];
         let mut seen = std::collections::BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Where paths meet: jumps to one block, and one state for all of them.
+//! Joins paths: several jumps to one block, and one state for all of them.
 
 use braid_ir::chain::Chain;
 use braid_ir::model::QueueId;
@@ -6,14 +6,14 @@ use braid_ir::model::QueueId;
 use crate::ops::State;
 use crate::term::{Sort, Term, Terms};
 
-/// One jump to a block: its condition, state and arguments.
+/// A jump to a block: its condition, state and arguments.
 pub(crate) struct Arrival {
     pub(crate) guard: Term,
     pub(crate) state: State,
     pub(crate) args: Vec<Term>,
 }
 
-/// Several paths become one.
+/// Merges several paths into one.
 pub(crate) fn merge(
     terms: &mut Terms,
     chain: &Chain,

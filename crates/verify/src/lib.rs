@@ -1,4 +1,5 @@
-//! Translation validation: a bit-vector solver shows that residual programs do what the chain does.
+//! Translation validation: a bit-vector solver proves that residual programs do what the chain
+//! does.
 #![forbid(unsafe_code)]
 
 mod bits;

@@ -1,12 +1,12 @@
-//! Truth values: and, or, not, simplified when they are built.
+//! Truth values with and, or, not. They are simplified when they are built.
 
 use crate::term::{Node, Sort, Term, Terms};
 
-/// Above so many parts, pairs are not looked at.
+/// The most parts for which pairs are compared.
 const MAX_PAIRS: usize = 24;
 
 impl Terms {
-    /// Not.
+    /// The negation of a term.
     pub fn not(&mut self, a: Term) -> Term {
         match self.node(a).clone() {
             Node::Bool(value) => self.bool(!value),
@@ -23,12 +23,12 @@ impl Terms {
         }
     }
 
-    /// Whether one is the other's negation, as written.
+    /// Whether the form of one term is the negation of the other.
     fn opposite(&self, a: Term, b: Term) -> bool {
         *self.node(a) == Node::Not(b) || *self.node(b) == Node::Not(a)
     }
 
-    /// All of them.
+    /// The conjunction of all terms.
     pub fn and(&mut self, parts: &[Term]) -> Term {
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
@@ -42,7 +42,7 @@ impl Terms {
         self.gather(flat, true)
     }
 
-    /// Any of them.
+    /// The disjunction of all terms.
     pub fn or(&mut self, parts: &[Term]) -> Term {
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
@@ -56,12 +56,12 @@ impl Terms {
         self.gather(flat, false)
     }
 
-    /// Both.
+    /// The conjunction of two terms.
     pub fn both(&mut self, a: Term, b: Term) -> Term {
         self.and(&[a, b])
     }
 
-    /// A flat list as a conjunction, or as a disjunction.
+    /// Makes a conjunction (with `all`) or a disjunction from a flat list.
     fn gather(&mut self, mut flat: Vec<Term>, all: bool) -> Term {
         flat.sort_unstable();
         flat.dedup();
@@ -94,8 +94,8 @@ impl Terms {
         })
     }
 
-    /// Parts of the other kind: those that a sibling makes superfluous go, and so do their own
-    /// parts that a sibling decides. `None` when nothing changes.
+    /// Simplifies parts of the other kind. A part that a sibling makes superfluous is removed. In
+    /// the others, inner parts that a sibling decides are removed. `None` when nothing changes.
     fn absorb(&mut self, flat: &[Term], all: bool) -> Option<Vec<Term>> {
         for (place, term) in flat.iter().enumerate() {
             let inner = match (self.node(*term), all) {
@@ -133,7 +133,7 @@ impl Terms {
         }
     }
 
-    /// The common factor of these conjunctions, and the rest of each.
+    /// The common factor of these conjunctions, and the remainder of each.
     pub(crate) fn factor(&mut self, terms: &[Term]) -> (Vec<Term>, Vec<Term>) {
         let lists: Vec<_> = terms.iter().map(|term| self.parts(*term)).collect();
         let Some((first, others)) = lists.split_first() else { return (Vec::new(), Vec::new()) };
@@ -153,7 +153,7 @@ impl Terms {
         (shared, rests)
     }
 
-    /// `a·x + a·y` as `a·(x + y)`.
+    /// Writes `a·x + a·y` as `a·(x + y)`.
     fn factored(&mut self, flat: &[Term]) -> Option<Term> {
         if !flat.iter().all(|term| matches!(self.node(*term), Node::And(_))) {
             return None;
@@ -166,7 +166,7 @@ impl Terms {
         Some(self.and(&shared))
     }
 
-    /// `a·x + a·¬x` as `a`.
+    /// Writes `a·x + a·¬x` as `a`.
     fn join_pair(&mut self, flat: &[Term]) -> Option<Vec<Term>> {
         if flat.len() > MAX_PAIRS {
             return None;
@@ -193,7 +193,7 @@ impl Terms {
     }
 }
 
-/// Up to two of the first list's terms that the second, which is sorted, lacks.
+/// At most two terms of the first list that are not in the second list, which is sorted.
 fn only(a: &[Term], b: &[Term]) -> Vec<Term> {
     a.iter().copied().filter(|part| b.binary_search(part).is_err()).take(2).collect()
 }

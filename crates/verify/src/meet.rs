@@ -1,4 +1,4 @@
-//! Whole packets: merging them where paths meet, comparing them, and making copies of them.
+//! Whole packets: merges them where paths join, compares them, and copies them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::packet::{Kind, Packet, SUMS, Sum, Tag};
 use crate::term::{Sort, Term, Terms};
 
 impl Packet {
-    /// One of several packets: the first whose condition holds, else the last.
+    /// Chooses one of several packets: the first whose condition holds, otherwise the last.
     pub(crate) fn choose(terms: &mut Terms, from: &[(Term, &Packet)]) -> Packet {
         let Some(((_, last), others)) = from.split_last() else {
             return Packet::arriving(terms, HeaderMask { care: 0, present: 0 });
@@ -59,7 +59,7 @@ impl Packet {
         }
     }
 
-    /// A tag by name.
+    /// The value of a tag.
     pub(crate) fn tag(&self, terms: &mut Terms, name: &str) -> Term {
         match self.tags.get(name) {
             Some(value) => *value,
@@ -67,7 +67,8 @@ impl Packet {
         }
     }
 
-    /// The equalities that make two packets equal, each with its name; tags only if wanted.
+    /// The equalities that make two packets equal, each with its name. `tags` decides whether tags
+    /// count.
     pub(crate) fn same(
         &self,
         terms: &mut Terms,
@@ -105,7 +106,7 @@ impl Packet {
         found
     }
 
-    /// The whole packet as one token, from which copies and answers are made.
+    /// The whole packet as one token. Copies and answers are made from it.
     pub(crate) fn image(&self, terms: &mut Terms) -> Term {
         let written: Vec<_> = braid_packet::FIELDS
             .iter()
@@ -121,7 +122,7 @@ impl Packet {
         terms.apply("packet", &parts, Sort::Token)
     }
 
-    /// The payload, with the writable fields in it.
+    /// The payload, including the writable fields in it.
     pub(crate) fn payload(&self, terms: &mut Terms, kind: &Kind, parsed: &Packet) -> Term {
         use Field::{
             QuotedDport, QuotedId, QuotedIp6Dst, QuotedIp6Src, QuotedIpDst, QuotedIpSrc,

@@ -1,5 +1,5 @@
-//! Operations on packets and state, as terms. Both sides share their meaning: what differs is how
-//! the sides are put together.
+//! Operations on packets and state, as terms. Both sides share the meaning of an operation. They
+//! differ in how the operations are combined.
 
 use braid_externs::signature::Touch as Use;
 use braid_ir::chain::Chain;
@@ -13,17 +13,17 @@ use crate::term::{Sort, Term, Terms};
 use crate::values::{Faults, Values};
 use crate::world::{Touch, World};
 
-/// The state of a run: packet and tables.
+/// The state of a run: the packet and the tables.
 #[derive(Clone, PartialEq)]
 pub(crate) struct State {
     pub(crate) packet: Packet,
-    /// The packet when it was last parsed.
+    /// The packet as it was when it was last parsed.
     pub(crate) parsed: Packet,
     pub(crate) world: World,
 }
 
 impl State {
-    /// One of several: the first whose condition holds, else the last.
+    /// Chooses one of several states: the first whose condition holds, otherwise the last.
     pub(crate) fn choose(terms: &mut Terms, chain: &Chain, from: &[(Term, &State)]) -> State {
         let packets: Vec<_> = from.iter().map(|(cond, state)| (*cond, &state.packet)).collect();
         let parsed: Vec<_> = from.iter().map(|(cond, state)| (*cond, &state.parsed)).collect();
@@ -42,25 +42,25 @@ pub(crate) struct RuleTerms {
     pub(crate) src: Term,
     pub(crate) dst: Term,
     pub(crate) proto: Term,
-    /// Whether there are ports; source and destination.
+    /// Whether there are ports, the source port, and the destination port.
     pub(crate) ports: (Term, Term, Term),
     pub(crate) flags: (Term, Term),
     pub(crate) icmp: (Term, Term, Term),
 }
 
-/// A program at work.
+/// A run of a program.
 pub(crate) struct Run<'a> {
     pub(crate) terms: &'a mut Terms,
     pub(crate) chain: &'a Chain,
     pub(crate) kind: &'a Kind,
-    /// The function whose operations these are.
+    /// The function that the operations belong to.
     pub(crate) node: u16,
     pub(crate) types: &'a [Ty],
     pub(crate) values: Vec<Option<Term>>,
-    /// Under which condition the program comes here.
+    /// The condition under which the program reaches this point.
     pub(crate) guard: Term,
     pub(crate) state: State,
-    /// The packet as it entered the function, for the function's own program.
+    /// The packet as it entered the function. `Some` for the function's own program.
     pub(crate) entry: Option<Packet>,
     pub(crate) touches: &'a mut Vec<Touch>,
 }
@@ -80,7 +80,7 @@ impl<'a> Run<'a> {
         ids.iter().map(|id| self.value(*id)).collect()
     }
 
-    /// Defines a value, at its declared width.
+    /// Defines a value with its declared width.
     pub(crate) fn define(&mut self, id: ValueId, value: Term) -> Result<(), String> {
         let width = self.types.get(id.index()).ok_or_else(|| format!("{id} has no type"))?.width;
         let value = match self.terms.sort(value) {
@@ -96,12 +96,12 @@ impl<'a> Run<'a> {
         self.types.get(id.index()).map_or(1, |ty| ty.width)
     }
 
-    /// When the packet was parsed last: a function's own program sees it as it is.
+    /// The packet as last parsed. A function's own program always sees the current packet.
     fn parsed(&self) -> Packet {
         if self.entry.is_some() { self.state.packet.clone() } else { self.state.parsed.clone() }
     }
 
-    /// Does an operation; how it may fail.
+    /// Applies an operation. Returns its possible faults.
     pub(crate) fn op(&mut self, op: &Op) -> Result<Faults, String> {
         let values =
             Values { chain: self.chain, node: self.node, types: self.types, values: &self.values };
@@ -178,7 +178,7 @@ impl<'a> Run<'a> {
         Ok(tag.name.clone())
     }
 
-    /// A field's value now.
+    /// The current value of a field.
     pub(crate) fn load(&mut self, field: Field) -> Term {
         let parsed = self.parsed();
         self.state.packet.get(self.terms, self.kind, &parsed, field)
@@ -325,7 +325,7 @@ impl<'a> Run<'a> {
         Ok(faults)
     }
 
-    /// The fields of the current packet that rules match.
+    /// The fields that rules match, from the current packet.
     fn rule_terms(&mut self) -> RuleTerms {
         let parsed = self.parsed();
         let has = |run: &mut Self, header| run.kind.has(run.terms, &parsed, header);
@@ -346,7 +346,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The result of a rule set for a packet, IP or not.
+    /// The result of a rule set for a packet. The packet need not be IP.
     pub(crate) fn classify(
         &mut self,
         param: ParamId,
@@ -375,7 +375,7 @@ impl<'a> Run<'a> {
         (terms.both(inet, pass), terms.ite(inet, rule, none))
     }
 
-    /// Counts a rule, if the packet is IP.
+    /// Counts a rule if the packet is IP.
     pub(crate) fn count_rule(&mut self, param: ParamId, inet: Term, rule: Term) {
         let name = format!("count rule {}.{param}", self.node);
         let keep = self.state.world.keep(self.terms, self.chain, self.node);

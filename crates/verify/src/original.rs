@@ -1,4 +1,4 @@
-//! The chain as it is: models' packet programs, function by function along the links.
+//! The original chain: the models' packet programs, function by function along the links.
 
 use std::collections::BTreeMap;
 
@@ -20,19 +20,19 @@ pub(crate) struct Walk<'a> {
     pub(crate) chain: &'a Chain,
     pub(crate) graph: &'a Graph,
     pub(crate) kind: &'a Kind,
-    /// The paths of the program that it is compared with: where they stop, the walk does.
+    /// The paths of the program to compare with. The walk stops where they stop.
     pub(crate) paths: &'a [Path],
-    /// Most functions to visit.
+    /// The most functions to visit.
     pub(crate) most: u32,
     pub(crate) touches: Vec<Touch>,
     pub(crate) stops: Vec<Stop>,
 }
 
-/// Packets that enter a function at one point of the walk.
+/// Packets that enter functions, by the point where they enter.
 type Arrivals = BTreeMap<Point, Vec<(Term, State)>>;
 
 impl Walk<'_> {
-    /// Walks from a point on until every packet has stopped.
+    /// Walks from a point until every packet has stopped.
     pub(crate) fn run(&mut self, point: Point, state: State) -> Result<(), String> {
         let always = self.terms.bool(true);
         let mut now = Arrivals::from([(point, vec![(always, state)])]);
@@ -81,7 +81,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Counts and resets what a packet's entry into a function does.
+    /// Applies the counts and resets of a packet's entry into a function.
     fn enter(&mut self, point: Point, state: &mut State) {
         let (terms, chain) = (&mut *self.terms, self.chain);
         state.packet.backward = terms.bits(1, u128::from(point.backward));
@@ -99,7 +99,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Where the walk stops, and where it goes on.
+    /// Decides where the walk stops and where it continues.
     fn settle(&mut self, stop: Stop, visits: u32, next: &mut Arrivals) {
         let mut left = stop.guard;
         for path in self.paths.iter().filter(|path| path.stops_at(&stop)) {
@@ -119,7 +119,7 @@ impl Walk<'_> {
             && self.terms.decided(left) != Some(false)
             && visits < self.most
         {
-            // A function that sends packets is the last one of a program that reaches it.
+            // A function that sends packets is the last function of a program that reaches it.
             let quiet = self.terms.not(stop.state.world.sends);
             let guard = self.terms.both(left, quiet);
             next.entry(point).or_default().push((guard, stop.state.clone()));
@@ -127,7 +127,7 @@ impl Walk<'_> {
         self.stops.push(stop);
     }
 
-    /// Runs one function: conditions, states and ends.
+    /// Runs one function. Returns its ends with their conditions and states.
     fn function(
         &mut self,
         point: Point,
@@ -181,7 +181,7 @@ impl Walk<'_> {
     }
 }
 
-/// A fault is counted at the last row.
+/// Counts a fault at the last row.
 fn count_fault(terms: &mut Terms, chain: &Chain, node: u16, state: &mut State) {
     let rows = chain.nodes[usize::from(node)].model.rows.len();
     let row = RowId(u32::try_from(rows.saturating_sub(1)).unwrap_or(u32::MAX));
@@ -189,7 +189,7 @@ fn count_fault(terms: &mut Terms, chain: &Chain, node: u16, state: &mut State) {
     state.world.count(terms, chain, (node, Counter::Row(row)), grown);
 }
 
-/// The end of a block.
+/// Applies the end of a block.
 fn leave(
     run: &mut Run<'_>,
     end: &Ending,

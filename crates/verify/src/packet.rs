@@ -1,8 +1,8 @@
-//! A packet as terms: the bits of its fields, its tags, which checksums were brought up to date.
+//! A packet as terms: the bits of its fields, its tags, and which checksums were updated.
 //!
-//! Fields that share bits (`inet.ttl` and `ip.ttl`, `tcp.sport` and `l4.sport`, `ip.tos` and
-//! `ip.dscp`, `icmp.rest` and `icmp.id`) are kept as one: their smallest parts. No checksum is
-//! computed. Both sides must write the same values to the covered fields, and bring the checksum
+//! Some fields share bits: `inet.ttl` and `ip.ttl`, `tcp.sport` and `l4.sport`, `ip.tos` and
+//! `ip.dscp`, `icmp.rest` and `icmp.id`. Their smallest parts are stored once. No checksum is
+//! computed. Both sides must write the same values to the covered fields, and must put the checksum
 //! into canonical form in the same cases.
 
 use std::collections::BTreeMap;
@@ -13,26 +13,26 @@ use braid_packet::{Field, Header};
 use crate::headers;
 use crate::term::{BitOp, Sort, Term, Terms};
 
-/// Most VLAN tags behind which the parser goes on.
+/// The most VLAN tags that the parser reads.
 const MAX_TAGS: usize = 8;
-/// VLAN tags of a packet that are kept in mind.
+/// Number of VLAN tags that a packet here holds.
 const TAGS: usize = MAX_TAGS + 4;
-/// The variable: does the payload begin with a whole VXLAN header?
+/// Name of the variable for whether the payload begins with a whole VXLAN header.
 const VXLAN_IS_WHOLE: &str = "vxlan is whole";
-/// The variable: does the transport checksum cover the IP addresses?
+/// Name of the variable for whether the transport checksum covers the IP addresses.
 const COVERS_ADDRESSES: &str = "checksum covers addresses";
-/// UDP's port of VXLAN.
+/// The UDP port of VXLAN.
 const VXLAN_PORT: u128 = 4789;
-/// As for VXLAN.
+/// Name of the variable for whether the payload begins with a whole Geneve header.
 const GENEVE_IS_WHOLE: &str = "geneve is whole";
-/// UDP's port of Geneve.
+/// The UDP port of Geneve.
 const GENEVE_PORT: u128 = 6081;
-/// Types of ICMP and ICMPv6 messages that are echoes.
+/// The types of ICMP echoes and of ICMPv6 echoes.
 const ECHOES: [&[u128]; 2] = [&[0, 8], &[128, 129]];
-/// Types of ICMP and ICMPv6 messages that quote a packet.
+/// The types of ICMP messages and of ICMPv6 messages that quote a packet.
 const ERRORS: [&[u128]; 2] = [&[3, 4, 5, 11, 12], &[1, 2, 3, 4]];
 
-/// The checksums of a packet.
+/// A checksum of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sum {
     /// Of the IPv4 header.
@@ -65,9 +65,9 @@ pub(crate) struct Tag {
     pub(crate) id: Term,
 }
 
-/// The packets that a question is about.
+/// The packets that a question covers.
 pub(crate) struct Kind {
-    /// Their headers, where they are said.
+    /// Their header shape.
     pub(crate) shape: HeaderMask,
     /// Facts that hold for all of them.
     pub(crate) facts: Vec<Term>,
@@ -76,17 +76,17 @@ pub(crate) struct Kind {
 /// A packet.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Packet {
-    /// Fields that were written; others are as they came.
+    /// Fields that were written. Other fields have their arriving values.
     pub(crate) cells: BTreeMap<Field, Term>,
     /// Tags by name, 128 bits each.
     pub(crate) tags: BTreeMap<String, Term>,
-    /// VLAN tags from the outermost.
+    /// VLAN tags, from the outermost on.
     pub(crate) vlans: Vec<Tag>,
-    /// Length less that which it had, 16 bits.
+    /// How much the length has grown since arrival, in 16 bits.
     pub(crate) grown: Term,
-    /// Whether each checksum was brought up to date.
+    /// Whether each checksum was updated.
     pub(crate) sums: [Term; 5],
-    /// Direction, and whether it comes from a queue.
+    /// The direction, and whether the packet comes from a queue.
     pub(crate) backward: Term,
     pub(crate) held: Term,
 }
@@ -96,7 +96,7 @@ fn width(field: Field) -> u16 {
 }
 
 impl Kind {
-    /// Packets with these headers, and the facts that hold of them.
+    /// Packets of this header shape, and the facts that hold for them.
     pub(crate) fn new(terms: &mut Terms, shape: HeaderMask) -> Self {
         let mut kind = Self { shape, facts: Vec::new() };
         let rules = headers::rules(terms, &|terms, header| arriving(terms, shape, header));
@@ -109,7 +109,8 @@ impl Kind {
         kind
     }
 
-    /// Headers that depend on a field that may be written: as they came, they agree with it.
+    /// Adds facts for headers that depend on a writable field: on arrival the field and the header
+    /// agree.
     fn link_types(&mut self, terms: &mut Terms) {
         let shape = self.shape;
         for header in [
@@ -130,7 +131,8 @@ impl Kind {
         }
     }
 
-    /// A payload is no longer than the packet, and one with a VXLAN header not shorter than that.
+    /// Adds facts for lengths: a payload is not longer than the packet, and not shorter than a
+    /// VXLAN header in it.
     fn link_lengths(&mut self, terms: &mut Terms) {
         let packet = Packet::arriving(terms, self.shape);
         let length = packet.cell(terms, Field::PktLen);
@@ -146,7 +148,7 @@ impl Kind {
         self.facts.push(terms.or(&[not_whole, long]));
     }
 
-    /// Protocols and fragments agree with the headers that were found.
+    /// Adds facts for protocols and fragments: they agree with the headers that were found.
     fn link_protocols(&mut self, terms: &mut Terms) {
         let packet = Packet::arriving(terms, self.shape);
         let proto = packet.get(terms, self, &packet, Field::InetProto);
@@ -175,7 +177,7 @@ impl Kind {
         }
     }
 
-    /// Tags are present from the outermost on, up to the parser's limit.
+    /// Adds facts for VLAN tags: they are present from the outermost on, up to the parser's limit.
     fn link_tags(&mut self, terms: &mut Terms) {
         let tags = Packet::arriving(terms, self.shape).vlans;
         for pair in tags.windows(2) {
@@ -185,8 +187,9 @@ impl Kind {
         self.facts.push(terms.not(tags[MAX_TAGS].present));
     }
 
-    /// The checksums of TCP, UDP and ICMPv6 cover the IP addresses, that of ICMP does not. Without
-    /// any of these headers the checksum of a malformed one, in the payload, may still cover them.
+    /// Adds facts for checksums. Those of TCP, UDP and ICMPv6 cover the IP addresses, and that of
+    /// ICMP does not. Without any of these headers, the payload may hold a malformed one whose
+    /// checksum covers the addresses.
     fn link_checksums(&mut self, terms: &mut Terms) {
         let covers = terms.var(COVERS_ADDRESSES, Sort::Bool);
         for (header, is_covered) in
@@ -199,7 +202,7 @@ impl Kind {
         }
     }
 
-    /// Whether a header is there in a packet that is parsed as it is now.
+    /// Whether a header is present when the packet is parsed in its current form.
     pub(crate) fn has(&self, terms: &mut Terms, packet: &Packet, header: Header) -> Term {
         let now = match header {
             Header::Pkt => return terms.bool(true),
@@ -287,7 +290,7 @@ impl Kind {
     }
 }
 
-/// Whether a header was there when the packet came.
+/// Whether a header was present on arrival.
 pub(crate) fn arriving(terms: &mut Terms, shape: HeaderMask, header: Header) -> Term {
     match (header, shape.has(header)) {
         (Header::Pkt, _) => terms.bool(true),
@@ -297,7 +300,7 @@ pub(crate) fn arriving(terms: &mut Terms, shape: HeaderMask, header: Header) -> 
 }
 
 impl Packet {
-    /// A packet as it came.
+    /// A packet as it arrives.
     pub(crate) fn arriving(terms: &mut Terms, shape: HeaderMask) -> Self {
         let (no, grown) = (terms.bool(false), terms.bits(16, 0));
         let vlans = Self::arriving_tags(terms, shape);
@@ -329,7 +332,7 @@ impl Packet {
             .collect()
     }
 
-    /// The length of what is a Geneve header if there is one, options included.
+    /// The length of a Geneve header with its options, if there is one.
     fn geneve_length(&self, terms: &mut Terms) -> Term {
         let options = self.cell(terms, Field::GeneveOptions);
         let (high, fixed) = (terms.bits(24, 0), terms.bits(32, 8));
@@ -337,7 +340,7 @@ impl Packet {
         terms.op(BitOp::Add, options, fixed)
     }
 
-    /// The bits of a field that has some of its own.
+    /// The bits of a field that has its own bits.
     pub(crate) fn cell(&self, terms: &mut Terms, field: Field) -> Term {
         match self.cells.get(&field) {
             Some(term) => *term,
@@ -345,7 +348,7 @@ impl Packet {
         }
     }
 
-    /// A field's value; the packet was parsed when it was `parsed`.
+    /// A field's value. `parsed` is the packet as it was last parsed.
     pub(crate) fn get(
         &self,
         terms: &mut Terms,
@@ -400,7 +403,7 @@ impl Packet {
         terms.join(high, low)
     }
 
-    /// Fields `inet.…` and `quoted.inet.…`.
+    /// The value of a field `inet.…` or `quoted.inet.…`.
     fn either(&self, terms: &mut Terms, kind: &Kind, parsed: &Packet, field: Field) -> Term {
         use Field::*;
         let has = |terms: &mut Terms, header| kind.has(terms, parsed, header);
@@ -447,7 +450,7 @@ impl Packet {
         terms.ite(version4, four, six)
     }
 
-    /// A checksum: as it came, or some function of everything that was written.
+    /// The value of a checksum: as it arrived, or some function of everything that was written.
     fn checksum(&self, terms: &mut Terms, field: Field) -> Term {
         let sum = if field == Field::IpChecksum { Sum::Ip } else { Sum::Transport };
         let came = self.cell(terms, field);
@@ -457,7 +460,7 @@ impl Packet {
         terms.ite(touched, now, came)
     }
 
-    /// Assigns a field; the packet was parsed when it was `parsed`.
+    /// Assigns a field. `parsed` is the packet as it was last parsed.
     pub(crate) fn set(
         &mut self,
         terms: &mut Terms,
@@ -505,7 +508,7 @@ impl Packet {
         self.follow(terms, kind, parsed, field);
     }
 
-    /// Assigns a cell, unless its value is the one that arrived.
+    /// Assigns a cell, unless the value is the arriving one.
     fn put(&mut self, terms: &mut Terms, field: Field, value: Term) {
         if !self.cells.contains_key(&field) && value == self.cell(terms, field) {
             return;
@@ -513,7 +516,7 @@ impl Packet {
         self.cells.insert(field, value);
     }
 
-    /// Which checksums follow an assignment.
+    /// Marks the checksums that an assignment updates.
     fn follow(&mut self, terms: &mut Terms, kind: &Kind, parsed: &Packet, field: Field) {
         let yes = terms.bool(true);
         match field.info().header {
@@ -594,7 +597,7 @@ impl Packet {
     }
 }
 
-/// Whether a field is one of either IP version, by the name that stands for both.
+/// Whether a field stands for the same field of both IP versions.
 fn name_of_either(field: Field) -> bool {
     use Field::*;
     matches!(

@@ -1,10 +1,10 @@
-//! A refutation's packet run on engines: whether the difference that was found is one.
+//! Runs a refutation's packet on engines to confirm the difference.
 //!
-//! Tables are filled by packets alone: where the packet makes no difference to a chain that has seen
-//! none, it is run after others that are made from it and may leave the entries that it needs
-//! (itself, its reply, replies to what leaves the chain for it). Entries that only other packets
-//! leave are not found. The solver computes no checksums: the packet is run with right ones, and
-//! with 0xffff, the form of zero that no function leaves.
+//! Only packets fill tables. If the packet makes no difference in an empty chain, it is run again
+//! after other packets made from it: itself, its reply, and replies to packets that leave the chain
+//! for it. These may leave the entries that the packet needs. Entries that only other packets leave
+//! are not found. The solver computes no checksums. So the packet is run with right checksums, and
+//! with 0xffff, the form of zero that no function writes.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,17 @@ use braid_ir::chain::Chain;
 use braid_ir::engine::{Engine, Event, Outputs, StateEntry, Traffic};
 use braid_packet::{Field, Packet};
 
-/// Most packets that are run before.
+/// The most packets that are run before the packet.
 const MOST_BEFORE: usize = 2;
-/// Most packets and interfaces that are tried before.
+/// The most packets and interfaces that are tried before the packet.
 const MOST_TRIED: usize = 12;
 
-/// Makes engines in their first state: the chain function by function (`false`), or put together.
-/// `None`: there is none for this chain.
+/// Makes engines in their initial state. `false` selects the engine that runs the chain function by
+/// function, and `true` the engine with combined programs. `None` when there is no such engine for
+/// this chain.
 pub type Engines<'a> = dyn FnMut(bool) -> Option<Box<dyn Engine>> + 'a;
 
-/// A packet and the interface by which it enters, by number.
+/// A packet, and the number of the interface where it enters.
 pub type Entering = (u16, Packet);
 
 /// A run in which the chain and its program differ.
@@ -31,13 +32,13 @@ pub struct Replay {
     pub before: Vec<Entering>,
     /// The packet that makes the difference.
     pub entering: Entering,
-    /// Results of the chain, function by function, that the program lacks, one a line.
+    /// Results of the chain, run function by function, that the program lacks. One for each line.
     pub chain: Vec<String>,
     /// Results of the program that the chain lacks.
     pub program: Vec<String>,
 }
 
-/// Runs a packet on both engines, at every interface. `None`: nothing differs.
+/// Runs a packet on both engines, at every interface. `None` when nothing differs.
 pub fn replay(chain: &Chain, packet: &Packet, engines: &mut Engines<'_>) -> Option<Replay> {
     let interfaces = 0..u16::try_from(chain.interfaces.len()).unwrap_or(u16::MAX);
     let mut entering: Vec<Entering> = interfaces.map(|number| (number, packet.clone())).collect();
@@ -64,7 +65,7 @@ pub fn replay(chain: &Chain, packet: &Packet, engines: &mut Engines<'_>) -> Opti
     None
 }
 
-/// Packets that may leave the needed entries in tables.
+/// Packets that may leave the required entries in tables.
 fn others(
     chain: &Chain,
     entering: &[Entering],
@@ -135,13 +136,13 @@ fn differ(
         program: only(&program, &chain),
     };
     if replay.chain.is_empty() && replay.program.is_empty() {
-        // The same things in another order.
+        // The results are the same, but in another order.
         (replay.chain, replay.program) = (chain, program);
     }
     Some(replay)
 }
 
-/// The lines that others lack.
+/// The lines that the other list lacks.
 fn only(lines: &[String], others: &[String]) -> Vec<String> {
     let mut left: BTreeMap<&String, usize> = BTreeMap::new();
     for line in others {
@@ -162,7 +163,7 @@ fn only(lines: &[String], others: &[String]) -> Vec<String> {
 #[derive(Default)]
 struct Seen {
     packets: Vec<Entering>,
-    /// Packets and events in order.
+    /// Packets and events, in order.
     order: Vec<Given>,
 }
 
@@ -182,7 +183,7 @@ impl Outputs for Seen {
     }
 }
 
-/// All results of a run, one a line.
+/// All results of a run, one for each line.
 fn lines(chain: &Chain, engine: &dyn Engine, seen: &Seen) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for given in &seen.order {
@@ -247,13 +248,13 @@ fn entry_text(function: &str, entry: &StateEntry) -> String {
     )
 }
 
-/// A packet at an interface, for people.
+/// A packet at an interface, as readable text.
 fn packet_text(chain: &Chain, (interface, packet): &Entering) -> String {
     let bytes: Vec<String> = packet.data().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("packet at {}: {}", chain.interfaces[usize::from(*interface)].name, bytes.join(" "))
 }
 
-/// A line without most of the zeros that a packet ends with.
+/// A line without most of the zeros at the end of a packet.
 fn short(line: &str) -> String {
     let rest = line.trim_end_matches(" 00");
     match (line.len() - rest.len()) / 3 {
@@ -263,7 +264,7 @@ fn short(line: &str) -> String {
 }
 
 impl Replay {
-    /// The packets that were run and the differences, in lines indented by two spaces.
+    /// The packets of the run and the differences, as lines indented by two spaces.
     #[must_use]
     pub fn text(&self, chain: &Chain) -> String {
         let mut text = String::new();

@@ -22,7 +22,7 @@ pub(crate) struct Program {
     pub(crate) never: Vec<(Term, String)>,
 }
 
-/// A program being turned into terms.
+/// Translates a program into terms.
 struct Reader<'a> {
     chain: &'a Chain,
     residual: &'a Residual,
@@ -30,7 +30,7 @@ struct Reader<'a> {
     found: Program,
 }
 
-/// Turns a program into terms, from a state on.
+/// Translates a program into terms, starting from a state.
 pub(crate) fn read(
     terms: &mut Terms,
     chain: &Chain,
@@ -106,7 +106,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Steps that touch the packet's bytes need a layout that fits them, and a header.
+    /// Checks a step that accesses the packet's bytes: the layout must be current and the header
+    /// present.
     fn check_layout(&mut self, run: &mut Run<'_>, what: &What) {
         let fields: Vec<Field> = match what {
             What::Op(Op::Load { field, .. }) => vec![*field],
@@ -177,8 +178,8 @@ impl Reader<'_> {
         Ok(Faults::new())
     }
 
-    /// The slots of the entry that a handle means. It must be there, and nothing may have been
-    /// assigned or removed since it was found.
+    /// The slots of the entry of a handle. The entry must exist, and nothing may have been assigned
+    /// or removed since the lookup.
     fn read_entry(
         &mut self,
         run: &mut Run<'_>,
@@ -211,7 +212,7 @@ impl Reader<'_> {
                     .push((bad, "a handle that is not good any more is read".to_owned()));
                 Ok(table.slots(run.terms, args[0], args[1]))
             }
-            // Where nothing can be found no handle is made: any number stands for it.
+            // If no lookup can succeed, there is no handle, and a constant stands for it.
             _ if run.terms.constant(handle).is_some() => {
                 self.found
                     .never

@@ -1,17 +1,18 @@
-//! Terms as SMT-LIB 2 text: every term is defined once, in terms of those before it.
+//! Terms as SMT-LIB 2 text. Every term is defined once, from earlier terms.
 //!
-//! In the coarse form, arithmetic on wide numbers is an unknown function. What is impossible there
-//! is impossible, and solvers find it much sooner where both sides compute the same.
+//! In the coarse form, arithmetic on wide numbers is an unknown function. A condition that is
+//! impossible in the coarse form is impossible. Solvers find this much sooner when both sides
+//! compute the same.
 
 use std::collections::HashSet;
 use std::fmt::Write;
 
 use crate::term::{BitOp, Node, Sort, Term, Terms};
 
-/// Arithmetic on more bits than this is left open in the coarse form.
+/// The most bits on which the coarse form keeps arithmetic.
 const WIDE: u16 = 32;
 
-/// The terms and functions that the solver already has.
+/// The terms and functions that the solver already knows.
 #[derive(Default)]
 pub struct Said {
     coarse: bool,
@@ -30,13 +31,13 @@ fn sort(sort: Sort) -> String {
 }
 
 impl Said {
-    /// Nothing, in the coarse form or not.
+    /// The state at the start of a session, in the coarse form or not.
     pub fn nothing(coarse: bool) -> Self {
         Self { coarse, ..Self::default() }
     }
 
-    /// Defines a term, and the parts of it that the solver does not have yet; then it can be named by
-    /// [`name`].
+    /// Defines a term and its parts that the solver does not know yet. Then [`name`] gives the
+    /// term's name.
     pub fn define(&mut self, terms: &Terms, wanted: Term, text: &mut String) {
         let mut stack = vec![(wanted, false)];
         while let Some((term, ready)) = stack.pop() {
@@ -75,7 +76,7 @@ impl Said {
 }
 
 impl Said {
-    /// Wide arithmetic of the coarse form.
+    /// Replaces wide arithmetic by a function, in the coarse form.
     fn left_open(&mut self, terms: &Terms, term: Term, text: &mut String) -> Option<String> {
         let (word, a, b) = match *terms.node(term) {
             Node::Less(a, b) => ("less", a, b),
@@ -103,12 +104,12 @@ impl Said {
     }
 }
 
-/// Constants and variables stand for themselves.
+/// Constants need no definition.
 fn is_constant(terms: &Terms, term: Term) -> bool {
     matches!(terms.node(term), Node::Bool(_) | Node::Bits(..))
 }
 
-/// How a term that was defined is called.
+/// The name of a defined term.
 pub fn name(terms: &Terms, term: Term) -> String {
     match terms.node(term) {
         Node::Bool(value) => value.to_string(),

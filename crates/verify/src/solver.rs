@@ -1,4 +1,4 @@
-//! The solver: a program of its own that reads SMT-LIB 2 from a pipe.
+//! The solver: an external program that reads SMT-LIB 2 from a pipe.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 use crate::smt::{Said, name};
 use crate::term::{Term, Terms};
 
-/// Programs that are looked for, in this order.
+/// The programs that are searched for, in this order.
 const KNOWN: &[(&str, &[&str])] =
     &[("z3", &["-in", "-smt2"]), ("cvc5", &["--incremental", "--produce-models", "--lang=smt2"])];
 
-/// Advice for the case that there is no solver.
+/// Advice when no solver is found.
 const REMEDY: &str =
     "install z3 (Debian and Ubuntu: apt-get install z3) or cvc5, or name one with --solver";
 
-/// Echoed by the solver after each answer, to mark its end.
+/// The text that the solver echoes after each answer to mark its end.
 const MARK: &str = "braid-end";
 
-/// How much longer than its own time-out a solver is waited for.
+/// How much longer than the solver's own time-out an answer is awaited.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A solver program and the time limit of a question.
@@ -34,19 +34,20 @@ pub struct Solver {
 /// A solver's answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// It cannot be.
+    /// It can never hold.
     Never,
-    /// It can.
+    /// It can hold.
     Possible,
-    /// It does not know, for this reason.
+    /// The solver does not know, for this reason.
     Unknown(String),
 }
 
 impl Solver {
-    /// The named solver, or the first known one on the path, with a time limit for each question.
+    /// The named solver, or the first known one on the search path, with a time limit for each
+    /// question.
     ///
     /// # Errors
-    /// When there is none; the message says how to get one.
+    /// When no solver is found. The message tells how to get one.
     pub fn find(named: Option<&Path>, timeout: Duration) -> Result<Self, String> {
         let known = |program: &Path| {
             let stem = program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -77,7 +78,7 @@ impl Solver {
         self.program.display().to_string()
     }
 
-    /// Starts the program. In the coarse form it may find things possible that are not.
+    /// Starts the program. In the coarse form, its answer `Possible` may be wrong.
     pub(crate) fn session(&self, coarse: bool) -> Result<Session, String> {
         let mut child = Command::new(&self.program)
             .args(&self.args)
@@ -106,7 +107,7 @@ impl Solver {
     }
 }
 
-/// A solver at work on one question after the other.
+/// A running solver that answers one question after the other.
 pub(crate) struct Session {
     child: Child,
     input: ChildStdin,
@@ -138,7 +139,7 @@ impl Session {
             .map_err(|why| format!("the solver ended: {why}"))
     }
 
-    /// Sends text and reads the whole answer.
+    /// Sends text and reads the complete answer.
     fn ask(&mut self, text: &str, limit: Duration) -> Result<Vec<String>, String> {
         if let Some(why) = &self.dead {
             return Err(why.clone());
@@ -170,10 +171,10 @@ impl Session {
         }
     }
 
-    /// States a fact for all questions.
+    /// Adds a fact for all questions.
     pub(crate) fn assume(&mut self, terms: &Terms, fact: Term) -> Result<(), String> {
         if self.dead.is_some() {
-            // It is not asked any more.
+            // A dead solver gets no more text.
             return Ok(());
         }
         let mut text = String::new();
@@ -182,7 +183,7 @@ impl Session {
         self.send(&text)
     }
 
-    /// Whether something can be. If so, `values` are asked for, too.
+    /// Whether a condition can hold. If so, also asks for `values`.
     pub(crate) fn check(
         &mut self,
         terms: &Terms,
@@ -231,13 +232,13 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // It may be at work still; one that has ended already is no error.
+        // The solver may still be running. If it has already ended, that is no error.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The values of an answer to `get-value`: of each innermost pair the last word.
+/// The values in an answer to `get-value`: the last word of each innermost pair.
 fn numbers(text: &str) -> Vec<u128> {
     let mut found = Vec::new();
     let (mut depth, mut last) = (0_usize, String::new());

@@ -9,7 +9,7 @@ use crate::term::Term;
 use crate::values::Faults;
 use crate::world::{Table, Touch};
 
-/// The fields of a flow's key, and of the flow of a packet that an ICMP error quotes.
+/// The fields of a flow key, then those of the flow key of a packet that an ICMP error quotes.
 const FLOW: [Field; 6] = [
     Field::InetVersion,
     Field::InetSrc,
@@ -36,7 +36,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The content of a table now.
+    /// The current content of a table.
     pub(crate) fn content(&mut self, state: StateId) -> Term {
         self.state.world.keep(self.terms, self.chain, self.node).tables[state.index()]
     }
@@ -112,13 +112,13 @@ impl<'a> Run<'a> {
         Ok(if fails { vec![(missing, Fault::NoEntry)] } else { Faults::new() })
     }
 
-    /// Looks an entry up, which renews it.
+    /// Looks up an entry, which renews it.
     pub(crate) fn find(&mut self, state: StateId, key: &Key) -> Result<(Term, Term), String> {
         let key = self.key(state, key)?;
         Ok((self.find_key(state, key)?, key))
     }
 
-    /// As [`Run::find`], under a key that is known.
+    /// Does the same as [`Run::find`] for a known key.
     pub(crate) fn find_key(&mut self, state: StateId, key: Term) -> Result<Term, String> {
         let (table, content) = (self.table(state)?, self.content(state));
         let found = table.exists(self.terms, content, key);
@@ -143,7 +143,7 @@ impl<'a> Run<'a> {
         self.define(ok, done.ok)
     }
 
-    /// A key as one thing.
+    /// A key as one term.
     pub(crate) fn key(&mut self, state: StateId, key: &Key) -> Result<Term, String> {
         let table = self.table(state)?;
         let parts = match key {
@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// The smaller pair of address and port first.
+    /// Puts the smaller pair of address and port first.
     fn order_ends(&mut self, parts: &mut [Term; 6]) {
         let [_, src, dst, _, sport, dport] = *parts;
         let terms = &mut *self.terms;

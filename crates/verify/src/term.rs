@@ -1,9 +1,10 @@
-//! Terms of the solver's logic: bit vectors, truth values and uninterpreted functions, every term
-//! once. What is built is simplified at once, so that two ways to write a value are often one term.
+//! Terms of the solver's logic: bit vectors, truth values and uninterpreted functions. Every term
+//! exists once. Terms are simplified when they are built, so two notations of a value are often one
+//! term.
 
 use std::collections::HashMap;
 
-/// A term, by number. Terms are ordered by when they were made.
+/// A term, by number. Terms are ordered by their time of creation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Term(pub(crate) u32);
 
@@ -18,7 +19,7 @@ pub enum Sort {
     Token,
 }
 
-/// Operators on bit vectors of one width.
+/// Operators on bit vectors of equal width.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BitOp {
     /// Sum modulo 2^width.
@@ -31,36 +32,36 @@ pub enum BitOp {
     Or,
     /// Bitwise exclusive or.
     Xor,
-    /// Shift left; by the width or more: 0.
+    /// Shift left. A shift by the width or more gives 0.
     Shl,
-    /// Shift right; by the width or more: 0.
+    /// Shift right. A shift by the width or more gives 0.
     Shr,
     /// Product modulo 2^width.
     Mul,
 }
 
-/// How a term is made.
+/// The form of a term.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Node {
     Bool(bool),
     Bits(u16, u128),
-    /// A function applied to terms; a variable where there are none.
+    /// A function applied to terms. Without terms it is a variable.
     Apply(u32, Box<[Term]>),
     Not(Term),
-    /// Sorted, without duplicates, at least two, none of them an `And`.
+    /// Sorted, without duplicates, with at least two terms, and no term is an `And`.
     And(Box<[Term]>),
-    /// Sorted, without duplicates, at least two, none of them an `Or`.
+    /// Sorted, without duplicates, with at least two terms, and no term is an `Or`.
     Or(Box<[Term]>),
     Eq(Term, Term),
     Less(Term, Term),
     Ite(Term, Term, Term),
     Op(BitOp, Term, Term),
     Flip(Term),
-    /// Bits from the second number up to the first, both included.
+    /// The bits from the second number up to the first, both included.
     Slice(u16, u16, Term),
-    /// The first is the high part.
+    /// The first term is the high part.
     Join(Term, Term),
-    /// More bits, which are 0.
+    /// The term with more bits, which are 0.
     Widen(u16, Term),
 }
 
@@ -81,7 +82,7 @@ pub struct Terms {
     functions: Vec<Function>,
     function_of: HashMap<Function, u32>,
     pub(crate) truths: HashMap<Term, Term>,
-    /// Largest values of terms, where they were asked for.
+    /// The largest values of terms, once computed.
     pub(crate) bounds: HashMap<Term, u128>,
     /// Facts about the functions that terms use.
     pub(crate) facts: Vec<Term>,
@@ -103,7 +104,7 @@ impl Terms {
         self.sorts[term.0 as usize]
     }
 
-    /// Width of a term in bits; 1 for truth values.
+    /// The width of a term in bits. It is 1 for truth values.
     #[must_use]
     pub fn width(&self, term: Term) -> u16 {
         match self.sort(term) {
@@ -116,13 +117,13 @@ impl Terms {
         &self.functions[number as usize]
     }
 
-    /// How many terms there are.
+    /// Number of terms.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no terms.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
@@ -149,12 +150,12 @@ impl Terms {
         self.make(Node::Bits(width, value & mask(width)), Sort::Bits(width))
     }
 
-    /// A variable. The same name and sort mean the same one.
+    /// A variable. The same name and sort give the same variable.
     pub fn var(&mut self, name: impl Into<String>, sort: Sort) -> Term {
         self.apply(name, &[], sort)
     }
 
-    /// An uninterpreted function of terms. The same name and sorts mean the same one.
+    /// An uninterpreted function of terms. The same name and sorts give the same function.
     pub fn apply(&mut self, name: impl Into<String>, args: &[Term], out: Sort) -> Term {
         let sorts = args.iter().map(|arg| self.sort(*arg)).collect();
         let function = Function { name: name.into(), args: sorts, out };
@@ -180,7 +181,7 @@ impl Terms {
         }
     }
 
-    /// Whether a truth value is known.
+    /// The value of a constant truth value.
     #[must_use]
     pub fn decided(&self, term: Term) -> Option<bool> {
         match self.node(term) {

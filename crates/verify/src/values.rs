@@ -7,14 +7,14 @@ use braid_ir::value::ParamValue;
 
 use crate::term::{BitOp, Sort, Term, Terms, mask};
 
-/// Members of a constant list or set that are compared one by one; longer ones are functions that
-/// nothing is known of.
+/// The most members of a constant list or set that are compared one by one. A longer list or set is
+/// an unknown function.
 const MAX_MEMBERS: usize = 64;
 
-/// Conditions under which an operation ends in a fault.
+/// The conditions under which an operation ends in a fault.
 pub(crate) type Faults = Vec<(Term, Fault)>;
 
-/// Where values come from: a function, and values by number.
+/// The context of values: a function, and the values by number.
 pub(crate) struct Values<'a> {
     pub(crate) chain: &'a Chain,
     pub(crate) node: u16,
@@ -28,7 +28,7 @@ impl Values<'_> {
         self.types.get(id.index()).copied().ok_or_else(|| format!("{id} has no type"))
     }
 
-    /// A value, which must be defined.
+    /// A value. It must be defined.
     pub(crate) fn value(&self, id: ValueId) -> Result<Term, String> {
         let value = self.values.get(id.index()).copied().flatten();
         value.ok_or_else(|| format!("{id} is used where it has no value"))
@@ -42,8 +42,8 @@ impl Values<'_> {
         format!("{what} {}.{param}", self.node)
     }
 
-    /// The value of an operation on values and parameters alone, and how it may fail; `None` for
-    /// other operations.
+    /// The value of an operation that uses only values and parameters, and its possible faults.
+    /// `None` for other operations.
     pub(crate) fn value_op(
         &self,
         terms: &mut Terms,
@@ -237,8 +237,8 @@ fn binary(terms: &mut Terms, op: BinOp, a: Term, b: Term) -> Term {
     }
 }
 
-/// Products and quotients. Those of two unknowns are functions of which little is known: solvers
-/// are slow at them.
+/// Products and quotients. With two unknown operands they are functions with few known facts,
+/// because solvers are slow on them.
 fn far(terms: &mut Terms, op: BinOp, a: Term, b: Term) -> Term {
     let width = terms.width(a);
     if matches!(op, BinOp::MulSat | BinOp::MulWrap) {
@@ -278,7 +278,7 @@ fn product(terms: &mut Terms, a: Term, b: Term) -> Term {
     terms.apply(format!("product {width}"), &[a.min(b), a.max(b)], Sort::Bits(width))
 }
 
-/// Whether a product does not fit the width.
+/// Whether a product exceeds the width.
 fn overflows(terms: &mut Terms, a: Term, b: Term) -> Term {
     let width = terms.width(a);
     let fits = terms.most(a).checked_mul(terms.most(b)).is_some_and(|most| most <= mask(width));

@@ -1,9 +1,9 @@
 //! The state of functions as terms: tables, pools, counters, events and sent packets.
 //!
-//! A table's content is a token; an assignment makes a new one from it. What is found under a key
-//! is a function of content and key, so that equal questions have equal answers, and what was just
-//! assigned is read back. Two runs leave equal state if their tokens are equal, that is, if they
-//! assigned the same in the same order.
+//! A table's content is a token, and an assignment makes a new token from it. The result of a
+//! lookup is a function of content and key. So equal lookups have equal results, and a lookup after
+//! an assignment returns the assigned value. Two runs leave equal state if their tokens are equal:
+//! they made the same assignments in the same order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,29 +17,30 @@ use crate::term::{Node, Sort, Term, Terms};
 /// A function's state.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Keep {
-    /// Content of each table.
+    /// The content of each table.
     pub(crate) tables: Vec<Term>,
-    /// The entry of each table that was last found or assigned.
+    /// For each table, the entry that was last found or assigned.
     pub(crate) touched: Vec<Term>,
-    /// Pools and the generator of random numbers.
+    /// The pools and the generator of random numbers.
     pub(crate) pools: Term,
     /// The rules that were counted.
     pub(crate) rules: Term,
-    /// By counter: packets, and the sum of their lengths less the arriving packet's.
+    /// For each counter: the number of packets, and the sum of their lengths minus the arriving
+    /// packet's length.
     pub(crate) counts: BTreeMap<Counter, (Term, Term)>,
 }
 
-/// All functions' state, and the events and packets that they sent.
+/// The state of all functions, and the events and packets that they sent.
 #[derive(Clone, PartialEq)]
 pub(crate) struct World {
     pub(crate) keeps: BTreeMap<u16, Keep>,
     pub(crate) events: Term,
     pub(crate) sent: Term,
-    /// Whether the function that runs now has sent anything.
+    /// Whether the current function has sent anything.
     pub(crate) sends: Term,
 }
 
-/// That a packet found an entry, which renews it.
+/// A packet found an entry, which renews it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Touch {
     pub(crate) node: u16,
@@ -47,7 +48,8 @@ pub(crate) struct Touch {
     pub(crate) when: Term,
     pub(crate) content: Term,
     pub(crate) key: Term,
-    /// An assignment renews, too, but is compared by the content that it makes.
+    /// Whether it was an assignment. An assignment renews too, but is compared by the content that
+    /// it makes.
     pub(crate) assigned: bool,
 }
 
@@ -62,7 +64,7 @@ pub(crate) struct Table<'a> {
 /// The result of an assignment.
 pub(crate) struct Assigned {
     pub(crate) ok: Term,
-    /// The content before.
+    /// The content before the assignment.
     pub(crate) before: Term,
 }
 
@@ -88,7 +90,7 @@ impl<'a> Table<'a> {
         self.decl().when_full == WhenFull::EvictOldest && !self.is_global()
     }
 
-    /// Value of each slot where there is no entry.
+    /// The value of each slot when there is no entry.
     pub(crate) fn default(&self, terms: &mut Terms) -> Option<Vec<Term>> {
         let decl = self.decl();
         let params = &self.chain.nodes[usize::from(self.node)].params;
@@ -106,7 +108,7 @@ impl<'a> Table<'a> {
         Some(values.collect())
     }
 
-    /// The key's parts as one thing.
+    /// The key's parts as one term.
     pub(crate) fn key(&self, terms: &mut Terms, parts: &[Term]) -> Term {
         let widths = self.key_widths();
         let parts: Vec<_> =
@@ -123,7 +125,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Whether there is an entry under a key.
+    /// Whether an entry exists under a key.
     pub(crate) fn exists(&self, terms: &mut Terms, content: Term, key: Term) -> Term {
         if self.is_global() {
             return terms.bool(true);
@@ -166,7 +168,7 @@ impl<'a> Table<'a> {
         terms.all_eq(&a, &b)
     }
 
-    /// The slots of the entry under a key, which must be there.
+    /// The slots of the entry under a key. The entry must exist.
     pub(crate) fn slots(&self, terms: &mut Terms, content: Term, key: Term) -> Vec<Term> {
         match self.history(terms, content) {
             History::Either(cond, a, b) => {
@@ -197,12 +199,12 @@ impl<'a> Table<'a> {
         slots.collect()
     }
 
-    /// No other table's entries live with this one's, nor the other way round.
+    /// Whether no table's entries live with this table's entries, or the reverse.
     fn stands_alone(&self) -> bool {
         self.group().len() == 1
     }
 
-    /// The tables whose entries may share a life with this one's, itself included.
+    /// The tables whose entries may live with this table's entries, including this table.
     fn group(&self) -> BTreeSet<u32> {
         let state = &self.model().state;
         let mut group = BTreeSet::from([self.state.0]);
@@ -221,7 +223,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// How a content came to be, as far as it can be read off.
+    /// The last operation on a content, if its form shows it.
     fn history(&self, terms: &mut Terms, content: Term) -> History {
         match terms.node(content).clone() {
             Node::Ite(cond, a, b) => History::Either(cond, a, b),
@@ -241,7 +243,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The entry under a key, which is there.
+    /// The entry under a key. The entry must exist.
     pub(crate) fn entry(&self, terms: &mut Terms, content: Term, key: Term) -> Term {
         match self.history(terms, content) {
             History::Either(cond, a, b) => {
@@ -261,7 +263,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Records that this run has found or assigned an entry, if another table's entries live with it.
+    /// Records that this run found or assigned an entry, if another table's entries live with it.
     pub(crate) fn touch(&self, terms: &mut Terms, world: &mut World, when: Term, key: Term) {
         let is_partner = self.model().state.iter().any(|decl| decl.lives_with == Some(self.state));
         if !is_partner {
@@ -286,7 +288,7 @@ impl<'a> Table<'a> {
         let widths = self.decl().slots.iter().map(|(_, ty)| ty.width);
         let values: Vec<_> =
             values.iter().zip(widths).map(|(value, width)| terms.resize(*value, width)).collect();
-        // What there is to live with decides, too.
+        // The entry to live with also decides the result.
         let partner: Vec<_> = self.decl().lives_with.map_or_else(Vec::new, |with| {
             vec![keep.touched[with.index()], keep.tables[with.index()]]
         });
@@ -307,7 +309,7 @@ impl<'a> Table<'a> {
         Assigned { ok, before }
     }
 
-    /// Removes the entry under a key and what lives with it.
+    /// Removes the entry under a key and the entries that live with it.
     pub(crate) fn delete(&self, terms: &mut Terms, world: &mut World, key: Term) {
         let before = world.keep(terms, self.chain, self.node).tables[self.state.index()];
         let args = [before, key];
@@ -316,7 +318,8 @@ impl<'a> Table<'a> {
         world.keep(terms, self.chain, self.node).tables[self.state.index()] = after;
     }
 
-    /// What ends with entries of this table changes; what `on expire` programs reach, too.
+    /// Changes the tables whose entries end together with entries of this table. With `programs`,
+    /// also changes everything that `on expire` programs reach.
     fn disturb(&self, terms: &mut Terms, world: &mut World, args: &[Term], programs: bool) {
         let group = self.group();
         let keep = world.keep(terms, self.chain, self.node).clone();
@@ -346,7 +349,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// How the content of a table came to be.
+/// The last operation on the content of a table.
 enum History {
     Either(Term, Term, Term),
     Set { before: Term, key: Term, ok: Term, values: Vec<Term> },
@@ -355,7 +358,7 @@ enum History {
 }
 
 impl World {
-    /// Any state.
+    /// An arbitrary state.
     pub(crate) fn any(terms: &mut Terms) -> Self {
         Self {
             keeps: BTreeMap::new(),
@@ -365,12 +368,12 @@ impl World {
         }
     }
 
-    /// A function's state.
+    /// The state of a function.
     pub(crate) fn keep(&mut self, terms: &mut Terms, chain: &Chain, node: u16) -> &mut Keep {
         self.keeps.entry(node).or_insert_with(|| Keep::any(terms, chain, node))
     }
 
-    /// Counts a packet that has grown by so much.
+    /// Counts a packet that has grown by this much.
     pub(crate) fn count(
         &mut self,
         terms: &mut Terms,
@@ -386,7 +389,7 @@ impl World {
         *bytes = terms.op(crate::term::BitOp::Add, *bytes, grown);
     }
 
-    /// Number of functions that the packet has visited.
+    /// Number of functions that the packet visited.
     pub(crate) fn visits(&self, terms: &mut Terms) -> Term {
         let mut sum = terms.bits(16, 0);
         for keep in self.keeps.values() {
@@ -399,7 +402,7 @@ impl World {
         sum
     }
 
-    /// One of several worlds: the first whose condition holds, else the last.
+    /// Chooses one of several worlds: the first whose condition holds, otherwise the last.
     pub(crate) fn choose(terms: &mut Terms, chain: &Chain, from: &[(Term, &World)]) -> World {
         let Some(((_, last), others)) = from.split_last() else { return World::any(terms) };
         let mut chosen = (*last).clone();
@@ -461,7 +464,7 @@ impl Keep {
         }
     }
 
-    /// Forgets the entries that a run has found or assigned.
+    /// Forgets the entries that a run found or assigned.
     pub(crate) fn forget(&mut self, terms: &mut Terms) {
         let none = terms.var("no entry", Sort::Token);
         self.touched.fill(none);

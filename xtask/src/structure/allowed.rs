@@ -1,7 +1,8 @@
-//! Exceptions from rules that the repository does not keep everywhere yet: a number for each rule and place.
+//! Exceptions from rules that the repository does not keep everywhere yet: a number for each rule
+//! and place.
 //!
-//! The numbers only shrink. A place that breaks a rule more often than its number is an error, and so is a number
-//! that is too large. `cargo xtask lower` writes the smaller numbers.
+//! The numbers only shrink. It is an error if a place has more violations than its number, and also
+//! if it has fewer. `cargo xtask lower` writes the smaller numbers.
 
 use super::root;
 use std::collections::BTreeMap;
@@ -10,13 +11,13 @@ use std::io;
 /// The file with the exceptions: lines of rule, place and number.
 pub const FILE: &str = "xtask/exceptions.txt";
 
-/// By place, everything there that breaks a rule. Each text names one.
+/// The violations by place. Each text describes one.
 pub type Found = BTreeMap<String, Vec<String>>;
 
 /// The exceptions, by rule and place.
 type Allowed = BTreeMap<(String, String), usize>;
 
-/// Compares what breaks a rule with the exceptions of the file.
+/// Compares the violations with the exceptions of the file.
 #[must_use]
 pub fn check(rule: &str, found: &Found) -> Vec<String> {
     compare(rule, found, &parse(&std::fs::read_to_string(root().join(FILE)).unwrap_or_default()))
@@ -53,7 +54,7 @@ fn parse(text: &str) -> Allowed {
     lines.filter_map(entry).collect()
 }
 
-/// Lowers the numbers of the file to what is still needed.
+/// Lowers the numbers of the file to the present numbers of violations.
 ///
 /// # Errors
 /// The file cannot be read or written.

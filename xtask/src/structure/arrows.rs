@@ -1,9 +1,9 @@
-//! Which crate may use which (`docs/architecture.md` has the picture).
+//! Rules on dependencies between crates (`docs/architecture.md` has the picture).
 
 use super::{File, files, files_below, folders};
 
 /// For each crate, the crates of this repository that it may depend on. Tests may use more, except
-/// for what `NEVER` says.
+/// the pairs in `NEVER`.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("packet", &[]),
     ("externs", &["packet"]),
@@ -67,7 +67,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Arrows that not even tests may add: they would hide that a part cannot stand alone.
+/// Dependencies that not even tests may add: they would hide that a part cannot be used alone.
 const NEVER: &[(&str, &str)] = &[
     ("compiler", "runtime"),
     ("compiler", "io"),
@@ -79,16 +79,16 @@ const NEVER: &[(&str, &str)] = &[
     ("packet", "ir"),
 ];
 
-/// Dependencies of one section of a manifest.
+/// A dependency in a section of a manifest.
 #[derive(Debug, PartialEq, Eq)]
 struct Dependency {
-    /// `crates/NAME` of the crate that is used.
+    /// NAME of `crates/NAME`, the crate that is used.
     name: String,
-    /// Only for tests.
+    /// Whether only tests use the crate.
     dev: bool,
 }
 
-/// No crate uses one that it may not.
+/// No crate uses a crate that it must not use.
 #[must_use]
 pub fn arrows() -> Vec<String> {
     let mut wrong = Vec::new();
@@ -102,7 +102,7 @@ pub fn arrows() -> Vec<String> {
     wrong
 }
 
-/// The crates of this repository that a crate uses, tests apart, by name.
+/// The crates of this repository that a crate uses outside of tests, by name.
 #[must_use]
 pub fn uses(name: &str) -> Vec<String> {
     let manifest = files_below(&format!("crates/{name}"), &["Cargo.toml"]).pop();
@@ -114,7 +114,7 @@ pub fn uses(name: &str) -> Vec<String> {
     names
 }
 
-/// What is wrong with one crate's manifest.
+/// The violations in one crate's manifest.
 fn of_crate(name: &str, manifest: &File) -> Vec<String> {
     let Some((_, may)) = MAY_USE.iter().find(|(from, _)| *from == name) else {
         return vec![format!("crates/{name}: say in {} what it may use", file!())];

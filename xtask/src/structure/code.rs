@@ -1,8 +1,8 @@
-//! Rules on the words of sources: first lines, unsafe fences, placeholders.
+//! Rules on the text of sources: first lines, unsafe code, placeholders.
 
 use super::{files, folders, scan};
 
-/// Crates with modules that may use unsafe code; each then lists these modules in its root.
+/// Crates with modules that may use unsafe code. Each lists these modules in its root.
 const MAY_USE_UNSAFE: &[&str] = &["io", "jit", "native", "native-five"];
 
 /// Every Rust file starts with `//!`.
@@ -15,7 +15,8 @@ pub fn first_lines() -> Vec<String> {
         .collect()
 }
 
-/// Fuzz targets start with `#![no_main]`, which the compiler wants first.
+/// Whether a fuzz target starts with `#![no_main]`, which the compiler requires first, and then
+/// with `//!`.
 fn shebang_then_doc(text: &str) -> bool {
     text.strip_prefix("#![no_main]\n").is_some_and(|rest| rest.starts_with("//! "))
 }
@@ -39,10 +40,10 @@ pub fn unsafe_fences() -> Vec<String> {
     wrong
 }
 
-/// No macro that stands for missing code, and no note that something is missing.
+/// No macro stands for missing code, and no note says that something is missing.
 #[must_use]
 pub fn placeholders() -> Vec<String> {
-    // Put together here, so that this file does not break its own rule.
+    // The names are put together here, so that this file does not break its own rule.
     let macros = ["todo", "unimplemented", "dbg"].map(|name| format!("{name}!"));
     let notes =
         [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
@@ -61,7 +62,7 @@ pub fn placeholders() -> Vec<String> {
     wrong
 }
 
-/// Whether the word stands in the line, with no letter, digit or `_` beside it.
+/// Whether a line contains a word, without a letter, digit or `_` beside it.
 fn has_word(line: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
@@ -71,7 +72,7 @@ fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// Nothing names folders of the machine that it was written on.
+/// No file names folders of a developer's machine.
 #[must_use]
 pub fn outside() -> Vec<String> {
     let places = [concat!("/wo", "rk/"), concat!("../sha", "red"), concat!("sha", "red/data")];

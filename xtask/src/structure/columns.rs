@@ -3,16 +3,17 @@
 use super::allowed::{self, Found};
 use super::{File, files};
 
-/// Most characters of a line.
+/// The most characters of a line.
 const COLUMNS: usize = 100;
 
-/// Lines of documents wrap, tables and code blocks apart. An exception counts the long lines of a document.
+/// Lines of documents wrap, except in tables and code blocks. An exception counts the long lines of
+/// a document.
 #[must_use]
 pub fn documents_wrap() -> Vec<String> {
     allowed::check("columns", &long_lines())
 }
 
-/// By document, its long lines.
+/// The long lines of each document.
 #[must_use]
 pub fn long_lines() -> Found {
     let of_docs = |file: &File| file.path == "README.md" || file.path.starts_with("docs/");

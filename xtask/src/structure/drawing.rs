@@ -10,11 +10,11 @@ use std::io;
 const PAGE: &str = "docs/architecture.md";
 const START: &str = "<!-- drawing: `cargo xtask drawing` writes it -->\n```text\n";
 const END: &str = "```\n<!-- end of the drawing -->";
-/// Columns of the drawing, and where the modules begin.
+/// The number of columns of the drawing, and the column where the modules begin.
 const COLUMNS: usize = 96;
 const INDENT: usize = 13;
 
-/// The page shows the crates and modules that there are. With `BLESS` set, the page is written first.
+/// The page shows the present crates and modules. With `BLESS` set, the page is written first.
 #[must_use]
 pub fn is_true() -> Vec<String> {
     if std::env::var_os("BLESS").is_some()
@@ -72,13 +72,13 @@ fn drawing() -> String {
     text
 }
 
-/// One more than the highest layer of the crates that a crate uses.
+/// The layer of a crate: one above the highest layer of the crates that it uses.
 fn layer(name: &str, uses: &BTreeMap<String, Vec<String>>) -> usize {
     let used = uses.get(name).map_or(&[][..], Vec::as_slice);
     used.iter().map(|used| layer(used, uses) + 1).max().unwrap_or(0)
 }
 
-/// A name, and words beside it that wrap.
+/// A name, and beside it words that wrap.
 fn wrapped(name: &str, words: &[String]) -> String {
     let mut text = String::new();
     let mut line = format!("{name:INDENT$}");

@@ -1,10 +1,10 @@
-//! Rules on length: a file or function that grows past its limit wants a split, or a reason here.
+//! Rules on length: a file or function above its limit must be split, or needs a reason here.
 
 use super::{File, files, scan};
 
-/// Most lines of a file.
+/// The most lines of a file.
 const FILE_LINES: usize = 600;
-/// Most lines of a function.
+/// The most lines of a function.
 const FUNCTION_LINES: usize = 70;
 
 /// Files that may be longer, each with the reason.
@@ -13,7 +13,7 @@ const LONG_FILES: &[(&str, &str)] = &[];
 /// Functions that may be longer: file, name, reason.
 const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[];
 
-/// Files over the limit, and exceptions that are needed no more.
+/// Files above the limit, and exceptions that are not needed any more.
 #[must_use]
 pub fn files_over(all: &[File], allowed: &[(&str, &str)]) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -29,7 +29,7 @@ pub fn files_over(all: &[File], allowed: &[(&str, &str)]) -> Vec<String> {
     wrong
 }
 
-/// Functions over the limit, and exceptions that are needed no more.
+/// Functions above the limit, and exceptions that are not needed any more.
 #[must_use]
 pub fn functions_over(all: &[File], allowed: &[(&str, &str, &str)]) -> Vec<String> {
     let mut wrong = Vec::new();

@@ -1,10 +1,10 @@
-//! Rules on the library: every network function's folder is whole.
+//! Rules on the library: every network function's folder is complete.
 
 use super::{File, files, folders, root};
 
-/// Headings that every function's page has.
+/// The headings of every function's page.
 const HEADINGS: &[&str] = &["Parameters", "State", "Limits", "Example"];
-/// Traffic that every function's page speaks of.
+/// Traffic that every function's page describes.
 const TRAFFIC: &[&str] = &["ARP", "IPv6", "ragment", "ICMP"];
 
 /// Every function has its model, its page with all headings, and at least one case.
@@ -36,7 +36,7 @@ pub fn folders_are_whole() -> Vec<String> {
     wrong
 }
 
-/// What a page lacks.
+/// The parts that a page lacks.
 fn missing_in(page: &File) -> Vec<String> {
     let has_heading = |word: &str| {
         page.text.lines().any(|line| line.starts_with('#') && line.trim_end().ends_with(word))

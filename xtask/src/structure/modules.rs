@@ -1,7 +1,7 @@
-//! The modules of a crate and what each imports from the others, read from the sources.
+//! The modules of a crate and their imports from each other, read from the sources.
 //!
-//! A module is a file. It imports another module when it names an item that the other file defines. Re-exports
-//! are followed to the definition. Code under `#[cfg(test)]` does not count.
+//! A module is a file. It imports another module when it names an item that the other file defines.
+//! Re-exports are followed to the definition. Code under `#[cfg(test)]` does not count.
 
 use super::{File, files_below, scan};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The path of a module from the crate's root, which is the empty path.
 pub type Path = Vec<String>;
 
-/// Re-exports followed for one name, at most: they may go round in a circle.
+/// The most re-exports that are followed for one name: they may form a circle.
 const MOST_STEPS: usize = 6;
 
 /// One module.
@@ -17,13 +17,13 @@ const MOST_STEPS: usize = 6;
 struct Module {
     /// Names of the items that the file defines.
     items: BTreeSet<String>,
-    /// Names that `use` brings in, with the path of each.
+    /// Names from `use`, with the path of each.
     names: BTreeMap<String, Path>,
     /// Paths of `use path::*`.
     globs: Vec<Path>,
     /// All other paths in the code, such as `crate::model::Op` and `child::run`.
     paths: BTreeSet<Path>,
-    /// Types that the file has inherent `impl` blocks for.
+    /// Types with inherent `impl` blocks in the file.
     impls: BTreeSet<Path>,
 }
 
@@ -56,7 +56,7 @@ impl Modules {
         self.0.keys().filter(|path| path.len() == 1).map(|path| path[0].clone()).collect()
     }
 
-    /// The modules that each module imports items of.
+    /// For each module, the modules that it imports from.
     #[must_use]
     pub fn imports(&self) -> BTreeMap<Path, BTreeSet<Path>> {
         let of = |(path, module): (&Path, &Module)| {
@@ -70,7 +70,7 @@ impl Modules {
         self.0.iter().map(of).collect()
     }
 
-    /// The groups of modules in which each module imports all others, directly or not.
+    /// Groups of modules that all import each other, directly or through others.
     #[must_use]
     pub fn circles(&self) -> Vec<BTreeSet<Path>> {
         let imports = self.imports();
@@ -102,7 +102,7 @@ impl Modules {
         found
     }
 
-    /// The module that a path names, seen from a module.
+    /// The module that a path names, as seen from a module.
     fn module(&self, from: &Path, used: &[String]) -> Option<Path> {
         let mut at = from.clone();
         for (place, part) in used.iter().enumerate() {
@@ -120,8 +120,8 @@ impl Modules {
         self.0.contains_key(&at).then_some(at)
     }
 
-    /// The module that defines the item that a path names, seen from a module. `None` for items of other crates,
-    /// and for paths that name a module itself.
+    /// The module that defines the item of a path, as seen from a module. `None` for items of other
+    /// crates, and for paths that name a module itself.
     fn owner(&self, from: &Path, used: &[String], steps: usize) -> Option<Path> {
         let steps = steps.checked_sub(1)?;
         let known = (1..=used.len()).rev().find_map(|len| {
@@ -156,7 +156,7 @@ fn child(of: &Path, name: &str) -> Path {
     of.iter().cloned().chain([name.to_owned()]).collect()
 }
 
-/// The modules that a module imports, directly or not.
+/// The modules that a module imports, directly or through others.
 fn reach<'a>(imports: &'a BTreeMap<Path, BTreeSet<Path>>, from: &Path) -> BTreeSet<&'a Path> {
     let mut found = BTreeSet::new();
     let mut next: Vec<&Path> = imports.get(from).into_iter().flatten().collect();
@@ -221,7 +221,7 @@ fn without_tests(code: &str) -> String {
     left + rest
 }
 
-/// Reads a tree of `use`, such as `super::{run::Run, state}`.
+/// Reads a `use` tree, such as `super::{run::Run, state}`.
 fn tree(text: &str, before: &mut Path, module: &mut Module) {
     let text = text.trim();
     let depth = before.len();
@@ -245,7 +245,7 @@ fn tree(text: &str, before: &mut Path, module: &mut Module) {
     before.truncate(depth);
 }
 
-/// The parts of a list between commas that no braces enclose.
+/// The parts of a list between commas that are not inside braces.
 fn split(list: &str) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0_i32, 0, Vec::new());
     for (at, c) in list.char_indices() {
@@ -287,7 +287,7 @@ fn items(code: &str, module: &mut Module) {
     }
 }
 
-/// The text behind `<…>`, if it starts with that.
+/// The text after `<…>`, if it starts with that.
 fn after_generics(head: &str) -> &str {
     if !head.starts_with('<') {
         return head;
@@ -306,7 +306,7 @@ fn after_generics(head: &str) -> &str {
     head
 }
 
-/// Finds paths of two and more parts.
+/// Finds the paths with two or more parts.
 fn paths(code: &str, module: &mut Module) {
     let part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     for word in code.split(|c: char| !part(c)).filter(|word| word.contains("::")) {

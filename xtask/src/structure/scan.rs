@@ -1,7 +1,7 @@
-//! A scanner that is just good enough for rules on Rust sources: it blanks out comments, strings and
-//! character literals, so that braces and words that are left are code.
+//! A scanner that is just good enough for rules on Rust sources: it blanks out comments, strings
+//! and character literals, so that only code is left.
 
-/// The text with everything that is not code replaced by spaces; line breaks stay.
+/// The text with spaces for everything that is not code. Line breaks stay.
 #[must_use]
 pub fn code_only(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
@@ -28,7 +28,7 @@ pub fn code_only(text: &str) -> String {
 }
 
 fn follows_word(chars: &[char], at: usize) -> bool {
-    // `b` may stand in front of the `r` of a raw byte string.
+    // A `b` may come before the `r` of a raw byte string.
     let before = at.checked_sub(1).map(|i| chars[i]);
     before.is_some_and(|c| (c.is_alphanumeric() || c == '_') && c != 'b')
 }
@@ -60,7 +60,7 @@ fn string_end(chars: &[char], start: usize) -> usize {
     (at + 1).min(chars.len())
 }
 
-/// The end of a raw string that starts here, or `start` if none does.
+/// The end of the raw string that starts here, or `start` if there is none.
 fn raw_string_end(chars: &[char], start: usize) -> usize {
     let hashes = chars[start + 1..].iter().take_while(|&&c| c == '#').count();
     if chars.get(start + 1 + hashes) != Some(&'"') {
@@ -78,7 +78,7 @@ fn raw_string_end(chars: &[char], start: usize) -> usize {
     at
 }
 
-/// The end of a character literal that starts here, or `start` if it is a lifetime.
+/// The end of the character literal that starts here, or `start` if it is a lifetime.
 fn char_end(chars: &[char], start: usize) -> usize {
     match (chars.get(start + 1), chars.get(start + 2)) {
         (Some('\\'), _) => {
@@ -94,11 +94,11 @@ fn char_end(chars: &[char], start: usize) -> usize {
 /// A function: its name, its first line (from 1) and its number of lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Function {
-    /// Name.
+    /// The name.
     pub name: String,
-    /// First line, from 1.
+    /// The first line, from 1.
     pub line: usize,
-    /// Lines from `fn` to its closing brace.
+    /// The number of lines from `fn` to the closing brace.
     pub lines: usize,
 }
 
@@ -122,7 +122,7 @@ pub fn functions(text: &str) -> Vec<Function> {
     found
 }
 
-/// One past the closing brace of the body of the function at `at`, if it has one.
+/// The position after the closing brace of the function at `at`, if it has a body.
 fn body_end(code: &[u8], at: usize) -> Option<usize> {
     let (mut braces, mut other) = (0_usize, 0_i32);
     for (i, &byte) in code.iter().enumerate().skip(at) {

@@ -1,20 +1,21 @@
-//! Rules on the parts of a crate: modules do not import each other in circles, and a type is not spread over files.
+//! Rules on the parts of a crate: modules do not import each other in circles, and the code of a
+//! type is not spread over many files.
 
 use super::allowed::{self, Found};
 use super::folders;
 use super::modules::{Modules, Path};
 use std::collections::BTreeSet;
 
-/// Most files with inherent `impl` blocks for one type.
+/// The most files with inherent `impl` blocks for one type.
 const MOST_FILES: usize = 3;
 
-/// No module imports itself through others. An exception counts the modules of a crate that are in circles.
+/// No module imports itself through others. An exception counts a crate's modules in circles.
 #[must_use]
 pub fn circles() -> Vec<String> {
     allowed::check("circles", &circles_found())
 }
 
-/// By crate, the modules that are in circles.
+/// The modules in circles, by crate.
 #[must_use]
 pub fn circles_found() -> Found {
     by_crate(|modules| {
@@ -30,13 +31,14 @@ pub fn circles_found() -> Found {
     })
 }
 
-/// No type has inherent `impl` blocks in more than [`MOST_FILES`] files. An exception counts the files beyond that.
+/// No type has inherent `impl` blocks in more than [`MOST_FILES`] files. An exception counts the
+/// files above that.
 #[must_use]
 pub fn spread() -> Vec<String> {
     allowed::check("spread", &spread_found())
 }
 
-/// By crate, the files beyond the limit, each with its type.
+/// The files above the limit, each with its type, by crate.
 #[must_use]
 pub fn spread_found() -> Found {
     by_crate(|modules| {

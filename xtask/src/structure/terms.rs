@@ -1,4 +1,4 @@
-//! Rules on words: `docs/glossary.md` has every term once, and no retired term is used.
+//! Rules on words: `docs/glossary.md` has every term once, and nobody uses a retired term.
 
 use super::allowed::{self, Found};
 use super::{File, files, root};
@@ -11,11 +11,11 @@ const GLOSSARY: &str = "docs/glossary.md";
 enum Retired {
     /// An identifier, exactly as written.
     Name(String),
-    /// Words in a row, in prose or as parts of an identifier, in lower case.
+    /// Consecutive words, in prose or as parts of an identifier, in lower case.
     Words(Vec<String>),
 }
 
-/// Every term of the glossary stands there once, in alphabetical order.
+/// Every term of the glossary occurs there once, in alphabetical order.
 #[must_use]
 pub fn glossary_is_sorted() -> Vec<String> {
     let text = std::fs::read_to_string(root().join(GLOSSARY)).unwrap_or_default();
@@ -32,13 +32,14 @@ fn unsorted(text: &str) -> Vec<String> {
     pairs.map(|(a, b)| format!("{GLOSSARY}: `{b}` stands behind `{a}`")).collect()
 }
 
-/// No retired term is used. An exception counts the lines of a crate or folder that use one.
+/// Nobody uses a retired term. An exception counts the lines of a crate or folder with retired
+/// terms.
 #[must_use]
 pub fn none_retired() -> Vec<String> {
     allowed::check("terms", &retired_found())
 }
 
-/// By crate or folder, the lines with retired terms.
+/// The lines with retired terms, by crate or folder.
 #[must_use]
 pub fn retired_found() -> Found {
     let glossary = std::fs::read_to_string(root().join(GLOSSARY)).unwrap_or_default();
@@ -76,11 +77,11 @@ fn retired(glossary: &str) -> Vec<Retired> {
     terms.map(term).collect()
 }
 
-/// The lines of a file that use a retired term.
+/// The lines of a file with retired terms.
 fn used(file: &File, retired: &[Retired]) -> Vec<String> {
     let mut found = Vec::new();
     for (number, line) in (1..).zip(file.text.lines()) {
-        // Most lines have none of the words: those are not taken apart.
+        // Most lines have none of the words and are not split.
         let lower = line.to_lowercase();
         let may_be = |term: &Retired| match term {
             Retired::Name(name) => line.contains(name),
@@ -109,8 +110,8 @@ fn has_name(line: &str, name: &str) -> bool {
     line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
 }
 
-/// The words of a line in lower case; identifiers fall into their parts. Punctuation between words is a part, so
-/// that words of two sentences do not join.
+/// The words of a line in lower case. Identifiers are split into their parts. Punctuation between
+/// words counts as a part, so that words of two sentences do not join.
 fn words(line: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut before = ' ';

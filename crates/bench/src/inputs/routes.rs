@@ -1,4 +1,4 @@
-//! Route tables with the prefix lengths of the Internet's.
+//! Route tables with the prefix lengths of the Internet.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -8,8 +8,8 @@ use braid_traffic::random::{Random, hash};
 
 use super::{HOPS, SEED, is_martian, mask};
 
-/// Shares (of 1000) of prefix lengths, as in today's full IPv4 tables rounded; what is longer than a
-/// /24 is not announced, and what is shorter than a /16 is rare.
+/// Shares (of 1000) of prefix lengths, rounded from today's full IPv4 tables. Prefixes longer than
+/// a /24 are not announced, and prefixes shorter than a /16 are rare.
 const LENGTHS: &[(u32, u64)] = &[
     (24, 590),
     (23, 95),
@@ -27,8 +27,8 @@ const LENGTHS: &[(u32, u64)] = &[
     (11, 1),
 ];
 
-/// A route file: a default route and `count - 1` prefixes. All of the same `count` have the same
-/// prefixes; the next hops (0 to [`HOPS`] - 1) depend on `router`.
+/// A route file: a default route and `count - 1` prefixes. The prefixes depend only on `count`; the
+/// next hops (0 to [`HOPS`] - 1) depend on `router` as well.
 #[must_use]
 pub fn routes(count: u64, router: u64) -> String {
     let mut text = format!("# {count} generated routes of router {router}\n0.0.0.0/0 0\n");

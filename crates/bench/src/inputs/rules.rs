@@ -1,14 +1,16 @@
-//! Rule sets like ClassBench's acl1: the access lists of a large network (Taylor, Turner: ClassBench,
-//! ToN 2007).
+//! Rule sets like ClassBench's acl1: the access lists of a large network (Taylor, Turner:
+//! ClassBench, ToN 2007).
 //!
-//! What the sets of ten thousand rules have that matters to a classifier, and so do these:
-//! - the source port is never looked at; the destination port is any in 28 of 100 rules, else nearly
-//!   always one of about a hundred, some far more often than others, and a few ranges;
-//! - nine tenths of the rules are for TCP, of which one in ten asks for ACK and one in ten for the
-//!   absence of SYN; some are for any protocol, ICMP, UDP;
+//! These properties of sets of ten thousand rules matter to a classifier, and the generated sets
+//! have them too:
+//! - no rule looks at the source port; the destination port is any in 28 of 100 rules, and
+//!   otherwise nearly always one of about a hundred, some much more frequent than others; a few
+//!   rules have port ranges;
+//! - nine tenths of the rules are for TCP; one in ten of these asks for ACK and one in ten for the
+//!   absence of SYN; some rules are for any protocol, ICMP or UDP;
 //! - addresses are mostly single hosts and pairs of hosts; they lie in few networks and are nested;
-//! - there are far fewer destinations (0.07 a rule) than sources (0.4 a rule), and a few destinations
-//!   have a tenth of the rules each; a pair of addresses has 1.3 rules;
+//! - there are far fewer destinations (0.07 a rule) than sources (0.4 a rule); each of a few
+//!   destinations has a tenth of the rules; a pair of addresses has 1.3 rules;
 //! - more specific rules come first.
 
 use std::collections::HashSet;
@@ -19,23 +21,24 @@ use braid_traffic::random::{Random, exp, ln};
 
 use super::{SEED, is_martian, mask};
 
-/// Shares of lengths of source prefixes.
+/// Lengths of source prefixes and their shares.
 const SOURCE_LENGTHS: &[(u32, u64)] =
     &[(32, 520), (31, 280), (30, 87), (29, 21), (25, 9), (24, 31), (23, 31), (22, 21)];
-/// Shares of lengths of destination prefixes.
+/// Lengths of destination prefixes and their shares.
 const DESTINATION_LENGTHS: &[(u32, u64)] =
     &[(32, 370), (31, 190), (30, 51), (28, 13), (25, 24), (24, 38), (23, 47), (22, 70), (21, 34)];
-/// Shares of short prefixes in which most of the others lie, of either side.
+/// Lengths of short prefixes and their shares, for both sides. Most other prefixes lie inside a
+/// short one.
 const WIDE_LENGTHS: &[(u32, u64)] = &[(20, 4), (17, 9), (16, 12), (15, 7), (14, 4), (8, 2), (7, 1)];
-/// One address of so many is a wide one.
+/// One address in `WIDE` is a short prefix.
 const WIDE: u64 = 40;
-/// Ports that rules ask for; the first ones most often.
+/// Number of ports that rules ask for. The first ports are the most frequent.
 const PORTS: usize = 100;
-/// Port ranges.
+/// Port ranges that rules ask for.
 const RANGES: &[(u16, u16)] =
     &[(1600, 1649), (1300, 1349), (7500, 7599), (2200, 2210), (1700, 1750), (1025, 65535)];
 
-/// One side of rules: its prefixes, and how they are chosen.
+/// One side of the rules: its prefixes, and how a rule chooses one.
 struct Side {
     prefixes: Vec<(u32, u32)>,
     /// Exponent of the Zipf distribution over them.
@@ -66,7 +69,7 @@ pub fn rules(count: u64) -> String {
             lines.push((source.1 + destination.1 + random.below(6) as u32, text));
         }
     }
-    // A stable sort: rules that are about as specific stay in the order in which they were drawn.
+    // A stable sort: rules that are about equally specific keep the order in which they were drawn.
     lines.sort_by_key(|(specific, _)| std::cmp::Reverse(*specific));
     lines.into_iter().fold(String::new(), |mut text, (_, line)| {
         let _ = write!(text, "{line}");
@@ -75,7 +78,7 @@ pub fn rules(count: u64) -> String {
 }
 
 impl Side {
-    /// So many different prefixes; those that are not wide lie in a few networks.
+    /// Draws `count` different prefixes. Prefixes that are not short lie in a few networks.
     fn new(random: &mut Random, count: u64, lengths: &[(u32, u64)], skew: f64) -> Self {
         let networks: Vec<u32> = (0..count / 50 + 3).map(|_| network(random)).collect();
         let mut seen = HashSet::new();
@@ -84,7 +87,7 @@ impl Side {
             let network = networks[random.below(networks.len() as u64) as usize];
             let wide = random.below(WIDE) == 0;
             let length = draw(random, if wide { WIDE_LENGTHS } else { lengths });
-            // Hosts of a /22 and what is around them.
+            // A /22 contains the hosts; other prefixes enclose them.
             let address = (network | random.below(1 << 10) as u32) & mask(length);
             if seen.insert((address, length)) {
                 prefixes.push((address, length));
@@ -93,7 +96,7 @@ impl Side {
         Self { prefixes, skew }
     }
 
-    /// One of the prefixes: the one of rank r in proportion to r^-skew.
+    /// Draws a prefix: the one of rank r in proportion to r^-skew.
     fn pick(&self, random: &mut Random) -> (u32, u32) {
         // The inverse of the continuous distribution with this density, from 1 to n + 1.
         let (n, rest) = (self.prefixes.len() as f64 + 1.0, 1.0 - self.skew);
@@ -104,11 +107,11 @@ impl Side {
     }
 }
 
-/// A /22 of hosts that packets can come from.
+/// A /22 of hosts that can send packets.
 fn network(random: &mut Random) -> u32 {
     loop {
         let address = (random.bits() >> 32) as u32 & mask(22);
-        // Also behind a /7, everything is a host.
+        // All addresses are hosts, even in an enclosing /7.
         if !is_martian(address & mask(7)) && !is_martian(address | !mask(7)) {
             return address;
         }

@@ -1,4 +1,4 @@
-//! Rule sets that pass what another one passes, and yet are others.
+//! Rule sets that differ from another set and match everything that it matches.
 
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
@@ -7,15 +7,15 @@ use braid_traffic::random::Random;
 
 use super::{SEED, mask};
 
-/// By how many bits prefixes become shorter, at most.
+/// Prefixes become shorter by at most this many bits.
 const SHORTER: u64 = 4;
-/// No prefix that is longer becomes shorter than this, so that the rule stays one about some network.
+/// No longer prefix becomes shorter than this, so that the rule still names a network.
 const SHORTEST: u32 = 8;
-/// Single ports become ranges of so many, one port of two.
+/// Single ports become ranges of this many ports, in one case of two.
 const RANGE: u16 = 16;
 
-/// The rules of a ClassBench file, widened at random and in another order: whatever one of the rules
-/// matches, one of these does. The first number leaves them as they are.
+/// Widens the rules of a ClassBench file at random and shuffles them. Every packet that a rule
+/// matches is matched by one of the new rules. Number 1 returns the rules as they are.
 #[must_use]
 pub fn wider(rules: &str, number: u64) -> String {
     if number <= 1 {

@@ -1,4 +1,4 @@
-//! Making the structure, within limits of time and memory.
+//! Builds a grid within limits of time and memory.
 
 use super::{Cell, Entry, Grid, Group, LAST, Row};
 use crate::flat::{Flat, FlatSet};
@@ -6,37 +6,37 @@ use crate::packed::{NONE, Range};
 use crate::sparse::Sparse;
 use std::collections::{BTreeSet, HashMap};
 
-/// How rules are divided.
+/// How the rules are divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plan {
     /// One table of cells.
     Table,
-    /// By how many ranks they reach over: up to so many sources; else up to so many destinations;
-    /// else a table.
+    /// By the number of ranks that rules cover. Rules with up to this many sources make one group,
+    /// other rules with up to this many destinations a second, and all other rules a table.
     Split(u32),
 }
 
-/// Cells of a table.
+/// The most cells of a table.
 const TABLE_CELLS: usize = 1 << 22;
 
-/// What making one may cost.
+/// How much a grid may still cost to build.
 struct Budget {
-    /// Rules looked at.
+    /// Rules that may be looked at.
     steps: u64,
     /// Cells and entries of lists.
     items: usize,
 }
 
-/// A group's rows before they are laid out.
+/// The rows of a group before they get their places.
 struct Rows {
-    /// Ranks in order from which on a row applies.
+    /// The first rank of each run of ranks, in order, and the row of the run.
     runs: Vec<(u32, u32)>,
     rows: Vec<Vec<Cell>>,
 }
 
-/// Ranks by the set of ranges that they are in.
+/// Ranks grouped by the set of ranges that contain them.
 struct Classes {
-    /// Ranks in order from which on a class applies.
+    /// The first rank of each run of ranks, in order, and the class of the run.
     runs: Vec<(u32, u32)>,
     count: usize,
 }
@@ -44,7 +44,7 @@ struct Classes {
 struct Builder<'a> {
     flat: &'a FlatSet,
     budget: Budget,
-    /// Rules of a list, at most.
+    /// The most rules of a list.
     longest: usize,
     lists: HashMap<Vec<Entry>, u32>,
     entries: Vec<Entry>,
@@ -53,8 +53,8 @@ struct Builder<'a> {
 type Side = fn(&Flat) -> Range<u32>;
 
 impl Grid {
-    /// The structure for these rules; `None` if it would take too much time or memory, or if a list
-    /// would have more rules than `longest`.
+    /// Builds the structure for these rules; `None` if it would take too much time or memory, or if
+    /// a list would have more rules than `longest`.
     #[must_use]
     pub fn new(flat: &FlatSet, plan: Plan, longest: usize) -> Option<Self> {
         let count = flat.rules.len();
@@ -98,14 +98,14 @@ impl Builder<'_> {
         Some(groups)
     }
 
-    /// Cells of a table for these rules.
+    /// Number of cells of a table for these rules.
     fn table_cells(&mut self, rules: &[&Flat]) -> Option<usize> {
         let src = self.classes(rules, |rule| rule.src)?.count;
         let dst = self.classes(rules, |rule| rule.dst)?.count;
         Some((src + 1) * (dst + 1))
     }
 
-    /// The sets of ranges that ranks are in.
+    /// Groups ranks by the set of ranges that contain them.
     fn classes(&mut self, rules: &[&Flat], side: Side) -> Option<Classes> {
         let mut ranges: Vec<Range<u32>> = rules.iter().map(|rule| side(rule)).collect();
         ranges.sort_unstable();
@@ -127,7 +127,7 @@ impl Builder<'_> {
         Some(Classes { runs, count: known.len() })
     }
 
-    /// A row for each set of rules that some rank on the first side has.
+    /// Builds a row for each set of rules that a rank on the first side has.
     fn rows(&mut self, rules: &[&Flat], first: Side, second: Side) -> Option<Rows> {
         let mut numbers: HashMap<Range<u32>, usize> = HashMap::new();
         let mut members: Vec<Vec<&Flat>> = Vec::new();
@@ -168,7 +168,7 @@ impl Builder<'_> {
         Some(rows)
     }
 
-    /// The cells of some rules (in order): intervals on the second side.
+    /// The cells for some rules (in order): intervals on the second side.
     fn row(&mut self, rules: &[&Flat], second: Side) -> Option<Vec<Cell>> {
         let mut ends = Vec::with_capacity(rules.len() * 2);
         for (rule, number) in rules.iter().zip(0_usize..) {
@@ -192,7 +192,7 @@ impl Builder<'_> {
         Some(cells)
     }
 
-    /// The list of those rules that earlier ones leave something to.
+    /// The list of these rules without the rules that earlier ones cover.
     fn list<'b>(&mut self, rules: impl Iterator<Item = &'b Flat>) -> Option<u32> {
         let services = &self.flat.services;
         let mut list: Vec<Entry> = Vec::new();
@@ -231,7 +231,7 @@ impl Builder<'_> {
     }
 }
 
-/// Opens and closes what starts and ends at one place.
+/// Opens and closes the ranges that start and end at one rank.
 fn apply(open: &mut BTreeSet<usize>, at: &[(u32, bool, usize)]) {
     for (_, opens, number) in at {
         if *opens {
@@ -258,7 +258,8 @@ impl Rows {
         Group::Rows { by_src, rows, cells }
     }
 
-    /// The cells, with a row before the first and a column before the first for ranks without rules.
+    /// The cells, with an empty row and an empty column before the first ones, for ranks without
+    /// rules.
     fn in_table(&self, classes: &Classes, flat: &FlatSet, entries: &[Entry]) -> Group {
         let width = classes.count + 1;
         let mut lists = vec![NONE; width];
@@ -283,7 +284,7 @@ impl Rows {
     }
 }
 
-/// For each rank what its run says.
+/// The value of each rank, from the run that contains it.
 fn by_rank<T: Copy>(runs: &[(u32, u32)], ranks: u32, none: T, row: impl Fn(usize) -> T) -> Vec<T> {
     let mut all = vec![none; ranks as usize];
     let ends = runs.iter().skip(1).map(|run| run.0).chain([ranks]);

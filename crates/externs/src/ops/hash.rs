@@ -1,9 +1,10 @@
 //! `hash(a, b, …)`: a stable hash of values.
 //!
-//! Bytes: each argument in order, big-endian, in as many bytes as hold its width. On these FNV-1a
-//! with 64 bits (draft-eastlake-fnv), then the 64-bit finaliser of MurmurHash3, whose high 32 bits
-//! are the result. FNV-1a alone leaves its low bits too regular for `hash % n`; the finaliser lets
-//! every input bit reach every output bit. No seed: the same everywhere, for ever.
+//! The input is each argument in order, big-endian, in the bytes that its width needs. The operator
+//! computes the 64-bit FNV-1a of these bytes (draft-eastlake-fnv), then the 64-bit finaliser of
+//! MurmurHash3; the high 32 bits are the result. With FNV-1a alone the low bits would be too
+//! regular for `hash % n`. The finaliser spreads every input bit over all output bits. There is no
+//! seed: the result is the same everywhere, for ever.
 
 use crate::call::{Arg, CallCtx, Results};
 use crate::signature::{
@@ -30,7 +31,7 @@ pub static HASH: Extern = Extern {
     run,
 };
 
-/// Widest argument in bytes.
+/// The widest argument in bytes.
 const ARG_BYTES: usize = 16;
 
 fn run(ctx: &mut CallCtx<'_>) -> Results {
@@ -47,13 +48,13 @@ pub fn of_args(args: &[Arg]) -> u32 {
     high_half(fmix64(state.0))
 }
 
-/// Calls `f` with an argument's bytes: big-endian, as many as hold its width.
+/// Calls `f` with the bytes of an argument: big-endian, as many as its width needs.
 pub(crate) fn with_bytes((value, width): Arg, f: impl FnOnce(&[u8])) {
     let count = usize::from(width).div_ceil(8).clamp(1, ARG_BYTES);
     f(&value.to_be_bytes()[ARG_BYTES - count..]);
 }
 
-/// FNV-1a with 64 bits.
+/// The 64-bit FNV-1a.
 pub(crate) struct Fnv(pub(crate) u64);
 
 impl Fnv {

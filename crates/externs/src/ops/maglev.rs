@@ -1,9 +1,11 @@
-//! `maglev(BACKENDS, h)`: consistent hashing with a lookup table (Eisenbud et al., Maglev, NSDI'16, §3.4).
+//! `maglev(BACKENDS, h)`: consistent hashing with a lookup table (Eisenbud et al., Maglev, NSDI'16,
+//! §3.4).
 //!
-//! Each backend that is up has a preference list of all table positions, a permutation made from two
-//! hashes of its name. Backends take turns to claim the next position of their list that is still
-//! free, until all positions are taken. A packet's hash, modulo the size, is looked up in the table.
-//! Shares differ by at most one position, and few positions change hands when a backend comes or goes.
+//! Each backend that is up has a preference list of all table positions: a permutation made from
+//! two hashes of its name. Backends take turns. Each claims the next free position of its list,
+//! until all positions are taken. The position of a packet is its hash modulo the table size.
+//! Shares differ by at most one position, and few positions change their backend when a backend
+//! comes or goes.
 
 use super::hash::{Fnv, fmix64};
 use crate::call::{Backends, CallCtx, Results};
@@ -51,20 +53,21 @@ pub static MAGLEV: Extern = Extern {
     run,
 };
 
-/// Positions for up to [`SMALL_BACKENDS`] backends: the paper's small table size (§5.3). A prime, so
-/// that every skip visits every position.
+/// Table size for up to [`SMALL_BACKENDS`] backends: the paper's small size (§5.3). It is a prime,
+/// so that every skip visits every position.
 const SMALL: u32 = 65_537;
-/// Positions for more backends: the paper's large table size. A prime.
+/// Table size for more backends: the paper's large size, also a prime.
 const LARGE: u32 = 655_373;
-/// At most this many have 100 positions each in the small table, which keeps shares within 1 %.
+/// With at most this many backends, each has 100 positions in the small table, which keeps shares
+/// within 1 %.
 const SMALL_BACKENDS: usize = SMALL as usize / 100;
 
-/// A table and what it was made from.
+/// A table and the backends that it was made from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Table {
     /// Name and health of each backend when the table was made.
     made_from: Vec<(u128, bool)>,
-    /// Backend by position; empty when none is up.
+    /// The backend of each position; empty when no backend is up.
     entries: Vec<u32>,
 }
 
@@ -87,13 +90,13 @@ impl Table {
     pub fn new(backends: &dyn Backends) -> Self {
         let made_from: Vec<_> =
             (0..backends.count()).map(|i| (backends.name(i), backends.is_up(i))).collect();
-        // The size follows from all backends, so that a failure never changes it.
+        // The size depends on all backends, so that a failure never changes it.
         let size = if made_from.len() <= SMALL_BACKENDS { SMALL } else { LARGE };
         let entries = populate(&made_from, size);
         Self { made_from, entries }
     }
 
-    /// Whether it is the table for these backends.
+    /// Whether the table was made from these backends.
     #[must_use]
     pub fn is_current(&self, backends: &dyn Backends) -> bool {
         self.made_from.len() == backends.count()
@@ -104,7 +107,7 @@ impl Table {
                 .all(|(i, &entry)| entry == (backends.name(i), backends.is_up(i)))
     }
 
-    /// The backend for a hash; `None` when none is up.
+    /// The backend for a hash; `None` when no backend is up.
     #[must_use]
     pub fn lookup(&self, hash: u128) -> Option<u32> {
         let position = hash.checked_rem(self.entries.len() as u128)?;
@@ -112,7 +115,7 @@ impl Table {
     }
 }
 
-/// A backend's walk through its preference list.
+/// A backend's progress through its preference list.
 struct Walk {
     index: u32,
     next: u32,
@@ -136,7 +139,7 @@ impl Walk {
     }
 }
 
-/// One of two hashes of a name.
+/// One of the two hashes of a name.
 fn salted(salt: u8, name: u128) -> u64 {
     let mut state = Fnv::new();
     state.write(&[salt]);
@@ -144,8 +147,8 @@ fn salted(salt: u8, name: u128) -> u64 {
     fmix64(state.0)
 }
 
-/// The paper's pseudocode 1. Backends take turns in the order of their names, so that a list in
-/// another order gives the same table.
+/// The paper's pseudocode 1. Backends take turns in the order of their names, so that the order of
+/// the list has no effect on the table.
 fn populate(backends: &[(u128, bool)], size: u32) -> Vec<u32> {
     let mut up: Vec<(u128, u32)> =
         (0..).zip(backends).filter(|(_, b)| b.1).map(|(index, b)| (b.0, index)).collect();
@@ -162,7 +165,7 @@ fn populate(backends: &[(u128, bool)], size: u32) -> Vec<u32> {
             break;
         }
         let walk = &mut walks[turn];
-        // Ends: a walk visits all positions, and one of them is free.
+        // The loop ends: a walk visits all positions, and one of them is free.
         loop {
             let slot = &mut entries[walk.step(size)];
             if slot.is_none() {
@@ -184,7 +187,7 @@ mod tests {
 
     type List = Vec<(u128, bool)>;
 
-    /// `count` backends, 10.0.0.1 and up.
+    /// `count` backends with the names 10.0.0.1 and up.
     fn backends(count: u128) -> List {
         (1..=count).map(|i| (0x0a00_0000 + i, true)).collect()
     }
@@ -203,7 +206,8 @@ mod tests {
         shares
     }
 
-    /// Share of positions that two tables give to different backends, without those of `gone`.
+    /// The share of positions that two tables give to different backends, without the positions of
+    /// `gone`.
     fn moved_percent(before: &[u128], after: &[u128], gone: u128) -> f64 {
         let kept = before.iter().filter(|&&name| name != gone).count();
         let moved = before.iter().zip(after).filter(|(b, a)| **b != gone && b != a).count();
@@ -219,7 +223,7 @@ mod tests {
 
     #[test]
     fn shares_differ_by_at_most_one_position() {
-        // Backends take turns, so the bound holds whatever the names hash to (§3.4).
+        // Backends take turns, so the bound holds for any hashes of the names (§3.4).
         for count in [1, 2, 7, 100, 655] {
             let shares = shares(&names(&backends(count)));
             let (least, most) = (shares.values().min(), shares.values().max());

@@ -9,7 +9,7 @@ pub mod random;
 
 use crate::signature::Extern;
 
-/// All operators by name. A new one is added here, nowhere else.
+/// All operators by name. A new operator is added here and nowhere else.
 static ALL: [&Extern; 6] = [
     &checksum::CHECKSUM,
     &crc32::CRC32,
@@ -25,7 +25,7 @@ pub fn all() -> &'static [&'static Extern] {
     &ALL
 }
 
-/// The operator of this name.
+/// The operator with this name.
 #[must_use]
 pub fn lookup(name: &str) -> Option<&'static Extern> {
     ALL.iter().find(|op| op.signature.name == name).copied()

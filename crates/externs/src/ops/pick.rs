@@ -1,4 +1,5 @@
-//! `pick(BACKENDS, h)`: the backend that a hash falls on, modulo those that are up.
+//! `pick(BACKENDS, h)`: the backend whose number, among the backends that are up, is the hash
+//! modulo their count.
 
 use crate::call::{Backends, CallCtx, Results};
 use crate::signature::{

@@ -20,7 +20,7 @@ pub static RANDOM: Extern = Extern {
         examples: &[
             Example::of("random(1)", &[(1, 32)], &[0]),
             Example::of("random(0)", &[(0, 32)], &[0]),
-            // Seed 0 draws 0xE220A8397B1DCDAF first, whose low 7 bits are 47.
+            // The first draw of seed 0 is 0xE220A8397B1DCDAF, whose low 7 bits are 47.
             Example::of("random(100)", &[(100, 32)], &[47]),
         ],
     },

@@ -10,10 +10,10 @@ use regex_automata::meta::{self, Regex};
 use regex_automata::util::syntax;
 use regex_syntax::hir::Hir;
 
-/// Deepest nesting of groups in a regular expression: the parser's recursion stays shallow.
+/// The deepest nesting of groups in a regular expression. It keeps the parser's recursion shallow.
 const MAX_NESTING: u32 = 100;
 
-/// Automata; those without patterns are absent.
+/// The automata of a set; `None` for a kind without patterns.
 #[derive(Default)]
 pub(super) struct Compiled {
     exact: Option<Literals>,
@@ -21,7 +21,7 @@ pub(super) struct Compiled {
     regexes: Option<Regexes>,
 }
 
-/// Literals of one case rule.
+/// Literals with the same case rule.
 struct Literals {
     automaton: AhoCorasick,
     numbers: Vec<u32>,
@@ -61,7 +61,8 @@ impl Compiled {
     }
 }
 
-/// Checks each pattern by itself; gives the regular expressions (place in the list, parsed).
+/// Checks each pattern alone and returns the parsed regular expressions with their places in the
+/// list.
 fn check(patterns: &[Pattern]) -> Result<Vec<(usize, Hir)>, Vec<PatternError>> {
     let (mut errors, mut hirs) = (Vec::new(), Vec::new());
     let mut literals = Budget { used: 0, most: MAX_LITERAL_BYTES };
@@ -80,7 +81,7 @@ fn check(patterns: &[Pattern]) -> Result<Vec<(usize, Hir)>, Vec<PatternError>> {
                 if regexes.crossed_by(source.len()) {
                     errors.push(PatternError::RegexesTooLong { index });
                 }
-                // Those past the limit stay unparsed: the set is refused anyway.
+                // Regular expressions past the limit are not parsed: the set is refused anyway.
                 if regexes.used <= regexes.most {
                     match parse(index, source, *nocase) {
                         Ok(hir) => hirs.push((index, hir)),
@@ -100,7 +101,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// Whether this addition, and none before, goes past the limit.
+    /// Whether this addition is the first that exceeds the limit.
     fn crossed_by(&mut self, more: usize) -> bool {
         let before = self.used;
         self.used = before.saturating_add(more);
@@ -127,12 +128,12 @@ fn parse(index: usize, source: &str, nocase: bool) -> Result<Hir, PatternError> 
     })
 }
 
-/// Keeps the lower one.
+/// Lowers `best` to this number, if it is lower.
 fn lower(best: &mut Option<u32>, number: u32) {
     *best = Some(best.map_or(number, |b| b.min(number)));
 }
 
-/// A literal that is searched for. Ordered by its bytes from the last one back.
+/// A literal to search for. Literals are ordered by their bytes from the last one to the first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Needle {
     reversed: Vec<u8>,
@@ -140,8 +141,8 @@ struct Needle {
     index: usize,
 }
 
-/// The literals of one case rule, without those that can never be the lowest match because they
-/// end with (or equal) one of the same or a lower number.
+/// The literals of one case rule, without literals that can never be the lowest match, because they
+/// end with (or equal) a literal with the same or a lower number.
 fn needles(patterns: &[Pattern], want_nocase: bool) -> Result<Vec<Needle>, PatternError> {
     let mut all: Vec<Needle> = (0..)
         .zip(patterns)
@@ -158,8 +159,8 @@ fn needles(patterns: &[Pattern], want_nocase: bool) -> Result<Vec<Needle>, Patte
         .collect();
     all.sort_unstable();
     let mut kept: Vec<Needle> = Vec::with_capacity(all.len());
-    // Places in `kept`: each literal ends with the one before. In this order of reversed bytes all
-    // that end with a literal follow it at once.
+    // Places in `kept`: each literal ends with the one before. The order of reversed bytes puts all
+    // literals that end with a literal directly after it.
     let mut nest: Vec<usize> = Vec::new();
     for needle in all {
         while let Some(&top) = nest.last()
@@ -187,7 +188,7 @@ impl Literals {
         let automaton = AhoCorasick::builder()
             .ascii_case_insensitive(nocase)
             .match_kind(MatchKind::Standard)
-            // Never the DFA, which a few long literals would make gigabytes large.
+            // Never the DFA: a few long literals would make it gigabytes large.
             .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(
                 needles
@@ -199,7 +200,7 @@ impl Literals {
     }
 
     fn lower_match(&self, payload: &[u8], best: &mut Option<u32>) {
-        // Overlapping matches: a literal may hide behind another one that covers it.
+        // Overlapping matches, because another literal may cover a literal.
         for found in self.automaton.find_overlapping_iter(payload) {
             if best.is_some_and(|b| b <= self.lowest) {
                 return;
@@ -221,7 +222,8 @@ impl Regexes {
             if error.size_limit().is_none() {
                 return PatternError::Build { message: error.to_string() };
             }
-            // The first prefix of the list that is too big; few builds, each bounded by the limit.
+            // Finds the first prefix of the list that is too big. There are few builds, and the
+            // limit bounds each.
             let fits = |count: usize| all.get(..count).is_some_and(|some| build(some).is_ok());
             let (mut good, mut bad) = (0, all.len());
             while bad - good > 1 {

@@ -3,15 +3,16 @@
 use super::{Interval, common, minus, normalised};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Free members. An interval's members wait lowest first. When a member is taken out of the
-/// middle, both rests keep the sequence number, and (number, lower end) still orders them.
+/// Free members. The members of an interval are taken lowest first. When a member is taken from the
+/// middle of an interval, both remaining parts keep the sequence number, and (number, lower end)
+/// still orders them.
 #[derive(Clone, Debug)]
 pub(super) struct FreeQueue {
-    /// Upper end by (sequence number, lower end): the order of the queue.
+    /// The upper end by (sequence number, lower end), in the order of the queue.
     queue: BTreeMap<(u64, u128), u128>,
-    /// Sequence number and upper end by lower end: to find a value.
+    /// The sequence number and the upper end by lower end, to find a value.
     index: BTreeMap<u128, (u64, u128)>,
-    /// Next sequence number.
+    /// The next sequence number.
     next: u64,
 }
 
@@ -46,9 +47,9 @@ impl FreeQueue {
         }
     }
 
-    /// Adds a member that is not free at the end.
+    /// Adds a member that is not free, at the end.
     pub(super) fn push(&mut self, value: u128) {
-        // A run of releases in ascending order stays one interval.
+        // Releases in ascending order stay one interval.
         if let Some((&(sequence, lo), &hi)) = self.queue.last_key_value()
             && hi.checked_add(1) == Some(value)
         {
@@ -60,7 +61,7 @@ impl FreeQueue {
         self.next += 1;
     }
 
-    /// Adds members at the end, lowest first, without those that are taken.
+    /// Adds members at the end, lowest first, without the taken ones.
     pub(super) fn append(&mut self, members: &[Interval], taken: &BTreeSet<u128>) {
         let taken: Vec<Interval> = taken.iter().map(|&value| (value, value)).collect();
         for (lo, hi) in minus(members, &normalised(&taken)) {
@@ -69,7 +70,7 @@ impl FreeQueue {
         self.next += 1;
     }
 
-    /// Keeps only these members.
+    /// Removes all other members.
     pub(super) fn retain(&mut self, members: &[Interval]) {
         let queue = std::mem::take(&mut self.queue);
         self.index.clear();

@@ -1,9 +1,9 @@
-//! Free members of a pool in the order `Lowest`: disjoint intervals, joined on release.
+//! Free members of a pool in the order `Lowest`: disjoint intervals, which a release joins.
 
 use super::Interval;
 use std::collections::BTreeMap;
 
-/// Free members: upper end by lower end of intervals that are disjoint and not adjacent.
+/// Free members: upper ends by lower ends, of intervals that are disjoint and not adjacent.
 #[derive(Clone, Debug)]
 pub(super) struct FreeIntervals(BTreeMap<u128, u128>);
 

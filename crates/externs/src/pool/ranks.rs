@@ -1,8 +1,9 @@
 //! Free members of a pool in the order `Random`: counts of taken members in a sparse binary tree.
 //!
-//! Members have ranks 0, 1, … in ascending order. A leaf of the tree is a rank, an inner node counts
-//! the taken ranks below it; nodes without any are absent. The k-th free rank is found by one walk
-//! from the root: time and memory per taken member grow with the logarithm of the pool's size.
+//! Members have ranks 0, 1, … in ascending order. A leaf of the tree is a rank, and an inner node
+//! counts the taken ranks below it. Nodes without taken ranks are absent. One walk from the root
+//! finds the k-th free rank: time and memory per taken member grow with the logarithm of the size
+//! of the pool.
 
 use super::{Interval, count};
 use crate::rng::Rng;
@@ -11,15 +12,16 @@ use std::collections::BTreeMap;
 /// Free members.
 #[derive(Clone, Debug)]
 pub(super) struct FreeRanks {
-    /// Each interval's first rank and the interval, ascending.
+    /// Intervals in ascending order, each with its first rank.
     members: Vec<(u128, Interval)>,
-    /// Number of members.
+    /// The number of members.
     size: u128,
-    /// Levels below the root: all ranks are below 2^levels.
+    /// The number of levels below the root: all ranks are below 2^levels.
     levels: u32,
-    /// Taken ranks below the node (level above the leaves, rank without its low bits).
+    /// The number of taken ranks below each node (level above the leaves, rank without its low
+    /// bits).
     taken: BTreeMap<(u32, u128), u128>,
-    /// Taken ranks.
+    /// The number of taken ranks.
     taken_count: u128,
 }
 
@@ -83,13 +85,13 @@ impl FreeRanks {
         (0..self.levels).rev().map(move |level| (level, rank >> level))
     }
 
-    /// The rank of the free member with `skip` free ones below it.
+    /// The rank of the free member that has `skip` free members below it.
     fn free_rank(&self, mut skip: u128) -> u128 {
         let mut node = 0;
         for level in (0..self.levels).rev() {
             let left = node << 1;
-            // Ranks past the last member are all to the right of it, so counting them as free
-            // can't lead the walk astray while `skip` is below the number of free members.
+            // Ranks after the last member are to the right of it. They count as free here, which
+            // can't mislead the walk while `skip` is below the number of free members.
             let taken = self.taken.get(&(level, left)).copied().unwrap_or(0);
             let free = (1_u128 << level) - taken;
             node = if skip < free {

@@ -1,16 +1,17 @@
-//! The bytes of a capture file: decompressed, counted, with cut-off ends told from whole ones.
+//! The bytes of a capture file: decompressed and counted. An end that was cut off is distinguished
+//! from a complete end.
 
 use crate::{Progress, ReadError};
 use std::io::{self, BufReader, Cursor, ErrorKind, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Largest zstd window, as a power of two: what `zstd` itself accepts unless told otherwise.
+/// Largest zstd window, as a power of two: the default limit of `zstd` itself.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
 type Stream = Box<dyn Read + Send>;
 
-/// Decompressed bytes of a file.
+/// The decompressed bytes of a file.
 pub(super) struct Bytes {
     inner: BufReader<Stream>,
     compression: Option<&'static str>,
@@ -21,7 +22,7 @@ pub(super) struct Bytes {
 }
 
 impl Bytes {
-    /// Detects compression by the first bytes. `total`: stored length, where known.
+    /// Detects the compression from the first bytes. `total` is the stored length, if it is known.
     pub(super) fn new(
         read: impl Read + Send + 'static,
         total: Option<u64>,
@@ -33,7 +34,7 @@ impl Bytes {
         let compression = match head[..] {
             [0x1f, 0x8b, ..] => Some("gzip"),
             [0x28, 0xb5, 0x2f, 0xfd] => Some("zstd"),
-            // A skippable frame may come first; `pzstd` writes files so.
+            // A skippable frame may come first, as in files of `pzstd`.
             [0x50..=0x5f, 0x2a, 0x4d, 0x18] => Some("zstd"),
             _ => None,
         };
@@ -51,23 +52,23 @@ impl Bytes {
         Ok(Self { inner, compression, offset: 0, cut: false, stored, total })
     }
 
-    /// Bytes given so far.
+    /// The number of bytes read so far.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Whether the compressed data ended before its time.
+    /// Whether the compressed data was cut off.
     pub(super) fn cut(&self) -> bool {
         self.cut
     }
 
-    /// How much of the file was read, where its length is known.
+    /// How much of the file was read, if its length is known.
     pub(super) fn progress(&self) -> Option<Progress> {
         let total = self.total?;
         Some(Progress { read: self.stored.load(Ordering::Relaxed).min(total), total })
     }
 
-    /// Fills the buffer as far as there are bytes; says how far.
+    /// Fills the buffer until it is full or no bytes are left. Returns the number of bytes.
     pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let mut filled = 0;
         while filled < buffer.len() && !self.cut {
@@ -81,7 +82,7 @@ impl Bytes {
         Ok(filled)
     }
 
-    /// Passes over so many bytes, or as many as there are; says how many.
+    /// Skips this many bytes, or all that are left. Returns the number of bytes.
     pub(super) fn skip(&mut self, bytes: u64) -> Result<u64, ReadError> {
         let mut scratch = [0; 4096];
         let mut left = bytes;
@@ -109,7 +110,7 @@ impl Bytes {
     }
 }
 
-/// Counts what is read, for progress.
+/// Counts the stored bytes that are read, for the progress.
 struct Counted<R> {
     inner: R,
     count: Arc<AtomicU64>,

@@ -9,5 +9,5 @@ mod writer;
 pub use reader::{CaptureReader, read_all};
 pub use writer::{CaptureWriter, Format, Precision};
 
-/// Most captured bytes of a packet, as in libpcap. A record that claims more is damaged.
+/// The most captured bytes of a packet, as in libpcap. A record with a larger length is damaged.
 pub const MAX_PACKET: u32 = 262_144;

@@ -10,32 +10,33 @@ use pcap_parser::PcapHeader;
 const HEADER_LEN: usize = 24;
 const RECORD_LEN: usize = 16;
 
-/// What the file header says of all packets.
+/// The properties of all packets, from the file header.
 pub(super) struct Pcap {
     link: Link,
-    /// Bytes of frame check sequence at the end of each packet.
+    /// Length of the frame check sequence at the end of each packet (bytes).
     fcs_len: u32,
     big_endian: bool,
     nanoseconds: bool,
     swapped: Swapped,
 }
 
-/// Files of old versions have captured and original length in the other order.
+/// When to exchange the captured and the original length, which old versions have in the other
+/// order.
 #[derive(Clone, Copy)]
 enum Swapped {
     Never,
-    /// Version 2.3 was written by programs of both opinions.
+    /// Programs wrote version 2.3 in either order.
     WhenCapturedIsLarger,
     Always,
 }
 
 impl Pcap {
-    /// Whether these are the first bytes of such a file.
+    /// Whether a pcap file begins with these bytes.
     pub(super) fn recognises(magic: [u8; 4]) -> bool {
         matches!(u32::from_le_bytes(magic), 0xa1b2_c3d4 | 0xa1b2_3c4d | 0xd4c3_b2a1 | 0x4d3c_b2a1)
     }
 
-    /// Reads the rest of the file header; `None` when the file is cut off in it.
+    /// Reads the rest of the file header; `None` when the file ends inside it.
     pub(super) fn open(magic: [u8; 4], bytes: &mut Bytes) -> Result<Option<Self>, ReadError> {
         let mut header = [0; HEADER_LEN];
         header[..4].copy_from_slice(&magic);
@@ -47,7 +48,8 @@ impl Pcap {
         })?;
         let swapped = swapped(&header)?;
         let network = header.network.0 as u32;
-        // The upper bits say how long a frame check sequence is (in units of 16 bits), if any.
+        // The upper bits are the length of a frame check sequence (in units of 16 bits), if there
+        // is one.
         let number = network & 0x03ff_ffff;
         let fcs_len = if network & 0x0400_0000 != 0 { (network >> 28) * 2 } else { 0 };
         let link = link_of_number(number).ok_or(ReadError::LinkType { number })?;
@@ -60,7 +62,7 @@ impl Pcap {
         self.nanoseconds
     }
 
-    /// The next packet; `None` at the end and where the file is cut off.
+    /// The next packet; `None` at the end, also where the file is cut off.
     pub(super) fn next(&self, bytes: &mut Bytes) -> Result<Option<Packet>, ReadError> {
         let offset = bytes.offset();
         let mut record = [0; RECORD_LEN];
@@ -81,7 +83,7 @@ impl Pcap {
         }
         let unit = if self.nanoseconds { 1 } else { 1_000 };
         let seconds = u64::from(self.word(&record, 0)) * 1_000_000_000;
-        // Cannot overflow: both factors are below 2^32 and the sum below 2^63.
+        // This cannot overflow: both factors are below 2^32 and the sum is below 2^63.
         let time_ns = seconds + u64::from(self.word(&record, 4)) * unit;
         Ok(Some(packet(self.link, time_ns, data, original, self.fcs_len)))
     }
@@ -112,8 +114,8 @@ fn swapped(header: &PcapHeader) -> Result<Swapped, ReadError> {
     }
 }
 
-/// A packet as recorded, its frame check sequence left out. One that was captured longer than it
-/// is said to have been keeps all its bytes.
+/// A packet as recorded, without its frame check sequence. If its captured length is above its
+/// original length, it keeps all captured bytes.
 pub(super) fn packet(
     link: Link,
     time_ns: u64,

@@ -1,5 +1,5 @@
-//! Reads pcapng: sections of either byte order, several interfaces with their own link types and
-//! time resolutions; enhanced, simple and obsolete packet blocks. Other blocks are passed over.
+//! Reads pcapng: sections of either byte order, and several interfaces, each with a link type and a
+//! time resolution; enhanced, simple and obsolete packet blocks. Other blocks are skipped.
 
 use super::MAX_PACKET;
 use super::bytes::Bytes;
@@ -17,9 +17,9 @@ const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-/// Most bytes of a block that is looked into, as in libpcap.
+/// The most bytes of a block that is parsed, as in libpcap.
 const MAX_BLOCK: u32 = 16 << 20;
-/// Most interfaces of a section.
+/// The most interfaces of a section.
 const MAX_INTERFACES: usize = 65_536;
 
 const OPT_END: u16 = 0;
@@ -27,12 +27,12 @@ const OPT_TSRESOL: u16 = 9;
 const OPT_FCSLEN: u16 = 13;
 const OPT_TSOFFSET: u16 = 14;
 
-/// The state of reading: the current section.
+/// The state of the reader: the current section.
 #[derive(Default)]
 pub(super) struct PcapNg {
     big_endian: bool,
     interfaces: Vec<Interface>,
-    /// Simple packets have no time stamp; they get the one of the packet before.
+    /// Simple packets have no time stamp; they get the time of the previous packet.
     last_time_ns: u64,
     block: Vec<u8>,
 }
@@ -45,15 +45,15 @@ struct Interface {
     clock: Clock,
 }
 
-/// How an interface counts time.
+/// The time stamps of an interface.
 #[derive(Clone, Copy)]
 struct Clock {
-    /// `if_tsresol`: a negative power of 10, or of 2 when the top bit is set.
+    /// `if_tsresol`: the exponent of a negative power of 10, or of 2 when the top bit is set.
     resolution: u8,
     offset_s: i64,
 }
 
-/// What a block came to.
+/// The result of reading a block.
 enum Step {
     Packet(Packet),
     Other,
@@ -61,7 +61,7 @@ enum Step {
     End,
 }
 
-/// What a packet block says.
+/// The contents of a packet block.
 struct Recorded<'a> {
     interface: u32,
     time: Option<u64>,
@@ -71,13 +71,14 @@ struct Recorded<'a> {
 }
 
 impl PcapNg {
-    /// Whether these are the first bytes of such a file.
+    /// Whether a pcapng file begins with these bytes.
     pub(super) fn recognises(magic: [u8; 4]) -> bool {
         u32::from_le_bytes(magic) == SECTION
     }
 
-    /// The next packet; `None` at the end and where the file is cut off. `start` is set to where
-    /// the last block began. `magic`: the first four bytes of the file, if they were read already.
+    /// The next packet; `None` at the end, also where the file is cut off. `start` is set to the
+    /// place where the last block began. `magic` is the first four bytes of the file, if they were
+    /// read already.
     pub(super) fn next(
         &mut self,
         mut magic: Option<[u8; 4]>,
@@ -137,7 +138,7 @@ impl PcapNg {
         Ok(())
     }
 
-    /// Passes over a block of no interest, whatever its length.
+    /// Skips a block that is not needed, whatever its length.
     fn skip_block(
         &self,
         head: &[u8; 12],
@@ -212,7 +213,7 @@ impl PcapNg {
                 start,
             ),
             Block::SimplePacket(p) => {
-                // Captured is what was on the wire, up to the interface's snap length.
+                // The captured bytes are the packet's, up to the interface's snap length.
                 let snap = self.interfaces.first().map_or(0, |interface| interface.snap_len);
                 let captured = if snap == 0 { p.origlen } else { p.origlen.min(snap) };
                 let recorded = Recorded {
@@ -257,8 +258,8 @@ impl PcapNg {
         Ok(Step::Packet(packet(link, time_ns, data.to_vec(), recorded.original, fcs)))
     }
 
-    /// The block that enhanced packet blocks replaced: the interface number has 16 bits, and a
-    /// count of drops is behind it.
+    /// The predecessor of enhanced packet blocks: the interface number has 16 bits, and a count of
+    /// drops follows it.
     fn obsolete_packet<'a>(&self, body: &'a [u8]) -> Option<Recorded<'a>> {
         let (head, data) = body.split_at_checked(20)?;
         let interface = [head[0], head[1]];
@@ -278,7 +279,7 @@ impl PcapNg {
 
     fn interface(&self, block: &InterfaceDescriptionBlock<'_>) -> Interface {
         let fcs_len = match option(block, OPT_FCSLEN) {
-            // The specification says bits, its example and some writers bytes.
+            // The specification says bits; its example and some writers use bytes.
             Some(&[bits @ (16 | 32), ..]) => u32::from(bits) / 8,
             Some(&[length @ ..=8, ..]) => u32::from(length),
             _ => 0,
@@ -310,7 +311,7 @@ impl PcapNg {
 }
 
 impl Clock {
-    /// Nanoseconds since the epoch; stops at the ends of the range.
+    /// Nanoseconds since the epoch, limited to the range of times.
     fn ns(self, ticks: u64) -> u64 {
         let exponent = u32::from(self.resolution & 0x7f);
         let scaled = u128::from(ticks) * 1_000_000_000;
@@ -319,7 +320,7 @@ impl Clock {
         } else {
             10_u128.checked_pow(exponent).map_or(0, |divisor| scaled / divisor)
         };
-        // Below 2^94 and 2^93: neither the casts nor the sum can overflow.
+        // The values are below 2^94 and 2^93: neither the casts nor the sum can overflow.
         let ns = ns as i128 + i128::from(self.offset_s) * 1_000_000_000;
         u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
     }

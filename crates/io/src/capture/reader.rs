@@ -9,15 +9,15 @@ use std::fs::File;
 use std::io::{Cursor, Read};
 use std::path::Path;
 
-/// A capture file that is being read, packet by packet, in constant memory.
+/// Reads a capture file packet by packet, in constant memory.
 ///
-/// Formats and compression are told by the first bytes, never by the name. A file that is cut off
-/// gives its whole packets and then a [`Warning`].
+/// The first bytes determine the format and the compression; the name does not matter. For a file
+/// that is cut off, the reader returns all complete packets and then a [`Warning`].
 pub struct CaptureReader {
     bytes: Bytes,
     format: Format,
     packets: u64,
-    /// Where the record read last starts.
+    /// The start of the record that was read last.
     record: u64,
     warning: Option<Warning>,
 }
@@ -29,11 +29,11 @@ enum Format {
         /// The first four bytes, until they are used.
         magic: Option<[u8; 4]>,
     },
-    /// At the end, after an error, or cut off in the file header.
+    /// The end was reached, an error has occurred, or the file header was cut off.
     Done,
 }
 
-/// Formats that are known by their first bytes and not read, with what to do.
+/// Formats that are recognised but not supported: first bytes, name, and the remedy.
 const REFUSED: &[(&[u8], &str, &str)] = &[
     (&[0x34, 0xcd, 0xb2, 0xa1], "pcap as modified by A. Kuznetzov", CONVERT),
     (&[0xa1, 0xb2, 0xcd, 0x34], "pcap as modified by A. Kuznetzov", CONVERT),
@@ -57,7 +57,7 @@ impl CaptureReader {
     /// Opens a file.
     ///
     /// # Errors
-    /// When it can't be opened, is not a capture, or is one that is not supported.
+    /// When the file can't be opened, is not a capture, or has an unsupported format.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
@@ -68,7 +68,7 @@ impl CaptureReader {
     /// Reads from a stream, such as the standard input.
     ///
     /// # Errors
-    /// As [`CaptureReader::open`].
+    /// As for [`CaptureReader::open`].
     pub fn new(read: impl Read + Send + 'static) -> Result<Self, ReadError> {
         Self::start(read, None)
     }
@@ -92,7 +92,8 @@ impl CaptureReader {
         Ok(reader)
     }
 
-    /// Whether time stamps may be finer than microseconds, so that an output should be too.
+    /// Whether time stamps may be finer than microseconds. An output should then have nanoseconds
+    /// too.
     #[must_use]
     pub fn nanoseconds(&self) -> bool {
         match &self.format {
@@ -160,7 +161,7 @@ fn recognise(magic: [u8; 4], known: usize, bytes: &mut Bytes) -> Result<Format, 
     }
 }
 
-/// All packets of a capture that lies in memory, with the warning or the error that ended it.
+/// All packets of a capture in memory, with the warning or the error at its end.
 #[must_use]
 pub fn read_all(capture: &[u8]) -> (Vec<Packet>, Option<Warning>, Option<ReadError>) {
     let mut packets = Vec::new();

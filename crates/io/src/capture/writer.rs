@@ -1,8 +1,8 @@
 //! Writes pcap and pcapng, optionally gzip-compressed.
 //!
-//! pcap has one link type, taken from the first packet (Ethernet when there is none), and
-//! microseconds or nanoseconds as the caller says: a stream's header comes before its stamps, so
-//! the writer can't find out by itself. pcapng has an interface per link type and nanoseconds.
+//! A pcap file has one link type, taken from the first packet (Ethernet without packets). The
+//! caller chooses microseconds or nanoseconds: in a stream the header comes before the time stamps,
+//! so the writer can't choose. A pcapng file has an interface for each link type, and nanoseconds.
 
 use super::MAX_PACKET;
 use crate::link::{link_name, number_of_link};
@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// What time stamps are counted in.
+/// The unit of time stamps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Precision {
     /// Microseconds, rounded down.
@@ -36,7 +36,7 @@ pub enum Format {
 pub struct CaptureWriter {
     out: Out,
     format: Format,
-    /// Link types so far: of the file (pcap), of interfaces by number (pcapng).
+    /// The link types so far: of the file (pcap), or of the interfaces by number (pcapng).
     links: Vec<Link>,
     begun: bool,
 }
@@ -51,8 +51,9 @@ const MICRO_MAGIC: u32 = 0xa1b2_c3d4;
 const NANO_MAGIC: u32 = 0xa1b2_3c4d;
 
 impl CaptureWriter {
-    /// Creates a file, replacing one of that name: pcapng when the name ends in `.pcapng` or
-    /// `.pcapng.gz`, else pcap; compressed when it ends in `.gz`.
+    /// Creates a file, or replaces a file of the same name. The format is pcapng when the name ends
+    /// in `.pcapng` or `.pcapng.gz`, otherwise pcap. The file is compressed when the name ends in
+    /// `.gz`.
     ///
     /// # Errors
     /// When the file can't be created, or the name ends in `.zst`.
@@ -117,7 +118,7 @@ impl CaptureWriter {
         let fraction = (packet.time_ns % 1_000_000_000) as u32;
         let fraction = if precision == Precision::Nano { fraction } else { fraction / 1_000 };
         let mut record = Vec::with_capacity(16);
-        // The format ends in the year 2106.
+        // The format's times end in the year 2106.
         put(&mut record, u32::try_from(seconds).unwrap_or(u32::MAX));
         put(&mut record, fraction);
         put(&mut record, packet.data().len() as u32);
@@ -149,14 +150,15 @@ impl CaptureWriter {
         self.out.write_all(&len.to_le_bytes())
     }
 
-    /// Writes an interface description with nanosecond resolution; gives its number.
+    /// Writes an interface description with nanosecond resolution, and returns the interface's
+    /// number.
     fn describe(&mut self, link: Link) -> io::Result<usize> {
         let mut block = Vec::with_capacity(32);
         put(&mut block, 1);
         put(&mut block, 32);
         put(&mut block, u32::from(number_of_link(link)));
         put(&mut block, MAX_PACKET);
-        // if_tsresol: code 9, one byte, 10^-9, padded; then the end of options.
+        // if_tsresol: code 9, one byte, 10^-9, padded; then the end of the options.
         put(&mut block, u32::from_le_bytes([9, 0, 1, 0]));
         put(&mut block, 9);
         put(&mut block, 0);

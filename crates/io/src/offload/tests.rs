@@ -1,4 +1,4 @@
-//! Frames that a sender has left half done, built by hand and checked by an independent sum.
+//! Frames with work left undone, built by hand and checked by an independent sum.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn header(flags: u8, kind: u8, segment: u16, start: u16, place: u16) -> Offload 
     Offload::parse(bytes)
 }
 
-/// An IPv4 frame of this protocol with these bytes behind the IP header.
+/// An IPv4 frame of this protocol with these bytes after the IP header.
 fn ip4(protocol: u8, behind: &[u8]) -> Vec<u8> {
     let length = u16::try_from(20 + behind.len()).unwrap();
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
@@ -21,7 +21,7 @@ fn ip4(protocol: u8, behind: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// A TCP header with these flags, sequence number 1000, and a payload that counts up.
+/// A TCP header with these flags and sequence number 1000, and a payload that counts up.
 fn tcp_segment(flags: u8, payload: usize) -> Vec<u8> {
     let mut bytes = vec![0x12, 0x34, 0, 80, 0, 0, 0x03, 0xe8, 0, 0, 0, 1, 0x50, flags];
     bytes.extend([0x10, 0, 0, 0, 0, 0]);
@@ -29,7 +29,7 @@ fn tcp_segment(flags: u8, payload: usize) -> Vec<u8> {
     bytes
 }
 
-/// What the checksum should make with the pseudo header: all ones.
+/// Whether the bytes under the checksum, with the pseudo header, sum to all ones.
 fn verified(frame: &[u8], protocol: u8) -> bool {
     let transport = &frame[34..];
     let mut bytes = frame[26..34].to_vec();
@@ -43,7 +43,7 @@ fn verified(frame: &[u8], protocol: u8) -> bool {
     words.fold(0, |sum, word| (sum + word) % 0xffff) == 0
 }
 
-/// Puts the sum of the pseudo header where the checksum belongs, as a sender does that leaves the
+/// Writes the sum of the pseudo header to the place of the checksum, like a sender that leaves the
 /// rest to the card.
 fn partial(frame: &mut [u8], protocol: u8, at: usize) {
     let length = u64::try_from(frame.len() - 34).unwrap();

@@ -1,4 +1,4 @@
-//! Network devices by system calls: the part of this crate that needs unsafe code.
+//! Network devices through system calls: the part of this crate that needs unsafe code.
 
 mod packet_socket;
 mod tap;

@@ -1,4 +1,4 @@
-//! A device of the machine by a packet socket (`packet(7)`).
+//! A device of the machine through a packet socket (`packet(7)`).
 
 use crate::live::{Interface, MAX_FRAME, OpenError, Received, Unreceived, Unsent};
 use crate::offload::{HEADER, Offload, put_vlan};
@@ -14,13 +14,13 @@ use std::ptr;
 /// `ARPHRD_ETHER` and `ARPHRD_LOOPBACK`, whose frames have Ethernet headers.
 const ETHERNET: [u16; 2] = [1, 772];
 
-/// The TPID of a tag whose own the kernel does not tell.
+/// The TPID of a VLAN tag when the kernel does not report it.
 const CUSTOMER_VLAN: u16 = 0x8100;
 
-/// Bytes of frames (and their descriptors) that wait until they are read.
+/// The size of the buffer for frames (and their descriptors) that wait to be read.
 const RECEIVE_BUFFER: usize = 8 << 20;
 
-/// A bound packet socket, in promiscuous mode. Its own frames are not read back.
+/// A bound packet socket, in promiscuous mode. It does not read back its own frames.
 pub(crate) struct PacketSocket {
     socket: OwnedFd,
     buffer: Vec<u8>,
@@ -30,7 +30,7 @@ pub(crate) struct PacketSocket {
 impl PacketSocket {
     pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        // No protocol yet: before it is bound it gets nothing.
+        // Without a protocol the socket gets nothing before it is bound.
         let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None);
         let socket = socket.map_err(|error| match error {
             Errno::PERM | Errno::ACCESS => OpenError::Permission(
@@ -47,7 +47,8 @@ impl PacketSocket {
         for option in [libc::PACKET_AUXDATA, libc::PACKET_VNET_HDR] {
             set(&socket, option, &1_i32)?;
         }
-        // Kernels before 4.20 do not know it; their word on each frame is asked below.
+        // Kernels before 4.20 do not have this option. For them, the kernel's mark on each frame is
+        // checked below.
         let _ = set(&socket, libc::PACKET_IGNORE_OUTGOING, &1_i32);
         let promiscuous = libc::packet_mreq {
             mr_ifindex: index,
@@ -56,7 +57,8 @@ impl PacketSocket {
             mr_address: [0; 8],
         };
         set(&socket, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
-        // As much as is allowed: with CAP_NET_ADMIN all of it, else up to `net.core.rmem_max`.
+        // As much as the system allows: all of it with CAP_NET_ADMIN, otherwise up to
+        // `net.core.rmem_max`.
         if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
             sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)
                 .map_err(io::Error::from)?;
@@ -77,7 +79,7 @@ impl Interface for PacketSocket {
             Err(error) => {
                 return match error.raw_os_error() {
                     Some(libc::EAGAIN | libc::EINTR) => Ok(Received::Nothing),
-                    // The kernel cannot describe how the frame was put together.
+                    // The kernel cannot describe how it put the frame together.
                     Some(libc::EINVAL) => Ok(Received::Lost(Unreceived::Offload)),
                     _ => Err(error),
                 };
@@ -106,7 +108,7 @@ impl Interface for PacketSocket {
     }
 
     fn send(&mut self, frame: &[u8]) -> Result<(), Unsent> {
-        // Nothing is left to do in it.
+        // No work is left in the frame.
         self.sending.clear();
         self.sending.resize(HEADER, 0);
         self.sending.extend_from_slice(frame);
@@ -125,18 +127,18 @@ impl Interface for PacketSocket {
     }
 }
 
-/// What was read, and what the kernel says beside it.
+/// A frame that was read, and the kernel's data beside it.
 struct Message {
     length: usize,
-    /// It was longer than the buffer.
+    /// The frame was longer than the buffer.
     cut: bool,
-    /// This machine sent it.
+    /// This machine has sent the frame.
     outgoing: bool,
-    /// A VLAN tag that the kernel has taken out: TPID and TCI.
+    /// The VLAN tag that the kernel has removed: TPID and TCI.
     vlan: Option<(u16, u16)>,
 }
 
-/// A buffer for what comes beside a frame, aligned for its headers.
+/// A buffer for the data beside a frame, aligned for its headers.
 type Beside = [u64; 16];
 
 fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Message> {
@@ -151,8 +153,8 @@ fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Message> {
     message.msg_iovlen = 1;
     message.msg_control = beside.as_mut_ptr().cast();
     message.msg_controllen = size_of::<Beside>();
-    // SAFETY: `message` points to `from`, `part` (which points to `buffer`) and `beside`, with their
-    // lengths; all of them live and are borrowed by nobody else until the call returns.
+    // SAFETY: `message` points to `from`, `part` (which points to `buffer`) and `beside`, with
+    // their lengths. All of them live, and nobody else borrows them, until the call returns.
     let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
     let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
     Ok(Message {
@@ -165,21 +167,22 @@ fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Message> {
 
 /// The packet socket's own data beside a frame.
 fn auxiliary(message: &libc::msghdr) -> Option<libc::tpacket_auxdata> {
-    // SAFETY: `recvmsg` has filled the message in, and the buffer that it points to lives in the
-    // caller; the macro checks that a header fits in.
+    // SAFETY: `recvmsg` has filled in the message, and its buffer lives in the caller. The macro
+    // checks that a header fits in.
     let header = unsafe { libc::CMSG_FIRSTHDR(message) };
-    // SAFETY: it is null, or points to a header within the buffer, which is aligned for it.
+    // SAFETY: the pointer is null, or points to a header within the buffer, which is aligned for
+    // it.
     let header_ref = unsafe { header.as_ref() }?;
     let wanted = header_ref.cmsg_level == libc::SOL_PACKET
         && header_ref.cmsg_type == libc::PACKET_AUXDATA
         && header_ref.cmsg_len
-            // SAFETY: it computes a length only.
+            // SAFETY: the macro only computes a length.
             >= unsafe { libc::CMSG_LEN(length_of::<libc::tpacket_auxdata>()) } as usize;
     if !wanted {
         return None;
     }
-    // SAFETY: the header says that so many bytes follow it in the buffer; they need not be aligned,
-    // and any bytes are a valid value.
+    // SAFETY: by the header, this number of bytes follows it in the buffer. They need not be
+    // aligned, and any bytes are a valid value.
     Some(unsafe { ptr::read_unaligned(libc::CMSG_DATA(header).cast()) })
 }
 
@@ -197,15 +200,15 @@ fn length_of<T>() -> libc::socklen_t {
 /// Sets an option of packet sockets to a plain C value.
 fn set<T: Copy>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
     let value = ptr::from_ref(value).cast();
-    // SAFETY: `value` points to so many bytes, which live until the call returns; the kernel only
-    // reads them.
+    // SAFETY: `value` points to this number of bytes, which live until the call returns. The kernel
+    // only reads them.
     let done = unsafe {
         libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, value, length_of::<T>())
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Binds the socket to a device and all protocols.
+/// Binds the socket to a device, for all protocols.
 fn bind(socket: &OwnedFd, index: i32) -> io::Result<()> {
     // SAFETY: a plain C structure for which all zero bytes are valid.
     let mut address: libc::sockaddr_ll = unsafe { zeroed() };
@@ -213,7 +216,7 @@ fn bind(socket: &OwnedFd, index: i32) -> io::Result<()> {
     address.sll_protocol = u16::try_from(libc::ETH_P_ALL).unwrap_or(3).to_be();
     address.sll_ifindex = index;
     let address = ptr::from_ref(&address).cast();
-    // SAFETY: `address` points to so many bytes, which live until the call returns.
+    // SAFETY: `address` points to this number of bytes, which live until the call returns.
     let done = unsafe { libc::bind(socket.as_raw_fd(), address, length_of::<libc::sockaddr_ll>()) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -224,20 +227,20 @@ fn hardware(socket: &OwnedFd) -> io::Result<u16> {
     let mut address: libc::sockaddr_ll = unsafe { zeroed() };
     let mut length = length_of::<libc::sockaddr_ll>();
     let into = ptr::from_mut(&mut address).cast();
-    // SAFETY: `into` points to `length` bytes, which live and are borrowed by nobody else until the
-    // call returns; the kernel writes no more than that.
+    // SAFETY: `into` points to `length` bytes, which live, and which nobody else borrows, until the
+    // call returns. The kernel writes no more than that.
     let done = unsafe { libc::getsockname(socket.as_raw_fd(), into, &raw mut length) };
     if done == 0 { Ok(address.sll_hatype) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Frames received and dropped since the last call.
+/// The numbers of frames received and dropped since the last call.
 fn statistics(socket: &OwnedFd) -> io::Result<libc::tpacket_stats> {
     let mut counted = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut length = length_of::<libc::tpacket_stats>();
     let into = ptr::from_mut(&mut counted).cast();
     let (level, option) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
-    // SAFETY: `into` points to `length` bytes, which live and are borrowed by nobody else until the
-    // call returns; the kernel writes no more than that.
+    // SAFETY: `into` points to `length` bytes, which live, and which nobody else borrows, until the
+    // call returns. The kernel writes no more than that.
     let done =
         unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, into, &raw mut length) };
     if done == 0 { Ok(counted) } else { Err(io::Error::last_os_error()) }

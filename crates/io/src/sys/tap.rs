@@ -1,6 +1,6 @@
 //! A TAP device: an Ethernet device of the machine whose other end is this program.
 //!
-//! No offloads are asked for, so that the kernel finishes frames before it gives them.
+//! The device has no offloads, so that the kernel completes frames before it passes them on.
 
 use crate::live::{Interface, MAX_FRAME, OpenError, Received, Unreceived, Unsent};
 use rustix::io::Errno;
@@ -10,7 +10,7 @@ use std::mem::zeroed;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// A TAP device; it goes with this value unless it was there before.
+/// A TAP device. It ends with this value unless it existed before.
 pub(crate) struct Tap {
     file: File,
     buffer: Vec<u8>,
@@ -36,7 +36,7 @@ fn refused(error: io::Error) -> OpenError {
     }
 }
 
-/// Makes the file one end of the device with this name.
+/// Attaches the file to the device with this name.
 fn attach(file: &File, name: &str) -> io::Result<()> {
     // SAFETY: a plain C structure for which all zero bytes are valid.
     let mut request: libc::ifreq = unsafe { zeroed() };
@@ -46,8 +46,8 @@ fn attach(file: &File, name: &str) -> io::Result<()> {
     }
     request.ifr_ifru.ifru_flags =
         libc::c_short::try_from(libc::IFF_TAP | libc::IFF_NO_PI).unwrap_or_default();
-    // SAFETY: the request that this call takes is an `ifreq`, whose name ends with a zero; it lives
-    // and is borrowed by nobody else until the call returns.
+    // SAFETY: this request takes an `ifreq`, whose name ends with a zero. It lives, and nobody else
+    // borrows it, until the call returns.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -75,7 +75,7 @@ impl Interface for Tap {
         }
     }
 
-    /// The device counts what it drops itself (`ip -s link`).
+    /// The device itself counts the frames that it drops (`ip -s link`).
     fn overrun(&mut self) -> u64 {
         0
     }

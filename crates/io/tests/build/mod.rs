@@ -46,14 +46,14 @@ impl Order {
         file
     }
 
-    /// A pcap record whose header may say anything.
+    /// A pcap record with any values in its header.
     pub fn record(self, time: (u32, u32), captured: u32, wire: u32, data: &[u8]) -> Vec<u8> {
         let mut record = self.words(&[time.0, time.1, captured, wire]);
         record.extend(data);
         record
     }
 
-    /// A pcapng block around a body, padded.
+    /// A pcapng block with this body, padded.
     pub fn block(self, kind: u32, body: &[u8]) -> Vec<u8> {
         let padded = body.len().next_multiple_of(4);
         let len = padded as u32 + 12;

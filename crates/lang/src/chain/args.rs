@@ -1,4 +1,4 @@
-//! Arguments of an instance: a value for each parameter of its model.
+//! Evaluates the arguments of an instance: one value for each parameter of its model.
 
 use braid_ir::model::{Model, Setting};
 use braid_ir::value::ParamValue;
@@ -7,8 +7,8 @@ use super::draft::Scope;
 use crate::ast::{Arg, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 
-/// The values in the order of the parameters. Where one is missing or wrong, that is reported and
-/// the list is shorter than the model's.
+/// The values in the order of the parameters. A missing or wrong value is reported, and the list is
+/// then shorter than the model's.
 pub(super) fn values(
     model: &Model,
     function: &Ident,
@@ -18,7 +18,7 @@ pub(super) fn values(
 ) -> Vec<ParamValue> {
     let reported = diags.len();
     let given = assign(model, function, args, diags);
-    // A misspelt name is why its parameter has no value.
+    // A misspelt argument explains why its parameter has no value.
     let misspelt = diags.len() > reported;
     let mut values = Vec::with_capacity(model.params.len());
     let mut missing = Vec::new();
@@ -52,7 +52,7 @@ pub(super) fn values(
     values
 }
 
-/// Which argument each parameter gets.
+/// The argument for each parameter.
 fn assign<'a>(
     model: &Model,
     function: &Ident,
@@ -129,7 +129,8 @@ fn out_of_place(model: &Model, function: &Ident, arg: &Arg, named: bool) -> Diag
     Diagnostic::new(codes::CHAIN_TOO_MANY_ARGUMENTS, message, span, "one too many")
 }
 
-/// The setting that a parameter gives, if 0 makes no sense for it: `capacity of map`.
+/// The setting that a parameter controls, such as `capacity of map`, if the value is 0 and the
+/// setting cannot be 0.
 pub(crate) fn zero_setting(model: &Model, name: &str, value: &ParamValue) -> Option<String> {
     if *value != ParamValue::Scalar(0) {
         return None;

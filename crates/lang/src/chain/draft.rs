@@ -12,20 +12,21 @@ use crate::diag::Diagnostics;
 use crate::sema::env::Env;
 use crate::sema::eval::param_value;
 
-/// Most functions of a chain.
+/// The most functions of a chain.
 pub const MAX_FUNCTIONS: usize = 1024;
-/// Most interfaces of a chain.
+/// The most interfaces of a chain.
 pub const MAX_INTERFACES: usize = 256;
-/// Most links of a chain, counting each direction.
+/// The most links of a chain. Each direction counts.
 pub const MAX_LINKS: usize = 4096;
-/// Most rules of a policy.
+/// The most rules of a policy.
 pub const MAX_RULES: usize = 4096;
-/// Most workers.
+/// The most workers.
 pub const MAX_WORKERS: u16 = 1024;
 
 /// The functions of a program.
 pub trait Functions {
-    /// The function of this name: from the file, from the files that it uses, or from the library.
+    /// The function with this name: from the file, from the files that it uses, or from the
+    /// library.
     fn find(&mut self, name: &str, diags: &mut Diagnostics) -> Found;
     /// Names of all functions, for suggestions.
     fn names(&self) -> Vec<String>;
@@ -33,17 +34,17 @@ pub trait Functions {
 
 /// The parts of the program that a chain refers to.
 pub struct Scope<'a> {
-    /// Functions.
+    /// The functions of the program.
     pub functions: &'a mut dyn Functions,
     /// Everything that arguments may refer to.
     pub env: Env<'a>,
-    /// Whether syntax errors may have removed parts of the chain. Missing parts are not reported
-    /// then.
+    /// Whether syntax errors may have removed parts of the chain. Missing parts are then not
+    /// reported.
     pub doubt: bool,
 }
 
 impl Scope<'_> {
-    /// The value of an argument; `None` when it is wrong, which is then reported.
+    /// The value of an argument. `None` after an error, which is then reported.
     pub(super) fn value(
         &mut self,
         value: &Expr,
@@ -54,7 +55,7 @@ impl Scope<'_> {
     }
 }
 
-/// A function by name.
+/// The result of a search for a function.
 #[derive(Clone, Debug)]
 pub enum Found {
     /// A function that can run.
@@ -63,17 +64,18 @@ pub enum Found {
     Stream,
     /// A function with errors, which are reported.
     Broken,
-    /// There is no such function.
+    /// There is no function with this name.
     Unknown,
 }
 
 /// A chain under construction.
 pub(super) struct Draft<'a> {
     pub(super) ast: &'a ast::Chain,
-    /// Whether parts may have been left out.
+    /// Whether parts of the chain may be missing.
     pub(super) doubt: bool,
     pub(super) names: FxHashMap<&'a str, End>,
-    /// Names that instances in place cannot have, each with the number that was last put behind it.
+    /// Names that instances in place cannot have. Each has the number of the last suffix that was
+    /// tried.
     pub(super) taken: FxHashMap<String, u32>,
     pub(super) interfaces: Vec<Interface>,
     pub(super) nodes: Vec<Node>,
@@ -83,7 +85,7 @@ pub(super) struct Draft<'a> {
     pub(super) workers: u16,
 }
 
-/// The thing that a name in a chain refers to.
+/// The declaration that a name in a chain refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum End {
     Interface(u16),
@@ -92,7 +94,8 @@ pub(super) enum End {
 
 pub(super) struct Interface {
     pub(super) name: String,
-    /// `None` for the implicit interfaces of a chain that declares none.
+    /// The place of the declaration. `None` for the implicit interfaces of a chain that declares
+    /// none.
     pub(super) span: Option<Span>,
     pub(super) behind4: IntervalSet,
     pub(super) behind6: IntervalSet,
@@ -101,9 +104,9 @@ pub(super) struct Interface {
 pub(super) struct Node {
     pub(super) name: String,
     pub(super) span: Span,
-    /// `None` where the function is unknown or has errors.
+    /// The function's model. `None` if the function is unknown or has errors.
     pub(super) model: Option<Arc<Model>>,
-    /// A value for each parameter. Wrong values are reported and missing here.
+    /// A value for each parameter. Wrong values are reported and omitted.
     pub(super) params: Vec<ParamValue>,
 }
 
@@ -130,7 +133,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether a function was left out because of errors elsewhere.
+    /// Whether errors elsewhere made a function or its values unusable.
     pub(super) fn broken(&self) -> bool {
         self.nodes.iter().any(|node| {
             node.model.as_ref().is_none_or(|model| model.params.len() != node.params.len())

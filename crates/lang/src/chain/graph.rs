@@ -1,7 +1,8 @@
-//! Checks of the links: ports that lead nowhere, functions that no packet reaches, loops.
+//! Checks the links: ports that lead nowhere, functions that no packet reaches, loops.
 //!
-//! The graph's vertices are functions in a direction: a packet that enters at the right port goes
-//! backward, at any other port forward. So the two directions of a two-way link are no loop.
+//! A vertex of the graph is a function and a direction. A packet that enters by the right port goes
+//! backward. A packet that enters by another port goes forward. So the two directions of a two-way
+//! link are not a loop.
 
 use std::collections::BTreeSet;
 
@@ -21,9 +22,9 @@ struct Vertex {
     backward: bool,
 }
 
-/// Reports everything that is wrong with the graph. False where it is not known as a whole: where
-/// a link is missing because of an error that is reported, or a model is unknown, what follows from
-/// the rest would only confuse.
+/// Reports every error of the graph. Returns false if the graph is not wholly known: a link is
+/// missing because of a reported error, or a model is unknown. Messages that follow from such a
+/// graph would only confuse.
 pub(super) fn check(draft: &Draft<'_>, diags: &mut Diagnostics) -> bool {
     let graph = Graph::new(draft);
     if draft.doubt || diags.has_errors() || draft.nodes.iter().any(|node| node.model.is_none()) {
@@ -36,7 +37,7 @@ pub(super) fn check(draft: &Draft<'_>, diags: &mut Diagnostics) -> bool {
     true
 }
 
-/// For each function, the functions that come after it for forward packets.
+/// For each function, the functions that forward packets reach behind it.
 pub(super) fn after(draft: &Draft<'_>) -> Vec<BTreeSet<u16>> {
     let graph = Graph::new(draft);
     let count = u16::try_from(draft.nodes.len()).unwrap_or(u16::MAX);
@@ -46,7 +47,7 @@ pub(super) fn after(draft: &Draft<'_>) -> Vec<BTreeSet<u16>> {
             let mut seen = BTreeSet::new();
             let mut next: Vec<Vertex> = graph.onward(start);
             while let Some(vertex) = next.pop() {
-                // A turn into the other direction is not a place later on the path.
+                // A turn into the other direction does not lead to a later place on the path.
                 if !vertex.backward && seen.insert(vertex.node) {
                     next.extend(graph.onward(vertex));
                 }
@@ -67,7 +68,7 @@ impl<'d, 'a> Graph<'d, 'a> {
         Self { draft, to }
     }
 
-    /// Where packets of a source come in, if that is a function.
+    /// The function and direction that packets of a source enter, if the link ends at a function.
     fn enters(&self, source: Source) -> Option<Vertex> {
         match self.to.get(&source)?.sink {
             Sink::Interface(_) => None,
@@ -81,7 +82,7 @@ impl<'d, 'a> Graph<'d, 'a> {
         (0..u32::try_from(count).unwrap_or(u32::MAX)).map(PortId)
     }
 
-    /// The next functions by any port but the one that leads back.
+    /// The next functions, by any port except the one that leads back.
     fn onward(&self, vertex: Vertex) -> Vec<Vertex> {
         let back = if vertex.backward { RIGHT } else { LEFT };
         self.ports(vertex.node)
@@ -90,7 +91,7 @@ impl<'d, 'a> Graph<'d, 'a> {
             .collect()
     }
 
-    /// Everything that packets reach which come in at interfaces, by the ports that `exits` gives.
+    /// All vertices that packets from the interfaces reach by the ports that `exits` gives.
     fn reached(&self, exits: impl Fn(Vertex) -> Vec<PortId>) -> BTreeSet<Vertex> {
         let count = u16::try_from(self.draft.interfaces.len()).unwrap_or(u16::MAX);
         let mut next: Vec<Vertex> =
@@ -122,7 +123,7 @@ impl<'d, 'a> Graph<'d, 'a> {
         }
     }
 
-    /// Ports at which a packet that comes this far may leave, and which lead nowhere.
+    /// Reports ports that lead nowhere although packets may leave there.
     fn unlinked(&self, diags: &mut Diagnostics) {
         let mut memo: FxHashMap<Vertex, Vec<PortId>> = FxHashMap::default();
         for node in 0..self.draft.nodes.len() {
@@ -174,7 +175,8 @@ impl<'d, 'a> Graph<'d, 'a> {
         }
     }
 
-    /// Depth-first search without recursion; a vertex that is met while it is open closes a loop.
+    /// Finds loops by a depth-first search without recursion. An edge to a vertex that is still
+    /// open closes a loop.
     fn loops(&self, diags: &mut Diagnostics) {
         let mut done: BTreeSet<Vertex> = BTreeSet::new();
         for node in 0..self.draft.nodes.len() {
@@ -224,7 +226,7 @@ impl<'d, 'a> Graph<'d, 'a> {
         diagnostic.help("a packet that goes on must not come to the same function again")
     }
 
-    /// The links between the vertices of a cycle, each once.
+    /// The links between the vertices of a cycle, without duplicates.
     fn spans(&self, cycle: &[Vertex]) -> Vec<Span> {
         let mut spans = Vec::new();
         for (at, from) in cycle.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Paths and links: from names and arrows to sources and sinks.
+//! Resolves paths and links: from names and arrows to sources and sinks.
 
 use braid_ir::chain::{Sink, Source};
 use braid_ir::model::{LEFT, PortId, RIGHT};
@@ -10,8 +10,7 @@ use super::nodes;
 use crate::ast::{Arrow, ChainItem, Ident, PathEnd, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 
-/// Makes the links that the chain's paths and links declare, and reports sources that are linked
-/// twice.
+/// Makes the links that the chain's paths and links declare, and reports sources with two links.
 pub(super) fn link(draft: &mut Draft<'_>, scope: &mut Scope<'_>, diags: &mut Diagnostics) {
     let ast = draft.ast;
     let mut joined = 0;
@@ -55,21 +54,21 @@ fn no_path(draft: &Draft<'_>) -> Diagnostic {
     Diagnostic::new(codes::NO_PATH, message, name.span, "packets could go nowhere").help(help)
 }
 
-/// The thing at an end, and its port if one is written.
+/// An end, and its port if one is written.
 type Joint = (End, PortChoice);
 
 /// The port at an end.
 #[derive(Clone, Copy)]
 enum PortChoice {
-    /// None written: right where packets leave, left where they enter.
+    /// No port is written: packets leave by the right port and enter by the left one.
     Side,
-    /// That one.
+    /// The written port.
     Port(PortId),
-    /// Wrong, and reported.
+    /// A wrong port, which is reported.
     Wrong,
 }
 
-/// A path. The only path of a chain without interfaces gets `in` and `out` around it.
+/// Links a path. The only path of a chain without interfaces gets `in` and `out` at its ends.
 fn path(
     draft: &mut Draft<'_>,
     ends: &[PathEnd],
@@ -113,8 +112,8 @@ fn path(
     }
 }
 
-/// Whether `in` and `out` go around a path: the chain declares no interfaces, this is all that it
-/// links, and neither end is one of them.
+/// Whether a path gets `in` and `out` at its ends. The chain must declare no interfaces, the path
+/// must be its only link, and neither end may be `in` or `out`.
 fn is_open(draft: &Draft<'_>, found: &[Option<End>]) -> bool {
     let implicit = draft.interfaces.iter().all(|interface| interface.span.is_none());
     let is_link =
@@ -124,7 +123,7 @@ fn is_open(draft: &Draft<'_>, found: &[Option<End>]) -> bool {
     implicit && alone && is_node(found.first()) && is_node(found.last())
 }
 
-/// The thing that an end names. A function written in place becomes an instance.
+/// Resolves an end. A function written in place becomes an instance.
 fn end<'a>(
     draft: &mut Draft<'a>,
     written: &PathEnd,
@@ -146,7 +145,7 @@ fn end<'a>(
     None
 }
 
-/// The function's name for the first instance in place, then `name_2` and so on.
+/// A free name for an instance in place: the function's name, then `name_2` and so on.
 fn free_name(draft: &mut Draft<'_>, function: &str) -> String {
     if draft.taken.is_empty() {
         let declared: Vec<String> = draft.end_names().map(String::from).collect();
@@ -234,7 +233,7 @@ fn sink((end, choice): Joint) -> Option<Sink> {
     })
 }
 
-/// Links two ends, in the other direction too for `<->`.
+/// Links two ends. The arrow `<->` links the other direction too.
 fn join(
     draft: &mut Draft<'_>,
     a: Joint,
@@ -251,7 +250,7 @@ fn join(
     }
 }
 
-/// The sink of backward packets at the place where forward packets enter.
+/// The source of backward packets at the place where forward packets enter.
 fn turned_sink(sink: Sink) -> Source {
     match sink {
         Sink::Interface(at) => Source::Interface(at),
@@ -259,7 +258,7 @@ fn turned_sink(sink: Sink) -> Source {
     }
 }
 
-/// The source of backward packets at the place where forward packets leave.
+/// The sink of backward packets at the place where forward packets leave.
 fn turned_source(source: Source) -> Sink {
     match source {
         Source::Interface(at) => Sink::Interface(at),
@@ -276,7 +275,7 @@ fn add(draft: &mut Draft<'_>, link: Link, diags: &mut Diagnostics) {
     draft.links.push(link);
 }
 
-/// The name of a place where packets leave, as one would write it.
+/// The written name of a place where packets leave.
 pub(super) fn source_name(draft: &Draft<'_>, source: Source) -> String {
     match source {
         Source::Interface(at) => {
@@ -295,7 +294,7 @@ pub(super) fn port_name(draft: &Draft<'_>, node: u16, port: PortId) -> String {
     name.cloned().unwrap_or_else(|| port.to_string())
 }
 
-/// A source leads to one place. The first link stays.
+/// Reports sources with two links, because a source leads to one place. The first link stays.
 fn linked_twice(draft: &mut Draft<'_>, diags: &mut Diagnostics) {
     let mut kept: Vec<Link> = Vec::with_capacity(draft.links.len());
     let mut first: FxHashMap<Source, Link> = FxHashMap::default();

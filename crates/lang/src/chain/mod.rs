@@ -1,9 +1,9 @@
 //! Chains: from the syntax tree to `ir::chain::Chain`, with all checks that need no packets.
 //!
-//! `nodes` declares interfaces and instances, `args` gives them their parameters, `links` reads
-//! paths and links, `graph` checks the graph that they form (with `reach`: where a model may send
-//! packets), `policy` checks NFP's rules. All findings of a chain are reported at once; later
-//! checks skip broken parts.
+//! `nodes` declares interfaces and instances, `args` gives them their parameters, and `links` reads
+//! paths and links. `graph` checks the graph of the links, with the help of `reach`, which finds
+//! where a model may send packets. `policy` checks NFP's rules. All findings of a chain are
+//! reported at once. Later checks skip broken parts.
 
 pub(crate) mod args;
 mod draft;
@@ -23,7 +23,7 @@ use crate::diag::{Diagnostic, Diagnostics, codes};
 use draft::{Draft, MAX_WORKERS};
 pub use draft::{Found, Functions, Scope};
 
-/// Resolves a chain. `None` when it has errors, which are then in `diags`.
+/// Resolves a chain. `None` when it has errors, which `diags` then holds.
 pub fn resolve(
     chain: &ast::Chain,
     scope: &mut Scope<'_>,
@@ -41,7 +41,7 @@ pub fn resolve(
     if failed { None } else { Some(draft.finish(policy, priorities)) }
 }
 
-/// `malformed`, `seed`, `workers`.
+/// Reads `malformed`, `seed` and `workers`.
 fn settings(draft: &mut Draft<'_>, scope: &mut Scope<'_>, diags: &mut Diagnostics) {
     let mut seen: FxHashMap<&str, Span> = FxHashMap::default();
     for item in &draft.ast.items {

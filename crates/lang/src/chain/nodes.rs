@@ -1,4 +1,4 @@
-//! Interfaces and instances: names, prefixes, models.
+//! Declares interfaces and instances: their names, prefixes and models.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(super) fn declare(draft: &mut Draft<'_>, scope: &mut Scope<'_>, diags: &mut 
     overlaps(draft, diags);
 }
 
-/// A chain that declares no interface has `in` and `out`.
+/// Adds the interfaces `in` and `out` to a chain that declares none.
 fn implicit(draft: &mut Draft<'_>) {
     for (at, name) in [(0, "in"), (1, "out")] {
         draft.interfaces.push(Interface {
@@ -45,7 +45,7 @@ fn implicit(draft: &mut Draft<'_>) {
     }
 }
 
-/// Adds an instance of a function and gives its number.
+/// Adds an instance of a function and returns its number.
 pub(super) fn instance(
     draft: &mut Draft<'_>,
     name: &Ident,
@@ -83,7 +83,7 @@ pub(super) fn instance(
     Some(at)
 }
 
-/// A native function may refuse its configuration: it is asked once, here.
+/// Reports a configuration that a native function refuses. The function is asked once, here.
 fn refused(
     name: &Ident,
     function: &Ident,
@@ -151,7 +151,7 @@ fn interface<'a>(draft: &mut Draft<'a>, name: &'a Ident, behind: &[Expr], diags:
     name_it(draft, name, End::Interface(at), diags);
 }
 
-/// The addresses of a prefix (host bits ignored) or of an address, and whether they are IPv6.
+/// The addresses of a prefix (without host bits) or of an address, and whether they are IPv6.
 fn addresses(prefix: &Expr) -> Option<(bool, (Word, Word))> {
     match prefix.kind {
         ExprKind::Ip4(addr) => Some((false, (addr.into(), addr.into()))),
@@ -189,7 +189,7 @@ fn declared_at(draft: &Draft<'_>, end: End) -> Option<Span> {
     }
 }
 
-/// An address can be behind one interface only.
+/// Reports addresses that are behind two interfaces.
 fn overlaps(draft: &Draft<'_>, diags: &mut Diagnostics) {
     for (at, second) in draft.interfaces.iter().enumerate() {
         for first in &draft.interfaces[..at] {
@@ -214,7 +214,7 @@ fn overlaps(draft: &Draft<'_>, diags: &mut Diagnostics) {
     }
 }
 
-/// The lowest member of both sets: one pass over both in order.
+/// The lowest common member of two sets, found in one pass over both.
 fn shared(a: &IntervalSet, b: &IntervalSet) -> Option<Word> {
     let (mut left, mut right) = (a.intervals().iter().peekable(), b.intervals().iter().peekable());
     while let (Some(x), Some(y)) = (left.peek(), right.peek()) {

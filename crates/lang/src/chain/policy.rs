@@ -1,5 +1,5 @@
-//! Policy: the rules of NFP Table 1, and every way in which they contradict each other or the
-//! links. Without rules, the order of the paths decides.
+//! Checks the policy: the rules of NFP Table 1, and each contradiction between two rules or between
+//! a rule and the links. Without rules, the order of the paths decides.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -12,15 +12,15 @@ use super::graph;
 use crate::ast::{ChainItem, Ident, PolicyKind, PolicyRule, Span};
 use crate::diag::{Code, Diagnostic, Diagnostics, codes, did_you_mean_help};
 
-/// A rule over functions by number, with its place.
+/// A rule over numbered functions, with its place.
 #[derive(Clone, Copy)]
 struct Rule {
     rule: ir::PolicyRule,
     span: Span,
 }
 
-/// Checks the policy and gives its rules, and the pairs that run in parallel. Rules that agree with
-/// each other are compared with the links, if these are whole.
+/// Checks the policy. Returns its rules and the pairs of functions that run in parallel. Consistent
+/// rules are compared with the links, if no link is missing.
 pub(super) fn check(
     draft: &Draft<'_>,
     links_are_whole: bool,
@@ -45,7 +45,7 @@ pub(super) fn check(
     (rules.iter().map(|rule| rule.rule).collect(), priorities)
 }
 
-/// The rules whose names are right, each once.
+/// The rules with right names, without duplicates.
 fn resolve(draft: &Draft<'_>, diags: &mut Diagnostics) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
     for item in &draft.ast.items {
@@ -110,7 +110,7 @@ fn function(draft: &Draft<'_>, name: &Ident, diags: &mut Diagnostics) -> Option<
     if let Some(End::Node(at)) = draft.names.get(name.text.as_str()) {
         return Some(*at);
     }
-    // Functions in place have names of their own, which paths cannot use but policies can.
+    // A function in place has a generated name. Paths cannot use it, but policies can.
     if let Some(at) = draft.node_names().position(|node| node == name.text) {
         return u16::try_from(at).ok();
     }
@@ -130,7 +130,7 @@ fn function(draft: &Draft<'_>, name: &Ident, diags: &mut Diagnostics) -> Option<
 struct Policy<'d, 'a> {
     draft: &'d Draft<'a>,
     rules: &'d [Rule],
-    /// For each function, the functions after it on forward paths.
+    /// For each function, the functions behind it on forward paths.
     after: Vec<BTreeSet<u16>>,
 }
 
@@ -139,7 +139,7 @@ impl Policy<'_, '_> {
         self.draft.node_name(node)
     }
 
-    /// A rule as one would write it.
+    /// A rule in its written form.
     fn text(&self, rule: ir::PolicyRule) -> String {
         match rule {
             ir::PolicyRule::Order(a, b) => {
@@ -153,7 +153,7 @@ impl Policy<'_, '_> {
         }
     }
 
-    /// Two rules that cannot both hold.
+    /// The message for two rules that cannot both hold.
     fn conflict(&self, code: Code, first: Rule, second: Rule, why: &str) -> Diagnostic {
         let (a, b) = (self.text(first.rule), self.text(second.rule));
         Diagnostic::new(code, format!("{b} contradicts {a}"), second.span, why)
@@ -167,7 +167,7 @@ impl Policy<'_, '_> {
             .flat_map(move |at| (at + 1..rules.len()).map(move |b| (rules[at], rules[b])))
     }
 
-    /// Cycles among orders, and among priorities.
+    /// Reports cycles among orders and among priorities.
     fn cycles(&self, diags: &mut Diagnostics) {
         let order = |rule: &Rule| match rule.rule {
             ir::PolicyRule::Order(a, b) => Some((a, b, *rule)),
@@ -298,7 +298,7 @@ impl Policy<'_, '_> {
         group
     }
 
-    /// Functions that run in parallel have no order.
+    /// Reports orders between functions that run in parallel, because such functions have no order.
     fn parallel_orders(&self, diags: &mut Diagnostics) {
         use ir::PolicyRule::{Order, Priority};
         let group = self.parallel_groups();
@@ -307,7 +307,8 @@ impl Policy<'_, '_> {
                 (Priority(x, y), Order(v, w)) | (Order(v, w), Priority(x, y)) => ((x, y), (v, w)),
                 _ => continue,
             };
-            // Functions that priorities join, directly or by others between them, are parallel.
+            // Functions are parallel when priorities join them, directly or through other
+            // functions.
             let touches = order.0 == pair.0 || order.0 == pair.1;
             if touches && group[usize::from(order.0)] == group[usize::from(order.1)] {
                 let why = "in parallel or one after the other?";
@@ -316,7 +317,7 @@ impl Policy<'_, '_> {
         }
     }
 
-    /// Functions that run in parallel are neighbours, and hold no packets.
+    /// Reports parallel functions that are not neighbours or that hold packets.
     fn neighbours(&self, diags: &mut Diagnostics) {
         for rule in self.rules {
             if let ir::PolicyRule::Priority(winner, loser) = rule.rule {
@@ -330,7 +331,8 @@ impl Policy<'_, '_> {
         }
     }
 
-    /// A held packet comes back later, when the other function's result is long gone.
+    /// Reports a parallel function that is native code or that holds packets. A held packet would
+    /// come back after the other function's result was used.
     fn holds(&self, rule: Rule, node: u16, diags: &mut Diagnostics) {
         let node = &self.draft.nodes[usize::from(node)];
         let holds = |model: &std::sync::Arc<Model>| {
@@ -354,7 +356,7 @@ impl Policy<'_, '_> {
         }
     }
 
-    /// What keeps two functions from running in parallel.
+    /// The reason why two functions cannot run in parallel, if any.
     fn apart(&self, rule: Rule, a: u16, b: u16) -> Option<Diagnostic> {
         let right_to_left = |from: u16, to: u16| {
             self.draft.links.iter().any(|link| {
@@ -418,7 +420,7 @@ impl Policy<'_, '_> {
     }
 }
 
-/// `a`, `a and b`, `a, b and c`
+/// A list of names such as `a`, `a and b` or `a, b and c`.
 fn join(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -427,7 +429,7 @@ fn join(names: &[String]) -> String {
     }
 }
 
-/// A shortest cycle, as edge numbers in order.
+/// A shortest cycle, as numbers of edges in order.
 fn find_cycle(edges: &[(u16, u16, Rule)]) -> Option<Vec<usize>> {
     let mut leaving: FxHashMap<u16, Vec<usize>> = FxHashMap::default();
     for (at, edge) in edges.iter().enumerate() {
@@ -439,8 +441,8 @@ fn find_cycle(edges: &[(u16, u16, Rule)]) -> Option<Vec<usize>> {
     (0..edges.len()).filter_map(|start| shortest(edges, &leaving, start)).min_by_key(Vec::len)
 }
 
-/// Whether all edges go away when functions without entering edges are taken out again and again.
-/// Spares policies without cycles, which are nearly all, the search for the shortest.
+/// Whether the graph has no cycle: removing functions without entering edges repeatedly removes all
+/// edges. Nearly all policies have no cycle, so this check avoids the search for the shortest one.
 fn is_acyclic(edges: &[(u16, u16, Rule)], leaving: &FxHashMap<u16, Vec<usize>>) -> bool {
     let mut entering: FxHashMap<u16, usize> = FxHashMap::default();
     for edge in edges {
@@ -464,7 +466,7 @@ fn is_acyclic(edges: &[(u16, u16, Rule)], leaving: &FxHashMap<u16, Vec<usize>>) 
     left == 0
 }
 
-/// The shortest way from the end of an edge to its start, that edge in front: breadth first.
+/// An edge and then the shortest path from its end to its start, found breadth first.
 fn shortest(
     edges: &[(u16, u16, Rule)],
     leaving: &FxHashMap<u16, Vec<usize>>,

@@ -1,7 +1,8 @@
-//! Where a model may send packets, for packets that enter in one direction.
+//! Finds the ports where a model may send packets that enter in one direction.
 //!
-//! One pass over the blocks in order with constants folded: a row for `forward` packets does not
-//! count for backward ones. Parameters are not folded, since control changes them at run time.
+//! The search makes one pass over the blocks in order and folds constants, so a row for `forward`
+//! packets does not count for backward ones. Parameters are not folded, because control changes
+//! them at run time.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +11,14 @@ use braid_ir::model::{
 };
 use braid_packet::Field;
 
-/// Ports at which packets may leave that entered in this direction.
+/// The ports at which packets of this direction may leave.
 pub(super) fn exits(model: &Model, backward: bool) -> BTreeSet<PortId> {
     let mut found = Walk::new(&model.packet, backward);
     found.run();
     found.dests.into_iter().map(|dest| port_of(dest, backward)).collect()
 }
 
-/// The port that a destination means for packets of this direction.
+/// The port of a destination for packets of this direction.
 fn port_of(dest: Dest, backward: bool) -> PortId {
     match (dest, backward) {
         (Dest::Port(port), _) => port,
@@ -29,7 +30,7 @@ fn port_of(dest: Dest, backward: bool) -> PortId {
 /// The facts about a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
-    /// No path to its definition was seen yet.
+    /// No path to the value's definition was found yet.
     Nothing,
     Constant(Word),
     Varies,
@@ -91,7 +92,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// `and` with a known 0 is 0, whatever the other side is.
+    /// The result of a logic operator. `and` with a known 0 is 0.
     fn logic(&self, op: BinOp, a: ValueId, b: ValueId) -> Known {
         let zero = Known::Constant(0);
         if op == BinOp::And && (self.value(a) == zero || self.value(b) == zero) {
@@ -127,7 +128,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// A block runs; its parameters hold what any jump to it gives.
+    /// Marks a block as reached. Its parameters merge the values of all jumps to it.
     fn enter(&mut self, target: &Target) {
         let at = target.block.index();
         let (Some(block), Some(runs)) = (self.program.blocks.get(at), self.runs.get_mut(at)) else {

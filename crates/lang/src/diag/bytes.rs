@@ -1,12 +1,12 @@
-//! Adding files that may not be UTF-8 text.
+//! Adds files that may not be UTF-8 text.
 
 use super::codes;
 use super::finding::Diagnostic;
 use crate::source::{SourceMap, Span, offset};
 
 impl SourceMap {
-    /// Adds a file as read from disk. If it is not UTF-8 text, a diagnostic is returned as well, and
-    /// the wrong bytes become U+FFFD.
+    /// Adds a file as read from disk. If it is not UTF-8 text, the wrong bytes become U+FFFD and a
+    /// diagnostic is returned as well.
     pub fn add_bytes(
         &mut self,
         name: impl Into<String>,

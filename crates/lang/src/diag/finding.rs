@@ -5,7 +5,7 @@ use std::fmt;
 use super::codes::{Code, Severity};
 use crate::source::Span;
 
-/// Most diagnostics that a run keeps; further ones are only counted.
+/// The most diagnostics that a run keeps. Further ones are only counted.
 pub const MAX_DIAGNOSTICS: usize = 200;
 
 /// One finding.
@@ -13,18 +13,18 @@ pub const MAX_DIAGNOSTICS: usize = 200;
 pub struct Diagnostic {
     /// Its number in the catalogue.
     pub code: Code,
-    /// One sentence without a full stop: the problem, the expectation, and the text found.
+    /// One sentence without a full stop: the problem, the expectation, and the source text.
     pub message: String,
-    /// Places with their labels; the first is the primary one.
+    /// Places with their labels. The first is the primary one.
     pub labels: Vec<(Span, String)>,
-    /// Further facts, a sentence each.
+    /// Further facts, one sentence each.
     pub notes: Vec<String>,
     /// Advice.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// A diagnostic at `span` with `label` beside the place (it may be empty).
+    /// A diagnostic at `span`. `label` is the text beside the place and may be empty.
     pub fn new(
         code: Code,
         message: impl Into<String>,
@@ -96,14 +96,14 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// None yet.
+    /// No findings yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a finding. One with the same code at the same place is kept once; beyond
-    /// [`MAX_DIAGNOSTICS`] they are only counted.
+    /// Adds a finding. A finding with the same code at the same place is kept once. Beyond
+    /// [`MAX_DIAGNOSTICS`], findings are only counted.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.errors += usize::from(diagnostic.is_error());
         let same = |d: &Diagnostic| d.code == diagnostic.code && d.labels == diagnostic.labels;
@@ -127,31 +127,31 @@ impl Diagnostics {
         }
     }
 
-    /// Whether any stops the program from running (warnings do not).
+    /// Whether any finding is an error. Warnings do not stop the program from running.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.errors > 0
     }
 
-    /// Whether there are none, warnings included.
+    /// Whether there are no findings, warnings included.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// How many are kept.
+    /// Number of findings that are kept.
     #[must_use]
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// How many were found beyond the limit.
+    /// Number of findings beyond the limit.
     #[must_use]
     pub fn left_out(&self) -> usize {
         self.left_out
     }
 
-    /// In the order in which they were found.
+    /// The findings in the order in which they were found.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.list.iter()
     }

@@ -1,6 +1,6 @@
-//! Names that other tools and languages use, with the names used here.
+//! Names from other tools and languages, with the corresponding names of Braid.
 
-/// Fields as elsewhere, and as here.
+/// Fields elsewhere, and in Braid.
 const FIELDS: &[(&str, &str)] = &[
     ("ip.saddr", "ip.src"),
     ("ip.daddr", "ip.dst"),
@@ -26,10 +26,10 @@ const FIELDS: &[(&str, &str)] = &[
     ("udp.dstport", "udp.dport"),
 ];
 
-/// Flags of TCP, which are bits of one field here.
+/// TCP flags. In Braid they are bits of one field.
 const TCP_FLAGS: &[&str] = &["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
 
-/// Statements as elsewhere, and as here.
+/// Statements elsewhere, and in Braid.
 const STATEMENTS: &[(&str, &str)] = &[
     ("accept", "output"),
     ("allow", "output"),
@@ -41,7 +41,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("reject", "drop"),
 ];
 
-/// Units of numbers as elsewhere, and as here.
+/// Units elsewhere, and in Braid.
 const UNITS: &[(&str, &str)] = &[
     ("sec", "s"),
     ("secs", "s"),
@@ -89,7 +89,7 @@ fn here(table: &[(&str, &'static str)], name: &str) -> Option<String> {
 #[must_use]
 pub fn foreign_field(name: &str) -> Option<String> {
     let flag = name.strip_prefix("tcp.").map(|rest| rest.strip_prefix("flags.").unwrap_or(rest));
-    // `tcp.ack` is a field, the number, so that only `tcp.flags.ack` gets here.
+    // `tcp.ack` is the field with the number, so only `tcp.flags.ack` reaches this line.
     if let Some(flag) = flag.filter(|flag| TCP_FLAGS.contains(flag)) {
         return Some(format!("test a flag with `tcp.flags & {} != 0`", flag.to_uppercase()));
     }
@@ -102,7 +102,7 @@ pub fn foreign_statement(word: &str) -> Option<String> {
     here(STATEMENTS, word)
 }
 
-/// The help line for a unit as written elsewhere.
+/// The help line for a unit of another tool.
 #[must_use]
 pub fn foreign_unit(unit: &str) -> Option<String> {
     here(UNITS, unit)

@@ -1,6 +1,7 @@
-//! Diagnostics: the problem, its place, the expectation and advice. They are collected, never thrown.
+//! Diagnostics: the problem, its place, the expectation and advice. They are collected and never
+//! thrown.
 //!
-//! Every message has a code from the catalogue in [`codes`]; `render` prints them.
+//! Every message has a code from the catalogue in [`codes`]. `render` prints them.
 
 mod bytes;
 pub mod codes;

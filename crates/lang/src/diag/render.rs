@@ -1,4 +1,4 @@
-//! Diagnostics as text (through ariadne) and as JSON.
+//! Renders diagnostics as text (with ariadne) and as JSON.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,19 +11,19 @@ use super::codes::Severity;
 use super::finding::{Diagnostic, Diagnostics};
 use crate::source::{SourceMap, Span, floor_boundary};
 
-/// A line longer than this is not shown; the message then stands with its place alone.
+/// A longer line is not shown. Its message then has only a place.
 const LONGEST_SHOWN_LINE: usize = 400;
 
-/// How text is rendered.
+/// The style of rendered text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Style {
-    /// With terminal colours; for terminals only.
+    /// Whether to use colours. They are for terminals only.
     pub color: bool,
-    /// Frames of ASCII characters only.
+    /// Whether frames use only ASCII characters.
     pub ascii: bool,
 }
 
-/// All findings by place, with a closing line that counts them; empty when there are none.
+/// All findings by place, with a closing line that counts them. Empty when there are no findings.
 #[must_use]
 pub fn render(all: &Diagnostics, sources: &SourceMap, style: Style) -> String {
     let mut printer = Printer { sources, style, cache: Shown::default() };
@@ -49,7 +49,7 @@ impl Printer<'_> {
         self.framed(diagnostic).unwrap_or_else(|| plain(diagnostic, self.sources))
     }
 
-    /// The message with the source lines; none where they cannot be shown.
+    /// The message with its source lines. `None` when the lines cannot be shown.
     fn framed(&mut self, diagnostic: &Diagnostic) -> Option<String> {
         let spans: Vec<Place> =
             diagnostic.labels.iter().map(|(span, _)| self.place(*span)).collect::<Option<_>>()?;
@@ -63,7 +63,7 @@ impl Printer<'_> {
             .with_color(self.style.color)
             .with_index_type(IndexType::Byte)
             .with_char_set(charset);
-        // ariadne starts a new part, under the first place, wherever labels go back by a line.
+        // ariadne starts a new part under the first place wherever labels go back by a line.
         let mut parts: Vec<_> = spans.into_iter().zip(&diagnostic.labels).collect();
         parts.sort_by_key(|(place, (span, _))| {
             let number = place.id.number;
@@ -71,7 +71,7 @@ impl Printer<'_> {
         });
         let labels = parts.into_iter().map(|(place, (_, text))| {
             let label = Label::new(place);
-            // ariadne does not underline a place that has nothing to say.
+            // ariadne does not underline a place with an empty label.
             label.with_message(if text.is_empty() { "here".into() } else { printable(text) })
         });
         let mut report = Report::build(kind, first)
@@ -88,7 +88,7 @@ impl Printer<'_> {
         let mut bytes = Vec::new();
         report.finish().write(&mut self.cache, &mut bytes).ok()?;
         let text = String::from_utf8_lossy(&bytes);
-        // ariadne pads lines; an editor would strip that from a snapshot.
+        // ariadne pads lines. An editor would strip the spaces from a snapshot.
         Some(text.lines().map(|line| format!("{}\n", line.trim_end())).collect())
     }
 
@@ -140,8 +140,8 @@ fn plain(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
     text
 }
 
-/// Text of a message for a terminal: control characters, which may come from a hostile file, are
-/// escaped.
+/// The text of a message for a terminal. Control characters are escaped, because they may come from
+/// a hostile file.
 fn printable(text: &str) -> String {
     let keep = |c: char| !c.is_control() || c == '\n';
     let escape = |c: char| {
@@ -150,8 +150,8 @@ fn printable(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// A source for showing: control characters and the line ends that only ariadne counts as such are
-/// replaced by characters of equal length, so that offsets stay.
+/// A source text for display. Control characters, and line ends that only ariadne counts as line
+/// ends, are replaced by characters of equal length. So offsets stay.
 fn shown_text(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -210,7 +210,7 @@ impl Cache<FileId> for Shown {
     }
 }
 
-/// A place in the JSON form; line and column count from 1, columns are characters, `end` is one
+/// A place in the JSON form. Line and column count from 1, columns are characters, and `end` is one
 /// past the last.
 #[derive(Serialize)]
 struct JsonPlace<'a> {
@@ -233,8 +233,8 @@ struct JsonDiagnostic<'a> {
 }
 
 /// The findings by place as a JSON value: an array of objects with `code`, `severity`, `message`,
-/// `labels` (`file`, `line`, `column`, `end_line`, `end_column`, `text`; the first is the primary
-/// one), `notes`, `help`.
+/// `labels`, `notes` and `help`. A label has `file`, `line`, `column`, `end_line`, `end_column` and
+/// `text`. The first label is the primary one.
 #[must_use]
 pub fn to_json(all: &Diagnostics, sources: &SourceMap) -> serde_json::Value {
     let sorted = all.clone().sorted();

@@ -1,7 +1,8 @@
-//! Suggestions for misspelt names.
+//! Suggests names for misspelt ones.
 
-/// The candidate nearest to `name`, if it is near enough to be a slip: at most a third of its length
-/// (at least one) in edits, a swap of neighbours counting as one. Of equally close names, the first one wins.
+/// The candidate nearest to `name`, if it is close enough to be a slip. The distance may be a third
+/// of the length of `name`, and at least one edit. A swap of neighbours counts as one edit. Of
+/// equally close candidates, the first one wins.
 #[must_use]
 pub fn did_you_mean<'a>(
     name: &str,
@@ -26,8 +27,8 @@ pub fn did_you_mean_help<'a>(
     did_you_mean(name, candidates).map(|found| format!("did you mean `{found}`?"))
 }
 
-/// Optimal string alignment distance: insert, delete, replace, swap neighbours; case costs
-/// nothing.
+/// Optimal string alignment distance with four edits: insert, delete, replace, swap neighbours.
+/// Case does not count.
 fn distance(a: &str, b: &str) -> usize {
     const LONGEST: usize = 64;
     let a: Vec<char> = a.to_lowercase().chars().take(LONGEST).collect();

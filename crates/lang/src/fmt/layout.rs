@@ -1,4 +1,4 @@
-//! Lines, blocks and groups as text of bounded width.
+//! Prints lines, blocks and groups as text of bounded width.
 
 use super::space::{self, Separator};
 use super::text::{WIDTH, part};
@@ -8,11 +8,12 @@ use crate::parse::Source;
 
 /// Indentation of blocks and items.
 const INDENT: usize = 2;
-/// Indentation of a continued line. It is larger than a block's, so that the two look different.
+/// Indentation of a continued line. It is larger than that of a block, so that the two look
+/// different.
 const CONTINUED: usize = 4;
 /// A list of at least this many short items is filled, several items per line.
 const FILL_ITEMS: usize = 6;
-/// How short.
+/// The greatest width of a short item.
 const FILL_WIDTH: usize = 24;
 
 pub(super) struct Printer<'s> {
@@ -21,7 +22,7 @@ pub(super) struct Printer<'s> {
     out: String,
     /// Characters on the current line.
     col: usize,
-    /// What stands before on this line: nothing, a token, or a comment.
+    /// The previous piece on this line: nothing, a token, or a comment.
     last: Last,
 }
 
@@ -104,7 +105,7 @@ impl<'s> Printer<'s> {
         }
     }
 
-    /// Comments on lines of their own.
+    /// Prints comments on lines of their own.
     fn leads(&mut self, leads: &[Lead], indent: usize, first: bool) {
         for (number, lead) in leads.iter().enumerate() {
             if lead.blank && !(first && number == 0) {
@@ -132,7 +133,7 @@ impl<'s> Printer<'s> {
         }
     }
 
-    /// Whether a statement stays on the line of the one before.
+    /// Whether a statement stays on the line of the statement before.
     fn joins(&self, before: &Line, line: &Line) -> bool {
         let plain =
             |line: &Line| line.stmt && !line.nodes.iter().any(|n| matches!(n, Node::Block(_)));
@@ -162,7 +163,7 @@ impl<'s> Printer<'s> {
         self.part(rest, indent, 0);
     }
 
-    /// A block on several lines.
+    /// Prints a block on several lines.
     fn block(&mut self, block: &Block, indent: usize) {
         self.token(block.open);
         self.trail(&block.open_trail);
@@ -174,7 +175,8 @@ impl<'s> Printer<'s> {
         self.token(block.close);
     }
 
-    /// A line without blocks, or its part before one; `reserve` characters must be left.
+    /// Prints a line without blocks, or the part of a line before a block. Leaves room for
+    /// `reserve` characters.
     fn part(&mut self, nodes: &[Node], indent: usize, reserve: usize) {
         if self.fits(nodes, reserve) {
             return self.flat(nodes);
@@ -193,7 +195,7 @@ impl<'s> Printer<'s> {
         }
     }
 
-    /// Breaks at the separators of a rank, as few as will do.
+    /// Breaks at separators of one rank, as few as possible.
     fn pieces(&mut self, nodes: &[Node], rank: u8, indent: usize, reserve: usize) {
         let mut rest = nodes;
         let mut first = true;
@@ -204,7 +206,7 @@ impl<'s> Printer<'s> {
                 self.newline(indent + CONTINUED);
             }
             if first && after.is_empty() {
-                // Nothing was split off: the separator ends the part.
+                // No piece was split off, because the separator ends the part.
                 return self.groups(nodes, indent, reserve);
             }
             let indent = if first { indent } else { indent + CONTINUED };
@@ -214,7 +216,7 @@ impl<'s> Printer<'s> {
         }
     }
 
-    /// How many nodes the first piece has.
+    /// Number of nodes in the first piece.
     fn piece_len(&self, nodes: &[Node], rank: u8) -> usize {
         let found = nodes.iter().enumerate().skip(1).find_map(|(at, node)| {
             let separator = self.separator(node).filter(|separator| separator.rank == rank)?;
@@ -224,7 +226,7 @@ impl<'s> Printer<'s> {
         len + leading_notes(&nodes[len..])
     }
 
-    /// Breaks bracketed groups, as few as will do.
+    /// Breaks bracketed groups, as few as possible.
     fn groups(&mut self, nodes: &[Node], indent: usize, reserve: usize) {
         for (at, node) in nodes.iter().enumerate() {
             let Node::Group(group) = node else {
@@ -234,7 +236,7 @@ impl<'s> Printer<'s> {
             let rest = &nodes[at..];
             let next = rest.iter().skip(1).position(|node| matches!(node, Node::Group(_)));
             let (run, reserve) = match next {
-                // One more for the next group's bracket.
+                // One more character for the next group's bracket.
                 Some(len) => (&rest[..=len], 2),
                 None => (rest, reserve),
             };
@@ -257,7 +259,8 @@ impl<'s> Printer<'s> {
         round && !group.list && ends && group.items.len() == 1 && group.items.iter().all(bare)
     }
 
-    /// An expression in parentheses on several lines; it goes on within the brackets.
+    /// Prints an expression in parentheses on several lines, with the continuation inside the
+    /// brackets.
     fn parenthesis(&mut self, group: &Group, indent: usize, reserve: usize) {
         self.token(group.open);
         for item in &group.items {
@@ -266,7 +269,7 @@ impl<'s> Printer<'s> {
         self.token(group.close);
     }
 
-    /// A group on several lines.
+    /// Prints a group on several lines.
     fn group(&mut self, group: &Group, indent: usize) {
         self.token(group.open);
         self.trail(&group.open_trail);
@@ -274,7 +277,7 @@ impl<'s> Printer<'s> {
         let fill = self.is_filled(group);
         for (number, item) in group.items.iter().enumerate() {
             let last = number + 1 == group.items.len();
-            // One for the comma.
+            // One character for the comma.
             if number == 0 || !fill || !self.fits(&item.nodes, 1) {
                 self.leads(&item.lead, inner, number == 0);
                 self.newline(inner);
@@ -290,7 +293,7 @@ impl<'s> Printer<'s> {
             let empty = item.nodes.iter().all(|node| matches!(node, Node::Note(_)));
             if (!last || group.list) && !empty {
                 self.push(",");
-                // A space follows in filled lists.
+                // A space follows in a filled list.
                 self.last = Last::Note;
             }
             self.trail(&item.trail);
@@ -307,7 +310,7 @@ impl<'s> Printer<'s> {
         many && group.items.iter().all(|item| plain(item) && short(item))
     }
 
-    /// Whether nodes fit on the rest of the line, leaving `reserve` characters.
+    /// Whether nodes fit on the rest of the line with room for `reserve` characters.
     fn fits(&self, nodes: &[Node], reserve: usize) -> bool {
         let room = WIDTH.saturating_sub(self.col + reserve);
         self.width(nodes, self.last, room).is_some()
@@ -333,7 +336,7 @@ impl<'s> Printer<'s> {
             }
             self.flat(&item.nodes);
         }
-        // Between the last item and the bracket a space depends on both.
+        // The space between the last item and the bracket depends on both.
         self.token(group.close);
     }
 
@@ -345,8 +348,8 @@ impl<'s> Printer<'s> {
         self.token(block.close);
     }
 
-    /// The width of nodes on one line, space before included; none if they need several lines or
-    /// more than `room`.
+    /// The width of nodes on one line, including the space before. `None` if they need several
+    /// lines or more than `room`.
     fn width(&self, nodes: &[Node], last: Last, room: usize) -> Option<usize> {
         let mut measure = Measure { printer: self, last, width: 0, room };
         measure.nodes(nodes)?;
@@ -354,8 +357,8 @@ impl<'s> Printer<'s> {
     }
 }
 
-/// How many comments stand first. They never start a line, where they would count as comments on
-/// lines of their own the next time.
+/// Number of comments at the start. A comment never starts a line here, because the next run would
+/// take it for a comment on a line of its own.
 fn leading_notes(nodes: &[Node]) -> usize {
     nodes.iter().take_while(|node| matches!(node, Node::Note(_))).count()
 }

@@ -1,9 +1,9 @@
-//! Decides where spaces stand between tokens, and where long lines may break.
+//! Decides where spaces go between tokens, and where long lines may break.
 
 use crate::lexer::Tok;
 use crate::parse::{GENERIC, GLUE, Source};
 
-/// Whether a space stands between two neighbouring tokens of a line.
+/// Whether a space goes between two neighbouring tokens of a line.
 pub(super) fn between(source: &Source, before: usize, after: usize) -> bool {
     use Tok::{Colon, Comma, Dot, DotDot, LBracket, LParen, RBracket, RParen, Semi};
     let kind = |at: usize| source.tokens.get(at).map_or(Tok::Eof, |token| token.kind);
@@ -16,15 +16,15 @@ pub(super) fn between(source: &Source, before: usize, after: usize) -> bool {
     !(none_before || none_after || in_types || empty || source.marks.has(after, GLUE))
 }
 
-/// A place where a long line may be broken; looser ones (smaller rank) are broken first.
+/// A place where a long line may break. Looser places (of smaller rank) break first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Separator {
     pub rank: u8,
-    /// The separator ends its line instead of starting the next one.
+    /// Whether the separator ends its line. Otherwise it starts the next line.
     pub ends_line: bool,
 }
 
-/// The separator that a token is, if it is one.
+/// The separator of a token, if the token is one.
 pub(super) fn separator(source: &Source, text: &str, at: usize) -> Option<Separator> {
     let token = source.tokens.get(at)?;
     if source.marks.has(at, GLUE) || source.marks.has(at, GENERIC) {

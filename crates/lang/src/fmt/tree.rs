@@ -1,4 +1,4 @@
-//! Tokens and comments as lines, blocks and groups.
+//! Builds lines, blocks and groups from tokens and comments.
 
 use super::text::{newlines, part};
 use crate::lexer::{Comment, Tok, Token};
@@ -7,11 +7,11 @@ use crate::parse::{BLOCK, GENERIC, LINE, LIST, STMT, Source};
 /// A comment on a line of its own.
 pub(super) struct Lead {
     pub comment: Comment,
-    /// A blank line stands before it.
+    /// Whether a blank line precedes it.
     pub blank: bool,
 }
 
-/// A piece of a line. Tokens are given by number.
+/// A piece of a line. Numbers identify tokens.
 pub(super) enum Node {
     Tok(usize),
     /// A `/* … */` within a line.
@@ -24,7 +24,7 @@ pub(super) enum Node {
 pub(super) struct Group {
     pub open: usize,
     pub close: usize,
-    /// A comma may stand after the last item.
+    /// Whether a comma may follow the last item.
     pub list: bool,
     /// Comments right after the opening bracket.
     pub open_trail: Vec<Comment>,
@@ -42,7 +42,8 @@ pub(super) struct Item {
 }
 
 impl Item {
-    /// Adds a comment after the item; in front of it where a `//` comment already ends its line.
+    /// Adds a comment after the item. If a `//` comment already ends its line, the comment goes in
+    /// front.
     fn add_trail(&mut self, comment: Comment) {
         if self.trail.last().is_some_and(|last| last.line) {
             self.lead.push(Lead { comment, blank: false });
@@ -59,7 +60,7 @@ pub(super) struct Block {
     pub open_trail: Vec<Comment>,
     pub lines: Vec<Line>,
     pub end: Vec<Lead>,
-    /// Written on one line, and may be.
+    /// Whether the block is written on one line and may stay there.
     pub inline: bool,
 }
 
@@ -67,17 +68,17 @@ pub(super) struct Block {
 #[derive(Default)]
 pub(super) struct Line {
     pub lead: Vec<Lead>,
-    /// A blank line stands before it.
+    /// Whether a blank line precedes it.
     pub blank: bool,
-    /// A statement, which may share a line.
+    /// Whether it is a statement, which may share a line.
     pub stmt: bool,
-    /// Written on the same line as what is before it.
+    /// Whether it is written on the same line as the text before.
     pub joined: bool,
     pub nodes: Vec<Node>,
     pub trail: Vec<Comment>,
 }
 
-/// A whole file: lines as in a block.
+/// A whole file, with lines as in a block.
 pub(super) struct Tree {
     pub lines: Vec<Line>,
     pub end: Vec<Lead>,
@@ -97,7 +98,7 @@ struct Builder<'s> {
     comment: usize,
 }
 
-/// Comments between two tokens: those on the first one's line, and the others.
+/// Comments between two tokens: comments on the first token's line, and the others.
 struct Between {
     same: Vec<Comment>,
     own: Vec<Lead>,
@@ -116,12 +117,12 @@ impl Builder<'_> {
         self.source.marks.has(self.pos, mark)
     }
 
-    /// Where the last token taken ends.
+    /// The end of the last consumed token.
     fn last_end(&self) -> u32 {
         self.pos.checked_sub(1).map_or(0, |last| self.source.tokens[last].end)
     }
 
-    /// Takes the comments before the current token.
+    /// Consumes the comments before the current token.
     fn between(&mut self) -> Between {
         let mut found = Between { same: Vec::new(), own: Vec::new() };
         let mut end = self.last_end();
@@ -141,13 +142,13 @@ impl Builder<'_> {
         found
     }
 
-    /// Whether a comment can stand within a line.
+    /// Whether a comment may be inside a line.
     fn is_note(&self, comment: Comment) -> bool {
         !comment.line && newlines(self.text, comment.start, comment.end) == 0
     }
 
-    /// Lines up to a `}` or the end, and the comments before that. `before` is where comments go
-    /// that stand on the line of the opening brace.
+    /// Reads lines up to a `}` or the end, and the comments before it. `before` receives comments
+    /// on the line of the opening brace.
     fn lines(&mut self, before: &mut Vec<Comment>) -> (Vec<Line>, Vec<Lead>) {
         let mut lines: Vec<Line> = Vec::new();
         loop {
@@ -194,8 +195,8 @@ impl Builder<'_> {
         next_line || matches!(self.kind(), Tok::RBrace | Tok::Eof)
     }
 
-    /// Comments in the middle of a line: short ones stay, others go in front of the line, or (after
-    /// a block of it) to `to_block`, which the next block takes.
+    /// Places comments from the middle of a line. Short ones stay. Others go in front of the line,
+    /// or after a block of the line into `to_block`, which the next block takes.
     fn within_line(&self, between: Between, line: &mut Line, to_block: Option<&mut Vec<Lead>>) {
         let Line { lead, nodes, .. } = line;
         let moved = to_block.unwrap_or(lead);
@@ -272,7 +273,8 @@ impl Builder<'_> {
         group
     }
 
-    /// Short comments before the closing bracket belong to the last item, or are the only one.
+    /// Adds short comments before the closing bracket to the last item, or makes them the only
+    /// item.
     fn last_notes(&self, group: &mut Group, notes: Vec<Node>) {
         match group.items.last_mut() {
             Some(last) => last.nodes.extend(notes),
@@ -291,7 +293,8 @@ impl Builder<'_> {
         self.kind() == Tok::Eof || (self.kind() == close && generic)
     }
 
-    /// Comments before an item: those on the line of the bracket or comma before go there.
+    /// Reads comments before an item. Comments on the line of the preceding bracket or comma go
+    /// there.
     fn item_start(&mut self, group: &mut Group, item: &mut Item) {
         let between = self.between();
         for comment in between.same {
@@ -307,7 +310,7 @@ impl Builder<'_> {
         item.lead.extend(between.own);
     }
 
-    /// The rest of an item, up to its comma or the closing bracket.
+    /// Reads the rest of an item, up to its comma or the closing bracket.
     fn item(&mut self, open: usize, item: &mut Item) {
         let first = self.pos;
         let mut nothing = Vec::new();
@@ -359,7 +362,7 @@ pub(super) fn is_forced(group: &Group) -> bool {
     !group.open_trail.is_empty() || !group.end.is_empty() || group.items.iter().any(item)
 }
 
-/// The text of a comment with plain line ends and nothing after the last word of each line.
+/// The text of a comment with plain line ends and without spaces at line ends.
 pub(super) fn comment_text(text: &str, comment: Comment) -> String {
     let lines: Vec<&str> =
         part(text, comment.start, comment.end).lines().map(str::trim_end).collect();

@@ -1,10 +1,10 @@
-//! Addresses, prefixes and address ranges in text.
+//! Reads addresses, prefixes and address ranges.
 
 use super::cursor::Word;
 use super::error::Fault;
 use std::net::IpAddr;
 
-/// A prefix; host bits as written.
+/// A prefix with its host bits as written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Prefix {
     V4(u32, u8),
@@ -22,7 +22,7 @@ const EXPECTED: &str = "a prefix such as 10.0.0.0/8 or 2001:db8::/32";
 const EXPECTED_RANGE: &str =
     "an address, a prefix such as 10.0.0.0/8, or a range such as 10.0.0.1-10.0.0.9";
 
-/// An address with or without a prefix length.
+/// Reads an address with or without a prefix length.
 pub(super) fn prefix(word: Word<'_>) -> Result<Prefix, Fault> {
     let (addr, length) = match word.text.split_once('/') {
         Some((addr, length)) => (addr, Some(length)),
@@ -33,7 +33,7 @@ pub(super) fn prefix(word: Word<'_>) -> Result<Prefix, Fault> {
     let length = match length {
         None => bits,
         Some(text) => {
-            // Points at the length.
+            // The error is at the length.
             let at = word.at + word.text.len() - text.len();
             let number = Word { at, text }.number("a prefix length", u32::from(bits))?;
             u8::try_from(number).unwrap_or(bits)
@@ -45,7 +45,7 @@ pub(super) fn prefix(word: Word<'_>) -> Result<Prefix, Fault> {
     })
 }
 
-/// An address, a prefix (host bits ignored), or `A-B`.
+/// Reads an address, a prefix (host bits ignored), or `A-B`.
 pub(super) fn range(word: Word<'_>) -> Result<Range, Fault> {
     let Some((lo, hi)) = word.text.split_once('-') else {
         return prefix(word).map(Prefix::range).map_err(|mut fault| {
@@ -68,7 +68,7 @@ pub(super) fn range(word: Word<'_>) -> Result<Range, Fault> {
 }
 
 impl Prefix {
-    /// Its addresses.
+    /// The addresses of the prefix.
     pub(super) fn range(self) -> Range {
         match self {
             Self::V4(addr, length) => {

@@ -1,8 +1,10 @@
-//! ClassBench filter sets (Taylor, Turner: ClassBench, INFOCOM'05), with and without the last column.
+//! Reads ClassBench filter sets (Taylor, Turner: ClassBench, INFOCOM'05), with or without the last
+//! column.
 //!
-//! `@SRC/LEN  DST/LEN  LO : HI  LO : HI  PROTO/MASK  [EXTRA/MASK]`. The files have no action column.
-//! EXTRA is a 16-bit word of the upper-layer header: for TCP its high half is the flag byte, for ICMP
-//! it is type and code. See `docs/rule-files.md` for what was decided where the format is silent.
+//! A line is `@SRC/LEN  DST/LEN  LO : HI  LO : HI  PROTO/MASK  [EXTRA/MASK]`. The files have no
+//! action column. EXTRA is a 16-bit word of the upper-layer header. For TCP its high half is the
+//! flag byte, and for ICMP it is type and code. `docs/rule-files.md` lists the decisions where the
+//! format is silent.
 
 use super::addr::{Prefix, Range, prefix};
 use super::cursor::{Cursor, Word, each_line, hexadecimal};
@@ -14,10 +16,10 @@ const TCP: u8 = 6;
 const ICMP: u8 = 1;
 const ICMP6: u8 = 58;
 
-/// Reads a filter set: packets that match a rule pass if `match_pass`, others if `default_pass`.
+/// Reads a filter set. Packets that match a rule pass if `match_pass`, others if `default_pass`.
 ///
 /// # Errors
-/// All lines that can't be used.
+/// All lines that cannot be used.
 pub fn classbench(
     text: &str,
     match_pass: bool,
@@ -98,7 +100,7 @@ fn proto(line: &mut Cursor<'_>) -> Result<(u8, u8), Fault> {
     Ok((value & mask, mask))
 }
 
-/// The last column, whose meaning depends on the protocol.
+/// Reads the last column. Its meaning depends on the protocol.
 fn extra(line: &mut Cursor<'_>, rule: Rule) -> Result<Rule, Fault> {
     let word = line.word();
     let halves = value_and_mask(word.text)

@@ -1,9 +1,9 @@
-//! Lines of a file and a cursor over one: the importers' shared lexing.
+//! Lines of a file and a cursor over a line: the shared lexing of all importers.
 
 use super::error::{Collector, Fault};
 
-/// Lines of a file that say something: number from 1, the line. Empty lines and those that start
-/// with `#` are left out, and so is a byte order mark.
+/// The lines of a file, each with its number from 1. Empty lines, lines that start with `#`, and a
+/// byte order mark are omitted.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     (1..).zip(text.lines()).filter(|(_, line)| {
@@ -12,7 +12,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
     })
 }
 
-/// Calls `f` with a cursor over each line that says something; collects the errors.
+/// Calls `f` with a cursor over each of these lines, and collects the errors.
 pub(super) fn each_line(
     text: &str,
     mut f: impl FnMut(u32, &mut Cursor<'_>) -> Result<(), Fault>,
@@ -58,12 +58,12 @@ impl<'a> Cursor<'a> {
         (self.at, self.line.get(self.at..).unwrap_or(""))
     }
 
-    /// Moves on by this many bytes.
+    /// Moves forward by this many bytes.
     pub(super) fn skip(&mut self, bytes: usize) {
         self.at += bytes;
     }
 
-    /// Characters up to one for which `end` holds; empty at the end of the line.
+    /// The characters up to one that satisfies `end`. Empty at the end of the line.
     pub(super) fn until(&mut self, end: impl Fn(char) -> bool) -> Word<'a> {
         let Word { at, text } = self.rest();
         let text = &text[..text.find(end).unwrap_or(text.len())];
@@ -71,12 +71,12 @@ impl<'a> Cursor<'a> {
         Word { at, text }
     }
 
-    /// Characters up to white space; empty at the end of the line.
+    /// The characters up to white space. Empty at the end of the line.
     pub(super) fn word(&mut self) -> Word<'a> {
         self.until(char::is_whitespace)
     }
 
-    /// The next word if it is this one (in any case).
+    /// Consumes the next word if it is this keyword (in any case).
     pub(super) fn keyword(&mut self, keyword: &str) -> bool {
         let before = self.at;
         let found = self.word().text.eq_ignore_ascii_case(keyword);
@@ -86,7 +86,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// This character, perhaps after white space.
+    /// Consumes this character, which white space may precede.
     pub(super) fn character(&mut self, wanted: char, expected: &str) -> Result<(), Fault> {
         let rest = self.rest();
         if rest.text.starts_with(wanted) {
@@ -96,7 +96,7 @@ impl<'a> Cursor<'a> {
         Err(Fault::new(rest.at, expected, self.word().text))
     }
 
-    /// Nothing more but white space and a comment.
+    /// Checks that only white space and a comment follow.
     pub(super) fn end(&mut self, expected: &str) -> Result<(), Fault> {
         let rest = self.rest();
         if rest.text.is_empty() || rest.text.starts_with('#') {
@@ -107,12 +107,12 @@ impl<'a> Cursor<'a> {
 }
 
 impl Word<'_> {
-    /// That something else was expected here.
+    /// An error at this word: something else was expected.
     pub(super) fn fault(&self, expected: impl Into<String>) -> Fault {
         Fault::new(self.at, expected, self.text)
     }
 
-    /// A decimal number of at most `max`.
+    /// Reads a decimal number of at most `max`.
     pub(super) fn number(&self, what: &str, max: u32) -> Result<u32, Fault> {
         decimal(self.text)
             .filter(|&number| number <= max)
@@ -120,12 +120,12 @@ impl Word<'_> {
     }
 }
 
-/// A decimal number: digits only (`parse` alone would take `+1`).
+/// Reads a decimal number of digits only (`parse` alone would accept `+1`).
 pub(super) fn decimal(text: &str) -> Option<u32> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// A hexadecimal number `0x…`.
+/// Reads a hexadecimal number `0x…`.
 pub(super) fn hexadecimal(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
     let valid = digits.bytes().all(|b| b.is_ascii_hexdigit());

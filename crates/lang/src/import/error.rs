@@ -1,12 +1,13 @@
-//! Errors of importers: the expectation, the text found, and its place, collected up to a limit.
+//! Errors of importers: the expectation, the text found, and its place. They are collected up to a
+//! limit.
 
 use std::fmt;
 
-/// Most errors that are kept of a file; further ones are counted.
+/// The most errors of a file that are kept. Further ones are counted.
 pub const MAX_ERRORS: usize = 20;
-/// Most characters of a line that an error shows.
+/// The most characters of a line that an error shows.
 const MAX_SHOWN: usize = 120;
-/// Most characters of what was found that an error shows.
+/// The most characters of the unexpected text that an error shows.
 const MAX_FOUND: usize = 40;
 
 /// An error at a place of a file.
@@ -16,24 +17,24 @@ pub struct ImportError {
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
-    /// The line, cut when it is long, control characters replaced.
+    /// The line. It is cut when it is long, and its control characters are replaced.
     pub text: String,
     /// The expectation at this place, or the problem with advice.
     pub expected: String,
-    /// What was found there.
+    /// The text at this place.
     pub found: String,
 }
 
-/// All errors of a file, in order: at least one.
+/// All errors of a file, in order. There is at least one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ImportErrors {
     /// The first ones, at most [`MAX_ERRORS`].
     pub errors: Vec<ImportError>,
-    /// How many more there are.
+    /// Number of further errors.
     pub more: usize,
 }
 
-/// An error within a line: byte offset, what was expected, what was found.
+/// An error in a line: its byte offset, the expectation, and the text found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Fault {
     pub(super) at: usize,
@@ -41,7 +42,7 @@ pub(super) struct Fault {
     pub(super) found: String,
 }
 
-/// Collects errors of a file.
+/// Collects the errors of a file.
 #[derive(Default)]
 pub(super) struct Collector {
     errors: Vec<ImportError>,
@@ -49,7 +50,7 @@ pub(super) struct Collector {
 }
 
 impl ImportErrors {
-    /// An error about the whole of a file with one line.
+    /// An error in the only line of a text.
     pub(super) fn of_line(line: &str, fault: Fault) -> Self {
         Self { errors: vec![ImportError::new(1, line, fault)], more: 0 }
     }
@@ -65,7 +66,7 @@ impl ImportError {
 }
 
 impl Fault {
-    /// Something else was found.
+    /// An error at a byte offset: something else was expected.
     pub(super) fn new(at: usize, expected: impl Into<String>, found: &str) -> Self {
         let found = match found {
             "" => "the end of the line".to_owned(),
@@ -84,12 +85,12 @@ impl Collector {
         }
     }
 
-    /// Counts errors that nobody kept.
+    /// Counts errors that were not kept.
     pub(super) fn count_more(&mut self, more: usize) {
         self.more = self.more.saturating_add(more);
     }
 
-    /// The value if there were no errors.
+    /// The value, if there were no errors.
     pub(super) fn finish<T>(self, value: T) -> Result<T, ImportErrors> {
         if self.errors.is_empty() {
             Ok(value)
@@ -99,8 +100,8 @@ impl Collector {
     }
 }
 
-/// Text for a message: cut to a length, control characters (escape sequences of a terminal among
-/// them) replaced.
+/// Text for a message. It is cut to a length, and control characters (including escape sequences of
+/// a terminal) are replaced.
 fn shown(text: &str, max: usize) -> String {
     let plain = |c: char| match c {
         '\t' => ' ',

@@ -1,14 +1,15 @@
-//! Pattern files: `[NUMBER] "literal" [nocase]` or `[NUMBER] /regular expression/[i]` a line.
+//! Reads pattern files. A line is `[NUMBER] "literal" [nocase]` or `[NUMBER] /regular
+//! expression/[i]`.
 
 use super::cursor::{Cursor, Word, decimal, hexadecimal, lines};
 use super::error::{Collector, Fault, ImportErrors, MAX_ERRORS};
 use braid_externs::patterns::{MAX_PATTERNS, Matcher, Pattern, PatternError, PatternSet};
 
-/// A pattern and where it stands.
+/// A pattern and its place.
 struct Placed<'a> {
     line: u32,
     text: &'a str,
-    /// Byte offset of what follows the opening quote or slash.
+    /// Byte offset behind the opening quote or slash.
     at: usize,
     pattern: Pattern,
 }
@@ -16,7 +17,7 @@ struct Placed<'a> {
 /// Reads a pattern file. A pattern without a number gets its position in the file, from 1.
 ///
 /// # Errors
-/// All lines that can't be used, including patterns that don't compile.
+/// All lines that cannot be used, and patterns that do not compile.
 pub fn patterns(text: &str) -> Result<PatternSet, ImportErrors> {
     let (mut faults, mut more) = (Vec::new(), 0);
     let mut placed = Vec::new();
@@ -31,7 +32,7 @@ pub fn patterns(text: &str) -> Result<PatternSet, ImportErrors> {
             Err(_) => more += 1,
         }
     }
-    // Compiled also when lines are wrong, so that all errors are told at once.
+    // The patterns are compiled even when lines are wrong, so that all errors are reported at once.
     let set = match PatternSet::new(placed.iter().map(|p| p.pattern.clone()).collect()) {
         Ok(set) => set,
         Err(errors) => {
@@ -48,7 +49,8 @@ pub fn patterns(text: &str) -> Result<PatternSet, ImportErrors> {
     errors.finish(set)
 }
 
-/// An error of the compiler at its place; one about the whole set at the first pattern.
+/// Places an error of the compiler at its pattern. An error of the whole set goes to the first
+/// pattern.
 fn compile_fault<'a>(error: &PatternError, placed: &[Placed<'a>]) -> (u32, &'a str, Fault) {
     let Some(place) = error.index().map_or(placed.first(), |index| placed.get(index)) else {
         return (1, "", Fault::new(0, error.to_string(), ""));
@@ -63,7 +65,7 @@ fn compile_fault<'a>(error: &PatternError, placed: &[Placed<'a>]) -> (u32, &'a s
     (place.line, place.text, Fault::new(at, expected, found))
 }
 
-/// Reads a line; also gives the offset of what follows the opening quote or slash.
+/// Reads a line. Also returns the offset behind the opening quote or slash.
 fn pattern(line: &mut Cursor<'_>, position: u32) -> Result<(usize, Pattern), Fault> {
     let number = number(line)?.unwrap_or(position);
     let open = line.rest();
@@ -95,12 +97,12 @@ fn number(line: &mut Cursor<'_>) -> Result<Option<u32>, Fault> {
     if word.text.is_empty() {
         return Ok(None);
     }
-    // 0 says "no match" where a number is reported.
+    // The number 0 means "no match" wherever a number is reported.
     let number = decimal(word.text).filter(|&number| number > 0);
     number.map(Some).ok_or_else(|| word.fault(format!("a number from 1 to {}", u32::MAX)))
 }
 
-/// A literal after its opening quote, through the closing one.
+/// Reads a literal behind its opening quote, including the closing quote.
 fn literal(line: &mut Cursor<'_>) -> Result<(usize, Vec<u8>), Fault> {
     let (start, text) = line.raw();
     let mut bytes = Vec::new();
@@ -118,7 +120,7 @@ fn literal(line: &mut Cursor<'_>) -> Result<(usize, Vec<u8>), Fault> {
                 let rest = text.get(at..).unwrap_or("");
                 let (byte, length) = escape(rest).ok_or_else(|| escape_fault(start + at, rest))?;
                 bytes.push(byte);
-                // The backslash is consumed already; escapes are ASCII.
+                // The backslash is already consumed, and escapes are ASCII.
                 chars.nth(length - 2);
             }
             c => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
@@ -127,7 +129,7 @@ fn literal(line: &mut Cursor<'_>) -> Result<(usize, Vec<u8>), Fault> {
     Err(Fault::new(start + text.len(), "`\"` at the end of the literal", ""))
 }
 
-/// The byte of an escape and the escape's length, at least 2.
+/// The byte of an escape and the escape's length, which is at least 2.
 fn escape(text: &str) -> Option<(u8, usize)> {
     match text.as_bytes().get(1)? {
         b'n' => Some((b'\n', 2)),
@@ -147,8 +149,8 @@ fn escape_fault(at: usize, rest: &str) -> Fault {
     Fault::new(at, "one of the escapes \\xHH \\n \\r \\t \\\" \\\\", &found)
 }
 
-/// A regular expression after its opening slash, through the closing one. `\/` stays as it is:
-/// to the compiler it is a slash too.
+/// Reads a regular expression behind its opening slash, including the closing slash. `\/` stays,
+/// because it means a slash to the compiler too.
 fn regex(line: &mut Cursor<'_>) -> Result<(usize, String), Fault> {
     let (start, text) = line.raw();
     let mut escaped = false;

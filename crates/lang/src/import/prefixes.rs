@@ -1,4 +1,4 @@
-//! Prefix lists: one prefix, address or range per line, all of one IP version, as a set.
+//! Reads prefix lists as sets. Each line has one prefix, address or range, all of one IP version.
 
 use super::addr::{Range, range};
 use super::cursor::each_line;
@@ -18,7 +18,7 @@ pub enum Family {
 /// Reads a prefix list. Host bits are ignored. At most [`MAX_ROUTES`] lines.
 ///
 /// # Errors
-/// All lines that can't be used, including lines of the other IP version.
+/// All lines that cannot be used, including lines of the other IP version.
 pub fn prefixes(text: &str, family: Family) -> Result<IntervalSet, ImportErrors> {
     let mut intervals: Vec<(u128, u128)> = Vec::new();
     let errors = each_line(text, |_, line| {

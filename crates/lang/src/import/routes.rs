@@ -1,18 +1,18 @@
-//! Route tables: one `PREFIX [NEXT-HOP]` per line.
+//! Reads route tables, with one `PREFIX [NEXT-HOP]` on each line.
 
 use super::addr::{Prefix, prefix};
 use super::cursor::each_line;
 use super::error::ImportErrors;
 use braid_ir::routes::RouteTable;
 
-/// Most lines with routes in a file.
+/// The most lines with routes in a file.
 pub const MAX_ROUTES: usize = 8 << 20;
 
-/// Reads a route table. A line without a next hop has next hop 0; of two lines with one prefix the
-/// later one counts; host bits are ignored.
+/// Reads a route table. A line without a next hop has next hop 0. Of two lines with the same
+/// prefix, the later one counts. Host bits are ignored.
 ///
 /// # Errors
-/// All lines that can't be used.
+/// All lines that cannot be used.
 pub fn routes(text: &str) -> Result<RouteTable, ImportErrors> {
     let mut table = RouteTable::default();
     let mut count = 0;

@@ -1,8 +1,8 @@
-//! Simple rule files: one rule per line; the first matching rule decides.
+//! Reads simple rule files, with one rule on each line. The first matching rule decides.
 //!
-//! `pass|drop [proto P] [from ADDR [port A[-B]]] [to ADDR [port A[-B]]] [type T [code C]]
-//! [flags SYN,!ACK]`, and on the last line `default pass|drop`. The printer is `Display` of
-//! `braid_ir`'s `Rule` and `RuleSet`; what it prints reads back as the same rules.
+//! A rule is `pass|drop [proto P] [from ADDR [port A[-B]]] [to ADDR [port A[-B]]] [type T [code C]]
+//! [flags SYN,!ACK]`. The last line may be `default pass|drop`. `Display` of `braid_ir`'s `Rule`
+//! and `RuleSet` prints rules so that they read back unchanged.
 
 use super::addr::{Range, range};
 use super::cursor::{Cursor, Word, decimal, hexadecimal, lines};
@@ -10,13 +10,13 @@ use super::error::{Collector, Fault, ImportErrors};
 use braid_ir::rules::{ANY_PORT, PROTOCOL_NAMES, TCP_FLAG_NAMES};
 use braid_ir::value::{Rule, RuleAddrs, RuleSet};
 
-/// Most rules in a file.
+/// The most rules in a file.
 pub const MAX_RULES: usize = 1 << 20;
 
 /// Reads a rule file. Without a `default` line, packets that match no rule are dropped.
 ///
 /// # Errors
-/// All lines that can't be used.
+/// All lines that cannot be used.
 pub fn rules(text: &str) -> Result<RuleSet, ImportErrors> {
     let mut errors = Collector::default();
     let mut set = RuleSet { rules: Vec::new(), default_pass: false };
@@ -44,10 +44,10 @@ pub fn rules(text: &str) -> Result<RuleSet, ImportErrors> {
     errors.finish(set)
 }
 
-/// Reads one rule, as a control file's `add-rule` gives it; its line number is 0.
+/// Reads one rule, as in a control file's `add-rule`. Its line number is 0.
 ///
 /// # Errors
-/// What is wrong, at line 1.
+/// The error in the rule, at line 1.
 pub fn parse_rule(line: &str) -> Result<Rule, ImportErrors> {
     rule(&mut Cursor::new(line)).map_err(|fault| ImportErrors::of_line(line, fault))
 }
@@ -97,7 +97,8 @@ fn rule(line: &mut Cursor<'_>) -> Result<Rule, Fault> {
     Ok(rule)
 }
 
-/// Addresses of a rule; a side that is not given matches all of the other's version.
+/// The addresses of a rule. A direction that is not given matches all addresses of the other's
+/// version.
 fn addrs(src: Option<Range>, dst: Option<Range>) -> Option<RuleAddrs> {
     let (all4, all6) = (Range::V4(0, u32::MAX), Range::V6(0, u128::MAX));
     let all = match (src, dst) {
@@ -133,7 +134,7 @@ fn byte(number: Option<u32>) -> Option<u8> {
     u8::try_from(number?).ok()
 }
 
-/// What follows `from` or `to`: an address or `any`, perhaps ports.
+/// Reads an address or `any` behind `from` or `to`, with optional ports.
 fn side(line: &mut Cursor<'_>) -> Result<(Option<Range>, (u16, u16)), Fault> {
     let addr = if line.keyword("any") { None } else { Some(range(line.word())?) };
     let ports = if line.keyword("port") { ports(line.word())? } else { ANY_PORT };
@@ -150,7 +151,7 @@ fn ports(word: Word<'_>) -> Result<(u16, u16), Fault> {
     }
 }
 
-/// What follows `type`: a type and perhaps a code, or value and mask of both.
+/// Reads a type behind `type`, with an optional code. The value and mask of both is another form.
 fn icmp(line: &mut Cursor<'_>) -> Result<(u16, u16), Fault> {
     let word = line.word();
     if let Some((value, mask)) = word.text.split_once('/') {
@@ -171,7 +172,7 @@ fn icmp(line: &mut Cursor<'_>) -> Result<(u16, u16), Fault> {
     Ok((u16::from_be_bytes([kind, 0]), 0xff00))
 }
 
-/// `SYN,!ACK`: flags that are set, flags that are not.
+/// Reads `SYN,!ACK`: flags that are set, and flags that are not.
 fn flags(word: Word<'_>) -> Result<(u8, u8), Fault> {
     let (mut value, mut mask) = (0, 0);
     let mut at = word.at;

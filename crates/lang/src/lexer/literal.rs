@@ -1,4 +1,4 @@
-//! The values of literals, and the errors in them.
+//! Computes the values of literals and finds errors in them.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::token::Tok;
 use crate::diag::{Code, codes};
 
-/// An error in a literal; `at` counts from its first byte.
+/// An error in a literal. `at` counts from its first byte.
 pub(super) struct Wrong {
     pub code: Code,
     pub message: String,
@@ -26,7 +26,7 @@ impl Wrong {
     }
 }
 
-/// An address or prefix as written.
+/// A written address or prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Address {
     /// `10.0.0.1`
@@ -41,7 +41,7 @@ pub enum Address {
     Prefix6(u128, u8),
 }
 
-/// The value of an integer literal; none where it has no digits, a wrong digit, or more than 128
+/// The value of an integer literal. `None` if it has no digits, a wrong digit, or more than 128
 /// bits.
 #[must_use]
 pub fn int_value(text: &str) -> Option<u128> {
@@ -78,7 +78,7 @@ pub(super) fn check_int(text: &str) -> Result<(), Wrong> {
     Err(Wrong::new(codes::BAD_NUMBER, text, message))
 }
 
-/// The address that a token stands for. `None` for text that is none.
+/// The address of a token. `None` for text that is not an address.
 #[must_use]
 pub fn address(text: &str) -> Option<Address> {
     if let Some((addr, len)) = text.split_once('/') {
@@ -111,7 +111,7 @@ fn mac(text: &str) -> Option<u64> {
     })
 }
 
-/// Which kind of address a token is.
+/// The kind of address of a token.
 pub(super) fn classify(text: &str) -> Result<Tok, Wrong> {
     match address(text) {
         Some(Address::Ip4(_)) => Ok(Tok::Ip4),
@@ -161,7 +161,7 @@ fn bad_address(text: &str) -> Wrong {
     Wrong::new(codes::BAD_ADDRESS, text, message).help(help)
 }
 
-/// The text that a string literal (quotes included) stands for; none where an escape is wrong.
+/// The text of a string literal, which includes its quotes. `None` if an escape is wrong.
 #[must_use]
 pub fn string_value(literal: &str) -> Option<String> {
     unescape(literal).ok()
@@ -183,7 +183,7 @@ fn unescape(literal: &str) -> Result<String, Range<usize>> {
     let mut at = 0;
     while let Some(c) = body[at..].chars().next() {
         if c == '\\' {
-            // One more for the quote before the body.
+            // One more byte for the quote before the body.
             let (escaped, len) = escape(&body[at..]).map_err(|len| at + 1..at + 1 + len)?;
             value.push(escaped);
             at += len;
@@ -195,7 +195,8 @@ fn unescape(literal: &str) -> Result<String, Range<usize>> {
     Ok(value)
 }
 
-/// The character of the escape that `text` starts with, and its length; or the length to blame.
+/// The character of the escape at the start of `text`, and its length. `Err` holds the length of a
+/// wrong escape.
 fn escape(text: &str) -> Result<(char, usize), usize> {
     let kind = text[1..].chars().next().ok_or(1_usize)?;
     let simple = match kind {

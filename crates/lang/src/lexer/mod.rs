@@ -1,8 +1,8 @@
-//! Splits text into tokens. Lexing is total: text that is no token becomes an error token with a
+//! Splits text into tokens. Lexing is total: text that is not a token becomes an error token with a
 //! diagnostic.
 //!
-//! `>` is always a token of its own, so that `list<set<ip4>>` needs no care; the parser joins
-//! adjacent ones into `>=`, `>>` and `>>=`.
+//! `>` is always a token of its own, so `list<set<ip4>>` is not a special case. The parser joins
+//! adjacent tokens into `>=`, `>>` and `>>=`.
 
 mod literal;
 mod token;
@@ -27,30 +27,30 @@ pub struct Token {
     pub end: u32,
 }
 
-/// A comment, which the tokens leave out.
+/// A comment. Comments are not tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Comment {
     /// First byte.
     pub start: u32,
-    /// One past the last byte, the line's end excluded.
+    /// One past the last byte, without the line end.
     pub end: u32,
-    /// `//` rather than `/* */`.
+    /// Whether it is a `//` comment. Otherwise it is a `/* */` comment.
     pub line: bool,
 }
 
-/// A text as tokens. The last token is always [`Tok::Eof`].
+/// A text split into tokens. The last token is always [`Tok::Eof`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Lexed {
     /// The tokens.
     pub tokens: Vec<Token>,
     /// The comments.
     pub comments: Vec<Comment>,
-    /// What was found wrong.
+    /// The errors in the text.
     pub diagnostics: Diagnostics,
 }
 
-/// Splits `text` into tokens. Spans of diagnostics are in `file`, shifted by `base`; those of tokens
-/// count from the start of `text`. A text above [`MAX_FILE_BYTES`] gives no tokens.
+/// Splits `text` into tokens. Spans of diagnostics are in `file`, shifted by `base`. Spans of
+/// tokens count from the start of `text`. A text larger than [`MAX_FILE_BYTES`] gives no tokens.
 #[must_use]
 pub fn lex(text: &str, file: u32, base: u32) -> Lexed {
     let mut lexer = Lexer { text, file, base, out: Lexed::default() };
@@ -79,7 +79,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Lexes from byte `base` to the next trouble; gives where to go on.
+    /// Lexes from byte `base` to the next error. Returns where to continue.
     fn run_from(&mut self, base: usize) -> usize {
         let mut inner = Tok::lexer(&self.text[base..]);
         while let Some(found) = inner.next() {
@@ -121,7 +121,7 @@ impl<'t> Lexer<'t> {
         Span { file: self.file, start: at(start), end: at(end) }
     }
 
-    /// Checks literals, so that the parser gets only good ones.
+    /// Checks literals, so the parser gets only valid ones.
     fn token(&mut self, kind: Tok, start: usize, end: usize) {
         let text = &self.text[start..end];
         let checked = match kind {
@@ -141,7 +141,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// A run of characters that start no token; gives its end.
+    /// Reports characters that start no token. Returns their end.
     fn error(&mut self, start: usize, end: usize) -> usize {
         if self.text[start..].starts_with('"') {
             return self.open_string(start);
@@ -160,7 +160,7 @@ impl<'t> Lexer<'t> {
     fn open_string(&mut self, start: usize) -> usize {
         let rest = &self.text[start..];
         let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
-        // The quote was probably forgotten before the last `;`.
+        // The closing quote was probably forgotten before the last `;`.
         let end = start + line.rfind(';').unwrap_or(line.len());
         let message = "this string has no closing `\"` on its line";
         let span = self.span(start, start + 1);

@@ -6,10 +6,10 @@ use logos::Logos;
 #[derive(Logos, Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[logos(skip r"[ \t\r\n\u{feff}]+")]
 pub enum Tok {
-    /// A name or keyword; the parser tells them apart.
+    /// A name or keyword. The parser distinguishes them.
     #[regex(r"[A-Za-z_][A-Za-z0-9_]*")]
     Ident,
-    /// `12`, `0x1f`, `0b101`, `1_000`; malformed ones become [`Tok::Error`].
+    /// `12`, `0x1f`, `0b101`, `1_000`. Malformed numbers become [`Tok::Error`].
     #[regex(r"[0-9][0-9_]*")]
     #[regex(r"0[xX][0-9A-Za-z_]*", priority = 6)]
     #[regex(r"0[bB][0-9][0-9A-Za-z_]*", priority = 6)]
@@ -23,7 +23,8 @@ pub enum Tok {
     /// `10.0.0.0/8`
     #[regex(r"[0-9]+(\.[0-9]+)+/[0-9]+")]
     Prefix4,
-    /// `2001:db8::1`; also what the regular expressions cannot tell from it, such as a MAC.
+    /// `2001:db8::1`, and text that the regular expressions cannot distinguish from it, such as a
+    /// MAC.
     #[regex(r"[0-9A-Fa-f]+(:[0-9A-Fa-f]+){2,}(\.[0-9]+){0,3}")]
     #[regex(r"([0-9A-Fa-f]+(:[0-9A-Fa-f]+)*)?::([0-9A-Fa-f]+(:[0-9A-Fa-f]+)*)?(\.[0-9]+){0,3}")]
     Ip6,
@@ -161,13 +162,13 @@ pub enum Tok {
     /// `<<=`
     #[token("<<=")]
     ShlEq,
-    /// `//`; the lexer takes the rest of the line and puts it aside.
+    /// `//`. The lexer consumes the rest of the line as a comment.
     #[token("//")]
     LineComment,
-    /// `/*`; the lexer takes all to the `*/` and puts it aside.
+    /// `/*`. The lexer consumes everything up to the `*/` as a comment.
     #[token("/*")]
     BlockComment,
-    /// What is no token; already reported.
+    /// Text that is not a token. It is already reported.
     Error,
     /// The end of the text.
     Eof,

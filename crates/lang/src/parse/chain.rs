@@ -1,4 +1,4 @@
-//! Chains: interfaces, instances, paths, links, policy.
+//! Parses chains: interfaces, instances, paths, links, policy.
 
 use super::marks::{GLUE, LINE};
 use super::state::{Parsed, Parser};
@@ -59,7 +59,7 @@ impl Parser<'_> {
         Ok(ChainItem::Instance { name, function, args, span: self.span_from(start) })
     }
 
-    /// `interface NAME;` or `interface NAME { behind PREFIX, …; }`; the inner `;` may be left out.
+    /// `interface NAME;` or `interface NAME { behind PREFIX, …; }`. The inner `;` is optional.
     fn interface(&mut self) -> Parsed<ChainItem> {
         let start = self.pos;
         self.bump();

@@ -1,4 +1,4 @@
-//! Walking over tokens: looking ahead, taking, reporting expectations, recovering from errors.
+//! Moves over tokens: looks ahead, consumes, reports expectations, recovers from errors.
 
 use super::marks::{BLOCK, GLUE, LIST};
 use super::state::{Bail, MAX_DEPTH, Parsed, Parser};
@@ -8,7 +8,7 @@ use crate::diag::{Diagnostic, codes, did_you_mean_help};
 use crate::lexer::{Tok, Token};
 
 impl<'t> Parser<'t> {
-    /// The token `ahead` of the current one; the last one (`Eof`) beyond the end.
+    /// The token `ahead` of the current one. Beyond the end it is the last one (`Eof`).
     pub(super) fn token(&self, ahead: usize) -> Token {
         let last = self.tokens.len().saturating_sub(1);
         let end = Token { kind: Tok::Eof, start: 0, end: 0 };
@@ -29,12 +29,12 @@ impl<'t> Parser<'t> {
         self.text.get(token.start as usize..token.end as usize).unwrap_or("")
     }
 
-    /// The current word; empty where there is none.
+    /// The current word. Empty if the current token is not a word.
     pub(super) fn word(&self) -> &'t str {
         self.word_ahead(0)
     }
 
-    /// The word `ahead`; empty where there is none.
+    /// The word `ahead`. Empty if that token is not a word.
     pub(super) fn word_ahead(&self, ahead: usize) -> &'t str {
         if self.token(ahead).kind == Tok::Ident { self.text(ahead) } else { "" }
     }
@@ -43,12 +43,12 @@ impl<'t> Parser<'t> {
         self.word() == word
     }
 
-    /// Whether the token `ahead` follows the one before it without a space.
+    /// Whether the token `ahead` follows its predecessor without a space.
     pub(super) fn joined(&self, ahead: usize) -> bool {
         ahead > 0 && self.token(ahead - 1).end == self.token(ahead).start
     }
 
-    /// Whether a line ends between the current token and the one before.
+    /// Whether a line ends between the current token and its predecessor.
     pub(super) fn on_new_line(&self) -> bool {
         let Some(before) = self.pos.checked_sub(1).and_then(|at| self.tokens.get(at)) else {
             return true;
@@ -95,7 +95,7 @@ impl<'t> Parser<'t> {
         self.span_of(self.token(0))
     }
 
-    /// From token number `start` to the last one taken.
+    /// The span from token number `start` to the last consumed token.
     pub(super) fn span_from(&self, start: usize) -> Span {
         let last = self.tokens.len().saturating_sub(1);
         let first = self.tokens.get(start.min(last)).map(|t| self.span_of(*t)).unwrap_or_default();
@@ -103,7 +103,7 @@ impl<'t> Parser<'t> {
         first.to(self.tokens.get(end).map_or(first, |t| self.span_of(*t)))
     }
 
-    /// The place just after the last token taken.
+    /// The place directly behind the last consumed token.
     pub(super) fn after_last(&self) -> Span {
         let last = self.span_from(self.pos.saturating_sub(1));
         Span { start: last.end, ..last }
@@ -121,7 +121,7 @@ impl<'t> Parser<'t> {
         Bail
     }
 
-    /// How the current token is called in a message.
+    /// The name of the current token in a message.
     pub(super) fn found(&self) -> String {
         match self.kind() {
             Tok::Eof => "the end of the file".into(),
@@ -130,7 +130,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reports that something else stands here.
+    /// Reports that something else was expected here.
     pub(super) fn expected(&mut self, what: &str) -> Bail {
         self.expected_with(what, None)
     }
@@ -159,7 +159,7 @@ impl<'t> Parser<'t> {
         if self.eat_word(word) { Ok(()) } else { Err(self.expected(&format!("`{word}`"))) }
     }
 
-    /// Takes the bracket that closes `open`.
+    /// Consumes the bracket that closes `open`.
     pub(super) fn close(&mut self, open: Token, kind: Tok, or: &str) -> Parsed<()> {
         if self.eat(kind) {
             return Ok(());
@@ -177,7 +177,7 @@ impl<'t> Parser<'t> {
     }
 
     fn unclosed(&mut self, open: Token, opened: &str, close: &str) -> Bail {
-        // Only the innermost of those that miss their end at the same place.
+        // If several brackets miss their end at the same place, only the innermost one is reported.
         if self.unclosed_at.replace(self.pos) == Some(self.pos) {
             return Bail;
         }
@@ -189,7 +189,8 @@ impl<'t> Parser<'t> {
         self.report(found.label(here, format!("expected `{close}` at the latest here")))
     }
 
-    /// Takes a `;`. Where it is missing at the end of a line this is reported and nothing else is lost.
+    /// Consumes a `;`. If it is missing at the end of a line, that is reported and parsing
+    /// continues.
     pub(super) fn semicolon(&mut self) -> Parsed<()> {
         if self.eat(Tok::Semi) {
             return Ok(());
@@ -207,7 +208,7 @@ impl<'t> Parser<'t> {
         Err(self.expected("`;`"))
     }
 
-    /// A name that may be used freely: no keyword.
+    /// A name that is not a keyword.
     pub(super) fn name(&mut self, what: &str) -> Parsed<Ident> {
         if is_keyword(self.word()) {
             let word = self.word();
@@ -219,7 +220,7 @@ impl<'t> Parser<'t> {
         self.any_word(what)
     }
 
-    /// A word, keywords included: where nothing but a name can stand.
+    /// A word, which may be a keyword where only a name is possible.
     pub(super) fn any_word(&mut self, what: &str) -> Parsed<Ident> {
         if !self.at(Tok::Ident) {
             return Err(self.expected(what));
@@ -230,8 +231,9 @@ impl<'t> Parser<'t> {
         Ok(Ident { text, span })
     }
 
-    /// A block: `{`, parts (each starts with `mark` for the formatter), `}`. A part in trouble is
-    /// left out and the next one is found. A `}` that is missing is reported and nothing is lost.
+    /// Parses a block: `{`, parts (each starts with `mark` for the formatter), `}`. A part with an
+    /// error is omitted, and parsing continues at the next part. A missing `}` is reported, and no
+    /// part is lost.
     pub(super) fn body(
         &mut self,
         mark: u8,
@@ -264,7 +266,7 @@ impl<'t> Parser<'t> {
         self.bump();
     }
 
-    /// Runs a part one level deeper; beyond [`MAX_DEPTH`] the rest of the file is given up.
+    /// Parses a part one level deeper. Beyond [`MAX_DEPTH`], the rest of the file is skipped.
     pub(super) fn deeper<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         let depth = self.depth;
         let result = self.descend().and_then(|()| part(self));
@@ -272,7 +274,7 @@ impl<'t> Parser<'t> {
         result
     }
 
-    /// Counts a level of nesting; the caller restores `depth`.
+    /// Enters a level of nesting. The caller restores `depth`.
     pub(super) fn descend(&mut self) -> Parsed<()> {
         self.depth += 1;
         if self.depth <= MAX_DEPTH {
@@ -287,7 +289,8 @@ impl<'t> Parser<'t> {
         Err(Bail)
     }
 
-    /// Items with commas between, after `open` and up to `close`; a comma may stand after the last.
+    /// Parses items between commas, after `open` and up to `close`. A comma may follow the last
+    /// item.
     pub(super) fn list<T>(
         &mut self,
         open: Token,
@@ -306,7 +309,8 @@ impl<'t> Parser<'t> {
         Ok(items)
     }
 
-    /// A list in brackets, from the opening one on; `glue` puts no space before it.
+    /// Parses a list in brackets, including the opening bracket. `glue` removes the space before
+    /// it.
     pub(super) fn bracketed<T>(
         &mut self,
         (open, close): (Tok, Tok),
@@ -325,8 +329,8 @@ impl<'t> Parser<'t> {
         self.list(open, close, item)
     }
 
-    /// Whether a function, chain or event starts here, which cannot be inside anything: a sign
-    /// that a brace before was not closed.
+    /// Whether a function, chain or event starts here. These cannot be nested, so an earlier brace
+    /// was not closed.
     pub(super) fn at_nf_or_chain(&self) -> bool {
         if !self.on_new_line() || self.token(1).kind != Tok::Ident {
             return false;
@@ -340,13 +344,13 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Whether a block's end, or what shows that it is missing, is here.
+    /// Whether a block ends here, or its end is evidently missing.
     pub(super) fn at_block_end(&self) -> bool {
         matches!(self.kind(), Tok::RBrace | Tok::Eof) || self.at_nf_or_chain()
     }
 
-    /// After trouble inside a block whose brace is number `level`: skips to the next statement,
-    /// row or declaration of that block, or to its end.
+    /// Recovers from an error inside a block whose brace is number `level`: skips to the next
+    /// statement, row or declaration of that block, or to its end.
     pub(super) fn recover(&mut self, level: u32, start: usize) {
         if self.pos == start && !self.at_block_end() {
             self.bump();
@@ -376,7 +380,7 @@ impl<'t> Parser<'t> {
         self.open_braces = self.open_braces.min(level);
     }
 
-    /// Whether what stands here goes on with what a `}` ended.
+    /// Whether the tokens here continue the part that a `}` ended.
     fn goes_on(&self) -> bool {
         matches!(self.kind(), Tok::Semi | Tok::Comma | Tok::RParen | Tok::RBracket | Tok::FatArrow)
             || self.at_word("else")

@@ -1,4 +1,4 @@
-//! Expressions.
+//! Parses expressions.
 
 use super::marks::GLUE;
 use super::ops::{Infix, level};
@@ -13,7 +13,7 @@ impl Parser<'_> {
         self.binary(level::OR)
     }
 
-    /// Operators that bind at least as tightly as `min`.
+    /// Parses operators that bind at least as tightly as `min`.
     pub(super) fn binary(&mut self, min: u8) -> Parsed<Expr> {
         self.deeper(|p| p.binary_inner(min))
     }
@@ -25,7 +25,8 @@ impl Parser<'_> {
             if op.level() < min {
                 break;
             }
-            // Rows of operators make deep trees without recursion here, but not for later walks.
+            // A sequence of operators makes a deep tree. It takes no recursion here, but later
+            // walks recurse.
             self.descend()?;
             self.bump_operator(tokens);
             let right = self.binary(op.level() + 1)?;
@@ -36,7 +37,8 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// Comparisons and ranges do not come in rows; this is reported, and the row is read on.
+    /// Reports comparisons and ranges in sequence, which are not allowed. The rest of the sequence
+    /// is still parsed.
     fn check_row(&mut self, op: Infix) -> bool {
         if self.infix().is_none_or(|(next, _)| next.level() != op.level()) {
             return false;
@@ -98,7 +100,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A primary with `[…]` and `.name` after it.
+    /// Parses a primary expression with the `[…]` and `.name` behind it.
     pub(super) fn postfix(&mut self) -> Parsed<Expr> {
         let depth = self.depth;
         let expr = self.postfix_inner();
@@ -127,7 +129,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `[a, b]`, or `[quoted reverse]`, which stands for the two words.
+    /// Parses `[a, b]`, or `[quoted reverse]`, which holds the two words.
     fn key(&mut self) -> Parsed<Vec<Expr>> {
         self.mark(GLUE);
         let open = self.bump();
@@ -177,7 +179,7 @@ impl Parser<'_> {
         text
     }
 
-    /// A number with the unit after it, if there is one.
+    /// Parses a number with its unit, if there is one.
     fn number(&mut self) -> ExprKind {
         let value = int_value(self.text(0)).unwrap_or_default();
         self.bump();
@@ -200,7 +202,7 @@ impl Parser<'_> {
         self.unknown_unit(unit)
     }
 
-    /// Takes the unit of a number that is no number.
+    /// Consumes the unit of a number that is malformed.
     fn skip_unit(&mut self) {
         let rate = RATES.contains(&self.word()) && self.rate_follows();
         if rate || UNITS.contains(&self.word()) {
@@ -214,7 +216,7 @@ impl Parser<'_> {
         self.pos > 0 && self.tokens[self.pos - 1].end == self.token(0).start
     }
 
-    /// Whether `/s` follows the word here without a space.
+    /// Whether `/s` follows the current word without a space.
     fn rate_follows(&self) -> bool {
         self.token(1).kind == Tok::Slash
             && self.joined(1)
@@ -243,7 +245,7 @@ impl Parser<'_> {
         ExprKind::Error
     }
 
-    /// What starts with a word.
+    /// Parses an expression that starts with a word.
     fn word_expr(&mut self) -> Parsed<Expr> {
         let start = self.pos;
         let kind = match self.word() {
@@ -295,7 +297,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A value; a lone keyword is a name here, as in `default: drop`.
+    /// Parses a value. A lone keyword is a name here, as in `default: drop`.
     fn arg_value(&mut self) -> Parsed<Expr> {
         let word = self.word();
         let alone = matches!(self.token(1).kind, Tok::Comma | Tok::RParen);
@@ -308,7 +310,7 @@ impl Parser<'_> {
         self.not_assignment(value)
     }
 
-    /// A set, or a record if a name and a `:` come first.
+    /// Parses a set, or a record if a name and a `:` come first.
     fn braces(&mut self) -> Parsed<ExprKind> {
         if self.token(1).kind == Tok::Ident && self.token(2).kind == Tok::Colon {
             return Ok(ExprKind::Record(self.record()?));
@@ -352,7 +354,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// The condition of an `if`, or a row's predicate.
+    /// Parses the condition of an `if`, or a row's predicate.
     pub(super) fn condition(&mut self) -> Parsed<Expr> {
         if self.at(Tok::LBrace) {
             return Err(self.expected("a condition"));
@@ -361,7 +363,7 @@ impl Parser<'_> {
         self.not_assignment(cond)
     }
 
-    /// Reports a `=` after a value, where only `==` makes sense.
+    /// Reports a `=` behind a value, where only `==` is possible.
     fn not_assignment(&mut self, value: Expr) -> Parsed<Expr> {
         if !self.at(Tok::Assign) {
             return Ok(value);

@@ -1,4 +1,4 @@
-//! Files: their declarations.
+//! Parses files: their declarations.
 
 use std::collections::BTreeSet;
 
@@ -35,8 +35,8 @@ impl Parser<'_> {
         File { items, doubtful: self.doubtful(&extents) }
     }
 
-    /// Which of the items, by their order, have errors. One behind an item may be about its rest,
-    /// as with a `}` too many.
+    /// The items with errors, by their order. An error behind an item may belong to it, as for an
+    /// extra `}`.
     fn doubtful(&self, extents: &[Span]) -> Vec<Span> {
         if self.diags.left_out() > 0 {
             let whole = self.span_from(0);
@@ -74,7 +74,7 @@ impl Parser<'_> {
         self.report(found.note(note).help_if(help))
     }
 
-    /// Skips to where the next declaration seems to start.
+    /// Skips to the place where the next declaration seems to start.
     fn next_item(&mut self, start: usize) {
         if self.pos == start {
             self.bump();
@@ -91,7 +91,7 @@ impl Parser<'_> {
             _ => false,
         };
         let starts = self.on_new_line() && named && FILE_ITEMS.contains(&self.word());
-        // Indented ones of these words stand in functions.
+        // These words belong to a function if they are indented.
         starts && (self.column_of_token() == 0 || self.at_nf_or_chain())
     }
 
@@ -111,7 +111,7 @@ impl Parser<'_> {
         Ok(Item::Use { path, span: self.span_from(start) })
     }
 
-    /// `event NAME [extends PARENT] { field: type, … }`, or `;` in place of the fields
+    /// `event NAME [extends PARENT] { field: type, … }`, or `;` instead of the fields
     fn event(&mut self) -> Parsed<EventDef> {
         let start = self.pos;
         self.bump();
@@ -125,7 +125,7 @@ impl Parser<'_> {
         Ok(EventDef { name, parent, fields, span: self.span_from(start) })
     }
 
-    /// Whether the last token taken was a `}`.
+    /// Whether the last consumed token was a `}`.
     fn closed_brace(&self) -> bool {
         self.pos > 0 && self.tokens[self.pos - 1].kind == Tok::RBrace
     }

@@ -1,8 +1,8 @@
-//! Marks on tokens, by which the parser guides the formatter.
+//! Marks on tokens. The parser sets them for the formatter.
 
-/// A declaration, row or rule starts at the token: it gets a line of its own.
+/// A declaration, row or rule starts at the token. It gets a line of its own.
 pub(crate) const LINE: u8 = 1;
-/// A statement starts at the token: it may stay on the line of the one before.
+/// A statement starts at the token. It may stay on the line of the statement before.
 pub(crate) const STMT: u8 = 2;
 /// The `{` opens a block of statements, rows or declarations.
 pub(crate) const BLOCK: u8 = 4;
@@ -10,7 +10,7 @@ pub(crate) const BLOCK: u8 = 4;
 pub(crate) const GLUE: u8 = 8;
 /// The `<` or `>` is a bracket around types.
 pub(crate) const GENERIC: u8 = 16;
-/// The bracket opens a list in which a comma may stand after the last item.
+/// The bracket opens a list. A comma may follow its last item.
 pub(crate) const LIST: u8 = 32;
 
 /// Marks by token.

@@ -1,9 +1,9 @@
-//! Tokens to a syntax tree, by recursive descent.
+//! Parses tokens to a syntax tree, by recursive descent.
 //!
-//! Parsing is total: any text gives a tree and all its errors. A wrong part is reported once and left
-//! out (statements and expressions leave an `Error` node); parsing continues at the next `;`, `}`, row
-//! or declaration. `MAX_DEPTH` bounds the nesting, so that neither the parser nor later walks over
-//! the tree can run out of stack.
+//! Parsing is total: any text gives a tree and all its errors. A wrong part is reported once and
+//! omitted (statements and expressions leave an `Error` node). Parsing continues at the next `;`,
+//! `}`, row or declaration. `MAX_DEPTH` bounds the nesting, so neither the parser nor later walks
+//! over the tree overflow the stack.
 
 mod chain;
 mod cursor;
@@ -34,8 +34,8 @@ pub(crate) struct Source {
     pub marks: Marks,
 }
 
-/// Parses the text of file number `file`. All that is wrong is in the diagnostics; the tree holds
-/// what could be understood.
+/// Parses the text of file number `file`. The diagnostics hold all errors, and the tree holds the
+/// parts without errors.
 #[must_use]
 pub fn parse(text: &str, file: u32) -> (File, Diagnostics) {
     let source = parse_source(text, file);
@@ -51,7 +51,7 @@ pub(crate) fn parse_source(text: &str, file: u32) -> Source {
     Source { file, diagnostics: diags.sorted(), tokens, comments, marks }
 }
 
-/// Parses one expression, such as a value in a control file; `text` is the part of file number
+/// Parses one expression, such as a value in a control file. `text` is the part of file number
 /// `file` that starts at byte `base`.
 #[must_use]
 pub fn parse_expr(text: &str, file: u32, base: u32) -> (Expr, Diagnostics) {

@@ -1,4 +1,4 @@
-//! Network functions: their head, their declarations, states.
+//! Parses network functions: their head, their declarations, states.
 
 use super::marks::STMT;
 use super::state::{Parsed, Parser};
@@ -44,7 +44,7 @@ impl Parser<'_> {
         Ok(NativeCode { library, span, function })
     }
 
-    /// Whether a declaration starts here rather than a statement about something of that name.
+    /// Whether a declaration starts here. A statement may begin with a name that is the same word.
     fn at_nf_item(&self) -> bool {
         let next = self.token(1).kind;
         let assigned = matches!(next, Tok::Assign | Tok::Dot);
@@ -178,8 +178,8 @@ impl Parser<'_> {
         }
     }
 
-    /// `state NAME: TYPE KEY [= DEFAULT] {, OPTION};` With trouble in its options it is a state
-    /// nevertheless, so that its uses are not reported.
+    /// `state NAME: TYPE KEY [= DEFAULT] {, OPTION};` A state with an error in its options is kept,
+    /// so that its uses are not reported.
     fn state(&mut self) -> Parsed<(StateDef, Parsed<()>)> {
         let start = self.pos;
         self.bump();
@@ -273,7 +273,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether the token starts an assigning operator; `>` may start `>>=`.
+/// Whether the token starts an assignment operator. `>` may start `>>=`.
 fn is_operator(kind: Tok) -> bool {
     use Tok::{AmpEq, CaretEq, Gt, MinusEq, PercentEq, PipeEq, PlusEq, ShlEq, SlashEq, StarEq};
     matches!(

@@ -1,4 +1,4 @@
-//! Binary operators: which tokens they are, how tightly they bind.
+//! Binary operators: their tokens and their precedence.
 
 use super::marks::GLUE;
 use super::state::Parser;
@@ -15,7 +15,7 @@ pub(super) enum Infix {
     Range,
 }
 
-/// How tightly operators bind; tighter is greater.
+/// The precedence of operators. A tighter operator has a greater number.
 pub(super) mod level {
     pub const OR: u8 = 1;
     pub const AND: u8 = 2;
@@ -96,7 +96,7 @@ impl Parser<'_> {
         self.joined(ahead).then(|| self.token(ahead).kind)
     }
 
-    /// The infix operator here and its number of tokens.
+    /// The infix operator at the current token, and its number of tokens.
     pub(super) fn infix(&self) -> Option<(Infix, usize)> {
         let joined = (self.joined_kind(1), self.joined_kind(2));
         match (self.kind(), joined) {
@@ -116,7 +116,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The operator of an assignment here: `Some(None)` for `=`.
+    /// The assignment operator at the current token, and its number of tokens. `Some(None)` for
+    /// `=`.
     pub(super) fn assignment(&self) -> Option<(Option<BinOp>, usize)> {
         match (self.kind(), self.joined_kind(1), self.joined_kind(2)) {
             (Tok::Assign, _, _) => Some((None, 1)),
@@ -125,7 +126,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes an operator of several tokens; those after the first get no space.
+    /// Consumes an operator of several tokens. Tokens after the first get no space.
     pub(super) fn bump_operator(&mut self, tokens: usize) {
         self.bump();
         for _ in 1..tokens {

@@ -4,14 +4,14 @@ use super::marks::Marks;
 use crate::diag::Diagnostics;
 use crate::lexer::{Lexed, Token};
 
-/// The trouble has been reported; find back at the next statement or declaration.
+/// An error that is already reported. Parsing continues at the next statement or declaration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bail;
 
 /// How deep blocks, brackets, operators and types may nest.
 pub const MAX_DEPTH: u32 = 128;
 
-/// Result of a part: `Err` means that the trouble has been reported.
+/// The result of a part. `Err` means that the error is already reported.
 pub(super) type Parsed<T> = Result<T, Bail>;
 
 /// The parser's state.
@@ -23,9 +23,9 @@ pub(crate) struct Parser<'t> {
     pub(super) pos: usize,
     pub(super) depth: u32,
     pub(super) open_braces: u32,
-    /// Set when the rest of the file is given up; silences what would follow from that.
+    /// Whether the rest of the file is skipped. Further messages are then suppressed.
     pub(super) aborted: bool,
-    /// Where a missing closing bracket was last reported.
+    /// The place of the last reported missing closing bracket.
     pub(super) unclosed_at: Option<usize>,
     pub(super) diags: Diagnostics,
     pub(super) marks: Marks,

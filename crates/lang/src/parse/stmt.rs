@@ -1,4 +1,4 @@
-//! Statements and match tables.
+//! Parses statements and match tables.
 
 use super::marks::{GLUE, LINE, STMT};
 use super::ops::level;
@@ -17,7 +17,8 @@ impl Parser<'_> {
         Ok(Block { stmts, span: self.span_from(start) })
     }
 
-    /// A statement at the end of `stmts`; an `Error` one where it makes no sense.
+    /// Parses a statement and adds it to `stmts`. A statement with an error becomes an `Error`
+    /// node.
     pub(super) fn stmt_into(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
         let start = self.pos;
         let parsed = self.stmt();
@@ -72,7 +73,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Ports with commas between, or none.
+    /// Parses ports between commas, or none.
     fn ports(&mut self) -> Parsed<Vec<Ident>> {
         let mut ports = Vec::new();
         if matches!(self.kind(), Tok::Semi | Tok::RBrace) || self.on_new_line() {
@@ -105,7 +106,7 @@ impl Parser<'_> {
         Ok(StmtKind::Push { header, args })
     }
 
-    /// `else STMT`, which has its own `;`, or the `;`.
+    /// Parses `else STMT`, which has its own `;`, or the `;`.
     fn otherwise(&mut self) -> Parsed<Option<Box<Stmt>>> {
         if self.eat_word("else") {
             return Ok(Some(Box::new(self.stmt()?)));

@@ -1,4 +1,4 @@
-//! Types, parameters and keys.
+//! Parses types, parameters and keys.
 
 use super::marks::{GENERIC, GLUE};
 use super::state::{Parsed, Parser};
@@ -28,7 +28,7 @@ impl Parser<'_> {
         self.bracketed((Tok::LBrace, Tok::RBrace), false, Self::typed_name)
     }
 
-    /// `addr: ip4`; the name may be a keyword.
+    /// `addr: ip4`. The name may be a keyword.
     fn typed_name(&mut self) -> Parsed<(Ident, Type)> {
         let name = self.any_word("a name")?;
         self.expect(Tok::Colon, "`:` and a type")?;
@@ -63,7 +63,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `(name: type, …)` of a function of one's own.
+    /// `(name: type, …)` of one of the program's own functions.
     pub(super) fn plain_params(&mut self) -> Parsed<Vec<(Ident, Type)>> {
         self.bracketed((Tok::LParen, Tok::RParen), true, |p| {
             let name = p.name("the name of a parameter")?;
@@ -72,7 +72,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A field (a dotted name) or a type.
+    /// Parses a field (a dotted name) or a type.
     pub(super) fn key_part(&mut self) -> Parsed<KeyPart> {
         if self.at(Tok::Ident) && self.token(1).kind == Tok::Dot {
             return Ok(KeyPart::Field(self.path("a field")?));
@@ -80,7 +80,7 @@ impl Parser<'_> {
         Ok(KeyPart::Type(self.ty()?))
     }
 
-    /// `a.b.c`; parts after a dot may be keywords.
+    /// `a.b.c`. Parts behind a dot may be keywords.
     pub(super) fn path(&mut self, what: &str) -> Parsed<Path> {
         let start = self.pos;
         let mut parts = vec![self.name(what)?];

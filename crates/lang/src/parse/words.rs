@@ -1,19 +1,19 @@
-//! Words with a meaning: keywords and units.
+//! Reserved words: keywords and units.
 
-/// Words that cannot be names.
+/// Words that are not allowed as names.
 pub const KEYWORDS: &[&str] = &[
     "action", "and", "const", "consume", "delete", "drop", "else", "emit", "exists", "false", "fn",
     "for", "has", "hold", "if", "in", "let", "match", "matches", "mirror", "not", "or", "output",
     "pop", "push", "resubmit", "send", "true",
 ];
 
-/// Units of numbers that are one word; rates such as `Mbit/s` are [`RATES`].
+/// Units that are one word. Rates such as `Mbit/s` are in [`RATES`].
 pub const UNITS: &[&str] = &[
     "ns", "us", "ms", "s", "min", "h", "d", "B", "KB", "MB", "GB", "KiB", "MiB", "GiB", "k", "M",
     "G", "Ki", "Mi", "Gi",
 ];
 
-/// The parts before `/s` of units of rates.
+/// The parts of rate units before `/s`.
 pub const RATES: &[&str] = &["bit", "kbit", "Mbit", "Gbit", "B", "KB", "MB", "GB"];
 
 /// Words that start a statement.

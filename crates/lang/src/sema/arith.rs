@@ -1,18 +1,18 @@
 //! Arithmetic: the operand and result types of operators, and operations on constants.
 //!
-//! Numbers without a unit have no type (`None`) until their place gives them one.
+//! A number without a unit has no type (`None`) until its context gives it one.
 
 use braid_ir::model::{Kind, Ty};
 
 use super::types::{self, DURATION, SIZE, U32, U64};
 use crate::ast::BinOp;
 
-/// A constant; `ty` is `None` for a number without a unit.
+/// A constant. `ty` is `None` for a number without a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Const {
     /// Its value.
     pub value: u128,
-    /// Its type, if its form gives one.
+    /// Its type, if its notation gives one.
     pub ty: Option<Ty>,
 }
 
@@ -30,59 +30,59 @@ impl Const {
     }
 }
 
-/// How a binary operator works.
+/// How a binary operator works on its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum How {
-    /// The IR's operator, both operands of the result's width.
+    /// The IR's operator. Both operands have the result's width.
     Plain,
     /// The right operand is clamped to the left one's width.
     Shift,
-    /// The right operand, a number, is widened to 64 bits.
+    /// The right operand is a number and is widened to 64 bits.
     Scale,
-    /// As `Scale` with the number on the left.
+    /// Like `Scale`, with the number on the left.
     ScaleLeft,
-    /// bitrate * duration: a size.
+    /// bitrate * duration gives a size.
     RateTime,
-    /// duration * bitrate.
+    /// duration * bitrate gives a size.
     TimeRate,
-    /// size / duration: a bitrate; size / bitrate: a duration.
+    /// size / duration gives a bitrate, and size / bitrate gives a duration.
     PerSize,
 }
 
-/// A binary operator on types: the operand types that it needs, and its result.
+/// A binary operator on types: the operand types that it needs, and its result type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// Type of the left operand.
     pub left: Ty,
     /// Type of the right operand.
     pub right: Ty,
-    /// How it works.
+    /// How it works on the operands.
     pub how: How,
     /// Type of the result.
     pub result: Ty,
 }
 
-/// Why types do not go together.
+/// Why an operator cannot take operands of these types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wrong {
     /// Different widths of one kind.
     Widths,
     /// Different kinds.
     Types,
-    /// The operator has no meaning for them.
+    /// The operator is not defined for the types.
     Operator,
     /// No operand has a type.
     Unclear,
 }
 
-/// Nanoseconds in a second times bits in a byte: bitrate * duration / this = size.
+/// Nanoseconds in a second times bits in a byte: bitrate * duration / this constant = size.
 pub const BIT_NANOS: u128 = 8_000_000_000;
 
 fn quantity(kind: Kind) -> bool {
     matches!(kind, Kind::Duration | Kind::Size | Kind::Bitrate)
 }
 
-/// The type that both sides of a comparison, `min` or `max` have.
+/// The common type of both sides of a comparison, `min` or `max`.
 pub fn common(a: Option<Ty>, b: Option<Ty>) -> Result<Ty, Wrong> {
     match (a, b) {
         (None, None) => Err(Wrong::Unclear),
@@ -95,7 +95,7 @@ pub fn common(a: Option<Ty>, b: Option<Ty>) -> Result<Ty, Wrong> {
     }
 }
 
-/// How `op` (no comparison, no `and`, `or`) works on operands of these types.
+/// How `op` works on operands of these types. `op` is not a comparison, `and` or `or`.
 pub fn plan(op: BinOp, a: Option<Ty>, b: Option<Ty>) -> Result<Plan, Wrong> {
     match op {
         BinOp::Shl | BinOp::Shr => shift(a, b),
@@ -166,7 +166,7 @@ fn quotient(op: BinOp, a: Option<Ty>, b: Option<Ty>) -> Result<Plan, Wrong> {
     }
 }
 
-/// Products and quotients of plain numbers.
+/// The plan for products and quotients of plain numbers.
 fn numbers(ty: Ty) -> Result<Plan, Wrong> {
     match ty.kind {
         Kind::Uint | Kind::Port => Ok(plain(ty)),
@@ -193,16 +193,17 @@ fn sum(op: BinOp, a: Option<Ty>, b: Option<Ty>) -> Result<Plan, Wrong> {
     }
 }
 
-/// Why constants have no result.
+/// Why an operator on constants has no result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// It leaves the range of its type.
+    /// The result leaves the range of its type.
     Overflow,
     /// The divisor is 0.
     Division,
 }
 
-/// The operator on constants that fit the plan's types; with `wrapping`, sums and products wrap.
+/// Applies the operator to constants that fit the plan's types. With `wrapping`, sums and products
+/// wrap.
 pub fn fold(plan: &Plan, op: BinOp, wrapping: bool, a: u128, b: u128) -> Result<u128, Fault> {
     let most = types::max(plan.result);
     let value = match plan.how {
@@ -219,7 +220,7 @@ pub fn fold(plan: &Plan, op: BinOp, wrapping: bool, a: u128, b: u128) -> Result<
     if value > most { Err(Fault::Overflow) } else { Ok(value) }
 }
 
-/// The operator on two numbers without a unit: 128 bits wide.
+/// Applies the operator to two numbers without a unit, which are 128 bits wide.
 pub fn fold_plain(op: BinOp, a: u128, b: u128) -> Result<u128, Fault> {
     match op {
         BinOp::Shl => {
@@ -259,7 +260,7 @@ fn plain_fold(op: BinOp, wrapping: bool, most: u128, a: u128, b: u128) -> Result
     value.filter(|value| *value <= most).ok_or(Fault::Overflow)
 }
 
-/// A comparison of constants.
+/// Compares constants.
 #[must_use]
 pub fn compare(op: BinOp, a: u128, b: u128) -> bool {
     match op {
@@ -279,7 +280,7 @@ pub fn duration_unit_ns(unit: &str) -> Option<u128> {
     (one.ty == Some(DURATION)).then_some(one.value)
 }
 
-/// A number with a unit. `None` when it does not fit 64 bits (128 for plain counts).
+/// A number with a unit. `None` when it does not fit into 64 bits (128 for plain counts).
 #[must_use]
 pub fn with_unit(number: u128, unit: &str) -> Option<Const> {
     let (factor, ty): (u128, Option<Ty>) = match unit {
@@ -329,10 +330,10 @@ mod tests {
 
     #[test]
     fn rate_times_duration_is_bytes_rounded_down() {
-        // 100 Mbit/s for 10 ms: 1,000,000 bit = 125,000 bytes.
+        // 100 Mbit/s for 10 ms are 1,000,000 bits, or 125,000 bytes.
         let bytes = folded(BinOp::Mul, 100_000_000, BITRATE, 10_000_000, DURATION);
         assert_eq!(bytes, Some((125_000, SIZE)));
-        // 1 bit/s for 7 s: 7 bits are no whole byte.
+        // 1 bit/s for 7 s is 7 bits, which is less than a whole byte.
         assert_eq!(folded(BinOp::Mul, 7_000_000_000, DURATION, 1, BITRATE), Some((0, SIZE)));
     }
 

@@ -1,4 +1,4 @@
-//! Assignments: fields, tags, state.
+//! Lowers assignments to fields, tags and state.
 
 use braid_ir::model::{Op, Ty, ValueId};
 use braid_packet::Access;
@@ -11,7 +11,7 @@ use crate::ast::{BinOp, Expr, ExprKind, Span, Stmt};
 use crate::diag::{Diagnostic, codes};
 
 impl<'a> Lower<'a> {
-    /// `PLACE = VALUE else STMT;`, with `op` `PLACE op= VALUE`.
+    /// Lowers `PLACE = VALUE else STMT;`, or with `op` the statement `PLACE op= VALUE`.
     pub fn assign(
         &mut self,
         place: &Expr,
@@ -84,7 +84,7 @@ impl<'a> Lower<'a> {
         )
     }
 
-    /// The value that a place gets: `value`, or `place op value`.
+    /// The new value of a place: `value`, or `place op value`.
     fn new_value(
         &mut self,
         place: &Expr,

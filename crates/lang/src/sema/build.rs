@@ -1,14 +1,15 @@
-//! Builds an IR program block by block, with the facts that hold at the start of each.
+//! Builds an IR program block by block, with the facts that hold at the start of each block.
 //!
-//! A block starts after all jumps to it were made, so its facts are the facts that all jumps share. `finish` leaves out blocks that nothing reaches, joins chains of blocks, and puts the
-//! rest in topological order.
+//! A block is started after all jumps to it are made, so its facts are the facts that all jumps
+//! share. `finish` removes unreachable blocks, joins chains of blocks, and puts the others in
+//! topological order.
 
 use braid_ir::model::{Block, BlockId, Op, ParamId, Program, Target, Term, Ty, ValueId, Word};
 
 use super::facts::{Facts, KeyPart};
 use super::order;
 
-/// Most operations of a function's programs together.
+/// The most operations that a function's programs have together.
 pub const MAX_OPS: usize = 65_536;
 
 #[derive(Default)]
@@ -18,7 +19,7 @@ pub(super) struct Draft {
     pub term: Option<Term>,
 }
 
-/// A block that was left without an end.
+/// A block that has no end yet.
 pub struct Paused {
     block: BlockId,
     facts: Facts,
@@ -32,12 +33,12 @@ pub struct Builder {
     origin: Vec<Option<KeyPart>>,
     current: BlockId,
     ops: usize,
-    /// The facts that hold here.
+    /// The facts that hold at the current position.
     pub facts: Facts,
 }
 
 impl Builder {
-    /// A program whose first block is started with these facts.
+    /// A program whose first block starts with these facts.
     pub fn new(facts: Facts) -> Self {
         Self {
             blocks: vec![Draft::default()],
@@ -50,12 +51,12 @@ impl Builder {
         }
     }
 
-    /// Operations and blocks so far.
+    /// Number of operations and blocks so far.
     pub fn size(&self) -> usize {
         self.ops + self.blocks.len()
     }
 
-    /// A new value.
+    /// Makes a new value.
     pub fn value(&mut self, ty: Ty) -> ValueId {
         self.values.push(ty);
         self.origin.push(None);
@@ -75,33 +76,33 @@ impl Builder {
         out
     }
 
-    /// A constant.
+    /// Adds a constant.
     pub fn constant(&mut self, ty: Ty, value: Word) -> ValueId {
         let out = self.emit(ty, |out| Op::Const { out, value });
         self.origin[out.0 as usize] = Some(KeyPart::Const(value));
         out
     }
 
-    /// A scalar parameter's value.
+    /// Adds the value of a scalar parameter.
     pub fn param(&mut self, ty: Ty, param: ParamId) -> ValueId {
         let out = self.emit(ty, |out| Op::Param { out, param });
         self.origin[out.0 as usize] = Some(KeyPart::Param(param));
         out
     }
 
-    /// A value as part of a key.
+    /// The form in which a value is compared as part of a key.
     pub fn key_part(&self, value: ValueId) -> KeyPart {
         self.origin.get(value.0 as usize).copied().flatten().unwrap_or(KeyPart::Value(value))
     }
 
-    /// A block to be started later.
+    /// Makes a block to be started later.
     pub fn block(&mut self) -> BlockId {
         self.blocks.push(Draft::default());
         self.incoming.push(None);
         BlockId(u32::try_from(self.blocks.len() - 1).unwrap_or(u32::MAX))
     }
 
-    /// A block that is given a value by those who jump to it.
+    /// Makes a block with a parameter. Jumps to the block pass its value.
     pub fn block_with(&mut self, ty: Ty) -> (BlockId, ValueId) {
         let block = self.block();
         let value = self.value(ty);
@@ -109,12 +110,12 @@ impl Builder {
         (block, value)
     }
 
-    /// Whether any packet gets to a block that was not started yet.
+    /// Whether any packet reaches a block that was not started yet.
     pub fn reached(&self, block: BlockId) -> bool {
         self.incoming[block.0 as usize].is_some()
     }
 
-    /// Whether packets get here.
+    /// Whether packets reach the current position.
     pub fn live(&self) -> bool {
         !self.facts.nowhere
     }
@@ -125,7 +126,7 @@ impl Builder {
         self.facts = self.incoming[block.0 as usize].take().unwrap_or_else(Facts::nowhere);
     }
 
-    /// Leaves the current block without an end; `resume` goes on there.
+    /// Leaves the current block without an end. `resume` continues it.
     pub fn pause(&mut self) -> Paused {
         let paused = Paused { block: self.current, facts: self.facts.clone() };
         let nowhere = self.block();
@@ -133,7 +134,7 @@ impl Builder {
         paused
     }
 
-    /// Goes on where `pause` left.
+    /// Continues the block that `pause` left.
     pub fn resume(&mut self, paused: Paused) {
         self.current = paused.block;
         self.facts = paused.facts;
@@ -150,7 +151,7 @@ impl Builder {
         });
     }
 
-    /// Ends the current block. Whatever is built next is in a block that no packet reaches.
+    /// Ends the current block. Code that is built next is in a block that no packet reaches.
     pub fn end(&mut self, term: Term) {
         self.blocks[self.current.0 as usize].term = Some(term);
         let nowhere = self.block();
@@ -164,8 +165,8 @@ impl Builder {
         self.end(Term::Jump(Target { block: to, args }));
     }
 
-    /// Ends the current block with a branch; `learn` adds what each way knows: first for `yes`,
-    /// then for `no`.
+    /// Ends the current block with a branch. `learn` adds the facts of each target: first those of
+    /// `yes`, then those of `no`.
     pub fn branch_learning(
         &mut self,
         cond: ValueId,
@@ -194,8 +195,8 @@ impl Builder {
         self.end(term);
     }
 
-    /// The program. Blocks without an end (only where no packet gets to, or in programs with
-    /// errors) end with `Return`.
+    /// The finished program. Blocks without an end are unreachable, or the program has errors. They
+    /// end with `Return`.
     pub fn finish(self) -> Program {
         let blocks = self
             .blocks

@@ -1,4 +1,4 @@
-//! Calls: casts, built-in functions, operators in Rust, the program's own functions.
+//! Lowers calls: casts, built-in functions, operators in Rust, functions of the program.
 
 use braid_externs::ops;
 use braid_externs::signature::{ParamKind, ResultKind, Signature, Width};
@@ -12,10 +12,10 @@ use super::{arith, say};
 use crate::ast::{Arg, BinOp, Expr, ExprKind, FnBody, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
-/// The built-in functions, besides casts and operators.
+/// The built-in functions, without casts and operators.
 const BUILT_IN: &[&str] =
     &["min", "max", "len", "up", "rule", "wrapping", "take", "route", "which", "release"];
-/// What may fail, so that it stands in `let NAME = … else …` only.
+/// The built-in functions that may fail. They are allowed only in `let NAME = … else …`.
 const FALLIBLE: &[&str] = &["take", "route", "which"];
 
 impl<'a> Lower<'a> {
@@ -102,13 +102,13 @@ impl<'a> Lower<'a> {
         .help_if(self.suggest(&name.text, known))
     }
 
-    /// Whether a call may have no answer.
+    /// Whether a call may fail.
     pub fn fallible(&self, name: &str) -> bool {
         FALLIBLE.contains(&name)
             || ops::lookup(name).is_some_and(|operator| operator.signature.fallible())
     }
 
-    /// A call that may fail: whether it did not, and its value.
+    /// A call that may fail. Returns whether it succeeded, and its value.
     pub fn fallible_call(
         &mut self,
         name: &Ident,
@@ -139,7 +139,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// The arguments, when there are as many as needed.
+    /// The arguments, if their number is right.
     pub fn arguments<'e, const N: usize>(
         &mut self,
         args: &'e [Arg],
@@ -197,7 +197,7 @@ impl<'a> Lower<'a> {
         Some(Value::Scalar(self.bin(ty, op, x?, y?), ty))
     }
 
-    /// `len(LIST)`, `len(STATE)`
+    /// Lowers `len(LIST)` and `len(STATE)`.
     fn length(&mut self, args: &[Arg], span: Span) -> Option<Value> {
         let [arg] = self.arguments(args, span, "len")?;
         let id = match self.bare(arg) {
@@ -213,13 +213,13 @@ impl<'a> Lower<'a> {
         Some(Value::Scalar(id, U32))
     }
 
-    /// Whether a parameter is a list or backends.
+    /// Whether a parameter is a list or a list of backends.
     pub fn is_list(&self, param: ParamId) -> bool {
         let ty = self.model.params.get(param.0 as usize).map(|decl| &decl.ty);
         matches!(ty, Some(ParamTy::List(_) | ParamTy::Backends(_)))
     }
 
-    /// What an expression that is just a name stands for.
+    /// The binding of an expression that is only a name.
     pub fn bare(&self, expr: &Expr) -> Option<Binding<'a>> {
         match &expr.kind {
             ExprKind::Path(path) if path.parts.len() == 1 => {
@@ -255,7 +255,7 @@ impl<'a> Lower<'a> {
         self.fail(Diagnostic::new(codes::WRONG_NAME, message, expr.span, label))
     }
 
-    /// What an expression is, in words, and what to say beside it.
+    /// Describes an expression for a message: the description, and the label beside it.
     fn describe(&self, expr: &Expr) -> (String, String) {
         let what = match self.bare(expr) {
             Some(Binding::Param(param)) => {
@@ -281,14 +281,14 @@ impl<'a> Lower<'a> {
         Some(Value::Scalar(id, BOOL))
     }
 
-    /// `rule(packet, RULES)`: whether the packet passes, and the number of the rule.
+    /// Lowers `rule(packet, RULES)`: whether the packet passes, and the number of the rule.
     fn decide(&mut self, args: &[Arg], span: Span) -> Option<(ValueId, ValueId)> {
         let [packet, rules] = self.arguments(args, span, "rule")?;
         self.word(packet, "packet")?;
         self.rules(rules)
     }
 
-    /// Asks a rule set about the packet.
+    /// Evaluates a rule set for the packet.
     pub fn rules(&mut self, rules: &Expr) -> Option<(ValueId, ValueId)> {
         let param = self.special(rules, "rules", |ty| matches!(ty, ParamTy::Rules))?;
         if !self.needs_packet(rules.span) {
@@ -299,7 +299,7 @@ impl<'a> Lower<'a> {
         Some((pass, rule))
     }
 
-    /// Makes sure that an expression is this word.
+    /// Checks that an expression is this word.
     pub fn word(&mut self, expr: &Expr, word: &str) -> Option<()> {
         if is_word(expr, word) {
             return Some(());
@@ -328,7 +328,7 @@ impl<'a> Lower<'a> {
         Some((found, hop))
     }
 
-    /// Looks for patterns in the payload.
+    /// Searches the payload for patterns.
     pub fn patterns(&mut self, payload: &Expr, set: &Expr) -> Option<(ValueId, ValueId)> {
         let is_stream = self.mode == Mode::Stream && is_stream_data(payload);
         if !is_stream {
@@ -343,7 +343,7 @@ impl<'a> Lower<'a> {
         Some((found, number))
     }
 
-    /// `take(POOL)`, `take(POOL, VALUE)`
+    /// Lowers `take(POOL)` and `take(POOL, VALUE)`.
     fn take(&mut self, args: &[Arg], span: Span) -> Option<(ValueId, Value)> {
         let Some(first) = args.first() else {
             let message = "`take` needs a pool";
@@ -361,7 +361,7 @@ impl<'a> Lower<'a> {
         Some((ok, Value::Scalar(a, ty)))
     }
 
-    /// `release(POOL, VALUE);`
+    /// Lowers `release(POOL, VALUE);`.
     pub fn release(&mut self, args: &[Arg], span: Span) -> Option<()> {
         let [pool, value] = self.arguments(args, span, "release")?;
         let (pool, ty) = self.pool(pool)?;
@@ -378,7 +378,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Calls an operator: its results and their types.
+    /// Calls an operator. Returns its results and their types.
     fn operator(
         &mut self,
         signature: &Signature,
@@ -476,7 +476,7 @@ impl<'a> Lower<'a> {
         Some(())
     }
 
-    /// A field of the packet as it entered; its header is known to have been present.
+    /// A field of the packet as it entered. Its header was present then.
     pub fn entry_field(&mut self, field: Field, ty: Ty) -> ValueId {
         if let Some(known) = self.b.facts.loaded(field, true) {
             return known;
@@ -491,7 +491,7 @@ fn is_stream_data(expr: &Expr) -> bool {
     matches!(&expr.kind, ExprKind::Path(path) if crate::ast::joined(path) == "stream.data")
 }
 
-/// Whether an expression is just this word.
+/// Whether an expression is only this word.
 pub fn is_word(expr: &Expr, word: &str) -> bool {
     matches!(&expr.kind, ExprKind::Path(path)
         if path.parts.len() == 1 && path.parts[0].text == word)

@@ -1,4 +1,4 @@
-//! A whole program: files, functions, chains.
+//! Compiles a whole program: files, functions, chains.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,29 +15,30 @@ use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::parse::parse;
 use crate::source::{SourceMap, beside};
 
-/// Most files that a program uses.
+/// The most files that a program uses.
 const MAX_FILES: usize = 256;
 
 /// The parts of a program.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// The functions of the file and of the files that it uses, and the library functions that
+    /// The functions of the root file and of the files that it uses, and the library functions that
     /// chains name.
     pub models: BTreeMap<String, Arc<Model>>,
-    /// Names of stream functions, which are checked and cannot run yet.
+    /// Names of stream functions. They are checked, but cannot run yet.
     pub streams: BTreeSet<String>,
-    /// Chains of the file, in order.
+    /// The chains of the root file, in order.
     pub chains: Vec<Chain>,
 }
 
-/// The result of compiling: the program, the diagnostics, and the texts that they point into.
+/// The result of compiling: the program, the diagnostics, and the source texts that they refer to.
 #[derive(Debug)]
 pub struct Compiled {
-    /// `None` when anything has errors.
+    /// The program. `None` when anything has errors.
     pub unit: Option<Unit>,
-    /// Names of the functions that the root file defines, in order, also where they have errors.
+    /// Names of the functions that the root file defines, in order. Functions with errors are
+    /// included.
     pub functions: Vec<String>,
-    /// Names of the chains that the root file defines, likewise.
+    /// Names of the chains that the root file defines, in order. Chains with errors are included.
     pub chains: Vec<String>,
     /// All diagnostics.
     pub diagnostics: Diagnostics,
@@ -45,9 +46,9 @@ pub struct Compiled {
     pub sources: SourceMap,
 }
 
-/// Compiles a program. `root` is a file's name and text; `library` has the name of each function
-/// and the text that defines it, which is used where the program does not define one of that name.
-/// Files that the program names are read through `loader`.
+/// Compiles a program. `root` is a file's name and text. `library` holds the name of each library
+/// function and the text that defines it. A library function is used when the program names it and
+/// does not define it. `loader` reads the files that the program names.
 #[must_use]
 pub fn compile(root: (&str, &str), library: &[(&str, &str)], loader: &dyn Loader) -> Compiled {
     let mut diags = Diagnostics::new();
@@ -76,7 +77,7 @@ pub fn compile(root: (&str, &str), library: &[(&str, &str)], loader: &dyn Loader
     Compiled { unit, functions, chains, diagnostics: diags.sorted(), sources }
 }
 
-/// Names of the functions and of the chains that a file defines.
+/// Names of the functions and chains that a file defines.
 fn names(file: &File) -> (Vec<String>, Vec<String>) {
     let (mut functions, mut chains) = (Vec::new(), Vec::new());
     for item in &file.items {
@@ -94,14 +95,14 @@ struct Files<'a> {
     loader: &'a dyn Loader,
     sources: &'a mut SourceMap,
     diags: &'a mut Diagnostics,
-    /// Names of files, and whether their uses are being read.
+    /// Names of files, and whether the files that each one uses are still being read.
     seen: Vec<(String, bool)>,
-    /// Items with errors of syntax.
+    /// Items with syntax errors.
     damaged: Vec<Span>,
 }
 
 impl Files<'_> {
-    /// Parses a file and all that it uses; those come first.
+    /// Parses a file and all files that it uses, and puts the used files first.
     fn add(&mut self, name: &str, text: &str, used: Option<Span>, into: &mut Vec<File>) {
         if self.seen.len() >= MAX_FILES || into.len() >= MAX_FILES {
             self.failed(&format!("a program has at most {MAX_FILES} files"), used);
@@ -147,7 +148,7 @@ impl Files<'_> {
     }
 }
 
-/// Functions of the library that the program's chains name and that it does not define.
+/// The library functions that the program's chains name and that the program does not define.
 fn needed<'l>(program: &[File], library: &[(&'l str, &'l str)]) -> Vec<(&'l str, &'l str)> {
     let items = || program.iter().flat_map(|file| &file.items);
     let own: BTreeSet<&str> = items()
@@ -200,7 +201,7 @@ impl Functions for Program<'_> {
 /// The parsed files of a program.
 struct Parts<'a> {
     program: &'a [File],
-    /// Functions of the library that are needed, each with its files.
+    /// The library functions that the program needs, each with its files.
     groups: &'a [(String, Vec<File>)],
     library: &'a [(&'a str, &'a str)],
     damaged: &'a [Span],

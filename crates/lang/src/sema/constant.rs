@@ -1,4 +1,4 @@
-//! Constant expressions: numbers and sets that are known before any packet arrives.
+//! Evaluates constant expressions: numbers and sets that are known before any packet arrives.
 
 use braid_ir::model::{Kind, Ty};
 use braid_ir::value::IntervalSet;
@@ -10,7 +10,7 @@ use super::types::{self, IP4, IP6, MAC};
 use crate::ast::{Arg, BinOp, Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 
-/// How deep constants may refer to constants before that counts as a circle.
+/// How deep constants may refer to constants. A deeper reference counts as a circle.
 const MAX_DEPTH: u32 = 64;
 
 /// Names that stand for numbers everywhere: TCP flags and protocols.
@@ -33,7 +33,7 @@ const BUILT_IN: &[(&str, u128)] = &[
     ("SCTP", 132),
 ];
 
-/// The number of a name that stands for one everywhere.
+/// The number of a built-in name.
 #[must_use]
 pub fn built_in(name: &str) -> Option<Const> {
     BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, value)| Const::plain(*value))
@@ -47,7 +47,7 @@ pub struct Eval<'a> {
 }
 
 impl<'a> Eval<'a> {
-    /// With these named constants in sight.
+    /// An evaluator with these named constants in scope.
     pub fn new(constants: &'a dyn Constants, diags: &'a mut Diagnostics) -> Self {
         Self { constants, diags, depth: 0 }
     }
@@ -56,13 +56,13 @@ impl<'a> Eval<'a> {
         self.diags.push(diagnostic);
     }
 
-    /// A number of this type. `None` when wrong, which is then reported.
+    /// A number of this type. `None` after an error, which is then reported.
     pub fn number(&mut self, expr: &Expr, ty: Ty) -> Option<u128> {
         let constant = self.scalar(expr)?;
         say::fit(constant, ty, expr.span, self.diags)
     }
 
-    /// One number. `None` when wrong, which is then reported.
+    /// One number. `None` after an error, which is then reported.
     pub fn scalar(&mut self, expr: &Expr) -> Option<Const> {
         if let Some(literal) = literal(expr, self.diags) {
             return literal;
@@ -98,7 +98,7 @@ impl<'a> Eval<'a> {
         None
     }
 
-    /// What a named constant's value is.
+    /// Evaluates a named constant.
     fn named<T>(
         &mut self,
         name: &Ident,
@@ -165,7 +165,7 @@ impl<'a> Eval<'a> {
         Some(Const::typed(u128::from(arith::compare(op, x.value, y.value)), types::BOOL))
     }
 
-    /// Casts, `min`, `max`.
+    /// Evaluates casts, `min` and `max`.
     fn call(&mut self, name: &Ident, args: &[Arg], span: Span) -> Option<Const> {
         let values: Option<Vec<Const>> = args.iter().map(|arg| self.scalar(&arg.value)).collect();
         match (types::scalar(&name.text), name.text.as_str(), values?.as_slice()) {
@@ -186,13 +186,13 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// A set of numbers of this type: prefixes, ranges, numbers, sets of these.
+    /// A set of numbers of this type. It consists of prefixes, ranges, numbers and other sets.
     pub fn set(&mut self, expr: &Expr, ty: Ty) -> Option<IntervalSet> {
         let mut intervals = Vec::new();
         self.intervals(expr, ty, &mut intervals).map(|()| IntervalSet::new(intervals))
     }
 
-    /// Adds the intervals of a set, in the order written.
+    /// Adds the intervals of a set, in written order.
     pub fn intervals(&mut self, expr: &Expr, ty: Ty, into: &mut Vec<(u128, u128)>) -> Option<()> {
         match &expr.kind {
             ExprKind::Prefix4(..) | ExprKind::Prefix6(..) => {
@@ -244,7 +244,7 @@ impl<'a> Eval<'a> {
     }
 }
 
-/// Named constants may be of the built-in ones.
+/// A value that a built-in constant can give.
 trait FromBuiltIn {
     fn from_built_in(known: Const) -> Self;
 }
@@ -263,7 +263,7 @@ impl FromBuiltIn for Intervals {
     }
 }
 
-/// The type and the ends of a prefix; host bits are ignored.
+/// The type and both ends of a prefix. Host bits are ignored.
 #[must_use]
 pub fn prefix_range(kind: &ExprKind) -> Option<(Ty, u128, u128)> {
     match *kind {
@@ -279,12 +279,12 @@ pub fn prefix_range(kind: &ExprKind) -> Option<(Ty, u128, u128)> {
     }
 }
 
-/// A range whose lower end is above the upper one.
+/// The message for a range whose lower end is above the upper end.
 pub fn empty_range(span: Span) -> Diagnostic {
     Diagnostic::new(codes::EMPTY_RANGE, "the range is empty", span, "lower end above upper end")
 }
 
-/// What a literal stands for; `Some(None)` for one that is wrong, which is then reported.
+/// The value of a literal. `Some(None)` for a wrong literal, which is then reported.
 pub fn literal(expr: &Expr, diags: &mut Diagnostics) -> Option<Option<Const>> {
     let constant = match &expr.kind {
         ExprKind::Int(value) => Const::plain(*value),
@@ -321,7 +321,7 @@ fn not_value<T>(found: &str, span: Span, diags: &mut Diagnostics) -> Option<Opti
     Some(None)
 }
 
-/// Arithmetic on two constants. `None` when wrong, which is then reported.
+/// Arithmetic on two constants. `None` after an error, which is then reported.
 pub fn combine(
     op: BinOp,
     wrapping: bool,
@@ -361,7 +361,7 @@ pub fn combine(
     }
 }
 
-/// Whether a type can be a number of bits to complement.
+/// Whether values of a type are bits that can be complemented.
 #[must_use]
 pub fn has_bits(ty: Ty) -> bool {
     !matches!(ty.kind, Kind::Bool | Kind::Time | Kind::Duration | Kind::Bitrate)

@@ -1,8 +1,9 @@
-//! Finds rows of a match that can never match: rows that earlier rows subsume, and rows that
-//! contradict themselves.
+//! Finds rows of a match that can never match: earlier rows subsume them, or they contradict
+//! themselves.
 //!
-//! A predicate is taken as alternatives (at most [`MAX_ALTERNATIVES`]) of atoms that hold together.
-//! Comparisons of a field with constants are intervals; other atoms are compared by their text.
+//! A predicate is a list of alternatives (at most [`MAX_ALTERNATIVES`]). Each alternative is a list
+//! of atoms that hold together. Comparisons of a field with constants are intervals. Other atoms
+//! are compared by their text.
 
 use braid_ir::value::IntervalSet;
 use braid_packet::{Field, Header};
@@ -15,39 +16,39 @@ use crate::ast::{BinOp, Expr, ExprKind, Row};
 use crate::diag::Diagnostics;
 use crate::source::SourceMap;
 
-/// Most alternatives that are looked at; predicates with more subsume nothing.
+/// The most alternatives of a predicate. A predicate with more subsumes nothing.
 const MAX_ALTERNATIVES: usize = 16;
-/// Most comparisons of atoms for a match; rows beyond are taken to match.
+/// The most comparisons of atoms for a match. Later rows count as rows that match.
 const MAX_COMPARISONS: usize = 4_000_000;
 
 /// Why a row is dead.
 pub enum Dead {
-    /// An earlier row takes its packets.
+    /// An earlier row matches all of its packets.
     Before(usize),
-    /// Its predicate holds for none.
+    /// Its predicate holds for no packet.
     Contradiction,
 }
 
-/// The facts about a match.
+/// The findings about a match.
 #[derive(Default)]
 pub struct Cover {
     /// Rows that never match.
     pub dead: Vec<(usize, Dead)>,
     /// Whether every packet matches a row.
     pub total: bool,
-    /// The row with which `forward` and `backward` cover all.
+    /// The row at which `forward` and `backward` together cover all packets.
     pub covered: Option<usize>,
 }
 
 #[derive(Clone, PartialEq)]
 enum Atom {
-    /// The field is there and in the set.
+    /// The field is present and its value is in the set.
     Field(Field, IntervalSet),
-    /// The header is there.
+    /// The header is present.
     Has(Header),
-    /// Anything else, by its text.
+    /// Any other atom, by its text.
     Text(String),
-    /// What may come out differently each time.
+    /// An atom that may differ at each evaluation.
     Chance,
 }
 
@@ -58,7 +59,8 @@ struct Reader<'a> {
     sources: &'a SourceMap,
 }
 
-/// Looks at the rows of a match. `guards` are the headers that each row tests beside its predicate.
+/// Checks the rows of a match. `guards` holds the headers that each row tests besides its
+/// predicate.
 pub fn check(
     rows: &[Row],
     guards: &[Vec<Header>],
@@ -114,7 +116,7 @@ pub fn check(
     cover
 }
 
-/// The row that all alternatives are subsumed by (the last one that is needed).
+/// The row that subsumes these alternatives: the last of the rows that are needed for that.
 fn subsumed(
     ways: &[Together],
     earlier: &[(usize, Vec<Together>)],
@@ -132,7 +134,7 @@ fn subsumed(
     last
 }
 
-/// The alternative with one atom for each field.
+/// The alternative with its atoms of each field merged into one.
 fn merged(way: Together) -> Together {
     let mut one: Together = Vec::with_capacity(way.len());
     for atom in way {
@@ -210,7 +212,7 @@ fn intersection(a: &IntervalSet, b: &IntervalSet) -> IntervalSet {
 }
 
 impl Reader<'_> {
-    /// The alternatives of a predicate, or of its opposite; `None` for too many.
+    /// The alternatives of a predicate, or of its negation. `None` for too many.
     fn alternatives(&self, expr: &Expr, negated: bool) -> Option<Vec<Together>> {
         let (op, a, b) = match &expr.kind {
             ExprKind::Not(inner) => return self.alternatives(inner, !negated),
@@ -235,7 +237,7 @@ impl Reader<'_> {
             return Atom::Chance;
         }
         if negated {
-            // The opposite of `forward` is `backward`; other fields may be absent.
+            // The negation of `forward` is `backward`. Other fields may be absent.
             return match self.interval(expr) {
                 Some((Field::PktBackward, set)) => {
                     let other = u128::from(!set.contains(1));
@@ -255,7 +257,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A test of one field against constants.
+    /// The field and the set of a test of one field against constants.
     fn interval(&self, expr: &Expr) -> Option<(Field, IntervalSet)> {
         match &expr.kind {
             ExprKind::Path(path) => {
@@ -327,14 +329,14 @@ fn mirrored(op: BinOp) -> BinOp {
     }
 }
 
-/// The facts about a match before it is lowered.
+/// The findings about a match before it is lowered.
 pub struct Rows {
-    /// Headers that each row tests beside its predicate.
+    /// The headers that each row tests besides its predicate.
     pub guards: Vec<Vec<Header>>,
     pub cover: Cover,
 }
 
-/// Source text with single spaces, comments left out.
+/// Source text without comments and with single spaces.
 pub fn normalised(text: &str) -> String {
     let lines = text.lines().map(|line| line.split("//").next().unwrap_or(""));
     let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();

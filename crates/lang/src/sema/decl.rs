@@ -1,4 +1,4 @@
-//! Declarations of a function: parameters, ports, tags, queues, state.
+//! Lowers the declarations of a function: parameters, ports, tags, queues, state.
 
 use std::collections::BTreeMap;
 
@@ -23,12 +23,12 @@ use crate::ast::{
 use crate::diag::{Diagnostic, codes, did_you_mean_help, foreign_field};
 
 const DEFAULT_CAPACITY: u128 = 64 << 10;
-/// Most entries that a table or queue may be declared to hold.
+/// The most entries that a table or queue may be declared to hold.
 const MAX_CAPACITY: u128 = u32::MAX as u128;
 const DEFAULT_TICK_NS: u128 = 100_000_000;
 
 impl<'a> Lower<'a> {
-    /// Declares everything of a function that has a name.
+    /// Declares everything in a function that has a name.
     pub fn declare(&mut self, nf: &'a Nf, loader: &dyn Loader) {
         let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
         if nf.params.len() + nf.items.len() > MAX_DECLARATIONS {
@@ -95,7 +95,8 @@ impl<'a> Lower<'a> {
         roots
     }
 
-    /// Parameters of a function of one's own are locals, so their names are new.
+    /// Checks the parameters of the program's own functions. They are locals, so their names must
+    /// be new.
     fn check_fn_params(&mut self, nf: &'a Nf, seen: &BTreeMap<&str, Span>) {
         for item in &nf.items {
             let NfItem::Fn(FnDef { params, .. }) = item else { continue };
@@ -129,7 +130,7 @@ impl<'a> Lower<'a> {
         self.names.insert(&def.name.text, Binding::Param(id));
     }
 
-    /// A name whose declaration has an error: its uses are not reported again.
+    /// Binds a name whose declaration has an error. Its uses are not reported again.
     fn broken(&mut self, name: &Ident) {
         self.bind(&name.text, super::lower::Value::Wrong);
     }
@@ -160,7 +161,7 @@ impl<'a> Lower<'a> {
         self.names.insert(&name.text, Binding::Queue(id));
     }
 
-    /// A number of entries.
+    /// A setting that is a number of entries.
     fn limit(&mut self, expr: &Expr) -> Option<Setting> {
         let setting = self.setting(expr, U64)?;
         if matches!(setting, Setting::Const(number) if number > MAX_CAPACITY) {
@@ -175,7 +176,7 @@ impl<'a> Lower<'a> {
         self.not_zero(setting, expr.span, "a capacity")
     }
 
-    /// A length of time.
+    /// A setting that is a length of time.
     pub fn time_setting(&mut self, expr: &Expr, what: &str) -> Option<Setting> {
         let setting = self.setting(expr, DURATION)?;
         self.not_zero(setting, expr.span, what)
@@ -189,7 +190,7 @@ impl<'a> Lower<'a> {
         self.fail(Diagnostic::new(codes::ZERO_SETTING, message, span, "is 0"))
     }
 
-    /// A constant, or a scalar parameter by itself. Plain numbers may be of any width.
+    /// A setting: a constant or a scalar parameter. Plain numbers may be of any width.
     fn setting(&mut self, expr: &Expr, ty: Ty) -> Option<Setting> {
         if let Some(Binding::Param(param)) = self.bare(expr) {
             let decl = self.model.params.get(param.0 as usize)?;
@@ -202,7 +203,7 @@ impl<'a> Lower<'a> {
             }
         }
         if let ExprKind::Path(path) = &expr.kind {
-            // A name with an error of its own, or an unknown one.
+            // Reports an unknown name, or a name that has an error of its own.
             self.known(path)?;
         }
         self.eval().number(expr, ty).map(Setting::Const)
@@ -273,7 +274,7 @@ impl<'a> Lower<'a> {
         settings.into_iter().collect()
     }
 
-    /// As `setting`; a parameter must have the very width.
+    /// Like `setting`, but a parameter must have exactly this width.
     fn setting_exact(&mut self, expr: &Expr, ty: Ty) -> Option<Setting> {
         let setting = self.setting(expr, ty)?;
         if let Setting::Param(param) = setting
@@ -321,7 +322,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// The type of a part of a key. A word that is no type may be meant for one of the implicit keys.
+    /// The type of a part of a key. A word that is not a type may be a misspelt implicit key.
     fn key_type(&mut self, ty: &ast::Type) -> Option<Ty> {
         let TypeKind::Named { name, .. } = &ty.kind else { return self.scalar_type(ty) };
         let meant = did_you_mean_help(&name.text, ["flow", "biflow"]);
@@ -396,7 +397,7 @@ impl<'a> Lower<'a> {
                         );
                     }
                 },
-                // Resolved when all states are known.
+                // This option is resolved when all states are known.
                 StateOption::LivesWith(_) => {}
                 StateOption::Sharded(_) => decl.sharded = true,
             }

@@ -1,4 +1,4 @@
-//! The environment of a program: its files, native code, and the constants in scope.
+//! The environment of a program: its files, native code, and constants in scope.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use braid_native::{Definition, LoadError};
 use crate::ast::Expr;
 use crate::source::SourceMap;
 
-/// Reads the files that a program names. The language itself opens no files.
+/// Reads the files that a program names. This crate opens no files itself.
 pub trait Loader {
-    /// The contents of `path`, which stands in the source file `relative_to`.
+    /// The contents of `path`, which the source file `relative_to` names.
     ///
     /// # Errors
-    /// Why it cannot be read, as a sentence without a full stop.
+    /// The reason why the file cannot be read, as a sentence without a full stop.
     fn read(&self, path: &str, relative_to: &str) -> Result<Vec<u8>, String>;
 
-    /// Loads a function in native code. Loading a library runs its code, so the default refuses.
+    /// Loads a native function. Loading a library runs its code, so the default refuses.
     ///
     /// # Errors
-    /// Why it cannot be loaded.
+    /// The reason why the function cannot be loaded.
     fn native(&self, library: &str, _function: &str) -> Result<Arc<Definition>, LoadError> {
         let why = "no native code is loaded here".to_owned();
         Err(LoadError::Library { path: library.to_owned(), why })
     }
 }
 
-/// Named constants in scope.
+/// The named constants in scope.
 pub trait Constants {
-    /// The expression of the constant of this name.
+    /// The expression of the constant with this name.
     fn find(&self, name: &str) -> Option<&Expr>;
 }
 
@@ -50,8 +50,8 @@ impl Constants for BTreeMap<String, Expr> {
 pub struct Env<'a> {
     /// Named constants.
     pub constants: &'a dyn Constants,
-    /// Files.
+    /// Reads the files that values name.
     pub loader: &'a dyn Loader,
-    /// Source files: a path in an expression is relative to the file that it stands in.
+    /// The source files. A path in an expression is relative to the file of the expression.
     pub sources: &'a SourceMap,
 }

@@ -1,4 +1,4 @@
-//! Values of parameters: from a chain, from a default, or from a control line.
+//! Evaluates the values of parameters: from a chain, from a default, or from a control line.
 
 use braid_ir::model::{ParamTy, Ty};
 use braid_ir::value::{Backend, ParamValue};
@@ -9,12 +9,12 @@ use super::{files, say, types};
 use crate::ast::{Expr, ExprKind, Ident};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 
-/// Most members of a list or of the backends.
+/// The most members of a list, or of a list of backends.
 pub const MAX_MEMBERS: usize = 65_536;
-/// Most members of a pool.
+/// The most members of a pool.
 pub const MAX_POOL: u128 = 1 << 24;
 
-/// The value of a parameter of type `ty`. `None` when it is wrong, which is then reported.
+/// The value of a parameter of type `ty`. `None` after an error, which is then reported.
 pub fn param_value(
     ty: &ParamTy,
     expr: &Expr,
@@ -49,7 +49,7 @@ pub fn param_value(
     }
 }
 
-/// Follows a name to the constant that it stands for.
+/// Follows a name to its constant.
 fn resolve<'a>(expr: &'a Expr, env: &Env<'a>) -> Option<&'a Expr> {
     let mut found = None;
     let mut at = expr;
@@ -85,7 +85,7 @@ fn pool(ty: Ty, expr: &Expr, env: &Env<'_>, diags: &mut Diagnostics) -> Option<P
     Some(ParamValue::Pool(members))
 }
 
-/// The members of a list, a value for each column.
+/// The members of a list, with one value for each column.
 fn rows(
     columns: &[(String, Ty)],
     expr: &Expr,
@@ -94,7 +94,7 @@ fn rows(
 ) -> Option<Vec<Vec<u128>>> {
     let members = match &expr.kind {
         ExprKind::List(members) => members.as_slice(),
-        // `{ a, b }` is a list too, unless it could be one record.
+        // `{ a, b }` is a list too, unless the members are records.
         ExprKind::Set(members) if is_scalar(columns) => members.as_slice(),
         _ => {
             let member = if is_scalar(columns) { "A, B" } else { "{ … }, { … }" };
@@ -118,7 +118,7 @@ fn is_scalar(columns: &[(String, Ty)]) -> bool {
     matches!(columns, [(name, _)] if name.is_empty())
 }
 
-/// Adds the rows of a list's member: one row, or one for each number of a range.
+/// Adds the rows of a list's member: one row, or one row for each number of a range.
 fn row(
     columns: &[(String, Ty)],
     member: &Expr,
@@ -148,8 +148,8 @@ fn row(
     Some(())
 }
 
-/// The expression for each part of a record, by name or in order. `None` when the parts do not
-/// fit, which is then reported.
+/// The expression for each part of a record, by name or in order. `None` when the parts do not fit,
+/// which is then reported.
 pub fn record_parts<'e>(
     parts: &[(String, Ty)],
     expr: &'e Expr,

@@ -1,4 +1,4 @@
-//! The program's own functions, expanded where they are called.
+//! Expands the program's own functions where they are called.
 
 use braid_ir::model::{ParamTy, StateId, Ty};
 
@@ -11,7 +11,7 @@ use crate::ast::{self, Arg, Expr, FnDef, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
 impl<'a> Lower<'a> {
-    /// Expands a function of one's own: binds the arguments, runs `inner` on its body.
+    /// Expands one of the program's functions: binds the arguments and runs `inner` on its body.
     pub fn expand<T>(
         &mut self,
         def: &'a FnDef,
@@ -92,7 +92,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// A type as written here.
+    /// Resolves a written type.
     pub fn resolve_type(&mut self, written: &ast::Type) -> Option<Type> {
         let lists: Vec<String> = self
             .model
@@ -104,7 +104,7 @@ impl<'a> Lower<'a> {
         types::resolve(written, &|name| lists.iter().any(|list| list == name), self.diags)
     }
 
-    /// A scalar type as written here.
+    /// Resolves a written type that must be scalar.
     pub fn scalar_type(&mut self, written: &ast::Type) -> Option<Ty> {
         match self.resolve_type(written)? {
             Type::Scalar(ty) => Some(ty),
@@ -115,7 +115,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// The table of a state by name.
+    /// The table with this name.
     pub fn state_named(&mut self, name: &Ident) -> Option<StateId> {
         if let Some(Binding::State(state)) = self.binding(&name.text) {
             return Some(state);

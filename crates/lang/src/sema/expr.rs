@@ -1,4 +1,4 @@
-//! Expressions: gives every value a type and lowers it to operations.
+//! Gives every expression a type and lowers it to operations.
 
 use braid_ir::model::{BinOp as IrBin, Kind, Op, ParamId, ParamTy, Ty, ValueId};
 use braid_packet::Header;
@@ -13,8 +13,8 @@ use crate::ast::{BinOp, Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
 impl Lower<'_> {
-    /// What an expression gives. `expect` is the type that its place needs, for numbers that have
-    /// none of their own. `None` when it is wrong, which is then reported.
+    /// The value of an expression. `expect` is the type that the context needs, for numbers without
+    /// a type of their own. `None` after an error, which is then reported.
     pub fn value(&mut self, expr: &Expr, expect: Option<Ty>) -> Option<Value> {
         self.deeper(expr.span, |this| this.any_value(expr, expect))
     }
@@ -37,13 +37,13 @@ impl Lower<'_> {
         }
     }
 
-    /// A value of this type.
+    /// The value of an expression that must have this type.
     pub fn typed(&mut self, expr: &Expr, ty: Ty) -> Option<ValueId> {
         let value = self.value(expr, Some(ty))?;
         self.coerce(value, ty, expr.span)
     }
 
-    /// A value as one of this type.
+    /// Converts a value to this type.
     pub fn coerce(&mut self, value: Value, ty: Ty, span: Span) -> Option<ValueId> {
         match value {
             Value::Const(constant) => {
@@ -58,7 +58,8 @@ impl Lower<'_> {
         }
     }
 
-    /// A value with the type that it has; numbers without one are unclear.
+    /// The value of an expression with its own type. The type of a number without a unit is
+    /// unclear.
     pub fn scalar(&mut self, expr: &Expr) -> Option<(ValueId, Ty)> {
         let value = self.value(expr, None)?;
         match scalar_ty(&value) {
@@ -68,7 +69,8 @@ impl Lower<'_> {
         }
     }
 
-    /// The types of two operands, which must be single values; `None` is a number without one.
+    /// The types of two operands, which must be single values. A number without a type gives
+    /// `None`.
     pub fn operand_types(
         &mut self,
         (x, x_span): (&Value, Span),
@@ -93,7 +95,7 @@ impl Lower<'_> {
         self.combine(op, (x?, a.span), (y?, b.span), span)
     }
 
-    /// `op` on two values.
+    /// Applies `op` to two values.
     pub fn combine(
         &mut self,
         op: BinOp,
@@ -154,7 +156,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A binary operation of the IR.
+    /// Adds a binary operation of the IR.
     pub fn bin(&mut self, ty: Ty, op: IrBin, a: ValueId, b: ValueId) -> ValueId {
         self.b.emit(ty, |out| Op::Bin { out, op, a, b })
     }
@@ -163,7 +165,7 @@ impl Lower<'_> {
         if from.width == to.width { a } else { self.b.emit(to, |out| Op::Resize { out, a }) }
     }
 
-    /// The value at another width; it stops at the largest value there.
+    /// Converts a value to another width. A larger value becomes the largest value of that width.
     pub fn clamp(&mut self, a: ValueId, from: Ty, to: Ty) -> ValueId {
         if from.width <= to.width {
             return self.widen(a, from, to);
@@ -171,7 +173,7 @@ impl Lower<'_> {
         self.b.emit(to, |out| Op::Clamp { out, a })
     }
 
-    /// All bits of a value turned round.
+    /// Inverts all bits of a value.
     pub fn complement(&mut self, a: ValueId, ty: Ty) -> ValueId {
         self.b.emit(ty, |out| Op::Not { out, a })
     }
@@ -195,7 +197,7 @@ impl Lower<'_> {
         Some(Value::Scalar(self.complement(id, ty), ty))
     }
 
-    /// `if COND { A } else { B }`
+    /// Lowers `if COND { A } else { B }`.
     fn if_value(
         &mut self,
         cond: &Expr,
@@ -217,7 +219,7 @@ impl Lower<'_> {
             Some((x, y, common))
         });
         let Some((x, y, common)) = both else {
-            // What follows is still looked at.
+            // The code behind it is still checked.
             self.b.resume(yes_end);
             return None;
         };
@@ -233,7 +235,7 @@ impl Lower<'_> {
         whole.then_some(Value::Scalar(value, common))
     }
 
-    /// The type of both ways of an `if`.
+    /// The common type of both branches of an `if`.
     fn both_ways(
         &mut self,
         (x, x_span): (&Value, Span),
@@ -256,7 +258,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A predicate as a value of type bool.
+    /// Lowers a predicate to a value of type bool.
     fn predicate_value(&mut self, expr: &Expr) -> Option<Value> {
         let (yes, no) = (self.b.block(), self.b.block());
         let (join, value) = self.b.block_with(BOOL);
@@ -270,7 +272,7 @@ impl Lower<'_> {
         Some(Value::Scalar(value, BOOL))
     }
 
-    /// `BASE[INDEX]` and the parts behind it: an entry of a state, or a member of a list.
+    /// Lowers `BASE[INDEX]` and the parts behind it: an entry of a state, or a member of a list.
     pub fn indexed(
         &mut self,
         base: &Expr,
@@ -352,7 +354,7 @@ impl Lower<'_> {
         self.members(value, std::slice::from_ref(part))
     }
 
-    /// Makes sure that there is a packet here.
+    /// Checks that there is a packet here.
     pub fn needs_packet(&mut self, span: Span) -> bool {
         if self.mode == Mode::Packet {
             return true;
@@ -374,8 +376,9 @@ impl Lower<'_> {
         false
     }
 
-    /// Makes sure that a header is present: it is known, or (in an atom) tested, or reported.
-    /// `what` needs it; `entry`: on the packet as it entered.
+    /// Makes sure that a header is present: it is known to be, or an atom tests it, or its absence
+    /// is reported. `what` names the construct that needs it. With `entry`, the packet as it
+    /// entered needs it.
     pub fn need_header(
         &mut self,
         header: Header,
@@ -391,7 +394,7 @@ impl Lower<'_> {
         }
         let Some(absent) = self.absent else {
             self.say(may_be_absent(header, span, what));
-            // One message for a header is enough for what follows.
+            // One message for each header is enough.
             self.b.facts.learn(header);
             return None;
         };
@@ -429,7 +432,8 @@ fn header_changed(header: Header, span: Span, what: &str) -> Diagnostic {
     .help(format!("test `has {name}` before the change"))
 }
 
-/// The type of a single value; `Some(None)` for a number without one, `None` for what is none.
+/// The type of a single value. `Some(None)` for a number without a type, `None` for anything but a
+/// single value.
 pub fn scalar_ty(value: &Value) -> Option<Option<Ty>> {
     match value {
         Value::Const(constant) => Some(constant.ty),
@@ -448,7 +452,7 @@ pub fn describe(value: &Value) -> &'static str {
     }
 }
 
-/// Whether an expression is a predicate by its form.
+/// Whether an expression has the form of a predicate.
 pub fn is_predicate(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Not(_)
@@ -479,7 +483,7 @@ fn ir_op(op: BinOp, wrapping: bool) -> IrBin {
     }
 }
 
-/// Whether values of a kind have an order.
+/// Whether values of this kind are ordered.
 pub fn ordered(kind: Kind) -> bool {
     kind != Kind::Bool
 }

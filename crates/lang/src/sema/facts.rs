@@ -1,4 +1,4 @@
-//! What is known at a point of a program: headers that are present or absent, entries that exist.
+//! The facts at a point of a program: headers that are present or absent, entries that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ impl Headers {
     }
 }
 
-/// Part of a key, so that two writings of one key are seen to be one.
+/// Part of a key. Two notations of one key give the same parts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum KeyPart {
     /// A constant.
@@ -46,18 +46,18 @@ pub enum KeyPart {
 pub enum KeyFact {
     /// The implicit key.
     Entry,
-    /// The quoted packet's.
+    /// The quoted packet's key.
     Quoted,
-    /// The implicit (`false`) or quoted (`true`) key, reversed.
+    /// The reverse of the implicit key (`false`) or of the quoted key (`true`).
     Reversed(bool),
-    /// One that is written out.
+    /// A key with written parts.
     Explicit(Vec<KeyPart>),
 }
 
-/// What is known at a point of a program.
+/// The facts that hold at a point of a program.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Facts {
-    /// No packet gets here: everything is known.
+    /// No packet reaches this point, so everything counts as known.
     pub nowhere: bool,
     /// The packet was counted at the row `body`.
     pub counted: bool,
@@ -65,17 +65,17 @@ pub struct Facts {
     absent: Headers,
     entry_present: Headers,
     entry_absent: Headers,
-    /// Headers that may have come or gone since the packet entered.
+    /// Headers that may have been added or removed since the packet entered.
     touched: Headers,
     loads: BTreeMap<(bool, Field), ValueId>,
     exists: BTreeSet<(StateId, KeyFact)>,
 }
 
-/// Most entries that are known to exist at a time; further ones are forgotten.
+/// The most entries that are known to exist at a time. Further ones are forgotten.
 const MAX_EXISTS: usize = 64;
 
 impl Facts {
-    /// At the start: only the packet itself is known.
+    /// The facts at the start: only the packet itself is known.
     #[must_use]
     pub fn start() -> Self {
         let mut facts = Self::default();
@@ -83,19 +83,19 @@ impl Facts {
         facts
     }
 
-    /// Where no packet gets to.
+    /// The facts at a point that no packet reaches.
     #[must_use]
     pub fn nowhere() -> Self {
         Self { nowhere: true, ..Self::start() }
     }
 
-    /// Whether a header is known to be present now or (`entry`) on the entering packet.
+    /// Whether a header is known to be present now, or with `entry` on the entering packet.
     #[must_use]
     pub fn knows(&self, header: Header, entry: bool) -> bool {
         self.nowhere || if entry { self.entry_present } else { self.present }.has(header)
     }
 
-    /// Whether a header is known to be absent.
+    /// Whether a header is known to be absent, now or with `entry` on the entering packet.
     #[must_use]
     pub fn lacks(&self, header: Header, entry: bool) -> bool {
         !self.nowhere && if entry { self.entry_absent } else { self.absent }.has(header)
@@ -107,7 +107,7 @@ impl Facts {
         self.touched.has(header)
     }
 
-    /// A header is present.
+    /// Records that a header is present.
     pub fn learn(&mut self, header: Header) {
         for &known in std::iter::once(&header).chain(header.implies()) {
             self.present.insert(known);
@@ -118,7 +118,7 @@ impl Facts {
         }
     }
 
-    /// A header is absent, and with it all that need it.
+    /// Records that a header is absent, and all headers that need it.
     pub fn learn_absent(&mut self, header: Header) {
         let gone = HEADERS.iter().map(|(h, _)| *h);
         for known in gone.filter(|h| *h == header || h.implies().contains(&header)) {
@@ -136,7 +136,7 @@ impl Facts {
         self.touched.insert(header);
     }
 
-    /// A VLAN tag was put in front.
+    /// Records that a VLAN tag was added in front.
     pub fn pushed_vlan(&mut self) {
         let (had, lacked) = (self.present.has(Header::Vlan), self.absent.has(Header::Vlan));
         self.changed_vlan();
@@ -148,7 +148,7 @@ impl Facts {
         }
     }
 
-    /// The outermost VLAN tag was taken away.
+    /// Records that the outermost VLAN tag was removed.
     pub fn popped_vlan(&mut self) {
         let (had, lacked) = (self.present.has(Header::Vlan2), self.absent.has(Header::Vlan2));
         self.changed_vlan();
@@ -165,7 +165,7 @@ impl Facts {
         self.loads.retain(|(entry, _), _| *entry);
     }
 
-    /// A field was assigned. Some fields say what follows their header.
+    /// Records that a field was assigned. Some fields decide which header follows their own.
     pub fn stored(&mut self, field: Field) {
         for header in field.decides() {
             self.forget(header);
@@ -173,13 +173,13 @@ impl Facts {
         self.loads.retain(|(entry, _), _| *entry);
     }
 
-    /// The value that an earlier read of a field gave, if it still holds.
+    /// The value of an earlier read of a field, if it still holds.
     #[must_use]
     pub fn loaded(&self, field: Field, entry: bool) -> Option<ValueId> {
         if self.nowhere { None } else { self.loads.get(&(entry, field)).copied() }
     }
 
-    /// A field was read.
+    /// Records that a field was read.
     pub fn remember(&mut self, field: Field, entry: bool, value: ValueId) {
         self.loads.insert((entry, field), value);
     }
@@ -190,19 +190,19 @@ impl Facts {
         self.nowhere || self.exists.contains(&(state, key.clone()))
     }
 
-    /// An entry exists.
+    /// Records that an entry exists.
     pub fn learn_entry(&mut self, state: StateId, key: KeyFact) {
         if self.exists.len() < MAX_EXISTS {
             self.exists.insert((state, key));
         }
     }
 
-    /// Entries of these tables may have gone.
+    /// Forgets entries of these tables, which may have ended.
     pub fn forget_entries(&mut self, gone: impl Fn(StateId) -> bool) {
         self.exists.retain(|(state, _)| !gone(*state));
     }
 
-    /// What holds whichever of two ways was taken.
+    /// The facts that hold on both paths.
     #[must_use]
     pub fn meet(mut self, other: &Facts) -> Facts {
         if other.nowhere {

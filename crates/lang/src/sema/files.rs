@@ -1,4 +1,4 @@
-//! Parameter values that come from files: `rules("f")`, `routes("f")` and the like.
+//! Evaluates parameter values from files, such as `rules("f")` and `routes("f")`.
 
 use braid_ir::model::ParamTy;
 use braid_ir::value::ParamValue;
@@ -12,13 +12,13 @@ use crate::import::{self, Family, ImportErrors};
 
 const NAMES: &[&str] = &["classbench", "rules", "routes", "prefixes", "patterns"];
 
-/// Whether a call of this name makes a value from a file.
+/// Whether a call with this name makes a value from a file.
 #[must_use]
 pub fn is_file_value(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// The value that such a call makes. `None` when it is wrong, which is then reported.
+/// The value of a call that reads a file. `None` after an error, which is then reported.
 pub fn value(
     ty: &ParamTy,
     name: &Ident,
@@ -161,7 +161,7 @@ fn read(path: &str, span: Span, env: &Env<'_>, diags: &mut Diagnostics) -> Optio
     None
 }
 
-/// One message for each line that cannot be used.
+/// Reports one message for each line that cannot be used.
 fn report(path: &str, errors: &ImportErrors, span: Span, diags: &mut Diagnostics) {
     for error in &errors.errors {
         let place = format!("{path}:{}:{}", error.line, error.column);

@@ -1,5 +1,5 @@
-//! The headers that a row tests implicitly: if a row's body begins with an entry under an implicit
-//! key, the row matches only packets that have this key.
+//! Finds the headers that a row tests implicitly. If a row's body begins with an entry under an
+//! implicit key, the row matches only packets that have this key.
 //!
 //! The beginning of a body is everything before the first `if`, `match`, loop, call or end. Other
 //! uses of fields need an explicit test.
@@ -13,7 +13,7 @@ use super::walk::{self, Visitor};
 use crate::ast::{Block, Expr, ExprKind, Ident, Path, Stmt, StmtKind};
 
 impl Lower<'_> {
-    /// The headers that the implicit keys need with which a row's body begins.
+    /// The headers that the implicit keys at the beginning of a row's body need.
     pub fn guards(&self, body: &Block) -> Vec<Header> {
         let mut keys = Keys { lower: self, states: Vec::new() };
         for stmt in &body.stmts {
@@ -68,7 +68,7 @@ impl Keys<'_, '_> {
         }
     }
 
-    /// The place of an assignment.
+    /// Visits the place of an assignment.
     fn place(&mut self, place: &Expr) {
         match &place.kind {
             ExprKind::Path(path) => self.name(path),
@@ -91,7 +91,7 @@ impl<'e> Visitor<'e> for Keys<'_, '_> {
                 key.iter().for_each(|part| walk::expr(part, self));
                 return false;
             }
-            // What is absent makes a predicate false; it takes nothing for granted.
+            // An absent header or entry makes a predicate false, so a predicate requires none.
             ExprKind::If(..) => return false,
             ExprKind::Call(name, _) if name.text == "len" => return false,
             _ => return !super::expr::is_predicate(expr),

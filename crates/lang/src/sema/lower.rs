@@ -20,33 +20,33 @@ use crate::ast::{Expr, FnDef, Span};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::source::SourceMap;
 
-/// Most levels of nesting, calls of one's own functions included.
+/// The most levels of nesting, including calls of the program's own functions.
 pub const MAX_DEPTH: usize = 200;
-/// Most statements and expressions that are looked at, each expansion counted.
+/// The most statements and expressions that are lowered. Each expansion counts.
 pub const MAX_STEPS: usize = 2_000_000;
-/// Most declarations and parameters of a function.
+/// The most declarations and parameters of a function.
 pub const MAX_DECLARATIONS: usize = 4096;
-/// Most rounds of all loops of a function.
+/// The most rounds of all loops of a function together.
 pub const MAX_ROUNDS: usize = 1024;
-/// Stands for the row `body` until all rows are numbered.
+/// Stands for the row `body` until all rows have numbers.
 pub const BODY: RowId = RowId(u32::MAX);
 
 /// The result of an expression.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
-    /// A constant; without a type until its place gives it one.
+    /// A constant. It may have no type until its context gives it one.
     Const(Const),
     /// A value of the program.
     Scalar(ValueId, Ty),
-    /// Several by name.
+    /// Several named values.
     Record(Vec<(String, ValueId, Ty)>),
     /// Text, for events.
     Text(EventArg),
-    /// An expression with an error, which is reported.
+    /// An expression with an error that is already reported.
     Wrong,
 }
 
-/// The thing that a name of the function refers to.
+/// The declaration that a name of the function refers to.
 #[derive(Clone, Copy, Debug)]
 pub enum Binding<'a> {
     Param(ParamId),
@@ -57,20 +57,20 @@ pub enum Binding<'a> {
     Fn(&'a FnDef),
 }
 
-/// What kind of program is built.
+/// The kind of program that is built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// The program for a packet.
     Packet,
-    /// A timer's.
+    /// The program of a timer.
     Timer,
-    /// For an ending entry of this table.
+    /// The program for an ending entry of this table.
     Expire(StateId),
-    /// For a part of a TCP stream: checked, but not run.
+    /// The program for a part of a TCP stream, which is checked but not run.
     Stream,
 }
 
-/// Constants of the function, then those of the file.
+/// The constants of the function and those of the file.
 pub struct Consts<'a> {
     pub own: BTreeMap<String, &'a Expr>,
     pub file: &'a BTreeMap<String, &'a Expr>,
@@ -85,56 +85,58 @@ impl Constants for Consts<'_> {
 /// The local names of a call, in nested blocks.
 #[derive(Default)]
 pub struct Frame {
-    /// Innermost last.
+    /// The nested blocks, with the innermost last.
     pub scopes: Vec<FxHashMap<String, Value>>,
-    /// Whether the names of the network function are in sight (not from a function of the file).
+    /// Whether the names of the network function are in scope. A function of the file does not see
+    /// them.
     pub sees_nf: bool,
 }
 
-/// Lowering of one function.
+/// The lowering of one function.
 pub struct Lower<'a> {
     pub module: &'a Module<'a>,
     pub sources: &'a SourceMap,
     pub diags: &'a mut Diagnostics,
     pub model: Model,
     pub names: BTreeMap<&'a str, Binding<'a>>,
-    /// Where the names of the function are declared.
+    /// Where each name of the function is declared.
     pub declared: BTreeMap<&'a str, Span>,
     pub consts: Consts<'a>,
     pub frames: Vec<Frame>,
     pub b: Builder,
     pub mode: Mode,
-    /// The row that statements count at; `None` outside any.
+    /// The row at which statements count. `None` outside of any row.
     pub row: Option<RowId>,
-    /// Where an atom goes when something that it reads is absent; `None` in statements.
+    /// The target of an atom that reads something absent. `None` in statements.
     pub absent: Option<BlockId>,
     pub wrapping: bool,
-    /// Names of the functions of one's own that are being expanded.
+    /// Names of the program's functions that are being expanded.
     pub calls: Vec<String>,
-    /// Loops that are being unrolled.
+    /// Number of loops that are being unrolled.
     pub loops: usize,
     pub rounds: usize,
     pub depth: usize,
-    /// Operations of programs that are finished.
+    /// Number of operations of finished programs.
     pub spent: usize,
-    /// Rows by place and enclosing row, so that an unrolled row is one row.
+    /// Rows by place and enclosing row. An unrolled row is one row.
     pub rows: BTreeMap<(u32, u32, Option<RowId>), RowId>,
-    /// Rows within each row, or within none.
+    /// Number of rows in each row, or outside of any.
     pub row_counts: BTreeMap<Option<RowId>, usize>,
-    /// The facts about each match, by place.
+    /// The findings about each match, by place.
     pub covers: BTreeMap<(u32, u32), Rc<Rows>>,
     /// Numbers of drop reasons.
     pub reasons: FxHashMap<String, ReasonId>,
     /// Numbers of events.
     pub events: FxHashMap<String, EventId>,
-    /// For each table the one that its entries live with in the end.
+    /// For each table, the table whose entries its own entries live with in the end.
     pub roots: Vec<StateId>,
     steps: usize,
-    /// Where control goes on behind a statement.
+    /// Where control continues behind a statement.
     pub exits: Vec<(Span, &'static str)>,
-    /// Something could not be read or understood that may have ended a packet's way.
+    /// Whether an unreadable or unknown construct may have ended a packet's path.
     pub doubt: bool,
-    /// The function outgrew its limits, which is reported; what follows is not looked at.
+    /// Whether the function exceeds its limits, which is reported. The code that follows is not
+    /// lowered.
     pub too_large: bool,
 }
 
@@ -177,18 +179,18 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Reports.
+    /// Reports a diagnostic.
     pub fn say(&mut self, diagnostic: Diagnostic) {
         self.diags.push(diagnostic);
     }
 
-    /// Reports and gives nothing.
+    /// Reports a diagnostic and returns `None`.
     pub fn fail<T>(&mut self, diagnostic: Diagnostic) -> Option<T> {
         self.diags.push(diagnostic);
         None
     }
 
-    /// Runs `inner` one level deeper, unless that is too deep or the program too large.
+    /// Runs `inner` one level deeper, unless the nesting is too deep or the program too large.
     pub fn deeper<T>(
         &mut self,
         span: Span,
@@ -220,7 +222,7 @@ impl<'a> Lower<'a> {
         None
     }
 
-    /// Opens a block of names, runs `inner`, closes it.
+    /// Opens a block of names, runs `inner` and closes the block.
     pub fn scoped<T>(&mut self, inner: impl FnOnce(&mut Self) -> T) -> T {
         self.frame().scopes.push(FxHashMap::default());
         let result = inner(self);
@@ -247,12 +249,12 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// The local of this name.
+    /// The value of the local with this name.
     pub fn local(&self, name: &str) -> Option<&Value> {
         self.frames.last()?.scopes.iter().rev().find_map(|scope| scope.get(name))
     }
 
-    /// What a name of the function or the file stands for, locals left out.
+    /// The binding of a name of the function or the file. Locals are not considered.
     pub fn binding(&self, name: &str) -> Option<Binding<'a>> {
         let sees_nf = self.frames.last().is_none_or(|frame| frame.sees_nf);
         if sees_nf && let Some(found) = self.names.get(name) {
@@ -273,7 +275,7 @@ impl<'a> Lower<'a> {
         say::suggest(self.diags, name, known)
     }
 
-    /// All names in sight, for suggestions.
+    /// All names in scope, for suggestions.
     pub fn names_in_sight(&self) -> Vec<String> {
         let locals = self
             .frames
@@ -285,12 +287,12 @@ impl<'a> Lower<'a> {
         locals.chain(own).chain(file).collect()
     }
 
-    /// Evaluates constants.
+    /// An evaluator of constants.
     pub fn eval(&mut self) -> constant::Eval<'_> {
         constant::Eval::new(&self.consts, self.diags)
     }
 
-    /// Runs `inner` with another target for atoms that read what is absent.
+    /// Runs `inner` with another target for atoms that read something absent.
     pub fn with_absent<T>(
         &mut self,
         absent: Option<BlockId>,

@@ -1,9 +1,9 @@
-//! Meaning: names, types, checks, and lowering of functions to models.
+//! The semantics: names, types, checks, and lowering of functions to models.
 //!
-//! `compile` puts a program together. `module` holds the declarations of a file, `nf` lowers one
-//! function to a model. `decl` declares its names; `stmt`, `assign`, `rows`, `state`, `send` lower
-//! statements; `expr`, `calls`, `pred`, `names` lower expressions. All of them build the program with
-//! `build`, which carries the known facts (`facts`) along every edge.
+//! `compile` assembles a program. `module` holds the declarations of a file, and `nf` lowers one
+//! function to a model. `decl` declares its names. `stmt`, `assign`, `rows`, `state` and `send`
+//! lower statements. `expr`, `calls`, `pred` and `names` lower expressions. All of them build the
+//! program with `build`, which carries the known facts (`facts`) along every edge.
 
 pub(crate) mod arith;
 mod assign;

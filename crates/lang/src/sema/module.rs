@@ -21,9 +21,9 @@ const MAX_ANCESTORS: usize = 32;
 pub struct Module<'a> {
     /// Constants.
     pub consts: BTreeMap<String, &'a Expr>,
-    /// Functions of one's own.
+    /// The program's own functions.
     pub fns: BTreeMap<&'a str, &'a FnDef>,
-    /// Items with errors of syntax: what is missing there may have been left out.
+    /// Items with syntax errors. A declaration that seems to be missing may be in one of them.
     damaged: Vec<Span>,
     /// Network functions, in order.
     pub nfs: Vec<&'a Nf>,
@@ -38,7 +38,7 @@ impl Constants for BTreeMap<String, &Expr> {
 }
 
 impl<'a> Module<'a> {
-    /// Gathers the items; reports names that are declared twice, and events that are wrong.
+    /// Gathers the items. Reports names that are declared twice, and events with errors.
     pub fn new(
         items: impl Iterator<Item = &'a Item>,
         damaged: &[Span],
@@ -77,7 +77,7 @@ impl<'a> Module<'a> {
         module
     }
 
-    /// Whether the place is in an item with errors of syntax.
+    /// Whether the place is in an item with syntax errors.
     pub fn is_damaged(&self, span: Span) -> bool {
         self.damaged
             .iter()
@@ -140,7 +140,7 @@ impl<'a> Module<'a> {
         .help_if(suggest(diags, &name.text, known))
     }
 
-    /// The event type of this name. `None` when it is wrong, which is then reported.
+    /// The event type with this name. `None` after an error, which is then reported.
     pub fn event(&self, name: &Ident, diags: &mut Diagnostics) -> Option<&EventDecl> {
         let found = self.resolved.get(name.text.as_str());
         if found.is_none() && !self.events.contains_key(name.text.as_str()) {
@@ -150,7 +150,7 @@ impl<'a> Module<'a> {
     }
 }
 
-/// Notes a name; reports it when it was there before.
+/// Records a name. Reports it when it was declared before.
 pub fn unique<'a>(
     seen: &mut BTreeMap<&'a str, Span>,
     name: &'a Ident,

@@ -11,28 +11,28 @@ use crate::ast::joined;
 use crate::ast::{ExprKind, Ident, Path};
 use crate::diag::{Diagnostic, codes, did_you_mean_help, foreign_field};
 
-/// Words that stand for the packet or its keys where a call or predicate takes them.
+/// Words for the packet or its keys. They are allowed where a call or predicate takes them.
 const WORDS: &[&str] = &["packet", "payload", "flow", "biflow"];
 
 /// A dotted name, resolved.
 pub enum Named<'a> {
     /// A header field.
     Field(Field),
-    /// A local and the parts behind its name.
+    /// A local. Its parts follow the name.
     Local(Value),
-    /// A name of the function and the parts behind it.
+    /// A name of the function. Its parts follow the name.
     Bound(Binding<'a>),
     /// `forward` (true) or `backward`.
     Direction(bool),
-    /// A number known everywhere.
+    /// A number that is known everywhere.
     BuiltIn(super::arith::Const),
     /// `stream.len` or `stream.offset`.
     Stream,
 }
 
 impl<'a> Lower<'a> {
-    /// What the name stands for; parts that follow a local or a name of the function are left to
-    /// the caller. `None` when it is unknown, which is then reported.
+    /// Resolves a name. The caller resolves the parts behind a local or a name of the function.
+    /// `None` for an unknown name, which is then reported.
     pub fn resolve(&mut self, path: &Path) -> Option<Named<'a>> {
         let first = path.parts.first()?;
         if path.parts.len() > 1
@@ -189,7 +189,7 @@ impl<'a> Lower<'a> {
         self.fail(Diagnostic::new(codes::WRONG_NAME, message, name.span, "not a value"))
     }
 
-    /// Parts of a record: `.addr`.
+    /// The parts of a record, such as `.addr`.
     pub fn members(&mut self, value: Value, parts: &[Ident]) -> Option<Value> {
         let [part, rest @ ..] = parts else { return Some(value) };
         let Value::Record(slots) = &value else {
@@ -211,8 +211,8 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Reads a field as it is now. The header must be known to be present, or (in an atom) is
-    /// tested.
+    /// Reads a field as it is now. Its header must be known to be present. In an atom, the header
+    /// is tested.
     pub fn read_field(
         &mut self,
         field: Field,

@@ -1,4 +1,5 @@
-//! Functions in native code: the program declares their parameters, the library everything else.
+//! Native functions. The program declares their parameters, and the library declares everything
+//! else.
 
 use braid_ir::model::Model;
 use braid_native::{Checks, LoadError, Reference, is_path};
@@ -11,7 +12,7 @@ use crate::ast::{NativeCode, Nf};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::source::{SourceMap, beside};
 
-/// The model of a native function. `None` when it cannot be had, which is then reported.
+/// The model of a native function. `None` after an error, which is then reported.
 pub fn lower(
     nf: &Nf,
     code: &NativeCode,
@@ -47,8 +48,8 @@ pub fn lower(
     }
 }
 
-/// Libraries are named relative to the file; a name without `/` is then one in the file's folder, not one that
-/// the system knows.
+/// The path of a library, relative to the source file. A name without `/` is then a file in the
+/// source file's folder, not a library that the system finds.
 fn path(library: &str, from: &str) -> String {
     if !is_path(library) {
         return library.to_owned();

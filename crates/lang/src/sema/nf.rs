@@ -12,7 +12,7 @@ use crate::ast::{Block, Ident, Nf, NfItem, Stmt};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::source::SourceMap;
 
-/// Lowers a function. `None` when it has errors, which are then reported.
+/// Lowers a function. `None` after an error, which is then reported.
 pub fn lower(
     nf: &Nf,
     module: &Module<'_>,
@@ -60,7 +60,7 @@ pub fn lower(
     Some(model)
 }
 
-/// A model in which nothing is declared yet.
+/// A model without declarations.
 pub(super) fn empty(name: &str) -> Model {
     Model {
         name: name.to_owned(),
@@ -153,7 +153,7 @@ impl<'a> Lower<'a> {
     }
 }
 
-/// Numbers the row `body` if anything counts there, and adds the row `fault`.
+/// Gives the row `body` a number if anything counts there, and adds the row `fault`.
 fn finish(mut model: Model) -> Model {
     let place = |label: &str| RowDecl { label: label.into(), text: String::new(), line: 0 };
     let body = RowId(u32::try_from(model.rows.len()).unwrap_or(u32::MAX));

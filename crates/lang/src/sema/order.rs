@@ -3,7 +3,7 @@
 
 use braid_ir::model::{Block, BlockId, Program, Target, Term, ValueId};
 
-/// The program in order. The blocks must form a graph without cycles.
+/// Puts the program in order. The blocks must form a graph without cycles.
 pub fn tidy(mut program: Program) -> Program {
     skip_empty(&mut program);
     let order = topological(&program);
@@ -29,7 +29,7 @@ fn targets_mut(term: &mut Term) -> Vec<&mut Target> {
     }
 }
 
-/// Redirects jumps to blocks that do nothing but jump on.
+/// Redirects jumps to blocks that contain only a jump.
 fn skip_empty(program: &mut Program) {
     let next: Vec<Option<BlockId>> = program
         .blocks
@@ -57,7 +57,7 @@ fn skip_empty(program: &mut Program) {
     }
 }
 
-/// Blocks that the first one reaches, each before those that it goes on in.
+/// The blocks that the first block reaches. Each block comes before its successors.
 fn topological(program: &Program) -> Vec<usize> {
     let mut seen = vec![false; program.blocks.len()];
     let mut post = Vec::new();
@@ -65,7 +65,8 @@ fn topological(program: &Program) -> Vec<usize> {
     seen[0] = true;
     while let Some((block, at)) = stack.pop() {
         let next = targets(&program.blocks[block].term);
-        // The last successor is visited first, so that the first one comes right behind the block.
+        // The last successor is visited first, so the first successor comes directly behind the
+        // block.
         match next.len().checked_sub(at + 1).map(|back| next[back].block.0 as usize) {
             None => post.push(block),
             Some(to) => {
@@ -81,7 +82,8 @@ fn topological(program: &Program) -> Vec<usize> {
     post
 }
 
-/// Joins each block with its successor where that has no other predecessor, and gives what is left.
+/// Joins each block with its successor if the successor has no other predecessor. Returns the
+/// remaining blocks.
 fn join(program: &mut Program, order: &[usize]) -> Vec<usize> {
     let mut uses = vec![0usize; program.blocks.len()];
     for &block in order {

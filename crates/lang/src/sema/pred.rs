@@ -1,7 +1,7 @@
-//! Predicates: short-circuit control flow, so that the facts of an atom hold after it.
+//! Lowers predicates to short-circuit control flow, so the facts of an atom hold after it.
 //!
-//! An atom that reads something absent (a field of a header that the packet lacks, a state without
-//! a default that has no entry) is false.
+//! An atom that reads something absent is false. Absent are a field of a header that the packet
+//! lacks, and a missing entry of a state without a default.
 
 use braid_ir::model::{BinOp as IrBin, BlockId, CmpOp, Op, ParamTy, SetRef, Ty, ValueId};
 use braid_ir::value::IntervalSet;
@@ -16,14 +16,14 @@ use crate::diag::{Diagnostic, codes, did_you_mean_help};
 
 /// The result of an atom.
 enum Truth {
-    /// Known without the packet.
+    /// A constant result, known without the packet.
     Known(bool),
     /// A bool of the program.
     Value(ValueId),
 }
 
 impl Lower<'_> {
-    /// Continues in `yes` if the predicate holds, else in `no`.
+    /// Continues in `yes` if the predicate holds, otherwise in `no`.
     pub fn predicate(&mut self, expr: &Expr, yes: BlockId, no: BlockId) {
         let done = self.deeper(expr.span, |this| {
             this.any_predicate(expr, yes, no);
@@ -34,7 +34,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Goes on in both: for predicates with errors, so that what follows is still checked.
+    /// Continues in both blocks. A predicate with errors does so, so that the code behind it is
+    /// still checked.
     fn either(&mut self, yes: BlockId, no: BlockId) {
         let cond = self.b.constant(BOOL, 0);
         self.b.branch(cond, yes, no);
@@ -96,8 +97,8 @@ impl Lower<'_> {
         }
     }
 
-    /// The truth of an atom; `Some(None)` when it went to `yes` and `no` by itself. `None` when it
-    /// is wrong, which is then reported.
+    /// The result of an atom. `Some(None)` when the atom already branched to `yes` and `no`. `None`
+    /// after an error, which is then reported.
     fn truth(&mut self, expr: &Expr, yes: BlockId, no: BlockId) -> Option<Option<Truth>> {
         match &expr.kind {
             ExprKind::Binary(op, a, b) if crate::ast::is_comparison(*op) => {
@@ -125,7 +126,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A value that must be a bool.
+    /// The value of an expression that must be a bool.
     fn condition(&mut self, expr: &Expr) -> Option<Truth> {
         let value = self.value(expr, Some(BOOL))?;
         match value {
@@ -181,7 +182,7 @@ impl Lower<'_> {
         Some(Truth::Value(self.b.emit(BOOL, |out| Op::Cmp { out, op, a, b })))
     }
 
-    /// `has HEADER`
+    /// Lowers `has HEADER`.
     fn has(&mut self, path: &Path, yes: BlockId, no: BlockId) {
         let name = crate::ast::joined(path);
         let Some(header) = Header::by_name(&name) else {
@@ -210,7 +211,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Branches on a header's presence; each way knows it from then on.
+    /// Branches on the presence of a header. Each target learns the result.
     pub fn branch_on_header(&mut self, cond: ValueId, header: Header, yes: BlockId, no: BlockId) {
         self.b.branch_learning(cond, yes, no, |facts, present| {
             if present {
@@ -221,10 +222,10 @@ impl Lower<'_> {
         });
     }
 
-    /// `ITEM in SET`
+    /// Lowers `ITEM in SET`.
     fn membership(&mut self, item: &Expr, set: &Expr) -> Option<Truth> {
         if super::calls::is_word(item, "packet") {
-            // No rule matches what is not IP.
+            // A packet that is not IP matches no rule.
             if self.needs_packet(item.span) {
                 self.need_header(Header::Inet, false, item.span, "`packet in …`")?;
             }
@@ -266,7 +267,7 @@ impl Lower<'_> {
         self.model.params.get(param.0 as usize).map_or("", |decl| &decl.name)
     }
 
-    /// `LIST.COLUMN` as a set; `Some(None)` when it is no such thing.
+    /// Resolves `LIST.COLUMN` as a set. `Some(None)` when the expression is not of this form.
     fn column(&mut self, set: &Expr) -> Option<Option<(Ty, SetRef)>> {
         let ExprKind::Path(path) = &set.kind else { return Some(None) };
         let [list, part] = path.parts.as_slice() else { return Some(None) };
@@ -293,7 +294,7 @@ impl Lower<'_> {
         Some(Truth::Value(self.b.emit(BOOL, |out| Op::InSet { out, a, set })))
     }
 
-    /// Membership in a set that is written out: constants together, the rest one by one.
+    /// Tests membership in a written set. Constants are tested together, other members one by one.
     fn in_written(&mut self, item: &Expr, set: &Expr) -> Option<Truth> {
         let (a, ty) = match self.value(item, None)? {
             Value::Scalar(id, ty) => (id, ty),
@@ -395,7 +396,7 @@ fn cmp_op(op: BinOp) -> CmpOp {
     }
 }
 
-/// Headers that go by another name here.
+/// The usual name of a header that is called differently elsewhere.
 fn header_help(name: &str) -> Option<String> {
     let right = match name {
         "ipv4" | "ip4" => "ip",

@@ -1,4 +1,4 @@
-//! Match tables: rows in order, the first that matches wins.
+//! Lowers match tables. The rows are tested in order, and the first row that matches wins.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ const NARROWED: &str = "a row whose body begins with an entry under an implicit 
                         packets that have this key";
 
 impl<'a> Lower<'a> {
-    /// `match { … }`
+    /// Lowers `match { … }`.
     pub fn match_rows(&mut self, rows: &'a [Row], span: Span) {
         let known = self.rows_of(rows, span);
         let Rows { guards, cover } = &*known;
@@ -59,13 +59,13 @@ impl<'a> Lower<'a> {
             self.b.jump(done, Vec::new());
             self.b.start(next);
         }
-        // Only without an `else`, which is reported.
+        // This block is reachable only without an `else`, which is reported.
         self.b.end(Term::Return);
         self.b.start(done);
         self.exits = exits;
     }
 
-    /// Headers that a row tests beside its predicate. An `else` takes what comes.
+    /// The headers that a row tests besides its predicate. An `else` tests none.
     fn row_guards(&self, row: &Row) -> Vec<Header> {
         if row.pred.is_none() || self.mode != Mode::Packet {
             return Vec::new();
@@ -81,12 +81,13 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Whether this is an expansion or a round of a loop, where a row may well be dead.
+    /// Whether this is an expansion or a round of a loop, where a dead row is not a mistake.
     fn expanded(&self) -> bool {
         self.loops > 0 || !self.calls.is_empty()
     }
 
-    /// What is known of a match; looked at and reported once, however often it is expanded.
+    /// The findings about a match. They are computed and reported once, however often the match is
+    /// expanded.
     fn rows_of(&mut self, rows: &[Row], span: Span) -> Rc<Rows> {
         let place = (span.file, span.start);
         if let Some(known) = self.covers.get(&place) {
@@ -135,7 +136,7 @@ impl<'a> Lower<'a> {
         found
     }
 
-    /// The number of a row; an unrolled or repeatedly expanded one keeps its number.
+    /// The number of a row. A row that is unrolled or expanded again keeps its number.
     fn row_number(&mut self, row: &Row) -> RowId {
         let place = (row.span.file, row.span.start, self.row);
         if let Some(known) = self.rows.get(&place) {

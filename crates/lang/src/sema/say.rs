@@ -7,7 +7,7 @@ use super::types;
 use crate::ast::{BinOp, Span};
 use crate::diag::{Diagnostic, Diagnostics, MAX_DIAGNOSTICS, codes, did_you_mean_help};
 
-/// A value of one type where another is needed.
+/// The message for a value of one type where another type is needed.
 pub fn mismatch(expected: Ty, found: Ty, span: Span) -> Diagnostic {
     let (want, have) = (types::name(expected), types::name(found));
     if expected.kind == found.kind {
@@ -33,7 +33,7 @@ fn castable(to: Ty, from: Ty) -> bool {
     !bool_in && (to.kind == Kind::Uint || from.kind == Kind::Uint)
 }
 
-/// Something that is no single value where one is needed.
+/// The message for something other than a single value where one is needed.
 pub fn expected_type(expected: &str, found: &str, span: Span) -> Diagnostic {
     Diagnostic::new(
         codes::TYPE_MISMATCH,
@@ -43,7 +43,7 @@ pub fn expected_type(expected: &str, found: &str, span: Span) -> Diagnostic {
     )
 }
 
-/// Operands that do not go together.
+/// The message for operands that an operator cannot combine.
 pub fn operands(wrong: Wrong, op: BinOp, a: Option<Ty>, b: Option<Ty>, span: Span) -> Diagnostic {
     let name = |ty: Option<Ty>| ty.map_or_else(|| "a number".to_owned(), types::name);
     let (left, right) = (name(a), name(b));
@@ -86,13 +86,13 @@ fn number_side(a: Option<Ty>, b: Option<Ty>) -> Option<String> {
     }
 }
 
-/// A number whose width nothing says.
+/// The message for a number without a known width.
 pub fn unclear(span: Span) -> Diagnostic {
     Diagnostic::new(codes::UNCLEAR_TYPE, "how wide is this number?", span, "no type")
         .help("write a cast, such as `u32(…)`")
 }
 
-/// Constant arithmetic without a result.
+/// The message for constant arithmetic without a result.
 pub fn fault(fault: Fault, span: Span) -> Diagnostic {
     match fault {
         Fault::Overflow => Diagnostic::new(
@@ -109,7 +109,7 @@ pub fn fault(fault: Fault, span: Span) -> Diagnostic {
     }
 }
 
-/// The constant's bits as this type; `None` when it does not fit, which is then reported.
+/// The constant's bits as this type. `None` when the constant does not fit, which is then reported.
 pub fn fit(constant: Const, ty: Ty, span: Span, diags: &mut Diagnostics) -> Option<u128> {
     if let Some(found) = constant.ty {
         if types::compatible(ty, found) {
@@ -145,12 +145,12 @@ pub fn fit(constant: Const, ty: Ty, span: Span, diags: &mut Diagnostics) -> Opti
     Some(constant.value)
 }
 
-/// A number of things, in words.
+/// A number of things, as text.
 pub fn count(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// An operator as written.
+/// The symbol of an operator.
 pub fn symbol(op: BinOp) -> &'static str {
     match op {
         BinOp::Or => "or",
@@ -174,10 +174,10 @@ pub fn symbol(op: BinOp) -> &'static str {
     }
 }
 
-/// The most names to compare a misspelt one with.
+/// The most names that are compared with a misspelt name.
 const MAX_CANDIDATES: usize = 2000;
 
-/// Like `did_you_mean_help`, but bounded: a file may hold many names and many mistakes.
+/// Like `did_you_mean_help`, but bounded: a file may have many names and many mistakes.
 pub fn suggest<'s>(
     diags: &Diagnostics,
     name: &str,

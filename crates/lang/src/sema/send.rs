@@ -1,4 +1,4 @@
-//! New packets and events.
+//! Lowers new packets and events.
 
 use braid_ir::model::{
     Dest, EventArg, EventDecl, EventId, EventTy, NewPacket, NewPayload, Op, ParamTy, Shape,
@@ -13,7 +13,7 @@ use crate::ast::joined;
 use crate::ast::{Expr, Ident, Path, Span};
 use crate::diag::{Diagnostic, codes};
 
-/// Shapes by name.
+/// The shapes by name.
 const SHAPES: &[(&str, Shape)] = &[
     ("icmp", Shape::Icmp),
     ("icmp6", Shape::Icmp6),
@@ -25,7 +25,7 @@ const SHAPES: &[(&str, Shape)] = &[
 ];
 
 impl Lower<'_> {
-    /// `send SHAPE { … } [to PORT];`
+    /// Lowers `send SHAPE { … } [to PORT];`.
     pub fn send(
         &mut self,
         shape: &Ident,
@@ -70,7 +70,8 @@ impl Lower<'_> {
         if found == Shape::Arp {
             self.need_header(Header::Eth, false, span, "`send arp`")?;
         } else {
-            // The addresses are the current packet's unless both are given.
+            // Unless both addresses are assigned, the new packet takes addresses from the current
+            // packet.
             let (header, ends) = ip_part(found);
             let given = |end: &Field| assigned.iter().any(|(field, _)| field == end);
             if !ends.iter().all(given) {
@@ -122,7 +123,7 @@ impl Lower<'_> {
         }
     }
 
-    /// `emit EVENT { … };`
+    /// Lowers `emit EVENT { … };`.
     pub fn emit_event(&mut self, name: &Ident, args: &[(Ident, Expr)], span: Span) -> Option<()> {
         let decl = self.module.event(name, self.diags)?.clone();
         if args.len() > types::MAX_PARTS {
@@ -216,7 +217,7 @@ impl Lower<'_> {
     }
 }
 
-/// The IP header of a shape and its addresses.
+/// The IP header of a shape, and its address fields.
 fn ip_part(shape: Shape) -> (Header, [Field; 2]) {
     match shape {
         Shape::Icmp6 | Shape::Tcp6 | Shape::Udp6 => (Header::Ip6, [Field::Ip6Src, Field::Ip6Dst]),
@@ -224,7 +225,7 @@ fn ip_part(shape: Shape) -> (Header, [Field; 2]) {
     }
 }
 
-/// Headers of a new packet whose fields may be assigned.
+/// The headers of a new packet whose fields may be assigned.
 fn headers(shape: Shape) -> &'static [Header] {
     use Header::{Arp, Eth, Icmp, Icmp6, Icmp6Echo, IcmpEcho, Ip4, Ip6, L4, Tcp, Udp, Vlan};
     match shape {

@@ -1,4 +1,4 @@
-//! State: keys, reading, assigning, deleting.
+//! Lowers state: keys, reads, assignments, deletions.
 
 use braid_ir::model::{Granularity, Key, Op, StateDecl, StateId, Ty, ValueId, WhenFull};
 use braid_packet::{Field, Header};
@@ -20,7 +20,7 @@ pub struct Entry {
     pub state: StateId,
     /// Its key.
     pub key: Key,
-    /// The same, to be compared.
+    /// Its key in a form for comparison.
     pub fact: KeyFact,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Lower<'a> {
         self.model.state.get(state.0 as usize)
     }
 
-    /// The entry that a state's name with these key parts (or its implicit key) means.
+    /// The entry of a state with these key parts, or with its implicit key.
     pub fn entry(&mut self, state: StateId, key: Option<&[Expr]>, span: Span) -> Option<Entry> {
         let decl = self.state(state)?;
         let (name, granularity) = (decl.name.clone(), decl.granularity.clone());
@@ -64,7 +64,7 @@ impl<'a> Lower<'a> {
                 );
             }
         };
-        // A stream is of one flow, whose headers are all there.
+        // A stream belongs to one flow, and all headers of the flow key are present.
         if self.mode == Mode::Stream {
             return Some((Key::Entry, KeyFact::Entry));
         }
@@ -121,7 +121,7 @@ impl<'a> Lower<'a> {
                 let message = format!("`{name}` is global and has no key");
                 return self.fail(Diagnostic::new(codes::KEY_PARTS, message, span, ""));
             }
-            // Which of its two writings would be meant?
+            // A biflow has two notations, so a written key would be ambiguous.
             Granularity::Biflow => {
                 let message = format!("`{name}` is per biflow; its key cannot be written out");
                 return self.fail(
@@ -171,7 +171,7 @@ impl<'a> Lower<'a> {
         Some(StatePlace { state, key, slot })
     }
 
-    /// `exists S`, `exists S[key]`: goes on in `yes` or `no`.
+    /// Lowers `exists S` and `exists S[key]`. Continues in `yes` or `no`.
     pub fn exists(
         &mut self,
         place: &Expr,
@@ -203,7 +203,7 @@ impl<'a> Lower<'a> {
         Some(())
     }
 
-    /// Reads an entry, or a part of it.
+    /// Reads an entry, or a part of an entry.
     pub fn read_state(
         &mut self,
         state: StateId,
@@ -230,8 +230,8 @@ impl<'a> Lower<'a> {
         Some(outs)
     }
 
-    /// Makes sure that reading an entry gives something: it has a default, is known to exist, or
-    /// (in an atom) is tested.
+    /// Makes sure that a read of an entry has a result: the entry has a default, or is known to
+    /// exist, or an atom tests it.
     fn need_entry(&mut self, entry: &Entry, span: Span) -> Option<()> {
         let decl = self.state(entry.state)?;
         let name = decl.name.clone();
@@ -262,7 +262,7 @@ impl<'a> Lower<'a> {
         Some(())
     }
 
-    /// Whether an assignment to the table can be refused.
+    /// Whether a table may refuse an assignment.
     pub fn refusable(&self, state: StateId) -> bool {
         self.state(state).is_some_and(|decl| {
             decl.granularity != Granularity::Global
@@ -270,8 +270,8 @@ impl<'a> Lower<'a> {
         })
     }
 
-    /// The values of all slots that an expression gives: a scalar, a record by parts, or the value
-    /// of another record.
+    /// The values that an expression gives to all slots. The expression is a scalar, a record with
+    /// its parts, or the value of another record.
     pub fn record(
         &mut self,
         parts: &[(String, Ty)],
@@ -305,7 +305,7 @@ impl<'a> Lower<'a> {
         self.fail(say::expected_type(&record, "something else", expr.span))
     }
 
-    /// `S = …`: assigns all slots.
+    /// Lowers `S = …`, which assigns all slots.
     pub fn assign_entry(
         &mut self,
         entry: &Entry,
@@ -318,7 +318,7 @@ impl<'a> Lower<'a> {
         self.assigned(entry, ok, otherwise, span);
     }
 
-    /// `S.slot = …`: assigns one slot; without a default the entry must exist.
+    /// Lowers `S.slot = …`, which assigns one slot. Without a default, the entry must exist.
     pub fn assign_slot(
         &mut self,
         entry: &Entry,
@@ -373,7 +373,7 @@ impl<'a> Lower<'a> {
         self.b.start(done);
     }
 
-    /// `delete S;`
+    /// Lowers `delete S;`.
     pub fn delete(&mut self, place: &Expr) -> Option<()> {
         let found = self.state_place(place).filter(|found| found.slot.is_none());
         let Some(found) = found else {
@@ -390,21 +390,21 @@ impl<'a> Lower<'a> {
         Some(())
     }
 
-    /// Forgets entries of a table and of the tables that live with it: they may be gone.
+    /// Forgets entries of a table and of the tables that live with it, because they may have ended.
     fn forget_relatives(&mut self, state: StateId) {
         let root = |at: StateId| self.roots.get(at.0 as usize).copied().unwrap_or(at);
         let mine = root(state);
         self.b.facts.forget_entries(|at| root(at) == mine);
     }
 
-    /// Whether `key[N]` means the ending entry's key.
+    /// Whether `key[N]` means the key of the ending entry.
     pub fn key_in_sight(&self) -> bool {
         matches!(self.mode, Mode::Expire(_))
             && self.local("key").is_none()
             && self.binding("key").is_none()
     }
 
-    /// `key[N]` in `on expire`.
+    /// Lowers `key[N]` in `on expire`.
     pub fn expired_key(&mut self, index: &[Expr], span: Span) -> Option<Value> {
         let Mode::Expire(state) = self.mode else { return None };
         let tys = key_types(&self.state(state)?.granularity);
@@ -421,7 +421,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// A field in `on expire`: a part of the ending entry's key.
+    /// Lowers a field in `on expire`, which is a part of the ending entry's key.
     pub fn expired_key_field(
         &mut self,
         state: StateId,
@@ -448,18 +448,18 @@ impl<'a> Lower<'a> {
     }
 }
 
-/// A state as written: the table, its key, a slot.
+/// A written state: the table, its key, a slot.
 pub struct StatePlace<'e> {
     /// The table.
     pub state: StateId,
-    /// Key parts, if written.
+    /// The key parts, if they are written.
     pub key: Option<&'e [Expr]>,
-    /// `.slot`
+    /// The slot of `.slot`, if it is written.
     pub slot: Option<&'e Ident>,
 }
 
 impl StatePlace<'_> {
-    /// The slot's number and type. `Err` is the message for one that is unknown.
+    /// The slot's number and type. `Err` holds the message for an unknown slot.
     pub fn slot_of(&self, decl: &StateDecl) -> Option<Result<(usize, Ty), Diagnostic>> {
         let part = self.slot?;
         let at = decl.slots.iter().position(|(name, _)| *name == part.text);
@@ -489,7 +489,7 @@ fn slots_value(slots: &[(String, Ty)], outs: &[ValueId]) -> Value {
     }
 }
 
-/// `[quoted]`, `[reverse]`, `[quoted reverse]`: (quoted, reverse).
+/// Parses `[quoted]`, `[reverse]` and `[quoted reverse]` as (quoted, reverse).
 fn special_key(parts: &[Expr]) -> Option<(bool, bool)> {
     match parts {
         [one] if is_word(one, "quoted") => Some((true, false)),
@@ -499,7 +499,7 @@ fn special_key(parts: &[Expr]) -> Option<(bool, bool)> {
     }
 }
 
-/// The fields that make up an implicit key.
+/// The fields of an implicit key.
 pub fn key_fields(granularity: &Granularity) -> Vec<Field> {
     match granularity {
         Granularity::Flow | Granularity::Biflow => vec![

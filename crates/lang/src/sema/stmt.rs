@@ -1,4 +1,4 @@
-//! Statements.
+//! Lowers statements.
 
 use braid_ir::model::{Dest, Op, PortId, QueueId, ReasonId, RowId, Term};
 use braid_packet::Header;
@@ -10,13 +10,13 @@ use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes, foreign_statement};
 
 impl<'a> Lower<'a> {
-    /// A block with names of its own.
+    /// Lowers a block with names of its own.
     pub fn block(&mut self, block: &'a Block) {
         self.scoped(|this| this.statements(block.stmts.iter(), block.span));
     }
 
-    /// Lowers statements in order. Statements after the end of the packet's path are reported and left
-    /// out.
+    /// Lowers statements in order. Statements behind the end of the packet's path are reported and
+    /// omitted.
     pub fn statements(&mut self, stmts: impl Iterator<Item = &'a Stmt>, span: Span) {
         let entered = self.b.live();
         self.exits = vec![(span, "goes on here")];
@@ -39,9 +39,9 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// One statement. `exits` says where control goes on behind it, should it do so.
+    /// Lowers one statement. `exits` tells where control continues behind it, if it does.
     pub fn statement(&mut self, stmt: &'a Stmt) {
-        // What is refused as too large is reported there.
+        // `deeper` reports a program that is too large.
         let _ = self.deeper(stmt.span, |this| {
             this.any_statement(stmt);
             Some(())
@@ -172,13 +172,13 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// Whether a name means something here already.
+    /// Whether a name is already in use here.
     pub fn taken(&self, name: &str) -> bool {
         self.local(name).is_some()
             || self.names.contains_key(name) && self.frames.last().is_none_or(|f| f.sees_nf)
     }
 
-    /// The message for a name that means something already.
+    /// The message for a name that is already in use.
     fn duplicate(&self, name: &Ident) -> Diagnostic {
         let message = format!("`{}` is declared twice", name.text);
         let found = Diagnostic::new(codes::DUPLICATE_NAME, message, name.span, "again here");
@@ -200,7 +200,7 @@ impl<'a> Lower<'a> {
         };
         match value {
             Some(value) => self.bind(&name.text, value),
-            // Uses of a local whose value is wrong are not reported again.
+            // Uses of a local with a wrong value are not reported again.
             None => self.bind(&name.text, Value::Wrong),
         }
     }
@@ -239,7 +239,7 @@ impl<'a> Lower<'a> {
         Some(value)
     }
 
-    /// Ends the packet's way at the current row.
+    /// Ends the packet's path at the current row.
     fn ends(&mut self, span: Span, term: impl FnOnce(RowId) -> Term) {
         if !self.needs_packet(span) {
             let nowhere = self.b.block();
@@ -249,7 +249,7 @@ impl<'a> Lower<'a> {
         self.b.end(term(row));
     }
 
-    /// The row of an end; outside any row it is counted here, once on a packet's way.
+    /// The row of an end. Outside of any row, the packet is counted here, once on its path.
     fn count_end(&mut self) -> RowId {
         if let Some(row) = self.row {
             return row;
@@ -286,7 +286,7 @@ impl<'a> Lower<'a> {
         self.ends(span, |row| Term::Output { ports: dests, row });
     }
 
-    /// `back`, or a port.
+    /// The destination: `back` or a port.
     pub fn dest(&mut self, port: &Ident) -> Option<Dest> {
         if port.text == "back" {
             return Some(Dest::Back);
@@ -375,7 +375,7 @@ impl<'a> Lower<'a> {
         )
     }
 
-    /// Makes sure that a word by itself is an action, or at least something.
+    /// Checks that a single word is an action, or at least a known name.
     fn known_statement(&mut self, name: &Ident) -> Option<()> {
         let word = name.text.as_str();
         let known = self.local(word).is_some() || self.binding(word).is_some();
@@ -392,7 +392,7 @@ impl<'a> Lower<'a> {
         self.fail(wrong.help_if(help))
     }
 
-    /// A call for its effect.
+    /// Lowers a call for its effect.
     fn call_statement(&mut self, call: &Expr) -> Option<()> {
         let (name, args) = match &call.kind {
             ExprKind::Call(name, args) => (name, args.as_slice()),

@@ -1,6 +1,6 @@
-//! Stream functions (NFD's bytestream functions): checked now, run in a later version. They are
-//! lowered like packet functions, so that types, names and state are checked alike, and the result
-//! is thrown away.
+//! Checks stream functions (NFD's bytestream functions). They cannot run yet. They are lowered like
+//! packet functions, so that types, names and state are checked in the same way. The result is
+//! discarded.
 
 use braid_packet::Field;
 
@@ -15,13 +15,13 @@ use crate::ast::{Expr, ExprKind, Ident, Nf, NfItem, Path, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 use crate::source::SourceMap;
 
-/// What a stream function knows of its stream.
+/// The names that a stream function can read of its stream.
 const STREAM: &[&str] = &["stream.data", "stream.len", "stream.offset"];
-/// How its ways end.
+/// The words that end a path through a stream function.
 const ENDS: &[&str] = &["forward", "close", "reset"];
 
-/// Checks a stream function: that it has no packet operators, that its types are right, and that
-/// everything is used.
+/// Checks a stream function: it has no packet operators, its types are right, and everything is
+/// used.
 pub fn check(
     nf: &Nf,
     module: &Module<'_>,
@@ -60,7 +60,7 @@ pub fn check(
             NfItem::Const(_) | NfItem::State(_) => {}
         }
     }
-    // What packet operators give has no type in a stream function.
+    // The result of a packet operator has no type in a stream function.
     if !found.has_errors() {
         types(nf, module, sources, loader, &mut found);
     }
@@ -120,7 +120,7 @@ impl<'a> Visitor<'a> for Mixed<'_> {
             StmtKind::Send { .. } => "`send`",
             StmtKind::Push { .. } => "`push`",
             StmtKind::Pop(_) => "`pop`",
-            // The ends of a stream's way.
+            // These words end the path of a stream.
             StmtKind::Call(Expr { kind: ExprKind::Path(path), .. }) => {
                 return !path.parts.first().is_some_and(|p| ENDS.contains(&p.text.as_str()));
             }

@@ -1,4 +1,4 @@
-//! Types: from their names in the source to types of the IR, and their names in messages.
+//! Types: their names in the source, their form in the IR, and their names in messages.
 
 use braid_ir::model::{Kind, ParamTy, PoolOrder, Ty};
 use braid_packet::Field;
@@ -6,18 +6,18 @@ use braid_packet::Field;
 use crate::ast::{self, Ident, TypeKind};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
 
-/// A type as written, resolved.
+/// A written type, resolved.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Type {
     /// One scalar.
     Scalar(Ty),
-    /// Scalars by name.
+    /// Named scalars.
     Record(Vec<(String, Ty)>),
-    /// Anything else: only parameters (and, for strings, events) have these.
+    /// Any other type. Only parameters have these types, and events can have strings.
     Param(ParamTy),
 }
 
-/// Most parts of a record, and fields of an event.
+/// The most parts of a record, and the most fields of an event.
 pub const MAX_PARTS: usize = 256;
 
 const fn ty(width: u16, kind: Kind) -> Ty {
@@ -87,7 +87,7 @@ const OTHERS: &[&str] = &[
     "u128",
 ];
 
-/// The scalar type of this name: `ip4`, `u12`.
+/// The scalar type with this name, such as `ip4` or `u12`.
 #[must_use]
 pub fn scalar(name: &str) -> Option<Ty> {
     if let Some((_, found)) = SCALARS.iter().find(|(known, _)| *known == name) {
@@ -150,15 +150,16 @@ pub fn max(ty: Ty) -> u128 {
     u128::MAX >> (128 - u32::from(ty.width.clamp(1, 128)))
 }
 
-/// Whether values of one type may stand for the other's: equal, or `port` and `u16`.
+/// Whether values of one type may stand for values of the other: the types are equal, or `port` and
+/// `u16`.
 #[must_use]
 pub fn compatible(a: Ty, b: Ty) -> bool {
     let number = |kind| matches!(kind, Kind::Uint | Kind::Port);
     a.width == b.width && (a.kind == b.kind || number(a.kind) && number(b.kind))
 }
 
-/// The type that a field has in the language. Lengths of the packet are sizes of 64 bits; every
-/// other type is as wide as its field.
+/// The type of a field in the language. Lengths of the packet are sizes of 64 bits. Any other type
+/// is as wide as its field.
 #[must_use]
 pub fn of_field(field: Field) -> Ty {
     use Field::*;
@@ -176,8 +177,8 @@ pub fn of_field(field: Field) -> Ty {
     }
 }
 
-/// Resolves a type as written. `is_list` says whether a name is a list or backends parameter, for
-/// `index(NAME)`. `None` when it was wrong, which is then reported.
+/// Resolves a written type. For `index(NAME)`, `is_list` decides whether a name is a list or
+/// backends parameter. `None` after an error, which is then reported.
 pub fn resolve(
     written: &ast::Type,
     is_list: &dyn Fn(&str) -> bool,
@@ -219,7 +220,7 @@ pub fn resolve(
     Some(Type::Param(resolved))
 }
 
-/// Whether a word names a type, if only with types in `<>`.
+/// Whether a word names a type, even one that needs types in `<>`.
 pub fn is_known(name: &str) -> bool {
     scalar(name).is_some() || OTHERS.contains(&name)
 }
@@ -249,7 +250,7 @@ fn unknown(name: &Ident, args: &[ast::Type], diags: &mut Diagnostics) {
     }
 }
 
-/// What is called otherwise elsewhere.
+/// The help for a type that has another name in other languages.
 fn usual_name(name: &str) -> Option<String> {
     let help = match name {
         "int" | "uint" | "integer" | "number" => {
@@ -310,7 +311,7 @@ fn record(
     whole.then_some(resolved)
 }
 
-/// A type that must be a scalar.
+/// Resolves a type that must be a scalar.
 pub fn only_scalar(
     written: &ast::Type,
     is_list: &dyn Fn(&str) -> bool,
@@ -347,7 +348,7 @@ fn pool_order(written: &ast::Type, diags: &mut Diagnostics) -> Option<PoolOrder>
     None
 }
 
-/// Columns of a list: a record's parts, or one without a name.
+/// The columns of a list: a record's parts, or one column without a name.
 fn columns(
     member: &ast::Type,
     is_list: &dyn Fn(&str) -> bool,

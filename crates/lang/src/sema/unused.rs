@@ -1,5 +1,5 @@
-//! Finds names that are declared and never used. It works on the syntax tree, so that errors
-//! elsewhere don't make names look unused. Names that start with an underscore are ignored.
+//! Finds names that are declared but never used. It works on the syntax tree, so errors elsewhere
+//! do not make names look unused. Names that start with an underscore are ignored.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::source::SourceMap;
 enum What {
     Param,
     State,
-    /// Port, tag, queue, constant, function.
+    /// A port, tag, queue, constant or function.
     Other(&'static str),
 }
 
@@ -41,12 +41,12 @@ struct Uses<'a> {
     names: BTreeMap<&'a str, Declared>,
     ports: BTreeMap<&'a str, (Span, bool)>,
     locals: Vec<Local<'a>>,
-    /// Numbers of the locals of a name that are in sight, innermost last.
+    /// For each name, the numbers of its locals in scope, with the innermost last.
     by_name: FxHashMap<&'a str, Vec<usize>>,
-    /// How many locals were in sight when each open block began.
+    /// Number of locals in scope at the start of each open block.
     scopes: Vec<usize>,
     unused: Vec<&'a Ident>,
-    /// Names as written that are unknown or declared twice.
+    /// Written names that are unknown or declared twice.
     troubled: Vec<&'a str>,
 }
 
@@ -64,8 +64,8 @@ fn troubled<'s>(sources: &'s SourceMap, diags: &Diagnostics) -> Vec<&'s str> {
     written.map(|text| text.split('.').next().unwrap_or(text)).collect()
 }
 
-/// Reports what a function declares and never uses. `diags` holds what was found so far: what a
-/// misspelt name may have meant is not reported again.
+/// Reports declared names that a function never uses. `diags` holds the earlier messages. A name
+/// that a reported misspelt name may mean is not reported.
 pub fn check<'a>(nf: &'a Nf, sources: &'a SourceMap, diags: &mut Diagnostics) {
     let mut uses = Uses {
         names: BTreeMap::new(),
@@ -161,7 +161,7 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// A name is used; `how` marks what it is used for.
+    /// Marks a name as used. `how` marks the kind of use.
     fn mark(&mut self, name: &str, how: impl FnOnce(&mut Declared)) {
         if let Some(&at) = self.by_name.get(name).and_then(|all| all.last()) {
             self.locals[at].used = true;
@@ -178,7 +178,8 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// The place of an assignment or deletion: the name is marked by `how`, keys are read.
+    /// Visits the place of an assignment or deletion. `how` marks the name, and the keys count as
+    /// read.
     fn place(&mut self, place: &'a Expr, how: impl FnOnce(&mut Declared)) {
         match &place.kind {
             ExprKind::Path(path) if !is_field(path) => {
@@ -195,7 +196,7 @@ impl<'a> Uses<'a> {
         }
     }
 
-    /// Whether a name may be meant by one that is reported.
+    /// Whether a reported name may mean this name.
     fn meant(&self, name: &str) -> bool {
         let mut troubled = self.troubled.iter();
         troubled.any(|wrong| *wrong == name || did_you_mean(wrong, [name]).is_some())

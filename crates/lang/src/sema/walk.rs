@@ -4,19 +4,19 @@ use crate::ast::{Block, Expr, ExprKind, Ident, Path, Stmt, StmtKind};
 
 /// Visits the nodes of a walk, outermost first.
 pub trait Visitor<'a> {
-    /// A statement. True: its parts are walked too.
+    /// Visits a statement. Returns whether its parts are walked too.
     fn stmt(&mut self, stmt: &'a Stmt) -> bool;
-    /// An expression. True: its parts are walked too.
+    /// Visits an expression. Returns whether its parts are walked too.
     fn expr(&mut self, expr: &'a Expr) -> bool;
-    /// The header that `has` names.
+    /// Visits the header that `has` names.
     fn header(&mut self, path: &'a Path);
-    /// A call of this name.
+    /// Visits a call of this name.
     fn call(&mut self, name: &'a Ident);
-    /// A block is entered.
+    /// Enters a block.
     fn enter(&mut self) {}
-    /// A block is left.
+    /// Leaves a block.
     fn leave(&mut self) {}
-    /// A local is bound, in sight from here to the end of the block.
+    /// Binds a local that is in scope from here to the end of the block.
     fn bind(&mut self, _name: &'a Ident, _counted: bool) {}
 }
 

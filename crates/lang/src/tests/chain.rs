@@ -1,5 +1,5 @@
-//! Chains: what they resolve to, and everything that is wrong with them. Functions are models made
-//! by hand, so that only chains are tested here.
+//! Tests of chains: their resolved form, and all errors in them. The functions are handmade models,
+//! so the tests depend on chains only.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ fn one_block(name: &str, term: Term) -> Model {
     }
 }
 
-/// Forward packets go on, backward ones are dropped.
+/// A program that outputs forward packets and drops backward ones.
 fn diode() -> Program {
     let to = |block| Target { block: BlockId(block), args: vec![] };
     let load = Op::Load { out: ValueId(0), field: Field::PktBackward };
@@ -112,7 +112,7 @@ impl Loader for NoFiles {
     }
 }
 
-/// The chain of `chain c { … }`, or the codes of what is wrong, each with its message.
+/// The chain of `chain c { … }`, or the codes and messages of its errors.
 fn chain(body: &str) -> Result<Chain, Vec<String>> {
     let text = format!("chain c {{ {body} }}");
     let mut sources = SourceMap::new();
@@ -133,7 +133,7 @@ fn errors(body: &str) -> Vec<String> {
     chain(body).expect_err("this chain is wrong")
 }
 
-/// That a chain has exactly one error, which says this.
+/// Checks that a chain has exactly one error, with this code and this text.
 #[track_caller]
 fn error(body: &str, code: &str, says: &str) {
     let found = errors(body);
@@ -310,7 +310,7 @@ fn settings_are_checked() {
     error("path in <-> out; seed 1; seed 2;", "E0519", "set twice");
 }
 
-/// Three functions in a row.
+/// A chain of three functions with these policy rules.
 fn policy(rules: &str) -> String {
     format!("f = pass(); g = pass(); h = pass(); path f <-> g <-> h; policy {{ {rules} }}")
 }

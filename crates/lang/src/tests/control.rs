@@ -1,4 +1,4 @@
-//! Control files: what their lines come to, and every line that is wrong.
+//! Tests of control files: the changes of their lines, and all wrong lines.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Loader for NoFiles {
     }
 }
 
-/// One function `f` with a parameter of each kind that control lines treat apart.
+/// A chain with one function `f`. It has a parameter of each kind that control lines distinguish.
 fn chain() -> Chain {
     let columns = vec![(String::new(), types::IP4)];
     let pairs = vec![("addr".to_owned(), types::IP4), ("port".to_owned(), types::PORT)];
@@ -76,7 +76,7 @@ fn read(text: &str) -> (Vec<Scheduled>, Vec<String>) {
     (changes, diags.iter().map(message).collect())
 }
 
-/// The one change of a text without errors.
+/// The only change of a text without errors.
 #[track_caller]
 fn change(line: &str) -> Change {
     let (changes, errors) = read(line);

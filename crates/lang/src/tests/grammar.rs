@@ -1,5 +1,5 @@
-//! `docs/grammar.md` against the parser: random programs made from its rules parse, and its lists of
-//! words are those of the parser.
+//! Compares `docs/grammar.md` with the parser. Random programs from its rules must parse, and its
+//! lists of words must be those of the parser.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -34,7 +34,7 @@ fn document() -> String {
     std::fs::read_to_string(path).expect("docs/grammar.md")
 }
 
-/// The text of all code blocks of a kind.
+/// The text of all code blocks of a language.
 fn blocks(document: &str, kind: &str) -> String {
     let fence = format!("```{kind}\n");
     let starts = document.split(fence.as_str()).skip(1);
@@ -58,7 +58,7 @@ fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-/// Reads alternatives up to a closing bracket or the end of the rule, which it takes.
+/// Reads alternatives up to a closing bracket or the end of the rule, and consumes that too.
 fn alternatives(tokens: &mut std::vec::IntoIter<String>) -> Rule {
     let mut either = Vec::new();
     let mut all = Vec::new();
@@ -102,14 +102,14 @@ fn rules() -> BTreeMap<String, Rule> {
     rules
 }
 
-/// What the document says.
+/// The contents of the document.
 struct Grammar {
     rules: BTreeMap<String, Rule>,
     depths: BTreeMap<String, u32>,
     units: Vec<String>,
 }
 
-/// Read once for all cases.
+/// The document, read once for all cases.
 static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
     let rules = rules();
     let units = words(&blocks(&document(), "units")).into_iter().collect();
@@ -117,7 +117,7 @@ static GRAMMAR: LazyLock<Grammar> = LazyLock::new(|| {
     Grammar { rules, depths, units }
 });
 
-/// Makes random texts of rules.
+/// Writes random texts of rules.
 struct Writer {
     e: Entropy,
     out: String,
@@ -128,7 +128,7 @@ impl Writer {
         Self { e: Entropy::new(bytes), out: String::new() }
     }
 
-    /// Writes a part, the smaller the less `fuel` is left.
+    /// Writes a part. With less `fuel` left, the part is smaller.
     fn write(&mut self, rule: &Rule, fuel: u32) {
         match rule {
             Rule::Text(text) => self.token(text),
@@ -171,7 +171,7 @@ impl Writer {
     fn rule(&mut self, name: &str, fuel: u32) {
         let start = self.out.len();
         self.write(&GRAMMAR.rules[name], fuel);
-        // The rule that the notation cannot say.
+        // This rule cannot be expressed in the notation.
         if name == "condition" && self.out[start..].starts_with('{') {
             self.out.insert_str(start, "( ");
             self.out.push_str(") ");
@@ -179,7 +179,7 @@ impl Writer {
     }
 }
 
-/// How deep the rules below a part nest at least, as far as is known; tokens do not count.
+/// The least nesting depth of the rules below a part, as far as it is known. Tokens do not count.
 fn depth(rule: &Rule, known: &BTreeMap<String, u32>) -> u32 {
     match rule {
         Rule::Text(_) | Rule::Maybe(_) | Rule::Many(_) => 0,
@@ -190,7 +190,7 @@ fn depth(rule: &Rule, known: &BTreeMap<String, u32>) -> u32 {
     }
 }
 
-/// The least depth of every rule.
+/// The least depth of each rule.
 fn depths(rules: &BTreeMap<String, Rule>) -> BTreeMap<String, u32> {
     let mut known: BTreeMap<String, u32> = BTreeMap::new();
     for _ in rules {

@@ -1,5 +1,5 @@
-//! The parser and the formatter on text that nobody would write: no panic, no overflow of the
-//! stack, always an answer.
+//! Tests the parser and the formatter on text that nobody would write. They must not panic or
+//! overflow the stack, and must always give a result.
 
 use super::support::entropy::Entropy;
 use super::support::{gen_chain, print_item};
@@ -11,7 +11,7 @@ use crate::parse::{parse, parse_expr};
 use crate::source::SourceMap;
 use proptest::prelude::*;
 
-/// Reads a text in every way; what formats, formats to itself.
+/// Reads a text in all ways. Formatted text must be a fixed point of the formatter.
 fn survive(text: &str) {
     let (_, diagnostics) = parse(text, 0);
     let (_, of_expr) = parse_expr(text, 0, 7);

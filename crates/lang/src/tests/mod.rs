@@ -1,5 +1,5 @@
-//! Tests of parts that only this crate sees: lexer, parser, values, chains. Tests of what others see
-//! are in the folder `tests` of the crate.
+//! Tests of private parts of the crate: lexer, parser, values, chains. The crate's folder `tests`
+//! tests the public parts.
 
 mod chain;
 mod control;

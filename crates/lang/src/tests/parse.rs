@@ -1,5 +1,5 @@
-//! The parser's trees, thought out by hand: precedence, the forms that share a start, what is left
-//! of broken programs.
+//! Compares the parser's trees with handmade ones: precedence, forms with a common start, and the
+//! remains of broken programs.
 
 use super::support::print;
 use crate::ast::{ChainItem, ExprKind, File, Item, KeyDef, KeyPart, NfItem, Span, StmtKind};
@@ -21,7 +21,7 @@ fn codes(text: &str) -> Vec<u16> {
     parse(text, 0).1.iter().map(|d| d.code.number()).collect()
 }
 
-/// The items of the only function of a text.
+/// The items of the only function of a file.
 fn nf_items(file: File) -> Vec<NfItem> {
     match file.items.into_iter().next() {
         Some(Item::Nf(nf)) => nf.items,

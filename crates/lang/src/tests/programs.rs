@@ -1,4 +1,4 @@
-//! The parser and the formatter on programs that people wrote: the catalogue's examples of the
+//! Tests the parser and the formatter on handwritten programs: the catalogue's examples of the
 //! parser's own codes, the library, the examples, the programs in the documents.
 
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::parse::parse;
 use crate::source::SourceMap;
 use crate::{Loader, compile};
 
-/// Examples that cannot be written down: a file beyond the limit, a file that is not UTF-8.
+/// Examples that cannot be printed: a file beyond the limit, a file that is not UTF-8.
 const NOT_SHOWN: [u16; 2] = [119, 120];
 
 struct NoFiles;
@@ -48,7 +48,7 @@ fn right_examples_of_the_syntax_compile() {
     }
 }
 
-/// All files of an ending below a folder.
+/// All files with an extension below a folder.
 fn below(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("readable").path()).collect();
@@ -58,7 +58,7 @@ fn below(folder: &Path, ending: &str) -> Vec<PathBuf> {
     all.filter(|path| path.extension().is_some_and(|end| end == ending)).collect()
 }
 
-/// Programs of the repository, by name: files, and code in documents.
+/// The programs of the repository by name: files, and code in documents.
 fn programs() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut programs = Vec::new();

@@ -1,5 +1,5 @@
-//! The parser and the formatter on random trees: what is printed is read back as it was, and
-//! formatting keeps the meaning, every comment, and its own output.
+//! Tests the parser and the formatter on random trees. A printed tree must read back unchanged.
+//! Formatting must keep the meaning and every comment, and must not change its own output.
 
 use super::support::entropy::Entropy;
 use super::support::{gen_chain, print_item, without_spans};
@@ -10,7 +10,7 @@ use crate::parse::parse;
 use crate::source::SourceMap;
 use proptest::prelude::*;
 
-/// The tree without its spans; an error where the text does not parse.
+/// The tree without its spans. An error if the text does not parse.
 fn read(text: &str) -> Result<String, TestCaseError> {
     let (file, diagnostics) = parse(text, 0);
     if diagnostics.is_empty() {
@@ -22,8 +22,8 @@ fn read(text: &str) -> Result<String, TestCaseError> {
     Err(TestCaseError::fail(format!("{said}\n{text}")))
 }
 
-/// The same tokens with other spaces, line ends and numbered comments between; gives the number of
-/// comments too.
+/// The same tokens with other spaces, line ends and numbered comments between them. Also returns
+/// the number of comments.
 fn shaken(text: &str, e: &mut Entropy) -> (String, usize) {
     let lexed = lex(text, 0, 0);
     let mut out = String::new();
@@ -32,7 +32,7 @@ fn shaken(text: &str, e: &mut Entropy) -> (String, usize) {
         let word = &text[pair[0].start as usize..pair[0].end as usize];
         out.push_str(word);
         let gap = pair[0].end < pair[1].start;
-        // A unit stays on the line of its number, ports on that of `output`.
+        // A unit stays on the line of its number, and ports stay on the line of `output`.
         let same_line = pair[0].kind == Tok::Int || word == "output";
         let choice = if gap { e.below(9) } else { 0 };
         match choice {

@@ -1,4 +1,4 @@
-//! Values of parameters: what expressions come to, for each type, and what is wrong.
+//! Tests the values of parameters: results for each type, and errors.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ fn scalar(width: u16, kind: Kind) -> Ty {
 const IP4: Ty = Ty { width: 32, kind: Kind::Ip4 };
 const PORT: Ty = Ty { width: 16, kind: Kind::Port };
 
-/// The value, or the codes of what is wrong.
+/// The value, or the codes of its errors.
 fn value(ty: &ParamTy, text: &str) -> Result<ParamValue, Vec<u16>> {
     let mut sources = SourceMap::new();
     let file = sources.add("dir/values.braid", text);

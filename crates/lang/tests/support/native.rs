@@ -1,4 +1,5 @@
-//! Native functions for examples: what stands in for the set "five" that comes with Braid, and for libraries.
+//! Native functions for examples. They stand in for the set "five" that comes with Braid, and for
+//! libraries.
 
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ impl Function for Maglev {
     }
 }
 
-/// What a loader of examples gives.
+/// The loader of examples: returns a native function.
 pub fn native(library: &str, function: &str) -> Result<Arc<Definition>, LoadError> {
     static MONITOR: RawNf = RawNf::of::<Monitor>();
     static MAGLEV: RawNf = RawNf::of::<Maglev>();

@@ -1,7 +1,9 @@
-//! Signatures as a Hyperscan database, through the few calls of its C interface that this needs.
+//! Signatures as a Hyperscan database, through the few functions of its C interface that this
+//! needs.
 //!
-//! Expressions whose meaning differs between the two dialects (`$`, assertions, flags) or that Hyperscan does
-//! not take are left to the portable engine, so that both builds find the same.
+//! Some expressions have another meaning in Hyperscan's dialect (`$`, assertions, flags), and
+//! Hyperscan refuses some. The portable engine searches these, so that both builds find the same
+//! signatures.
 
 use super::{Search, Signature};
 use std::ffi::{CString, c_char, c_int, c_uint, c_ulonglong, c_void};
@@ -45,19 +47,19 @@ unsafe extern "C" {
     fn hs_free_database(database: *mut c_void) -> c_int;
 }
 
-/// Signatures that Hyperscan looks for, and those that the portable engine does.
+/// Signatures for Hyperscan, and signatures for the portable engine.
 pub struct Database {
-    /// Null where Hyperscan has none.
+    /// Null if Hyperscan has no signatures.
     database: *mut c_void,
     scratch: *mut c_void,
     rest: Option<Box<Search>>,
 }
 
-// SAFETY: a database is not bound to a thread; scratch space is used by one call at a time, which `&mut`-free
-// use through one owner in one thread ensures: the type is not `Sync`.
+// SAFETY: a database is not bound to a thread. The type is not `Sync`, so that one thread owns the
+// scratch space, and one call at a time uses it.
 unsafe impl Send for Database {}
 
-/// An expression as Hyperscan takes it; `None` where it may mean something else there.
+/// A signature as a Hyperscan expression; `None` if it may have another meaning there.
 fn expression(signature: &Signature) -> Option<CString> {
     if !signature.regex {
         let hex = signature.text.iter().map(|byte| format!("\\x{byte:02x}"));
@@ -72,7 +74,7 @@ fn expression(signature: &Signature) -> Option<CString> {
     CString::new(text).ok()
 }
 
-/// The database of some expressions; `None` where Hyperscan does not take them.
+/// The database of some expressions; `None` if Hyperscan refuses them.
 fn compile(all: &[(CString, bool, u32)]) -> Option<*mut c_void> {
     let texts: Vec<*const c_char> = all.iter().map(|(text, ..)| text.as_ptr()).collect();
     let flags: Vec<c_uint> =
@@ -80,7 +82,8 @@ fn compile(all: &[(CString, bool, u32)]) -> Option<*mut c_void> {
     let ids: Vec<c_uint> = all.iter().map(|(.., number)| *number).collect();
     let count = c_uint::try_from(all.len()).ok()?;
     let (mut database, mut error) = (ptr::null_mut(), ptr::null_mut());
-    // SAFETY: three arrays of `count` elements, texts that end with a 0, two places for results.
+    // SAFETY: three arrays of `count` elements, texts that end with a 0, two valid pointers for
+    // results.
     let code = unsafe {
         hs_compile_multi(
             texts.as_ptr(),
@@ -101,19 +104,19 @@ fn compile(all: &[(CString, bool, u32)]) -> Option<*mut c_void> {
 }
 
 impl Database {
-    /// Makes signatures ready.
+    /// Compiles signatures.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The mistake in the signatures.
     pub fn new(signatures: &[Signature]) -> Result<Self, String> {
-        // All of them are checked alike, whoever looks for them.
+        // The portable engine checks all signatures, whichever engine searches them.
         Search::portable(signatures)?;
         let (mut ours, mut rest) = (Vec::new(), Vec::new());
         for signature in signatures {
             let one = expression(signature).map(|text| (text, signature.nocase, signature.number));
             let taken = one.filter(|one| {
                 let alone = compile(std::slice::from_ref(one));
-                // SAFETY: made by `compile`, and not used.
+                // SAFETY: made by `compile`, and nobody uses it.
                 alone.map(|database| unsafe { hs_free_database(database) }).is_some()
             });
             match taken {
@@ -128,7 +131,7 @@ impl Database {
         let mut made = Self { database: ptr::null_mut(), scratch: ptr::null_mut(), rest };
         if !ours.is_empty() {
             made.database = compile(&ours).ok_or("Hyperscan takes each signature, but not all")?;
-            // SAFETY: the database is whole, and there is a place for the result.
+            // SAFETY: the database is complete, and the pointer for the result is valid.
             let code = unsafe { hs_alloc_scratch(made.database, &raw mut made.scratch) };
             if code != 0 {
                 return Err(format!("Hyperscan has no memory to search in (code {code})"));
@@ -137,13 +140,13 @@ impl Database {
         Ok(made)
     }
 
-    /// The lowest number of the signatures that occur.
+    /// The lowest number among the signatures that occur in a payload.
     pub fn lowest(&self, payload: &[u8]) -> Option<u32> {
         let mut lowest: Option<u32> = None;
         if !self.database.is_null() {
             let length = c_uint::try_from(payload.len()).unwrap_or(c_uint::MAX);
-            // SAFETY: database and scratch belong together; so many bytes are there; the context is `lowest`,
-            // which lives as long as the call.
+            // SAFETY: database and scratch belong together; the payload has this number of bytes;
+            // the context is `lowest`, which lives as long as the call.
             unsafe {
                 hs_scan(
                     self.database,
@@ -161,7 +164,7 @@ impl Database {
     }
 }
 
-/// Keeps the lowest number.
+/// Lowers the number in the context to the number of a match.
 unsafe extern "C" fn on_match(
     number: c_uint,
     _from: c_ulonglong,
@@ -169,7 +172,7 @@ unsafe extern "C" fn on_match(
     _flags: c_uint,
     lowest: *mut c_void,
 ) -> c_int {
-    // SAFETY: what `lowest` gave to the scan.
+    // SAFETY: the context that `lowest` passed to the scan.
     let lowest = unsafe { &mut *lowest.cast::<Option<u32>>() };
     *lowest = Some(lowest.map_or(number, |before| before.min(number)));
     0
@@ -177,7 +180,7 @@ unsafe extern "C" fn on_match(
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, or null, which both take.
+        // SAFETY: made by `new`, or null, which both functions accept.
         unsafe {
             hs_free_scratch(self.scratch);
             hs_free_database(self.database);

@@ -1,4 +1,4 @@
-//! The C interface as Rust sees it: the same structures as in `include/braid_nf.h`, in the same order.
+//! The C interface in Rust: the same structures as in `include/braid_nf.h`, in the same order.
 
 use std::ffi::{c_char, c_void};
 
@@ -16,13 +16,13 @@ pub struct RawWide {
 }
 
 impl RawWide {
-    /// As one number.
+    /// The value as one number.
     #[must_use]
     pub fn value(self) -> u128 {
         u128::from(self.high) << 64 | u128::from(self.low)
     }
 
-    /// Of one number.
+    /// The two halves of a number.
     #[must_use]
     pub fn of(value: u128) -> Self {
         let low = u64::try_from(value & u128::from(u64::MAX)).unwrap_or(0);
@@ -34,7 +34,7 @@ impl RawWide {
 #[repr(C)]
 pub struct RawHost {
     pub(crate) api: *const RawApi,
-    /// Braid's own.
+    /// Private to Braid.
     pub(crate) state: *mut crate::host::State,
 }
 
@@ -43,7 +43,7 @@ pub struct RawHost {
 pub struct RawPacket {
     pub(crate) api: *const RawApi,
     pub(crate) host: *mut RawHost,
-    /// Braid's own; null outside of calls.
+    /// Private to Braid. Null outside of calls.
     pub(crate) subject: *mut crate::subject::Subject,
 }
 
@@ -51,7 +51,7 @@ pub struct RawPacket {
 #[repr(C)]
 pub struct RawDump {
     pub(crate) api: *const RawApi,
-    /// Braid's own.
+    /// Private to Braid.
     pub(crate) into: *mut Vec<crate::dump::Entry>,
 }
 
@@ -158,7 +158,7 @@ pub struct RawProfile {
 // SAFETY: its pointers are to constants, which nobody changes.
 unsafe impl Sync for RawProfile {}
 
-/// `braid_nf`. Only a library, or [`RawNf::of`], makes one: its pointers are believed.
+/// `braid_nf`. Only a library, or [`RawNf::of`], makes one. Its pointers are trusted.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RawNf {
@@ -184,7 +184,7 @@ pub struct RawNf {
 
 // SAFETY: its pointers are to constants and code, which nobody changes.
 unsafe impl Sync for RawNf {}
-// SAFETY: as for `Sync`: any thread may read what it points to.
+// SAFETY: as for `Sync`: any thread may read the data behind the pointers.
 unsafe impl Send for RawNf {}
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! What native code calls: pointers in, checks in `host` and `subject`, numbers out.
+//! The functions that native code calls. They take pointers, leave the checks to `host` and
+//! `subject`, and return numbers.
 //!
-//! Handles that are null or used outside of their call are told as wrong use; pointers that point nowhere
-//! cannot be told apart from good ones.
+//! A null handle, or a handle used outside of its call, is reported as wrong use. An invalid
+//! pointer cannot be told from a valid one.
 
 use super::abi::{
     ABI, ConditionFn, RawAction, RawApi, RawDump, RawGuard, RawHost, RawItem, RawPacket, RawWide,
@@ -14,7 +15,7 @@ use crate::subject::Subject;
 use braid_packet::{FIELDS, Field, HEADERS};
 use std::ffi::{CStr, c_char, c_void};
 
-/// What native code is given to call.
+/// The table of functions for native code.
 pub(crate) static API: RawApi = RawApi {
     abi: ABI,
     size: {
@@ -55,26 +56,27 @@ pub(crate) static API: RawApi = RawApi {
 
 const MISUSE: i32 = Refused::Misuse as i32;
 
-/// What Braid has behind an instance's handle.
+/// Braid's data behind an instance's handle.
 ///
 /// # Safety
-/// `host` is null or a handle of an instance that is alive, and nobody else uses what is behind it while the
-/// result lives: each call below takes it once.
+/// `host` is null or the handle of a live instance. Nobody else uses the data behind it
+/// while the result lives: each call below takes it once.
 unsafe fn state<'a>(host: *mut RawHost) -> Option<&'a mut State> {
-    // SAFETY: the caller says that the handle is null or good; its state lives as long as it does.
+    // SAFETY: the caller guarantees that the handle is null or valid; its state lives as long as
+    // the handle.
     unsafe { host.as_mut()?.state.as_mut() }
 }
 
-/// What is behind a packet's handle; outside of a call that is wrong use.
+/// The packet behind a handle, and the state. Outside of a call this is wrong use.
 ///
 /// # Safety
 /// As for [`state`].
 unsafe fn subject<'a>(packet: *mut RawPacket) -> Option<(&'a mut Subject, &'a mut State)> {
-    // SAFETY: the handle is null or that of an instance, which has it as long as it lives.
+    // SAFETY: the handle is null or belongs to an instance, which keeps it as long as it lives.
     let packet = unsafe { packet.as_mut()? };
     // SAFETY: as above.
     let state = unsafe { state(packet.host)? };
-    // SAFETY: null, or set for this call only, by who waits for its end.
+    // SAFETY: null, or set for this call only, by the caller that waits for its end.
     match unsafe { packet.subject.as_mut() } {
         Some(subject) => Some((subject, state)),
         None => {
@@ -84,7 +86,7 @@ unsafe fn subject<'a>(packet: *mut RawPacket) -> Option<(&'a mut Subject, &'a mu
     }
 }
 
-/// Text that native code gives; what is no UTF-8 becomes so.
+/// A text from native code. Invalid UTF-8 is replaced.
 ///
 /// # Safety
 /// `text` is null or ends with a 0.
@@ -100,7 +102,7 @@ fn code(done: Result<(), Refused>) -> i32 {
     done.map_or_else(|refused| refused as i32, |()| 0)
 }
 
-/// Gives a slice away: where it starts, and how long it is.
+/// Returns the start of a slice and writes its length.
 ///
 /// # Safety
 /// `length` is null or may be written.
@@ -112,7 +114,7 @@ unsafe fn give(slice: Option<&[u8]>, length: *mut usize) -> *const u8 {
     slice.map_or(std::ptr::null(), <[u8]>::as_ptr)
 }
 
-/// The same to be changed.
+/// The same for a slice that the caller may change.
 ///
 /// # Safety
 /// As for [`give`].
@@ -125,7 +127,7 @@ unsafe fn lend(slice: Option<&mut [u8]>, length: *mut usize) -> *mut u8 {
 }
 
 unsafe extern "C" fn flow(packet: *mut RawPacket) -> u64 {
-    // SAFETY: native code passes on the handle that it was given.
+    // SAFETY: native code passes the handle that it was given.
     unsafe { subject(packet) }.map_or(0, |(subject, state)| subject.flow(state))
 }
 
@@ -136,7 +138,7 @@ unsafe extern "C" fn flow_state(packet: *mut RawPacket) -> *mut c_void {
     memory(state, number)
 }
 
-/// The memory of a flow. It stays where it is while the flow lives.
+/// The memory of a flow. It stays in its place while the flow lives.
 fn memory(state: &mut State, number: u64) -> *mut c_void {
     match state.flows.get_mut(number) {
         None => std::ptr::null_mut(),
@@ -151,7 +153,7 @@ fn memory(state: &mut State, number: u64) -> *mut c_void {
 unsafe extern "C" fn get(packet: *mut RawPacket, field: i32, value: *mut RawWide) -> i32 {
     // SAFETY: as for `flow`.
     let Some((subject, state)) = (unsafe { subject(packet) }) else { return MISUSE };
-    // SAFETY: null or the caller's to be written.
+    // SAFETY: null, or valid for writes.
     let Some(value) = (unsafe { value.as_mut() }) else {
         return state.misuse("reads a field to nowhere".to_owned()) as i32;
     };
@@ -161,7 +163,7 @@ unsafe extern "C" fn get(packet: *mut RawPacket, field: i32, value: *mut RawWide
 unsafe extern "C" fn set(packet: *mut RawPacket, field: i32, value: *const RawWide) -> i32 {
     // SAFETY: as for `flow`.
     let Some((subject, state)) = (unsafe { subject(packet) }) else { return MISUSE };
-    // SAFETY: null or the caller's to be read.
+    // SAFETY: null, or valid for reads.
     let Some(value) = (unsafe { value.as_ref() }) else {
         return state.misuse("assigns a field from nowhere".to_owned()) as i32;
     };
@@ -178,7 +180,7 @@ unsafe extern "C" fn bytes(packet: *mut RawPacket, length: *mut usize) -> *const
     // SAFETY: as for `flow`.
     let found = unsafe { subject(packet) };
     let slice = found.and_then(|(subject, state)| subject.bytes(state).ok());
-    // SAFETY: null or the caller's to be written.
+    // SAFETY: null, or valid for writes.
     unsafe { give(slice, length) }
 }
 
@@ -186,7 +188,7 @@ unsafe extern "C" fn change_bytes(packet: *mut RawPacket, length: *mut usize) ->
     // SAFETY: as for `flow`.
     let found = unsafe { subject(packet) };
     let slice = found.and_then(|(subject, state)| subject.change_bytes(state).ok());
-    // SAFETY: null or the caller's to be written.
+    // SAFETY: null, or valid for writes.
     unsafe { lend(slice, length) }
 }
 
@@ -194,7 +196,7 @@ unsafe extern "C" fn payload(packet: *mut RawPacket, length: *mut usize) -> *con
     // SAFETY: as for `flow`.
     let found = unsafe { subject(packet) };
     let slice = found.and_then(|(subject, state)| subject.payload(state).ok());
-    // SAFETY: null or the caller's to be written.
+    // SAFETY: null, or valid for writes.
     unsafe { give(slice, length) }
 }
 
@@ -202,7 +204,7 @@ unsafe extern "C" fn change_payload(packet: *mut RawPacket, length: *mut usize) 
     // SAFETY: as for `flow`.
     let found = unsafe { subject(packet) };
     let slice = found.and_then(|(subject, state)| subject.change_payload(state).ok());
-    // SAFETY: null or the caller's to be written.
+    // SAFETY: null, or valid for writes.
     unsafe { lend(slice, length) }
 }
 
@@ -214,7 +216,7 @@ unsafe extern "C" fn insert(
 ) -> i32 {
     // SAFETY: as for `flow`.
     let Some((subject, state)) = (unsafe { subject(packet) }) else { return MISUSE };
-    // SAFETY: the caller says that there are so many.
+    // SAFETY: the caller guarantees this number of bytes.
     let Some(bytes) = (unsafe { slice(bytes, length) }) else {
         return state.misuse("adds bytes from nowhere".to_owned()) as i32;
     };
@@ -227,15 +229,16 @@ unsafe extern "C" fn remove(packet: *mut RawPacket, at: usize, length: usize) ->
     code(subject.remove(state, at, length))
 }
 
-/// What native code gives as a pointer and a length.
+/// A slice that native code passes as a pointer and a length.
 ///
 /// # Safety
-/// There are so many elements, unless it is null.
+/// `first` is null or points to `length` elements.
 unsafe fn slice<'a, T>(first: *const T, length: usize) -> Option<&'a [T]> {
     match (first.is_null(), length) {
         (_, 0) => Some(&[]),
         (true, _) => None,
-        // SAFETY: the caller says that there are so many, and that nobody changes them meanwhile.
+        // SAFETY: the caller guarantees this number of elements, and that nobody changes them
+        // meanwhile.
         (false, _) => Some(unsafe { std::slice::from_raw_parts(first, length) }),
     }
 }
@@ -273,7 +276,7 @@ unsafe extern "C" fn config(
     column: usize,
     value: *mut RawWide,
 ) -> i32 {
-    // SAFETY: as for `flow`; names end with a 0; null or the caller's to be written.
+    // SAFETY: as for `flow`; names end with a 0; `value` is null, or valid for writes.
     let (state, name, value) = unsafe { (state(host), text(name), value.as_mut()) };
     let (Some(state), Some(value)) = (state, value) else { return MISUSE };
     code(state.number(&name, row, column).map(|found| *value = RawWide::of(found)))
@@ -298,7 +301,7 @@ unsafe extern "C" fn config_text(
     // SAFETY: as for `flow`; names end with a 0.
     let (state, name) = unsafe { (state(host), text(name)) };
     let found = state.and_then(|state| state.text(&name, row));
-    // SAFETY: null or the caller's to be written.
+    // SAFETY: null, or valid for writes.
     if let Some(length) = unsafe { length.as_mut() } {
         *length = found.map_or(0, |text| text.len().saturating_sub(1));
     }
@@ -364,10 +367,10 @@ unsafe extern "C" fn end_flow(host: *mut RawHost, flow: u64) {
     }
 }
 
-/// A header action as native code gives it.
+/// The header action that native code passes.
 ///
 /// # Safety
-/// Its bytes are there.
+/// The pointer to its bytes is valid.
 unsafe fn action(raw: &RawAction) -> Option<HeaderAction> {
     let number = u32::try_from(raw.number).ok();
     Some(match raw.kind {
@@ -380,7 +383,7 @@ unsafe fn action(raw: &RawAction) -> Option<HeaderAction> {
             HeaderAction::Modify(field.field, value)
         }
         3 => {
-            // SAFETY: the caller says that there are so many.
+            // SAFETY: the caller guarantees this number of bytes.
             let bytes = unsafe { slice(raw.bytes, raw.length) }?.to_vec();
             HeaderAction::Encap { at: raw.at, bytes }
         }
@@ -395,9 +398,9 @@ unsafe extern "C" fn add_header_action(
     flow: u64,
     raw: *const RawAction,
 ) -> i32 {
-    // SAFETY: as for `flow`; null or the caller's to be read.
+    // SAFETY: as for `flow`; `raw` is null, or valid for reads.
     let (Some(state), raw) = (unsafe { (state(host), raw.as_ref()) }) else { return MISUSE };
-    // SAFETY: an action's bytes are there.
+    // SAFETY: the pointer to an action's bytes is valid.
     let Some(action) = raw.and_then(|raw| unsafe { action(raw) }) else {
         return state.misuse("records a header action that is none".to_owned()) as i32;
     };
@@ -430,13 +433,13 @@ unsafe extern "C" fn add_state_function(
 }
 
 unsafe extern "C" fn register_guard(host: *mut RawHost, flow: u64, raw: *const RawGuard) -> i32 {
-    // SAFETY: as for `flow`; null or the caller's to be read.
+    // SAFETY: as for `flow`; `raw` is null, or valid for reads.
     let (Some(state), raw) = (unsafe { (state(host), raw.as_ref()) }) else { return MISUSE };
     let Some((raw, condition)) = raw.and_then(|raw| Some((raw, raw.condition?))) else {
         return state.misuse("registers a guard without a condition".to_owned()) as i32;
     };
     let arg = raw.arg as usize;
-    // SAFETY: null or the caller's to be read, with its bytes.
+    // SAFETY: null, or valid for reads, with a valid pointer to its bytes.
     let given = unsafe { raw.action.as_ref().map(|raw| action(raw)) };
     let action = match given {
         None => None,
@@ -469,9 +472,10 @@ unsafe extern "C" fn dump_entry(
     values: *const RawItem,
     count: usize,
 ) {
-    // SAFETY: null or what the call of `dump` was given, which lives as long as the call.
+    // SAFETY: null, or the value that the call of `dump` was given, which lives as long as the
+    // call.
     let into = unsafe { dump.as_mut().and_then(|dump| dump.into.as_mut()) };
-    // SAFETY: texts end with a 0, and there are so many items.
+    // SAFETY: texts end with a 0, and the arrays have this number of items.
     let (table, key, values) = unsafe { (text(table), slice(key, keys), slice(values, count)) };
     let (Some(into), Some(key), Some(values)) = (into, key, values) else { return };
     let named = |item: &RawItem| {

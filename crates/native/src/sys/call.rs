@@ -14,12 +14,13 @@ use std::ffi::{CString, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-/// An instance of a function: its code, what it has, what Braid has for it.
+/// An instance of a function: its code, its data, and Braid's data for it.
 ///
-/// While its code runs, what Braid has is reached through the handles only: no reference to it lives then.
+/// While the instance's code runs, Braid's data is reached only through the handles: no reference
+/// to it lives then.
 pub(crate) struct Bound {
     definition: Arc<Definition>,
-    /// What the function calls `self`.
+    /// The function's own pointer, `self`.
     this: *mut c_void,
     host: *mut RawHost,
     packet: *mut RawPacket,
@@ -29,18 +30,18 @@ pub(crate) struct Bound {
     exists: bool,
 }
 
-// SAFETY: the interface says that an instance may be used by any thread, one at a time; everything else is
-// Braid's own and owned by it.
+// SAFETY: by the interface, any thread may use an instance, one at a time; Braid owns everything
+// else.
 unsafe impl Send for Bound {}
 
-/// What a call for a packet gave: the code of a verdict, and the packet.
+/// The result of a call for a packet: the code of a verdict, and the packet.
 pub(crate) struct Called {
     pub(crate) code: i32,
     pub(crate) packet: Packet,
 }
 
 impl Bound {
-    /// A fresh instance; the function may refuse.
+    /// Makes a new instance. The function may refuse.
     pub(crate) fn new(
         definition: Arc<Definition>,
         label: &str,
@@ -57,7 +58,7 @@ impl Bound {
         let mut this = ptr::null_mut();
         let code = {
             let _running = crash::enter(&bound.note, 0);
-            // SAFETY: by the interface; the handle is good, and no reference to the state lives.
+            // SAFETY: by the interface; the handle is valid, and no reference to the state lives.
             unsafe { create(bound.host, &raw mut this) }
         };
         if code == 0 {
@@ -71,8 +72,8 @@ impl Bound {
     }
 
     pub(crate) fn state(&self) -> &State {
-        // SAFETY: it lives as long as `self`, and code that changes it runs only while `self` is borrowed
-        // exclusively (`dump` writes elsewhere).
+        // SAFETY: it lives as long as `self`, and code that changes it runs only while `self` is
+        // borrowed exclusively (`dump` writes elsewhere).
         unsafe { &*self.state }
     }
 
@@ -81,15 +82,15 @@ impl Bound {
         unsafe { &mut *self.state }
     }
 
-    /// Runs code that has the packet.
+    /// Runs code that uses the packet.
     fn with_packet(
         &mut self,
         mut subject: Subject,
         run: impl FnOnce(*mut c_void, *mut RawPacket) -> i32,
     ) -> Called {
         let number = self.state().packets;
-        // SAFETY: the handle lives as long as `self`; no code runs now. The subject stays in its place, and is
-        // reached through the handle only, until the handle forgets it below.
+        // SAFETY: the handle lives as long as `self`, and no code runs now. The subject stays in
+        // its place and is reached only through the handle, until the handle is cleared below.
         unsafe { (*self.packet).subject = &raw mut subject };
         let code = {
             let _running = crash::enter(&self.note, number);
@@ -101,17 +102,18 @@ impl Bound {
         Called { code, packet }
     }
 
-    /// The function gets a packet.
+    /// Calls the function for a packet.
     pub(crate) fn packet(&mut self, packet: Packet) -> Called {
         let code = self.definition.raw.packet;
         self.with_packet(Subject::new(packet, Payload::Write), |this, handle| match code {
-            // SAFETY: by the interface; the handles are good, and no reference to what is behind them lives.
+            // SAFETY: by the interface; the handles are valid, and no reference to the data behind
+            // them lives.
             Some(code) => unsafe { code(this, handle) },
             None => crate::verdict::FAILED,
         })
     }
 
-    /// A recorded state function runs for a packet of a flow.
+    /// Runs a recorded state function for a packet of a flow.
     pub(crate) fn state_function(
         &mut self,
         StateFunction { handler, payload }: StateFunction,
@@ -122,7 +124,7 @@ impl Bound {
             true => Subject::of_flow(packet, payload, flow),
             false => Subject::new(packet, payload),
         };
-        // SAFETY: the handler was made of such a function, by this instance.
+        // SAFETY: this instance made the handler from such a function.
         let code = unsafe { std::mem::transmute::<usize, StateFunctionFn>(handler.code) };
         let called = self.with_packet(subject, |this, handle| {
             // SAFETY: as for `packet`.
@@ -134,32 +136,32 @@ impl Bound {
 
     /// Whether a guard's condition holds.
     pub(crate) fn condition(&mut self, handler: Handler, flow: u64) -> bool {
-        // SAFETY: the handler was made of such a function, by this instance.
+        // SAFETY: this instance made the handler from such a function.
         let code = unsafe { std::mem::transmute::<usize, ConditionFn>(handler.code) };
         let _running = crash::enter(&self.note, self.state().packets);
         // SAFETY: as for `packet`.
         unsafe { code(self.this, flow, handler.arg as *mut c_void) != 0 }
     }
 
-    /// A guard's update records anew.
+    /// Runs a guard's update, which records again.
     pub(crate) fn update(&mut self, handler: Handler, flow: u64) {
-        // SAFETY: the handler was made of such a function, by this instance.
+        // SAFETY: this instance made the handler from such a function.
         let code = unsafe { std::mem::transmute::<usize, UpdateFn>(handler.code) };
         let _running = crash::enter(&self.note, self.state().packets);
         // SAFETY: as for `packet`.
         unsafe { code(self.this, self.host, flow, handler.arg as *mut c_void) };
     }
 
-    /// A timer fires.
+    /// Runs a timer.
     pub(crate) fn timer(&mut self, handler: Handler) {
-        // SAFETY: the handler was made of such a function, by this instance.
+        // SAFETY: this instance made the handler from such a function.
         let code = unsafe { std::mem::transmute::<usize, TimerFn>(handler.code) };
         let _running = crash::enter(&self.note, self.state().packets);
         // SAFETY: as for `packet`.
         unsafe { code(self.this, self.host, handler.arg as *mut c_void) };
     }
 
-    /// A flow has ended.
+    /// Tells the function that a flow has ended.
     pub(crate) fn flow_end(&mut self, number: u64, mut flow: Flow) {
         let Some(code) = self.definition.raw.flow_end else { return };
         let memory = match flow.memory.is_empty() {
@@ -171,7 +173,7 @@ impl Bound {
         unsafe { code(self.this, self.host, number, memory) };
     }
 
-    /// A parameter has changed; the function may refuse.
+    /// Tells the function that a parameter has changed. The function may refuse.
     pub(crate) fn change(&mut self, name: &str) -> Result<(), String> {
         let refused = || format!("the function cannot change `{name}` while it runs");
         let code = self.definition.raw.change.ok_or_else(refused)?;
@@ -187,13 +189,14 @@ impl Bound {
         Err(self.state_mut().failure.take().unwrap_or_else(refused))
     }
 
-    /// What the function says of its state.
+    /// The state entries that the function shows.
     pub(crate) fn dump(&self) -> Vec<Entry> {
         let mut entries = Vec::new();
         if let Some(code) = self.definition.raw.dump {
             let mut dump = RawDump { api: &raw const API, into: &raw mut entries };
             let _running = crash::enter(&self.note, self.state().packets);
-            // SAFETY: by the interface, it changes nothing; `entries` is reached through the handle only.
+            // SAFETY: by the interface, it changes nothing; `entries` is reached only through the
+            // handle.
             unsafe { code(self.this, &raw mut dump) };
         }
         entries
@@ -212,10 +215,10 @@ impl Drop for Bound {
         }
         if let Some(destroy) = self.definition.raw.destroy.filter(|_| self.exists) {
             let _running = crash::enter(&self.note, self.state().packets);
-            // SAFETY: by the interface, and it is not used any more.
+            // SAFETY: by the interface, and nobody uses it any more.
             unsafe { destroy(self.this) };
         }
-        // SAFETY: made by `Box::into_raw` in `new`, and not used any more.
+        // SAFETY: made by `Box::into_raw` in `new`, and nobody uses it any more.
         unsafe {
             drop(Box::from_raw(self.packet));
             drop(Box::from_raw(self.host));

@@ -1,10 +1,10 @@
-//! Names the function whose code a signal hit, before the process ends by it.
+//! Names the function that was running when a signal ends the process.
 
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Once;
 
-/// Whom a signal's message names, and what it was doing.
+/// The text for a signal's message: the function, and its task.
 pub(super) struct Note(Box<[u8]>);
 
 impl Note {
@@ -13,7 +13,7 @@ impl Note {
     }
 }
 
-/// Signals that code brings upon itself.
+/// Signals that mistakes of code cause.
 const SIGNALS: [(libc::c_int, &str); 5] = [
     (libc::SIGSEGV, "SIGSEGV"),
     (libc::SIGBUS, "SIGBUS"),
@@ -23,14 +23,15 @@ const SIGNALS: [(libc::c_int, &str); 5] = [
 ];
 
 thread_local! {
-    /// Whose code this thread runs: the note's bytes, and the number of the packet.
+    /// The note for the function that this thread runs, and the number of the packet.
     static RUNNING: Cell<(*const u8, usize, u64)> = const { Cell::new((ptr::null(), 0, 0)) };
 }
 
-/// While this lives, a function's code runs in this thread.
+/// While this value lives, a function's code runs in this thread.
 pub(super) struct Running((*const u8, usize, u64));
 
-/// A function's code is about to run for its packet of this number. The note must live as long as the result.
+/// Records that a function's code is about to run for the packet with this number. The note must
+/// live as long as the result.
 pub(super) fn enter(note: &Note, packet: u64) -> Running {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(install);
@@ -49,7 +50,8 @@ fn install() {
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = on_signal as *const () as usize;
         action.sa_flags = libc::SA_ONSTACK | libc::SA_RESETHAND;
-        // SAFETY: the structure is whole, and the handler does only what a handler may.
+        // SAFETY: the structure is complete, and the handler does only what a signal handler may
+        // do.
         unsafe {
             libc::sigemptyset(&raw mut action.sa_mask);
             libc::sigaction(signal, &raw const action, ptr::null_mut());
@@ -57,8 +59,9 @@ fn install() {
     }
 }
 
-/// Says who was running; the signal then does what it does by default (`SA_RESETHAND`), when the code that it
-/// hit goes on, or because it is raised again. Only calls that are safe in a signal handler.
+/// Prints the function that was running. The signal then has its default effect (`SA_RESETHAND`),
+/// when the interrupted code continues or because the handler raises it again. Makes only calls
+/// that are safe in a signal handler.
 extern "C" fn on_signal(signal: libc::c_int) {
     let (note, length, packet) = RUNNING.get();
     let name = SIGNALS.iter().find(|(known, _)| *known == signal).map_or("a signal", |(_, n)| n);
@@ -66,7 +69,8 @@ extern "C" fn on_signal(signal: libc::c_int) {
         write(b"braid: ");
         write(name.as_bytes());
         write(b" in native function ");
-        // SAFETY: the note lives while `Running` does, and that is why it is not null.
+        // SAFETY: the note lives as long as `Running`, and the pointer is null when no `Running`
+        // lives.
         write(unsafe { std::slice::from_raw_parts(note, length) });
         let mut digits = [0; 20];
         if packet > 0 {
@@ -80,7 +84,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
 }
 
 fn write(bytes: &[u8]) {
-    // SAFETY: the bytes are there; what cannot be written is left out.
+    // SAFETY: the bytes are valid. A failure to write is ignored.
     unsafe { libc::write(2, bytes.as_ptr().cast(), bytes.len()) };
 }
 

@@ -1,4 +1,5 @@
-//! The interface for functions in Rust: safe names for what the header has. `shims` stands between.
+//! The interface for functions in Rust: safe names for everything in the header. The module `shims`
+//! translates.
 
 use super::abi::{RawAction, RawDump, RawGuard, RawHost, RawItem, RawPacket, RawProfile, RawWide};
 use super::shims;
@@ -10,32 +11,32 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::marker::PhantomData;
 use std::ptr;
 
-/// Per what flows are numbered.
+/// What one flow number stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
     /// A 5-tuple in one direction.
     Flow,
-    /// In both.
+    /// A 5-tuple in both directions.
     Biflow,
 }
 
-/// What happens to a new flow when there are as many as may be.
+/// The treatment of a new flow when there is no room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Full {
-    /// It gets no number.
+    /// The new flow gets no number.
     Refuse,
-    /// The oldest one ends.
+    /// The oldest flow ends.
     EvictOldest,
 }
 
-/// What a function says of itself.
+/// A function's description of itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
-    /// What it does, in a line.
+    /// The purpose of the function, in a line.
     pub about: &'static CStr,
-    /// Per what it has flows.
+    /// What one flow number stands for.
     pub scope: Scope,
-    /// What happens when there are too many.
+    /// The treatment of a new flow when there is no room.
     pub full: Full,
     /// Time-out of a flow (ns); 0: never.
     pub idle_ns: u64,
@@ -43,12 +44,12 @@ pub struct Info {
     pub reasons: &'static CStr,
     /// Ports beside left and right, one a line.
     pub ports: &'static CStr,
-    /// What it says that it does to packets.
+    /// The declared action profile, if there is one.
     pub profile: Option<&'static ProfileInfo>,
 }
 
 impl Info {
-    /// Nothing but what it does.
+    /// A description with a purpose and defaults.
     #[must_use]
     pub const fn new(about: &'static CStr) -> Self {
         let (scope, full) = (Scope::Flow, Full::Refuse);
@@ -61,8 +62,8 @@ impl Info {
 pub struct ProfileInfo(pub(super) RawProfile);
 
 impl ProfileInfo {
-    /// Fields that are read and written, by their names between blanks, and what else may be done (see the
-    /// header).
+    /// A profile: the fields that the function reads and writes, by names separated by blanks, and
+    /// its other actions (see the header).
     #[must_use]
     pub const fn new(reads: &'static CStr, writes: &'static CStr, may: u32) -> Self {
         let (reads, writes) = (reads.as_ptr(), writes.as_ptr());
@@ -74,7 +75,8 @@ impl ProfileInfo {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Flow(pub u64);
 
-/// A network function in Rust. Panics are caught: the packet is dropped, and the report names the function.
+/// A network function in Rust. Panics are caught: the packet is dropped, and the report names the
+/// function.
 ///
 /// ```
 /// use braid_native::{Action, Function, Host, Info, PacketRef, Payload, RawNf, Verdict};
@@ -132,22 +134,22 @@ pub struct Flow(pub u64);
 /// # assert_eq!(it.problems(), []);
 /// ```
 pub trait Function: Sized + Send + 'static {
-    /// What it says of itself.
+    /// The function's description of itself.
     const INFO: Info;
 
-    /// What it keeps for each flow, made when the flow's first packet asks for it.
+    /// The function's data for each flow. It is made when the flow's first packet asks for it.
     type Flow: Default + Send;
 
-    /// A fresh instance, by its configuration.
+    /// Makes an instance from its configuration.
     ///
     /// # Errors
-    /// Why it cannot be.
+    /// The reason why the instance cannot be made.
     fn new(host: &mut Host<'_>) -> Result<Self, String>;
 
-    /// A packet.
+    /// Processes a packet.
     fn packet(&mut self, packet: &mut PacketRef<'_, Self>) -> Verdict;
 
-    /// A state function that was recorded, by its number.
+    /// Runs a recorded state function, by its number.
     fn state_function(&mut self, _number: u32, _packet: &mut PacketRef<'_, Self>) {}
 
     /// Whether a guard's condition holds, by its number.
@@ -155,19 +157,19 @@ pub trait Function: Sized + Send + 'static {
         false
     }
 
-    /// A guard's update, by its number: records anew.
+    /// Runs a guard's update, by its number, which records again.
     fn update(&mut self, _number: u32, _flow: Flow, _host: &mut Host<'_>) {}
 
-    /// A flow has ended.
+    /// Tells the function that a flow has ended.
     fn flow_end(&mut self, _flow: Flow, _kept: Self::Flow, _host: &mut Host<'_>) {}
 
-    /// A timer fires, by its number.
+    /// Runs a timer, by its number.
     fn timer(&mut self, _number: u32, _host: &mut Host<'_>) {}
 
-    /// A parameter has changed.
+    /// Tells the function that a parameter has changed.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason for a refusal.
     fn change(&mut self, parameter: &str, _host: &mut Host<'_>) -> Result<(), String> {
         Err(format!("the function cannot change `{parameter}` while it runs"))
     }
@@ -176,7 +178,7 @@ pub trait Function: Sized + Send + 'static {
     fn dump(&self, _into: &mut Dump<'_>) {}
 }
 
-/// What is kept for a flow: null until it is asked for.
+/// The data for a flow: null until the function asks for it.
 #[repr(transparent)]
 pub struct FlowMemory<T>(pub(super) Option<Box<T>>);
 
@@ -184,27 +186,27 @@ pub struct FlowMemory<T>(pub(super) Option<Box<T>>);
 #[macro_export]
 macro_rules! export {
     ($symbol:ident, $function:ty) => {
-        /// What the library has by this name.
+        /// The library's symbol with this name.
         #[allow(non_upper_case_globals, reason = "the header's names")]
         #[unsafe(no_mangle)]
         pub static $symbol: $crate::RawNf = $crate::RawNf::of::<$function>();
     };
 }
 
-/// The instance, as Braid knows it.
+/// Braid's interface to the instance.
 pub struct Host<'a> {
     pub(super) raw: *mut RawHost,
     life: PhantomData<&'a mut ()>,
 }
 
-/// The packet that a function is called for.
+/// The packet of a function's call.
 pub struct PacketRef<'a, T> {
     raw: *mut RawPacket,
     pub(super) host: Host<'a>,
     function: PhantomData<T>,
 }
 
-/// Takes what a function shows of its state.
+/// Collects the state that a function shows.
 pub struct Dump<'a> {
     pub(super) raw: *mut RawDump,
     pub(super) life: PhantomData<&'a mut ()>,
@@ -213,41 +215,41 @@ pub struct Dump<'a> {
 /// A header action to be recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action<'a> {
-    /// The packet goes on as it is.
+    /// The packet goes on unchanged.
     Forward,
-    /// It is dropped for this reason.
+    /// The packet is dropped for this reason.
     Drop(u32),
     /// A field gets a value.
     Modify(Field, u128),
-    /// Bytes are put in at an offset.
+    /// Bytes are inserted at an offset.
     Encap(usize, &'a [u8]),
-    /// So many bytes are taken out at an offset.
+    /// This many bytes are removed at an offset.
     Decap(usize, usize),
-    /// It leaves by this port.
+    /// The packet leaves by this port.
     Output(u32),
 }
 
-/// Part of a key, or a value by name.
+/// A part of a key, or a named value.
 pub type Item<'a> = (&'a CStr, Kind, u128);
 
-/// The last call was refused; what was wrong is in the report.
+/// The result of a call that the host may refuse. The report says what was wrong.
 pub type Told = Result<(), i32>;
 
 fn told(code: i32) -> Told {
     if code < 0 { Err(code) } else { Ok(()) }
 }
 
-/// Text without zeros, with one behind it.
+/// A text without zeros, and a zero at its end.
 fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 
-/// What the host offers, called through its handle.
+/// Calls a function of the host through its handle.
 macro_rules! call {
     ($handle:expr, $name:ident $(, $arg:expr)*) => {{
         let handle = $handle;
-        // SAFETY: the handle is what this call of the function was given, and lives as long; what else is
-        // passed lives as long as the call to the host.
+        // SAFETY: the handle belongs to the current call of the function and lives as long. The
+        // other arguments live as long as the call to the host.
         unsafe { ((*(*handle).api).$name)(handle $(, $arg)*) }
     }};
 }
@@ -263,10 +265,10 @@ impl Host<'_> {
         call!(self.raw, now)
     }
 
-    /// A parameter that is one number.
+    /// The value of a parameter that is one number.
     ///
     /// # Errors
-    /// That there is none.
+    /// The parameter does not exist or is not one number.
     pub fn config(&self, name: &str) -> Result<u128, String> {
         self.config_at(name, 0, 0).ok_or_else(|| format!("it needs a parameter `{name}`"))
     }
@@ -279,7 +281,7 @@ impl Host<'_> {
         (code == 0).then(|| value.value())
     }
 
-    /// The rows of a parameter, with so many columns.
+    /// The rows of a parameter, each with `columns` columns.
     #[must_use]
     pub fn config_rows<const N: usize>(&self, name: &str) -> Vec<[u128; N]> {
         let c_name = c_text(name);
@@ -296,17 +298,17 @@ impl Host<'_> {
         if text.is_null() {
             return None;
         }
-        // SAFETY: the host says that there are so many bytes; they are copied at once.
+        // SAFETY: the host gives the number of bytes; they are copied at once.
         Some(unsafe { std::slice::from_raw_parts(text.cast::<u8>(), length) }.to_vec())
     }
 
-    /// A counter by its name; it shows in the function's state.
+    /// The counter with this name. The function's state shows it.
     #[must_use]
     pub fn counter(&mut self, name: &str) -> i32 {
         call!(self.raw, counter, c_text(name).as_ptr())
     }
 
-    /// Counts.
+    /// Adds to a counter.
     pub fn count(&mut self, counter: i32, n: u64) {
         call!(self.raw, count, counter, n);
     }
@@ -316,7 +318,7 @@ impl Host<'_> {
         call!(self.raw, log, c_text(level).as_ptr(), c_text(text).as_ptr());
     }
 
-    /// Calls [`Function::timer`] with this number every so often, from the first packet on.
+    /// Calls [`Function::timer`] with this number periodically, beginning with the first packet.
     ///
     /// # Errors
     /// The period is 0, or there are too many timers.
@@ -324,7 +326,7 @@ impl Host<'_> {
         told(call!(self.raw, timer, ns, ns, Some(shims::timer::<T>), arg(number)))
     }
 
-    /// The same once, so long from now.
+    /// Calls [`Function::timer`] with this number once, after this time.
     ///
     /// # Errors
     /// As for [`Self::every`].
@@ -332,20 +334,20 @@ impl Host<'_> {
         told(call!(self.raw, timer, ns, 0, Some(shims::timer::<T>), arg(number)))
     }
 
-    /// What is kept for a flow; `None` when it has ended.
+    /// The data for a flow; `None` when the flow has ended.
     pub fn flow<T: Function>(&mut self, flow: Flow) -> Option<&mut T::Flow> {
         kept::<T>(call!(self.raw, flow_memory, flow.0))
     }
 
-    /// A flow ends now.
+    /// Ends a flow now.
     pub fn end_flow(&mut self, flow: Flow) {
         call!(self.raw, end_flow, flow.0);
     }
 
-    /// Records what is done to each packet of a flow.
+    /// Records an action on each packet of a flow.
     ///
     /// # Errors
-    /// It was wrong use; the report says in what.
+    /// The use was wrong. The report has the details.
     pub fn add_header_action(&mut self, flow: Flow, action: Action<'_>) -> Told {
         let raw = raw_action(action);
         told(call!(self.raw, add_header_action, flow.0, &raw const raw))
@@ -366,8 +368,9 @@ impl Host<'_> {
         told(call!(self.raw, add_state_function, flow.0, run, class, arg(number)))
     }
 
-    /// Registers a guard: when [`Function::condition`] says yes for this number, `action` takes the place of
-    /// the flow's header actions, and if `update`, [`Function::update`] records what else changes.
+    /// Registers a guard. When [`Function::condition`] returns true for this number, `action`
+    /// replaces the flow's header actions, and if `update` is set, [`Function::update`] records the
+    /// other changes.
     ///
     /// # Errors
     /// As for [`Self::add_header_action`].
@@ -388,8 +391,8 @@ impl Host<'_> {
         told(call!(self.raw, register_guard, flow.0, &raw const guard))
     }
 
-    /// The function's state has changed other than by the flow's own state functions: its guards are looked at.
-    /// Flow 0 stands for all flows here.
+    /// Reports a change of the function's state that the flow's own state functions did not make.
+    /// The flow's guards are checked. Flow 0 stands for all flows here.
     ///
     /// # Errors
     /// The flow has no record.
@@ -397,7 +400,7 @@ impl Host<'_> {
         told(call!(self.raw, notify, flow.0))
     }
 
-    /// The flow's record holds no more.
+    /// Ends the flow's record.
     ///
     /// # Errors
     /// The flow has no record.
@@ -410,10 +413,11 @@ impl Host<'_> {
     }
 }
 
-/// What is kept for a flow, in its memory.
+/// The data for a flow, in its memory.
 fn kept<'a, T: Function>(memory: *mut c_void) -> Option<&'a mut T::Flow> {
-    // SAFETY: the host gives memory of the size that was asked for, which is zero (`None`) at first and this
-    // function's own; the borrow is bound to a handle, through which alone the flow could end.
+    // SAFETY: the host gives memory of the requested size. It is zero (`None`) at first and belongs
+    // to this function. The borrow is bound to a handle, and only through that handle can the flow
+    // end.
     let memory = unsafe { memory.cast::<FlowMemory<T::Flow>>().as_mut()? };
     Some(memory.0.get_or_insert_default())
 }
@@ -453,23 +457,24 @@ fn code_of(field: Field) -> i32 {
 
 impl<'a, T: Function> PacketRef<'a, T> {
     pub(super) fn new(raw: *mut RawPacket) -> Self {
-        // SAFETY: the handle is good while the call lasts; its host was set when it was made.
+        // SAFETY: the handle is valid during the call; its host was set when it was made.
         let host = Host::new(unsafe { (*raw).host });
         Self { raw, host, function: PhantomData }
     }
 
-    /// The instance.
+    /// Braid's interface to the instance.
     pub fn host(&mut self) -> &mut Host<'a> {
         &mut self.host
     }
 
-    /// The number of the packet's flow as it entered; `None` for what is not IP, and where there is no room.
+    /// The number of the flow that the packet had when it entered; `None` for packets that are not
+    /// IP, and if there is no room.
     pub fn flow(&mut self) -> Option<Flow> {
         let flow = call!(self.raw, flow);
         (flow != 0).then_some(Flow(flow))
     }
 
-    /// What is kept for the packet's flow.
+    /// The data for the packet's flow.
     pub fn kept(&mut self) -> Option<&mut T::Flow> {
         kept::<T>(call!(self.raw, flow_state))
     }
@@ -481,10 +486,10 @@ impl<'a, T: Function> PacketRef<'a, T> {
         (call!(self.raw, get, code_of(field), &raw mut value) == 0).then(|| value.value())
     }
 
-    /// Assigns a field; checksums follow.
+    /// Assigns a field and updates checksums.
     ///
     /// # Errors
-    /// The packet lacks it, or it was wrong use.
+    /// The packet lacks the field, or the use was wrong.
     pub fn set(&mut self, field: Field, value: u128) -> Told {
         let value = RawWide::of(value);
         told(call!(self.raw, set, code_of(field), &raw const value))
@@ -501,7 +506,8 @@ impl<'a, T: Function> PacketRef<'a, T> {
     pub fn bytes(&self) -> &[u8] {
         let mut length = 0;
         let first = call!(self.raw, bytes, &raw mut length);
-        // SAFETY: the host says so many; they stay while nothing changes the packet, which wants `&mut self`.
+        // SAFETY: the host gives the number; the bytes stay while nothing changes the packet, which
+        // needs `&mut self`.
         if first.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(first, length) } }
     }
 
@@ -512,11 +518,11 @@ impl<'a, T: Function> PacketRef<'a, T> {
         if first.is_null() {
             return &mut [];
         }
-        // SAFETY: as for `bytes`, and they are lent to this call alone.
+        // SAFETY: as for `bytes`, and only this call may use them.
         unsafe { std::slice::from_raw_parts_mut(first, length) }
     }
 
-    /// The payload; `None` if the capture lacks some of it.
+    /// The payload; `None` if the capture lacks part of it.
     #[must_use]
     pub fn payload(&self) -> Option<&[u8]> {
         let mut length = 0;
@@ -525,7 +531,7 @@ impl<'a, T: Function> PacketRef<'a, T> {
         (!first.is_null()).then(|| unsafe { std::slice::from_raw_parts(first, length) })
     }
 
-    /// The payload, to be changed. Checksums do not follow.
+    /// The payload, to be changed. Checksums are not updated.
     pub fn change_payload(&mut self) -> Option<&mut [u8]> {
         let mut length = 0;
         let first = call!(self.raw, change_payload, &raw mut length);
@@ -533,7 +539,7 @@ impl<'a, T: Function> PacketRef<'a, T> {
         (!first.is_null()).then(|| unsafe { std::slice::from_raw_parts_mut(first, length) })
     }
 
-    /// Puts bytes in.
+    /// Inserts bytes.
     ///
     /// # Errors
     /// The packet ends before that place.
@@ -541,7 +547,7 @@ impl<'a, T: Function> PacketRef<'a, T> {
         told(call!(self.raw, insert, at, bytes.as_ptr(), bytes.len()))
     }
 
-    /// Takes bytes out.
+    /// Removes bytes.
     ///
     /// # Errors
     /// The packet lacks them.

@@ -1,4 +1,4 @@
-//! Where functions come from: shared libraries, and sets that the program itself brings.
+//! Loads functions from shared libraries, and from sets of the program itself.
 
 use super::abi::{ABI, RawNf, RawProfile};
 use crate::flows::Limits;
@@ -9,32 +9,32 @@ use std::ffi::{CStr, c_char};
 use std::mem::{MaybeUninit, offset_of};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a function says of itself.
+/// A function's description of itself.
 #[derive(Debug)]
 pub struct Definition {
-    /// The function and where it comes from, for messages.
+    /// The function and its library, for messages.
     pub label: String,
-    /// What it does.
+    /// The purpose of the function.
     pub about: String,
-    /// Reasons for which it drops packets.
+    /// The reasons for which it drops packets.
     pub reasons: Vec<String>,
     /// Ports beside left and right.
     pub ports: Vec<String>,
-    /// What it says that it does to packets.
+    /// The declared action profile.
     pub profile: Option<Profile>,
-    /// Whether its flows are those of both directions.
+    /// Whether a flow number stands for both directions.
     pub per_biflow: bool,
-    /// Limits of its flows, unless configured.
+    /// The limits of its flows, unless the configuration has others.
     pub limits: Limits,
     pub(super) raw: RawNf,
 }
 
-/// Most flows of an instance, unless it says otherwise.
+/// The most flows of an instance, unless the function states another number.
 const FLOWS: u64 = 1 << 20;
-/// Most bytes of memory for each flow.
+/// The most bytes of memory for each flow.
 const MOST_BYTES: u64 = 64 * 1024;
 
-/// Libraries that are open. They stay so: code of them may be registered anywhere.
+/// Open libraries. They stay open, because their code may be registered anywhere.
 static OPEN: Mutex<BTreeMap<String, Arc<libloading::Library>>> = Mutex::new(BTreeMap::new());
 
 /// The library at a path.
@@ -43,8 +43,8 @@ pub(crate) fn open(path: &str) -> Result<Arc<libloading::Library>, LoadError> {
     if let Some(library) = open.get(path) {
         return Ok(library.clone());
     }
-    // SAFETY: loading runs the library's initialisers. That is what naming it in a chain file asks for, as
-    // running its functions is.
+    // SAFETY: loading runs the library's initialisers. A chain file that names the library asks for
+    // this, as it asks for running its functions.
     let library = unsafe { libloading::Library::new(path) }
         .map_err(|why| LoadError::Library { path: path.to_owned(), why: source_of(&why) })?;
     let library = Arc::new(library);
@@ -52,21 +52,21 @@ pub(crate) fn open(path: &str) -> Result<Arc<libloading::Library>, LoadError> {
     Ok(library)
 }
 
-/// What the system says of an error.
+/// The system's text for an error.
 fn source_of(error: &libloading::Error) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// The function of a library.
+/// Reads the definition of a library's function.
 pub(crate) fn read(
     library: &libloading::Library,
     path: &str,
     name: &str,
 ) -> Result<Definition, LoadError> {
     let symbol = format!("braid_nf_{name}");
-    // SAFETY: a symbol of this name is a `braid_nf`, by the header; only its first two fields are read before
-    // they say so.
+    // SAFETY: by the header, a symbol of this name is a `braid_nf`. Only its first two fields are
+    // read before they confirm that.
     let found = unsafe { library.get::<*const RawNf>(symbol.as_bytes()) };
     let Ok(raw) = found else {
         return Err(LoadError::Symbol { path: path.to_owned(), symbol });
@@ -78,7 +78,7 @@ pub(crate) fn read(
     definition(whole, label)
 }
 
-/// The structure with zeros for what its library does not know of.
+/// The complete structure. Fields that the library does not have yet are zero.
 fn whole(raw: *const RawNf, abi: u32, size: usize, label: &str) -> Result<RawNf, LoadError> {
     if abi != ABI {
         return Err(LoadError::Abi { label: label.to_owned(), found: abi, wanted: ABI });
@@ -88,17 +88,18 @@ fn whole(raw: *const RawNf, abi: u32, size: usize, label: &str) -> Result<RawNf,
         return Err(LoadError::Size { label: label.to_owned(), found: size, least });
     }
     let mut whole = MaybeUninit::<RawNf>::zeroed();
-    // SAFETY: the library says that it has so many bytes there; no more than fit are copied.
+    // SAFETY: the library states that the structure has this number of bytes; no more than fit are
+    // copied.
     unsafe {
         let bytes = size.min(size_of::<RawNf>());
         std::ptr::copy_nonoverlapping(raw.cast::<u8>(), whole.as_mut_ptr().cast::<u8>(), bytes);
     }
-    // SAFETY: all zeros are valid for each of its fields (numbers, pointers, code that may be missing), and
-    // what was copied was made of such fields.
+    // SAFETY: all zeros are valid for each field (numbers, pointers, optional code), and the copied
+    // bytes come from such fields.
     Ok(unsafe { whole.assume_init() })
 }
 
-/// The definition of a function that the program itself brings.
+/// The definition of a function of this program.
 pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadError> {
     if raw.packet.is_none() {
         return Err(LoadError::NoPacket { label });
@@ -106,7 +107,8 @@ pub(crate) fn definition(raw: RawNf, label: String) -> Result<Definition, LoadEr
     if raw.flow_bytes > MOST_BYTES {
         return Err(LoadError::FlowBytes { label, found: raw.flow_bytes, most: MOST_BYTES });
     }
-    // SAFETY: texts of a definition are null or end with a 0, and it is a constant, as its profile is.
+    // SAFETY: texts of a definition are null or end with a 0. The definition and its profile are
+    // constants.
     let (about, reasons, ports, profile) =
         unsafe { (text(raw.about), text(raw.reasons), text(raw.ports), raw.profile.as_ref()) };
     let profile = profile.map(declared).transpose();
@@ -136,10 +138,10 @@ fn declared(raw: &RawProfile) -> Result<Profile, braid_ir::native::UnknownName> 
     Profile::declared(&reads, &writes, raw.may)
 }
 
-/// A text of a definition; empty where it has none.
+/// A text of a definition; empty if it has none.
 ///
 /// # Safety
-/// It is null or ends with a 0.
+/// `text` is null or ends with a 0.
 unsafe fn text(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();

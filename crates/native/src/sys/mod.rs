@@ -1,5 +1,5 @@
-//! What passes between Braid and native code by pointers: the C interface, libraries, calls, crashes. The part
-//! of this crate that needs unsafe code.
+//! The part of this crate that needs unsafe code: pointers between Braid and native code, in the C
+//! interface, libraries, calls and crashes.
 
 pub mod abi;
 mod api;

@@ -1,4 +1,5 @@
-//! What a function in Rust looks like from C: one entry for each thing that the header has, which catches panics.
+//! Functions in Rust behind the C interface: one C function for each entry of the header, which
+//! catches panics.
 
 use super::abi::{ABI, RawDump, RawHost, RawNf, RawPacket};
 use super::guest::{Dump, Flow, FlowMemory, Function, Host, PacketRef};
@@ -11,7 +12,7 @@ use std::ptr;
 
 /// The header's structure for a function, to be exported as `braid_nf_NAME` or registered.
 impl RawNf {
-    /// Of a function in Rust.
+    /// The structure for a function in Rust.
     #[must_use]
     pub const fn of<T: Function>() -> Self {
         let info = T::INFO;
@@ -45,7 +46,7 @@ fn number(arg: *mut c_void) -> u32 {
     u32::try_from(arg.addr()).unwrap_or(u32::MAX)
 }
 
-/// Runs a function's code; a panic is told to the host, and gives `otherwise`.
+/// Runs a function's code. A panic is reported to the host, and the result is then `otherwise`.
 fn caught<R>(host: *mut RawHost, otherwise: R, run: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -58,18 +59,18 @@ fn caught<R>(host: *mut RawHost, otherwise: R, run: impl FnOnce() -> R) -> R {
     })
 }
 
-/// What an instance is: the function, and the handle by which Braid is told of panics.
+/// The data of an instance: the function, and the handle for reporting panics to Braid.
 struct Own<T> {
     function: T,
     host: *mut RawHost,
 }
 
-/// The function's own part of an instance.
+/// The function in an instance.
 ///
 /// # Safety
-/// `this` is what [`create`] made of `T`, and nobody else uses it while the result lives.
+/// [`create`] has made `this` from `T`, and nobody else uses it while the result lives.
 unsafe fn own<'a, T>(this: *mut c_void) -> &'a mut T {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     unsafe { &mut (*this.cast::<Own<T>>()).function }
 }
 
@@ -77,7 +78,7 @@ unsafe extern "C" fn create<T: Function>(host: *mut RawHost, this: *mut *mut c_v
     let made = caught(host, None, || Some(T::new(&mut Host::new(host))));
     match made {
         Some(Ok(function)) => {
-            // SAFETY: the host gives a place for it.
+            // SAFETY: the host passes a valid pointer for it.
             unsafe { *this = Box::into_raw(Box::new(Own { function, host })).cast() };
             0
         }
@@ -87,7 +88,7 @@ unsafe extern "C" fn create<T: Function>(host: *mut RawHost, this: *mut *mut c_v
 }
 
 unsafe extern "C" fn destroy<T: Function>(this: *mut c_void) {
-    // SAFETY: made by `create`, and used no more.
+    // SAFETY: made by `create`, and nobody uses it any more.
     caught(ptr::null_mut(), (), || drop(unsafe { Box::from_raw(this.cast::<Own<T>>()) }));
 }
 
@@ -159,7 +160,7 @@ unsafe extern "C" fn flow_end<T: Function>(
     flow: u64,
     memory: *mut c_void,
 ) {
-    // SAFETY: as for `kept`; the memory goes when this call is over, and nobody looks at it any more.
+    // SAFETY: as for `kept`; the memory ends with this call, and nobody reads it any more.
     let memory = unsafe { memory.cast::<FlowMemory<T::Flow>>().as_mut() };
     let Some(kept) = memory.and_then(|memory| memory.0.take()) else { return };
     caught(host, (), || {
@@ -173,7 +174,7 @@ unsafe extern "C" fn change<T: Function>(
     host: *mut RawHost,
     name: *const c_char,
 ) -> i32 {
-    // SAFETY: the host gives a name that ends with a 0.
+    // SAFETY: the host passes a name that ends with a 0.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
     let mut of_host = Host::new(host);
     let done = caught(host, Err(String::new()), || {

@@ -1,4 +1,4 @@
-/* Functions that use the interface wrongly, each in the way of its name. */
+/* Functions that use the interface wrongly. Each name says how. */
 #include <braid_nf.h>
 #include <stdlib.h>
 
@@ -46,7 +46,7 @@ static int32_t secret(void *self, braid_packet *p) {
 static const braid_profile secret_profile = {"ip.src", "ip.dst", 0, 0};
 BRAID_NF(secret, .packet = secret, .reasons = "no reason", .profile = &secret_profile);
 
-/* Records one thing and does another from its third packet on. */
+/* From its third packet on, does something else than it has recorded. */
 static int32_t liar_create(braid_host *host, void **self) { return (*self = calloc(1, sizeof(int))) ? 0 : 1; }
 static int32_t liar(void *self, braid_packet *p) {
   int packets = ++*(int *)self;
@@ -76,7 +76,7 @@ static int32_t meddler(void *self, braid_packet *p) {
 }
 BRAID_NF(meddler, .packet = meddler);
 
-/* Follows a null pointer at its third packet. */
+/* Dereferences a null pointer at its third packet. */
 static int32_t crash(void *self, braid_packet *p) {
   static int packets;
   volatile int *nowhere = NULL;

@@ -1,4 +1,4 @@
-/* Functions that use the interface as it is meant. */
+/* Functions that use the interface correctly. */
 #include <braid_nf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ typedef struct {
 } limiter;
 typedef struct {
   uint64_t packets;
-  int32_t dropped; /* by the record */
+  int32_t dropped; /* whether the record drops */
 } per_flow;
 
 static int32_t limiter_create(braid_host *host, void **self) {
@@ -81,7 +81,7 @@ BRAID_NF(limiter, .about = "lets the first packets of each flow pass", .flow_byt
          .reasons = "over limit\nnever", .create = limiter_create, .destroy = free, .packet = limiter_packet,
          .dump = limiter_dump, .change = limiter_change);
 
-/* Counts SYNs of each flow: from the fourth on its packets are dropped, and counted all the same (Figure 3). */
+/* Counts SYNs of each flow. From the fourth SYN on, the flow's packets are dropped and still counted (Figure 3). */
 static void count_syn(void *self, braid_packet *p, void *arg) {
   uint64_t flags = 0;
   (void)self, (void)arg;
@@ -110,7 +110,7 @@ static int32_t dos_packet(void *self, braid_packet *p) {
 }
 BRAID_NF(dos, .packet = dos_packet, .reasons = "flood", .flow_bytes = sizeof(per_flow));
 
-/* Puts four bytes behind the Ethernet header of packets that go forward, and takes them out of the others. */
+/* Inserts four bytes after the Ethernet header of packets that go forward, and removes them from the others. */
 static int32_t tunnel_packet(void *self, braid_packet *p) {
   static const uint8_t bytes[4] = {0xde, 0xad, 0xbe, 0xef};
   uint64_t backward = 0;
@@ -123,8 +123,8 @@ static int32_t tunnel_packet(void *self, braid_packet *p) {
 static const braid_profile tunnel_profile = {"", "", BRAID_MAY_ADD | BRAID_MAY_REMOVE | BRAID_MAY_DROP, 0};
 BRAID_NF(tunnel, .packet = tunnel_packet, .reasons = "not in the tunnel", .profile = &tunnel_profile);
 
-/* Puts a tag and, in front of it, a label behind the Ethernet header of packets that go forward; takes as much out of
- * the others. It records that for each flow. */
+/* Inserts a label and a tag, in this order, after the Ethernet header of packets that go forward, and removes as many
+ * bytes from the others. It records these actions for each flow. */
 static int32_t wrap_packet(void *self, braid_packet *p) {
   static const uint8_t tag[4] = {0xde, 0xad, 0xbe, 0xef}, label[2] = {0xca, 0xfe};
   braid_flow flow = braid_flow_id(p);
@@ -148,7 +148,7 @@ static int32_t wrap_packet(void *self, braid_packet *p) {
 BRAID_NF(wrap, .packet = wrap_packet, .reasons = "no room", .profile = &tunnel_profile, .flow_bytes = sizeof(per_flow),
          .flow_capacity = 40);
 
-/* Tells the time: every second, and once after 1.5 s. */
+/* Logs the time: every second, and once after 1.5 s. */
 static void tick(void *self, braid_host *host, void *arg) { braid_log(host, "info", arg); }
 static int32_t clock_create(braid_host *host, void **self) {
   (void)self;

@@ -1,4 +1,4 @@
-/* The layout of version 1 of the interface: what is here never moves. Built by a test; nothing of it runs. */
+/* The layout of version 1 of the interface, which never changes. A test builds this file; nothing runs. */
 #include <braid_nf.h>
 
 #define AT(type, member, offset) _Static_assert(offsetof(type, member) == (offset), #type "." #member)

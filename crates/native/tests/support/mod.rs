@@ -1,4 +1,4 @@
-//! What tests of native functions share: libraries built by the C compiler, packets.
+//! Helpers of the tests of native functions: libraries built by the C compiler, packets.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
@@ -7,7 +7,7 @@ use braid_packet::{Field, Link, Packet, Shape, build_fresh};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds a C file of `tests/c` as a shared library; the folder keeps it.
+/// Builds a C file of `tests/c` as a shared library in a folder.
 pub fn library(folder: &Path, name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let out: PathBuf = folder.join(format!("{name}.so"));

@@ -1,7 +1,9 @@
-//! What most packets are, parsed at once: TCP or UDP in a whole IPv4 or IPv6 packet, without options but
-//! for TCP's timestamps as they are usually put, behind an Ethernet header with at most one tag.
+//! Parses the most common packets in one step: TCP or UDP in a whole IPv4 or IPv6 packet, behind an
+//! Ethernet header with at most one tag. The packets have no options except TCP timestamps in their
+//! usual alignment.
 //!
-//! The general parse is the definition; this is the same for these packets and leaves all others to it.
+//! The general parser is the definition. This one gives the same layout for these packets and
+//! leaves all others to the general one.
 
 use crate::field::is_announced_port;
 use crate::layout::{Fragment, Layout, Quote, SumKind, bit, long, words};
@@ -9,15 +11,16 @@ use crate::names::Header;
 use crate::window::be16;
 use crate::wire::{ether_type, ethernet, ipv4, ipv6, proto, tcp, udp, vlan};
 
-/// The least that is behind a link header: IPv4 and UDP.
+/// The fewest bytes behind a link header: IPv4 and UDP.
 const LEAST: usize = ipv4::LEN + udp::LEN;
 /// Version 4 and a header of five words.
 const VERSION_AND_LENGTH: u8 = 0x45;
-/// More fragments, or an offset.
+/// The bits for "more fragments" and for the fragment offset.
 const FRAGMENTED: u16 = 0x3fff;
-/// Two options that do nothing, timestamps, their length: as all large systems align them.
+/// Two no-operation options, then the kind and length of timestamps: the alignment that all large
+/// systems use.
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
-/// Length of a TCP header with nothing but these.
+/// Length of a TCP header with only the timestamps.
 const STAMPED_LEN: usize = tcp::LEN + 12;
 
 const fn bits(headers: &[Header]) -> u128 {
@@ -38,7 +41,7 @@ const TCP: u128 = bits(&[Header::Tcp]);
 const STAMPED: u128 = bits(&[Header::Tcp, Header::TcpTs]);
 const UDP: u128 = bits(&[Header::Udp]);
 
-/// What is behind the IP header.
+/// The findings of the fast parser behind the IP header.
 struct Transport {
     present: u128,
     payload: usize,
@@ -48,21 +51,21 @@ struct Transport {
     ts: usize,
 }
 
-/// Makes `layout` that of a packet of `wire` bytes (at least those of `data`); `None`, and nothing is
-/// changed, if it is no such packet.
+/// Fills `layout` for a packet of `wire` bytes (at least the length of `data`). Returns `None`, and
+/// changes nothing, if the packet is not of a kind that this parser handles.
 ///
-/// Inlined, and made where it stays: a layout that is copied right after parts of it were written takes
-/// longer to copy than to make.
+/// The function is inlined and writes the layout in place. Copying a layout right after parts of it
+/// were written takes longer than making it.
 #[inline(always)]
 pub(super) fn parse(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
     plainest(layout, data, wire).or_else(|| plain(layout, data, wire))
 }
 
-/// Where IPv4 and what is behind it begin without tags and options.
+/// Offsets of IPv4 and of the transport header in a packet without tags and options.
 const IP: usize = ethernet::LEN;
 const L4: usize = IP + ipv4::LEN;
 
-/// IPv4 without tags and options: everything but lengths is where it always is.
+/// Parses IPv4 without tags and options. Everything but lengths is at a constant offset.
 #[inline(always)]
 fn plainest(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
     let head = data.first_chunk::<{ L4 + udp::LEN }>()?;
@@ -101,7 +104,7 @@ fn plainest(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
     Some(())
 }
 
-/// What is the same for all of [`plainest`].
+/// The parts of the layout that all packets of [`plainest`] share.
 const PLAINEST: Layout = Layout {
     ether_type: ether_type::IPV4,
     ether_type_at: ethernet::TYPE as u16,
@@ -128,7 +131,7 @@ const UDP4: Layout = Layout {
     ..PLAINEST
 };
 
-/// The others.
+/// Parses the other packets: with a tag or with IPv6.
 #[inline(never)]
 fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
     let link = data.first_chunk::<{ ethernet::LEN + vlan::LEN }>()?;
@@ -154,7 +157,8 @@ fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
             if head[0] >> 4 != 6 {
                 return None;
             }
-            // Extension headers are other protocols than those below.
+            // With an extension header, the protocol is neither TCP nor UDP, so the match below
+            // refuses it.
             (IP6, ipv6::LEN, ip + ipv6::LEN + usize::from(payload), head[ipv6::NEXT], ipv6::DST)
         }
         _ => return None,
@@ -190,7 +194,7 @@ fn plain(layout: &mut Layout, data: &[u8], wire: usize) -> Option<()> {
     Some(())
 }
 
-/// A message of the bytes that were captured, in a packet that ends at `end`.
+/// Parses a TCP header in the captured bytes of `message`. The packet ends at `end`.
 #[inline(always)]
 fn tcp(message: &[u8], l4: usize, end: usize) -> Option<Transport> {
     let header = message.first_chunk::<{ tcp::LEN }>()?;
@@ -214,7 +218,7 @@ fn tcp(message: &[u8], l4: usize, end: usize) -> Option<Transport> {
     }
 }
 
-/// As [`tcp()`].
+/// Parses a UDP header, with parameters as for [`tcp()`].
 #[inline(always)]
 fn udp(message: &[u8], l4: usize, end: usize) -> Option<Transport> {
     let header = message.first_chunk::<{ udp::LEN }>()?;
@@ -230,7 +234,7 @@ fn udp(message: &[u8], l4: usize, end: usize) -> Option<Transport> {
     })
 }
 
-/// What all these packets have in common.
+/// The parts of the layout that all these packets share.
 const PLAIN: Layout = Layout {
     present: [0; 2],
     captured: 0,
@@ -289,7 +293,8 @@ mod tests {
         ]
     }
 
-    /// The fast parse is the general one, or leaves the packet to it. Whether it did something.
+    /// Checks that the fast parser gives the general layout or leaves the packet alone. Returns
+    /// whether it parsed the packet.
     fn agrees(data: &[u8], wire: usize) -> bool {
         let mut fast = Layout::default();
         let taken = parse(&mut fast, data, wire.max(data.len()));
@@ -331,7 +336,7 @@ mod tests {
                 Field::EthType => (&[12, 16], 2),
                 Field::IpProto => (&[23, 27], 1),
                 Field::Ip6Proto => (&[20, 24], 1),
-                // Behind IPv4 and IPv6, without a tag and with one.
+                // The offsets behind IPv4 and IPv6, without a tag and with one.
                 Field::UdpDport => (&[36, 40, 56, 60], 2),
                 _ => continue,
             };
@@ -369,7 +374,7 @@ mod tests {
         for _ in 0..50_000 {
             let mut data = frames[next(frames.len())].clone();
             for _ in 0..2 + next(3) {
-                // Where it matters: lengths, kinds, flags.
+                // The offsets that matter: lengths, kinds, flags.
                 let places = [
                     12, 13, 14, 16, 17, 18, 19, 20, 21, 22, 23, 27, 36, 37, 38, 39, 46, 54, 57, 58,
                     59,

@@ -41,7 +41,7 @@ pub(crate) const ARP: Declaration = Declaration {
     ..Declaration::new(Header::Arp, "arp", &[Header::Eth])
 };
 
-/// ARP is looked for behind Ethernet only.
+/// Parses ARP behind Ethernet only.
 fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
     if !layout.has(Header::Eth) {
         return Ok(None);
@@ -49,12 +49,12 @@ fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop
     let rest = check(window)?;
     layout.add(Header::Arp);
     layout.begin(Base::Network, window);
-    // What is behind an ARP message can only be padding.
+    // Bytes behind an ARP message can only be padding.
     layout.behind(rest.limit(0));
     Ok(None)
 }
 
-/// What is behind an ARP message; other kinds of ARP are unknown.
+/// The bytes behind an ARP message. Other kinds of ARP are unknown.
 pub(crate) fn check(window: Window<'_>) -> Result<Window<'_>, Stop> {
     let start = window.fixed::<8>(Malformed::ArpShort)?;
     let len = 8 + 2 * (usize::from(start[4]) + usize::from(start[5]));

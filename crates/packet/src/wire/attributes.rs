@@ -5,7 +5,7 @@ use crate::names::{Field, Header};
 
 const NONE: Where = Where::Computed;
 
-/// Always present.
+/// The packet itself, which is always present.
 pub(crate) const PKT: Declaration = Declaration {
     fields: &[
         ro(

@@ -21,7 +21,7 @@ pub(crate) const TO_US: u8 = 0;
 /// Packet type: sent by this host.
 pub(crate) const BY_US: u8 = 4;
 
-/// ARPHRD_NETLINK: the protocol is a netlink family, no EtherType.
+/// ARPHRD_NETLINK: the protocol is a netlink family, not an EtherType.
 const NETLINK: u16 = 824;
 
 /// Protocol and payload of SLL.
@@ -39,7 +39,7 @@ pub(crate) fn check2(window: Window<'_>) -> Result<(u16, Window<'_>), Stop> {
     Ok((protocol, window.skip(LEN2)))
 }
 
-/// The protocol as an EtherType (0, which is none, where it is something else).
+/// The protocol as an EtherType. It is 0, which is no EtherType, if the protocol is something else.
 fn known(device: u16, protocol: u16) -> u16 {
     if device == NETLINK { 0 } else { protocol }
 }

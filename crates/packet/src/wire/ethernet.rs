@@ -16,12 +16,12 @@ pub(crate) const LEN: usize = 14;
 
 /// Largest value of the type field that is an 802.3 length.
 const MAX_LENGTH: u16 = 1500;
-/// LLC header that announces SNAP, and the SNAP organisation code for EtherTypes.
+/// The LLC header that announces SNAP, then the SNAP organisation code for EtherTypes.
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 
 /// Ethernet II or 802.3 header.
 pub(crate) const ETH: Declaration = Declaration {
-    // The link type says that it is there.
+    // The link type decides that this header is present.
     parse: Parse::Other,
     summary: None,
     fields: &[
@@ -38,14 +38,14 @@ pub(crate) const ETH: Declaration = Declaration {
     ..Declaration::new(Header::Eth, "eth", &[])
 };
 
-/// The type field and what is behind the header.
+/// The type field and the bytes behind the header.
 pub(crate) fn check(window: Window<'_>) -> Result<(u16, Window<'_>), Stop> {
     let header = window.fixed::<LEN>(Malformed::EthShort)?;
     Ok((be16(header[TYPE], header[TYPE + 1]), window.skip(LEN)))
 }
 
-/// Resolves an 802.3 length (behind all VLAN tags): the EtherType in a SNAP header or the length
-/// itself, and the payload without padding. Other values of the type field stay as they are.
+/// Resolves an 802.3 length behind all VLAN tags. Returns the EtherType in a SNAP header or the
+/// length itself, and the payload without padding. Other values of the type field stay as they are.
 pub(crate) fn length_or_type(kind: u16, rest: Window<'_>) -> Result<(u16, Window<'_>), Stop> {
     if kind > MAX_LENGTH {
         return Ok((kind, rest));

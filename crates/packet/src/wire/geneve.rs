@@ -7,12 +7,12 @@ use crate::names::{Base, Field, Header};
 /// The length of the options in words.
 const OPTIONS: Bits = Bits { offset: 0, len: 1, shift: 0, width: 6 };
 
-/// Geneve (UDP port 6081), options included. Anything else on that port is plain UDP, hence payload.
+/// Geneve (UDP port 6081), including its options. Other bytes on that port are UDP payload.
 pub(crate) const GENEVE: Declaration = Declaration {
     follows: &[(Field::UdpDport, &[6081])],
     at: (Base::L4, udp::LEN),
     parse: Parse::Rules(Rules {
-        // Version 0.
+        // The version is 0.
         fixed: &[(0, 0xc0, 0)],
         words: Some((0, 0x3f)),
         ..Rules::of(8)
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use crate::window::{Stop, Window};
 
-    /// What is behind the header at the start of these bytes.
+    /// The offset behind the header at the start of these bytes.
     fn check(data: &[u8], wire: usize) -> Result<usize, Stop> {
         let Parse::Rules(rules) = GENEVE.parse else { panic!("{GENEVE:?}") };
         rules.check(Window::new(data, wire)).map(|(_, rest)| rest.at())

@@ -1,4 +1,4 @@
-//! GRE (RFC 2784) with key and sequence number (RFC 2890); version 1 as in PPTP (RFC 2637).
+//! GRE (RFC 2784) with key and sequence number (RFC 2890), and version 1 as in PPTP (RFC 2637).
 
 use super::proto;
 use crate::declare::{Behind, Cover, Declaration, Own, Parse, Parts, Show, bytes, ro, rw};
@@ -9,7 +9,7 @@ use crate::window::{Stop, Window, be16};
 
 /// Offset of the payload's EtherType.
 pub(crate) const PROTO: usize = 2;
-/// Offset of the checksum, where there is one.
+/// Offset of the checksum, if there is one.
 pub(crate) const CHECKSUM: usize = 4;
 
 /// GRE.
@@ -61,15 +61,15 @@ const VERSION: u16 = 0x0007;
 /// A checked header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gre<'a> {
-    /// Absolute offset of the key. Version 1 has a length and a call number in its place.
+    /// Absolute offset of the key. Version 1 has a length and a call number there instead.
     pub(crate) key: Option<usize>,
     /// Absolute offset of the checksum over header and payload.
     pub(crate) checksum: Option<usize>,
-    /// What is behind the header (source routes of RFC 1701 count as payload).
+    /// The bytes behind the header. Source routes of RFC 1701 count as payload.
     pub(crate) rest: Window<'a>,
 }
 
-/// Checks a header; versions above 1 are unknown.
+/// Checks a header. Versions above 1 are unknown.
 pub(crate) fn check(window: Window<'_>) -> Result<Gre<'_>, Stop> {
     let header = window.fixed::<4>(Malformed::GreShort)?;
     let flags = be16(header[0], header[1]);

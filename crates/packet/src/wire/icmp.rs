@@ -13,7 +13,7 @@ pub(crate) const TYPE: usize = 0;
 pub(crate) const CODE: usize = 1;
 /// Offset of the checksum.
 pub(crate) const CHECKSUM: usize = 2;
-/// Offset of the identifier of an echo, and of the rest of the header of other types.
+/// Offset of the identifier of an echo, and of the rest of the header in other messages.
 pub(crate) const REST: usize = 4;
 /// Offset of the sequence number of an echo.
 pub(crate) const SEQ: usize = 6;
@@ -118,7 +118,8 @@ fn parse6<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Sto
     Ok(Some((Field::Icmp6Type, kind.into(), rest)))
 }
 
-/// The type and what is behind the header; `short` is wrong when there are fewer than 8 bytes.
+/// The type, and the bytes behind the header. `short` is the error when there are fewer than 8
+/// bytes.
 pub(crate) fn check(window: Window<'_>, short: Malformed) -> Result<(u8, Window<'_>), Stop> {
     let header = window.fixed::<LEN>(short)?;
     Ok((header[TYPE], window.skip(LEN)))

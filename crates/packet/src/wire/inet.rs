@@ -1,4 +1,4 @@
-//! What stands for one of two headers: either IP version, either of TCP and UDP.
+//! Headers that stand for one of two: either IP version, either of TCP and UDP.
 
 use super::{tcp, udp};
 use crate::declare::{Bits, Cover, Declaration, Show, Where, bytes, ro, rw};
@@ -7,7 +7,7 @@ use crate::names::{Base, Field, Header};
 const PORT: &str = "TCP or UDP source port; the identifier for ICMP echo; else 0.";
 const DPORT: &str = "TCP or UDP destination port; the identifier for ICMP echo; else 0.";
 
-/// Either of IPv4 and IPv6 (the outermost network header).
+/// Either IPv4 or IPv6, as the outermost network header.
 pub(crate) const INET: Declaration = Declaration {
     one_of: &[Header::Ip4, Header::Ip6],
     at: (Base::Ip, 0),
@@ -83,7 +83,7 @@ const fn port(ports: &'static [(Header, Field)]) -> Where {
     Where::First(ports)
 }
 
-/// Either of TCP and UDP.
+/// Either TCP or UDP.
 pub(crate) const L4: Declaration = Declaration {
     one_of: &[Header::Tcp, Header::Udp],
     at: (Base::L4, 0),

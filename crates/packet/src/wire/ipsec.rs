@@ -1,4 +1,4 @@
-//! IPsec: the authentication header (RFC 4302), which is walked, and ESP (RFC 4303).
+//! IPsec: the authentication header (RFC 4302), which is parsed, and ESP (RFC 4303).
 
 use super::proto;
 use crate::declare::{Behind, Declaration, Own, Parse, Rules, Show, bytes, ro};
@@ -47,7 +47,7 @@ pub(crate) const ESP: Declaration = Declaration {
     ..Declaration::new(Header::Esp, "esp", &[Header::Inet])
 };
 
-/// One authentication header is walked.
+/// Parses one authentication header, and no second one.
 fn parse_ah<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop> {
     if layout.has(Header::Ah) {
         return Ok(None);
@@ -58,7 +58,7 @@ fn parse_ah<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, S
     Ok(Some((Field::IpProto, proto.into(), rest)))
 }
 
-/// Next header and what is behind an authentication header.
+/// The next header, and the bytes behind an authentication header.
 pub(crate) fn check_ah(window: Window<'_>) -> Result<(u8, Window<'_>), Stop> {
     let header = window.fixed::<AH_LEN>(Malformed::AhLength)?;
     let len = (usize::from(header[1]) + 2) * 4;

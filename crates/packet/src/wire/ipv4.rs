@@ -105,14 +105,14 @@ fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop
 pub(crate) struct Ipv4<'a> {
     pub(crate) proto: u8,
     pub(crate) fragment: Fragment,
-    /// Absolute offset of the address that stands in the pseudo header: the destination, or the
-    /// last hop of a source route that is not used up (RFC 9293 §3.1, RFC 791).
+    /// Absolute offset of the destination address in the pseudo header: the packet's destination,
+    /// or the last hop of a source route that is not used up (RFC 9293 §3.1, RFC 791).
     pub(crate) pseudo_dst: usize,
-    /// The IP payload, without what is behind the total length.
+    /// The IP payload, without the bytes behind the total length.
     pub(crate) rest: Window<'a>,
 }
 
-/// Checks a header against the wire.
+/// Checks a header against the bytes on the wire.
 pub(crate) fn check(window: Window<'_>) -> Result<Ipv4<'_>, Stop> {
     let header = header(window, Malformed::IpShort)?;
     let total = usize::from(be16(header[TOTAL], header[TOTAL + 1]));
@@ -122,12 +122,13 @@ pub(crate) fn check(window: Window<'_>) -> Result<Ipv4<'_>, Stop> {
     finish(window.limit(total), header)
 }
 
-/// Checks a header quoted in an ICMP error, where the total length says nothing about the quote.
+/// Checks a header that an ICMP error quotes. The total length does not describe the quote.
 pub(crate) fn check_quoted(window: Window<'_>) -> Result<Ipv4<'_>, Stop> {
     finish(window, header(window, Malformed::IpShort)?)
 }
 
-/// The fixed part, with version and header length checked against the wire.
+/// The fixed part of the header. Version and header length are checked against the bytes on the
+/// wire.
 fn header(window: Window<'_>, short: Malformed) -> Result<&[u8; LEN], Stop> {
     let header = window.fixed::<LEN>(short)?;
     if header[0] >> 4 != 4 {
@@ -144,7 +145,7 @@ fn header_len(header: &[u8; LEN]) -> usize {
     usize::from(header[0] & 15) * 4
 }
 
-/// The rest of the checks, for a window that ends where the packet does.
+/// Makes the remaining checks, for a window that ends where the packet ends.
 fn finish<'a>(window: Window<'a>, header: &[u8; LEN]) -> Result<Ipv4<'a>, Stop> {
     let len = header_len(header);
     let whole = window.first(len, Malformed::IpHeaderLength)?;
@@ -155,7 +156,7 @@ fn finish<'a>(window: Window<'a>, header: &[u8; LEN]) -> Result<Ipv4<'a>, Stop> 
     Ok(Ipv4 { proto: header[PROTO], fragment, pseudo_dst, rest: window.skip(len) })
 }
 
-/// Walks the options; the offset of a pending source route's last address, if there is one.
+/// Parses the options. Returns the offset of a pending source route's last address, if any.
 fn final_dst(options: &[u8]) -> Result<Option<usize>, Stop> {
     let mut found = None;
     let mut at = 0;

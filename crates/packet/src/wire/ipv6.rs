@@ -22,7 +22,7 @@ pub(crate) const DST: usize = 24;
 /// Length of the fixed header.
 pub(crate) const LEN: usize = 40;
 
-/// Most extension headers that are walked.
+/// The most extension headers that are parsed.
 const MAX_EXTENSIONS: usize = 16;
 const JUMBO_OPTION: u8 = 0xc2;
 
@@ -82,16 +82,16 @@ pub(crate) struct Ipv6<'a> {
     pub(crate) fragment: Fragment,
     /// Absolute offset of the first authentication header.
     pub(crate) ah: Option<usize>,
-    /// Absolute offset of the address that stands in the pseudo header: the destination, or the
-    /// final one of a routing header with segments left (RFC 8200 §8.1).
+    /// Absolute offset of the destination address in the pseudo header: the packet's destination,
+    /// or the final address of a routing header with segments left (RFC 8200 §8.1).
     pub(crate) pseudo_dst: usize,
-    /// Whether the packet's length is in a jumbo payload option.
+    /// Whether a jumbo payload option holds the packet's length.
     pub(crate) jumbo: bool,
-    /// What is behind the extension headers.
+    /// The bytes behind the extension headers.
     pub(crate) rest: Window<'a>,
 }
 
-/// Checks a header and its extensions against the wire.
+/// Checks a header and its extensions against the bytes on the wire.
 pub(crate) fn check(window: Window<'_>) -> Result<Ipv6<'_>, Stop> {
     let header = fixed(window)?;
     let mut payload = usize::from(be16(header[PAYLOAD], header[PAYLOAD + 1]));
@@ -106,7 +106,7 @@ pub(crate) fn check(window: Window<'_>) -> Result<Ipv6<'_>, Stop> {
     Ok(Ipv6 { jumbo, ..ip })
 }
 
-/// Checks a header quoted in an ICMPv6 error, where the payload length says nothing of the quote.
+/// Checks a header that an ICMPv6 error quotes. The payload length does not describe the quote.
 pub(crate) fn check_quoted(window: Window<'_>) -> Result<Ipv6<'_>, Stop> {
     let header = fixed(window)?;
     walk(window, header[NEXT], window.skip(LEN))
@@ -120,7 +120,7 @@ fn fixed(window: Window<'_>) -> Result<&[u8; LEN], Stop> {
     Ok(header)
 }
 
-/// Walks the extension headers in `rest`, up to the fragment header of a later fragment.
+/// Parses the extension headers in `rest`, up to the fragment header of a later fragment.
 fn walk<'a>(ip: Window<'a>, next: u8, rest: Window<'a>) -> Result<Ipv6<'a>, Stop> {
     let mut seen = Ipv6 {
         proto: next,
@@ -148,7 +148,7 @@ fn is_extension(next: u8) -> bool {
 }
 
 impl Ipv6<'_> {
-    /// Takes one extension header off `rest`.
+    /// Parses one extension header and removes it from `rest`.
     fn step(&mut self) -> Result<(), Stop> {
         let window = self.rest;
         if self.proto == proto::AH {
@@ -182,7 +182,7 @@ impl Ipv6<'_> {
 }
 
 /// Offset of the final destination in a routing header with segments left: the last address of
-/// types 0 and 2, the first segment of type 4 (RFC 8754).
+/// types 0 and 2, or the first segment of type 4 (RFC 8754).
 fn final_dst(header: &[u8]) -> Option<usize> {
     let (kind, left) = (header[2], header[3]);
     let addresses = (header.len() - 8) / 16;
@@ -222,7 +222,7 @@ fn jumbo_length(window: Window<'_>) -> Result<Option<usize>, Stop> {
 mod tests {
     use super::*;
 
-    /// A fixed header with this payload length and next header, then the rest.
+    /// A packet: a fixed header with this payload length and next header, then `rest`.
     fn packet(payload: u16, next: u8, rest: &[u8]) -> Vec<u8> {
         let mut data = vec![0; 40];
         data[0] = 0x60;

@@ -1,4 +1,4 @@
-//! One module per protocol, each with its headers' declarations, its offsets, its checks and tests.
+//! One module for each protocol, with its headers' declarations, offsets, checks and tests.
 
 pub(crate) mod arp;
 pub(crate) mod attributes;
@@ -26,7 +26,7 @@ pub(crate) mod ether_type {
     pub(crate) const IPV6: u16 = 0x86dd;
 }
 
-/// IP protocol numbers that are recognised.
+/// The IP protocol numbers that are recognised.
 pub(crate) mod proto {
     pub(crate) const HOP_BY_HOP: u8 = 0;
     pub(crate) const ICMP: u8 = 1;

@@ -1,4 +1,5 @@
-//! MPLS label stacks (RFC 3032). What is behind the stack is payload: its kind is not announced.
+//! MPLS label stacks (RFC 3032). The bytes behind the stack are payload, because no field announces
+//! their kind.
 
 use crate::declare::{Behind, Declaration, Own, Parse, bits, ro, rw};
 use crate::layout::Layout;
@@ -8,7 +9,7 @@ use crate::window::{Stop, Window};
 
 /// Length of a stack entry.
 pub(crate) const LEN: usize = 4;
-/// Most entries that are walked.
+/// The most stack entries that are parsed.
 const MAX: usize = 16;
 
 /// Topmost MPLS label stack entry.
@@ -41,13 +42,14 @@ fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop
     Ok(None)
 }
 
-/// What is behind the topmost entry.
+/// The bytes behind the topmost entry.
 pub(crate) fn check(window: Window<'_>) -> Result<Window<'_>, Stop> {
     window.fixed::<LEN>(Malformed::MplsShort)?;
     Ok(window.skip(LEN))
 }
 
-/// What is behind the whole stack, its topmost entry (already checked) included.
+/// The bytes behind the whole stack. `window` starts at the topmost entry, which is already
+/// checked.
 pub(crate) fn bottom(window: Window<'_>) -> Result<Window<'_>, Stop> {
     let mut window = window;
     for _ in 0..MAX {

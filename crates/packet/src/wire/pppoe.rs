@@ -1,4 +1,4 @@
-//! PPPoE (RFC 2516) with the PPP protocol (RFC 1661) of its sessions.
+//! PPPoE (RFC 2516) with the PPP protocol (RFC 1661) in its sessions.
 
 use crate::declare::{Declaration, Parse, Rules, Show, bytes, ro, rw};
 use crate::malformed::Malformed;
@@ -7,7 +7,7 @@ use crate::names::{Base, Field, Header};
 const LEN: usize = 6;
 const VERSION_AND_TYPE: u8 = 0x11;
 
-/// PPPoE, of discovery or of a session. What is behind its length is link padding.
+/// PPPoE, for discovery or for a session. Bytes behind its length are link padding.
 pub(crate) const PPPOE: Declaration = Declaration {
     follows: &[(Field::EthType, &[0x8863, 0x8864])],
     at: (Base::Network, 0),
@@ -28,12 +28,12 @@ pub(crate) const PPPOE: Declaration = Declaration {
     ..Declaration::new(Header::Pppoe, "pppoe", &[])
 };
 
-/// PPP in a PPPoE session: a protocol of two bytes.
+/// PPP in a PPPoE session, with a protocol of two bytes.
 pub(crate) const PPP: Declaration = Declaration {
     follows: &[(Field::PppoeCode, &[0])],
     at: (Base::Network, LEN),
     parse: Parse::Rules(Rules {
-        // A first byte that is odd is a protocol of one byte.
+        // An odd first byte is a protocol of one byte.
         fixed: &[(0, 0x01, 0)],
         next: Some((Field::PppProto, 0, 2)),
         same: &[(0x0021, Field::EthType, 0x0800), (0x0057, Field::EthType, 0x86dd)],

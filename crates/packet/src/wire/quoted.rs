@@ -178,7 +178,7 @@ fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop
     Ok(None)
 }
 
-/// Looks at a quote; `None` when its IP header is not whole or makes no sense.
+/// Checks a quote. `None` when its IP header is not whole or contradicts itself.
 pub(crate) fn check(window: Window<'_>, version: u8) -> Option<Quoted> {
     let (mut proto, later, pseudo_dst, mut rest);
     if version == 4 {
@@ -210,7 +210,7 @@ pub(crate) fn check(window: Window<'_>, version: u8) -> Option<Quoted> {
     Some(quoted)
 }
 
-/// Looks at what is behind the quoted IP headers.
+/// Parses the bytes behind the quoted IP headers.
 fn transport(quoted: &mut Quoted, rest: Window<'_>) {
     let bytes = rest.bytes();
     let (kind, offset) = match (quoted.version, quoted.proto) {

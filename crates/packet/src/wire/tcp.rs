@@ -28,7 +28,7 @@ pub(crate) const LEN: usize = 20;
 
 const NEEDS: &[Header] = &[Header::Tcp, Header::L4, Header::Inet];
 
-/// TCP (never in a fragment other than the first).
+/// TCP. It is never in a fragment other than the first.
 pub(crate) const TCP: Declaration = Declaration {
     follows: &[(Field::IpProto, &[proto::TCP as u16]), (Field::Ip6Proto, &[proto::TCP as u16])],
     parts: Parts::Any(&[Header::TcpMss, Header::TcpWscale, Header::TcpSackOk, Header::TcpTs]),
@@ -125,7 +125,7 @@ fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop
     Ok(None)
 }
 
-/// Absolute offsets of the options that models can name (the first of each kind).
+/// Absolute offsets of the options that models can name. The first option of each kind counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Options {
     pub(crate) mss: Option<usize>,
@@ -134,7 +134,7 @@ pub(crate) struct Options {
     pub(crate) ts: Option<usize>,
 }
 
-/// The options and what is behind the header.
+/// The options, and the bytes behind the header.
 pub(crate) fn check(window: Window<'_>) -> Result<(Options, Window<'_>), Stop> {
     let header = window.fixed::<LEN>(Malformed::TcpShort)?;
     let len = usize::from(header[DATA_OFFSET] >> 4) * 4;

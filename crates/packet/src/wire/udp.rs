@@ -14,7 +14,7 @@ pub(crate) const CHECKSUM: usize = 6;
 /// Length of the header.
 pub(crate) const LEN: usize = 8;
 
-/// UDP (never in a fragment other than the first).
+/// UDP. It is never in a fragment other than the first.
 pub(crate) const UDP: Declaration = Declaration {
     follows: &[(Field::IpProto, &[proto::UDP as u16]), (Field::Ip6Proto, &[proto::UDP as u16])],
     at: (Base::L4, 0),
@@ -46,8 +46,8 @@ fn parse<'a>(layout: &mut Layout, window: Window<'a>) -> Result<Behind<'a>, Stop
     Ok(Some((Field::UdpDport, port, rest)))
 }
 
-/// The destination port and the payload. In a fragment the length may exceed what is here; in a
-/// jumbogram it may be 0 (RFC 2675 §4).
+/// The destination port and the payload. In a fragment the length may exceed the bytes in the
+/// packet. In a jumbogram it may be 0 (RFC 2675 §4).
 pub(crate) fn check(
     window: Window<'_>,
     fragment: bool,

@@ -12,7 +12,7 @@ pub(crate) const TPID: usize = 0;
 pub(crate) const TCI: usize = 2;
 /// Length of a tag.
 pub(crate) const LEN: usize = 4;
-/// Most tags that are walked.
+/// The most tags that are parsed.
 pub(crate) const MAX: usize = 8;
 
 /// Tag protocol identifier of 802.1Q.
@@ -92,7 +92,7 @@ pub(crate) fn is_tag(kind: u16) -> bool {
     matches!(kind, TPID_8021Q | 0x88a8 | 0x9100)
 }
 
-/// The type behind a tag whose TPID was just read, and what is behind that.
+/// The type in a tag, and the bytes behind the tag. The window starts behind the tag's TPID.
 pub(crate) fn check(window: Window<'_>) -> Result<(u16, Window<'_>), Stop> {
     let tail = window.fixed::<4>(Malformed::VlanShort)?;
     Ok((be16(tail[2], tail[3]), window.skip(4)))

@@ -4,12 +4,12 @@ use super::udp;
 use crate::declare::{Cover, Declaration, Parse, Rules, bytes, rw};
 use crate::names::{Base, Field, Header};
 
-/// VXLAN (UDP port 4789). Anything else on that port is plain UDP, hence payload.
+/// VXLAN (UDP port 4789). Other bytes on that port are UDP payload.
 pub(crate) const VXLAN: Declaration = Declaration {
     follows: &[(Field::UdpDport, &[4789])],
     at: (Base::L4, udp::LEN),
     parse: Parse::Rules(Rules {
-        // The flag that there is a network identifier.
+        // The flag for a network identifier.
         fixed: &[(0, 0x08, 0x08)],
         ..Rules::of(8)
     }),

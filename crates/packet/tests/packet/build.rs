@@ -1,4 +1,4 @@
-//! New packets: answers to a packet, and packets from nothing.
+//! Tests of new packets: answers to a packet, and packets from nothing.
 
 use crate::samples::*;
 use braid_packet::field::Header;
@@ -8,7 +8,7 @@ fn get(packet: &Packet, field: Field) -> u128 {
     packet.get(&packet.parse(), field).unwrap()
 }
 
-/// Valid in every way that this crate knows.
+/// Checks that the packet is well-formed, complete and has right checksums.
 fn assert_valid(packet: &Packet) {
     let layout = packet.parse();
     assert_eq!(layout.malformed(), None);

@@ -1,10 +1,11 @@
-//! Real captures under `BRAID_DATA` (classic pcap files with Ethernet): skipped when it is unset.
+//! Tests with real captures under `BRAID_DATA` (classic pcap files with Ethernet). They are skipped
+//! when the variable is unset.
 
 use crate::oracle;
 use braid_packet::{Access, FIELDS, Link, Packet, checksum};
 use std::path::{Path, PathBuf};
 
-/// Packets that are looked at in one file.
+/// The most packets that are read from one file.
 const MOST: usize = 2000;
 
 fn files(dir: &Path, found: &mut Vec<PathBuf>) {
@@ -19,7 +20,7 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The packets of a classic pcap file with Ethernet; none of any other file.
+/// The packets of a classic pcap file with Ethernet. Any other file gives none.
 fn packets(bytes: &[u8]) -> Vec<Packet> {
     let word = |at: usize, big: bool| {
         let word: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
@@ -42,7 +43,7 @@ fn packets(bytes: &[u8]) -> Vec<Packet> {
     found
 }
 
-/// Writing a field's own value changes no more than the form of a zero checksum.
+/// Checks that writing a field's own value changes at most the form of a zero checksum.
 fn rewrite(packet: &Packet) {
     let layout = packet.parse();
     let before = checksum::verify(packet, &layout);

@@ -1,4 +1,4 @@
-//! Checksums stay as right, or as wrong, as they were, and come out in canonical form.
+//! Tests that checksums stay as right or wrong as they were and come out in canonical form.
 
 use crate::samples::*;
 use braid_packet::{Access, FIELDS, Field, Header, Link, Packet, checksum};
@@ -12,7 +12,7 @@ fn write16(packet: &mut Packet, at: usize, value: u16) {
     packet.data_mut()[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
-/// Offsets of all checksums in a sample, and whether UDP's rules apply.
+/// The offsets of all checksums in a sample, and whether UDP's rules apply to each.
 fn sums(name: &str) -> Vec<(usize, bool)> {
     match name {
         "tcp" => vec![(24, false), (50, false)],
@@ -40,14 +40,14 @@ fn sums(name: &str) -> Vec<(usize, bool)> {
     }
 }
 
-/// The inner packet that a sample quotes, as a packet of its own.
+/// The packet that a sample quotes, as a packet of its own.
 fn quoted(packet: &Packet) -> Option<Packet> {
     let layout = packet.parse();
     let quote = packet.payload(&layout).to_vec();
     layout.has(Header::Quoted).then(|| Packet::new(Link::RawIp, 0, quote))
 }
 
-/// The GRE checksum, from scratch.
+/// Whether the GRE checksum is right, computed from scratch.
 fn gre_right(packet: &Packet) -> bool {
     checksum::rfc1071(&packet.data()[34..]) == 0
 }
@@ -85,7 +85,8 @@ proptest! {
         for (name, mut packet) in all() {
             let layout = packet.parse();
             for (field, value) in &writes {
-                // Types decide what else is in the message, so that the check would look elsewhere.
+                // These fields decide which headers the message has, so the check would look at
+                // other offsets.
                 let field = FIELDS[*field].field;
                 if !matches!(field, Field::IcmpType | Field::Icmp6Type | Field::UdpDport | Field::L4Dport) {
                     packet.set(&layout, field, *value);
@@ -103,7 +104,7 @@ proptest! {
         for (name, right) in all() {
             let sums = sums(name);
             let mut bad = right.clone();
-            // Inner checksums are covered by outer ones, which are left as they are: all wrong.
+            // Outer checksums cover inner ones and are not adjusted for them, so all are wrong.
             for ((at, udp), wrong) in sums.iter().zip(&wrong) {
                 let sum = u32::from(read16(&right, *at)) + u32::from(*wrong);
                 let sum = u16::try_from(sum % 0xffff).unwrap();
@@ -140,7 +141,8 @@ fn covered_write_makes_canonical_even_without_a_change() {
                 assert!(changed.set(&layout, info.field, value));
                 for (at, udp) in sums(name) {
                     let (old, new) = (read16(&before, at), read16(&changed, at));
-                    // 0 of UDP means none and stays; all else is in its canonical form or, where
+                    // A UDP checksum of 0 means none and stays. Other checksums are in canonical
+                    // form, or untouched where they do not cover the field.
                     // the field is not covered, untouched.
                     let allowed = match (udp, form) {
                         (false, _) => [0x0000, old],
@@ -172,7 +174,8 @@ fn canonical_form_is_zero_for_ip_and_tcp() {
 
 #[test]
 fn udp_checksum_that_becomes_zero_is_written_as_ffff() {
-    // With checksum c and source port p, the port p + c (in ones' complement) makes it zero.
+    // Let the checksum be c and the source port p. The port p + c (in one's complement) makes the
+    // checksum zero.
     let mut packet = named("udp");
     let layout = packet.parse();
     let target = (u32::from(read16(&packet, 44)) + 4321) % 0xffff;
@@ -194,7 +197,7 @@ fn udp_without_checksum_stays_without() {
 
 #[test]
 fn first_fragment_checksum_follows_the_rewrite() {
-    // The checksum of a whole datagram stands in its first fragment; NAT must keep it right.
+    // The first fragment holds the checksum of the whole datagram. A NAT must keep it right.
     let whole = ip4(17, &udp(1111, 53, &[9; 32]));
     let mut whole = filled(Link::RawIp, whole);
     let mut first = whole.data()[..44].to_vec();

@@ -1,4 +1,4 @@
-//! Differences between packets.
+//! Tests of the differences between packets.
 
 use crate::samples::*;
 use braid_packet::{Field, Packet, diff_fields};
@@ -45,7 +45,7 @@ fn payload_differs_at_an_offset() {
     let a = named("echo");
     let mut b = a.clone();
     b.data_mut()[14 + 20 + 8 + 5] = b'X';
-    // "payload of odd length" from its sixth letter on, with an X for the a.
+    // The payload is "payload of odd length" from its sixth letter on, with an X for the a.
     assert_eq!(texts(&a, &b), ["payload[5] 6164206f66206f64… 5864206f66206f64…"]);
 }
 

@@ -1,4 +1,4 @@
-//! The page on packets lists what the code knows.
+//! Tests that the page on packets lists every reason why a packet is malformed.
 
 use braid_packet::Malformed;
 

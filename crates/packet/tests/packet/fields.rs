@@ -1,4 +1,4 @@
-//! Every field: where it is, that it can be written, and that nothing else changes.
+//! Tests every field: where it is, that it can be written, and that nothing else changes.
 
 use crate::samples::*;
 use braid_packet::{Access, FIELDS, Field, checksum};
@@ -121,7 +121,7 @@ fn read_only_fields_refuse_to_be_set() {
     }
 }
 
-/// Fields that share bits with the one that was set, or follow from it.
+/// Whether the other field shares bits with the field that was set, or follows from it.
 fn related(set: Field, other: Field) -> bool {
     use Field::*;
     let groups: &[&[Field]] = &[

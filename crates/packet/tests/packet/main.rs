@@ -1,4 +1,5 @@
-//! Tests of the crate from outside, in one binary: crafted packets, properties, oracle, captures.
+//! Tests of the crate's public interface, in one binary: crafted packets, properties, oracle,
+//! captures.
 
 mod build;
 mod captures;

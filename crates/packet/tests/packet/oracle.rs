@@ -1,4 +1,4 @@
-//! The same packets seen by an independent parser (etherparse), with its checksums.
+//! Compares this parser and its checksums with an independent parser (etherparse).
 
 use crate::samples::*;
 use braid_packet::field::Header;
@@ -11,7 +11,7 @@ fn number(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
-/// Fields of ours against the oracle's values.
+/// Compares fields of this parser with the oracle's values.
 fn same(packet: &Packet, layout: &Layout, pairs: &[(Field, u128)]) {
     for (field, expected) in pairs {
         let (name, summary) = (field.info().name, packet.summary());
@@ -118,8 +118,8 @@ fn compare_transport(packet: &Packet, layout: &Layout, transport: &TransportSlic
     }
 }
 
-/// Whether our reason is one that the oracle does not look for (it walks fewer kinds of tags and
-/// of IPv6 extension headers, and no options).
+/// Whether the packet is malformed for a reason that the oracle does not check. It parses fewer
+/// kinds of tags and IPv6 extension headers, and no options.
 fn stricter(layout: &Layout) -> bool {
     use Malformed::*;
     matches!(
@@ -140,8 +140,8 @@ fn stricter(layout: &Layout) -> bool {
     )
 }
 
-/// Whether the oracle complains of something that is no business of ours: the length of ICMP
-/// timestamps, AH in later fragments, IGMP, ICMP of the other IP version, the order of IPv6
+/// Whether the oracle reports an error that this parser does not check: the length of ICMP
+/// timestamps, AH in later fragments, IGMP, ICMP of the other IP version, or the order of IPv6
 /// extension headers.
 fn oracle_is_stricter(packet: &Packet, layout: &Layout, error: &SliceError) -> bool {
     let timestamp = matches!(packet.get(layout, Field::IcmpType), Some(13 | 14));
@@ -157,9 +157,9 @@ fn oracle_is_stricter(packet: &Packet, layout: &Layout, error: &SliceError) -> b
 /// Compares a whole Ethernet packet. Returns whether both saw a transport header.
 pub fn compare(packet: &Packet) -> bool {
     let layout = packet.parse();
-    // 802.3 is no business of the oracle's, MACsec none of ours.
+    // The oracle does not parse 802.3, and this parser does not parse MACsec.
     let kind = packet.get(&layout, Field::EthType).unwrap_or(0);
-    // It takes an IPv6 payload length of 0 for all that there is, jumbogram or not.
+    // The oracle takes all bytes as payload when the IPv6 payload length is 0, jumbogram or not.
     let no_length = packet.get(&layout, Field::Ip6Len) == Some(0);
     if stricter(&layout) || no_length || kind <= 1500 || kind == 0x88e5 {
         return false;
@@ -175,7 +175,7 @@ pub fn compare(packet: &Packet) -> bool {
     if let Some(net) = &sliced.net {
         compare_net(packet, &layout, net);
     }
-    // The oracle also takes ICMP of the other IP version for ICMP.
+    // The oracle also accepts ICMP of the other IP version as ICMP.
     let foreign = match &sliced.transport {
         Some(TransportSlice::Icmpv4(_)) => layout.has(Header::Ip6),
         Some(TransportSlice::Icmpv6(_)) => layout.has(Header::Ip4),
@@ -190,7 +190,7 @@ pub fn compare(packet: &Packet) -> bool {
     ours && sliced.transport.is_some()
 }
 
-/// Whether the checksums of an Ethernet packet are right, by the oracle; `None` when it sees none.
+/// Whether the checksums of an Ethernet packet are right by the oracle. `None` when it finds none.
 pub fn checksums_right(packet: &Packet) -> Option<bool> {
     let sliced = SlicedPacket::from_ethernet(packet.data()).ok()?;
     let (ip_right, transport_right) = match (sliced.net?, sliced.transport) {
@@ -216,7 +216,8 @@ fn transport4_right(transport: &TransportSlice<'_>, ip: etherparse::Ipv4HeaderSl
             sum.unwrap() == udp.checksum()
         }
         TransportSlice::Icmpv4(icmp) => {
-            // Not by its typed view, which forgets the bytes that a type leaves unused.
+            // The oracle's typed view omits bytes that a type leaves unused, so this sums the
+            // bytes.
             etherparse::checksum::Sum16BitWords::new().add_slice(icmp.slice()).ones_complement()
                 == 0
         }

@@ -1,4 +1,4 @@
-//! Which headers a packet has, what is payload, what is malformed and what is merely cut.
+//! Tests which headers a packet has, where its payload is, and whether it is malformed or only cut.
 
 use crate::samples::*;
 use braid_packet::field::Header::*;
@@ -9,7 +9,7 @@ fn ethernet(data: Vec<u8>) -> Packet {
     Packet::new(Link::Ethernet, 0, data)
 }
 
-/// Headers that are present, the packet's own attributes left out.
+/// The headers that are present, without the packet's own attributes.
 fn headers(packet: &Packet) -> Vec<Header> {
     let layout = packet.parse();
     let all = braid_packet::HEADERS.iter().map(|(header, _)| *header);
@@ -412,7 +412,7 @@ fn link() -> impl Strategy<Value = Link> {
     prop_oneof![Just(Link::Ethernet), Just(Link::RawIp), Just(Link::Cooked), Just(Link::Cooked2)]
 }
 
-/// Everything that can be asked of a packet.
+/// Calls every query of a packet and checks the answers.
 fn exercise(packet: &Packet) {
     let layout = packet.parse();
     for info in braid_packet::FIELDS {

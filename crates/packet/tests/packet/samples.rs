@@ -1,4 +1,4 @@
-//! Packets made by hand, byte by byte, that reach every header and field.
+//! Handmade packets, byte by byte, that reach every header and field.
 
 use braid_packet::{Link, Packet, checksum};
 
@@ -7,7 +7,7 @@ pub const DST4: u32 = 0xc633_6407;
 pub const SRC6: u128 = 0x2001_0db8_0000_0000_0000_0000_0000_0001;
 pub const DST6: u128 = 0x2001_0db8_0000_0000_0000_0000_0000_00ff;
 
-/// Bytes one after the other.
+/// Concatenates bytes.
 pub fn cat(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
 }
@@ -20,7 +20,7 @@ pub fn eth(kind: u16, body: &[u8]) -> Vec<u8> {
     cat(&[&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1], &kind.to_be_bytes(), body])
 }
 
-/// What is behind a TPID: tag control information, type, the rest.
+/// The bytes behind a TPID: tag control information, type, body.
 pub fn tag(tci: u16, kind: u16, body: &[u8]) -> Vec<u8> {
     cat(&[&tci.to_be_bytes(), &kind.to_be_bytes(), body])
 }
@@ -29,7 +29,7 @@ pub fn ip4(proto: u8, body: &[u8]) -> Vec<u8> {
     ip4_with(proto, &[], 0x4000, body)
 }
 
-/// IPv4 with options (whole words) and the word of flags and fragment offset.
+/// IPv4 with options (whole words) and with this word of flags and fragment offset.
 pub fn ip4_with(proto: u8, options: &[u8], fragment: u16, body: &[u8]) -> Vec<u8> {
     let words = u8::try_from(5 + options.len() / 4).unwrap();
     let total = be16(20 + options.len() + body.len());
@@ -69,7 +69,7 @@ pub fn icmp(kind: u8, code: u8, rest: u32, payload: &[u8]) -> Vec<u8> {
     cat(&[&[kind, code, 0, 0], &rest.to_be_bytes(), payload])
 }
 
-/// MSS at an even offset, window scale and timestamps at odd ones, SACK permitted.
+/// MSS at an even offset, window scale and timestamps at odd offsets, SACK permitted.
 pub const OPTIONS: [u8; 24] =
     [2, 4, 5, 0xb4, 4, 2, 1, 8, 10, 0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 7, 3, 3, 6, 0, 0, 0, 0];
 
@@ -99,10 +99,10 @@ pub fn arp() -> Vec<u8> {
     message
 }
 
-/// A Geneve header with an option of one word, of a control packet.
+/// A Geneve header of a control packet, with an option of one word.
 const GENEVE: [u8; 16] = [2, 0x80, 0x65, 0x58, 0x12, 0x34, 0x56, 0, 1, 2, 0x80, 1, 9, 9, 9, 9];
 
-/// A PPPoE header of session 5 and what is behind it.
+/// A PPPoE header of session 5 with this body.
 pub fn pppoe(code: u8, body: &[u8]) -> Vec<u8> {
     cat(&[&[0x11, code, 0, 5], &be16(body.len()), body])
 }

@@ -1,13 +1,14 @@
-//! How long a parse takes: `cargo test --release -p braid-packet -- --ignored --nocapture speed`.
+//! Measures how long a parse takes: `cargo test --release -p braid-packet -- --ignored --nocapture
+//! speed`.
 
 use crate::samples::*;
 use braid_packet::{Layout, Link};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Packets in memory; they fit into the nearest cache.
+/// Number of packets. They fit into the first-level cache.
 const PACKETS: usize = 64;
-/// Short enough that some samples are not interrupted, also on a busy machine.
+/// Rounds per sample. Samples are short, so some are not interrupted even on a busy machine.
 const ROUNDS: usize = 32;
 const SAMPLES: usize = 5_000;
 

@@ -1,16 +1,17 @@
-//! Compares all engines on pairs of fresh seeds for a time: `soak SECONDS [FIRST_SEED]`. What differs is kept as a file
-//! that a test runs again. It is built without mutants, as users' programs are.
+//! Compares all engines on pairs of fresh seeds for some time: `soak SECONDS [FIRST_SEED]`. A pair
+//! with a difference is stored as a file, which a test runs again. The program is built without
+//! mutants, like the programs of users.
 #![forbid(unsafe_code)]
 
 use braid_testkit::pairs::{Pair, folder};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Of so many pairs one runs as machine code from the first packets on.
+/// One of this number of pairs runs as machine code from the first packets on.
 const NATIVE: u64 = 6;
-/// Most pairs that differ before a run gives up.
+/// The number of pairs with a difference after which a run stops.
 const ENOUGH: u32 = 5;
-/// How often it prints how far it is.
+/// The time between two progress lines.
 const PROGRESS: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
@@ -44,13 +45,13 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(found > 0))
 }
 
-/// A seed that no run before had.
+/// A seed that no earlier run used.
 fn fresh() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_nanos() & 0x0fff_ffff_ffff_ffff).unwrap_or(0)
 }
 
-/// Runs the pair of a seed; what differs is printed and kept.
+/// Runs the pair of a seed. A difference is printed and stored.
 fn is_equal(seed: u64) -> bool {
     let pair = match Pair::draw(seed) {
         Ok(pair) => pair,

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 pub struct Case {
     /// Its folder.
     pub folder: PathBuf,
-    /// Its name in messages: the path from the crates' folder.
+    /// Its name in messages: the path relative to the crates' folder.
     pub name: String,
     /// The file with its chain.
     pub chain: PathBuf,
 }
 
-/// All cases: those of the library's functions and those of the testkit, by name.
+/// All cases by name: the cases of the library's functions and of the testkit.
 ///
 /// # Errors
 /// When a folder cannot be listed, or a case has no chain.
@@ -39,7 +39,7 @@ pub fn list(crates: &Path) -> io::Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Folders in a folder, by name.
+/// The subfolders of a folder, by name.
 fn folders(below: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(below)? {

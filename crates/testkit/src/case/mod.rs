@@ -1,4 +1,4 @@
-//! Cases: folders with a chain, steps, and what is expected to happen. `docs/testing.md` has the form.
+//! Cases: folders with a chain, steps, and expected outcomes. `docs/testing.md` describes the form.
 
 mod listing;
 mod outcome;

@@ -1,4 +1,4 @@
-//! Outcomes of a step, as text and compared with text.
+//! The outcomes of a step: printed as text and compared with text.
 
 use super::times::{parse_time, show_time};
 use crate::convert::frame_of;
@@ -12,16 +12,16 @@ use braid_ir::engine::{Counters, Event, EventValue, StateEntry};
 pub enum Outcome {
     /// A packet left.
     Packet {
-        /// Number of the capture's packet that it belongs to, from 1.
+        /// The number (from 1) of the capture's packet that caused it.
         number: Option<usize>,
-        /// Its own time, when that is not the step's.
+        /// The packet's own time, if it differs from the step's time.
         at: Option<u64>,
-        /// Where.
+        /// The interface.
         interface: String,
-        /// What.
+        /// The packet.
         frame: Frame,
     },
-    /// Anything else, as text.
+    /// Any other outcome, as text.
     Line(String),
 }
 
@@ -43,8 +43,8 @@ impl std::fmt::Display for Outcome {
 }
 
 impl Outcome {
-    /// Whether a line of a case says that this happened: packets are compared as bytes, all else
-    /// as words.
+    /// Whether a line of a case describes this outcome. Packets are compared as bytes, everything
+    /// else as words.
     #[must_use]
     pub fn agrees(&self, expected: &str) -> bool {
         match self {
@@ -58,7 +58,7 @@ impl Outcome {
     }
 }
 
-/// `[#3] [at 5s] lan: PACKET`
+/// Reads `[#3] [at 5s] lan: PACKET`.
 fn read_packet(text: &str) -> Option<(Option<usize>, Option<u64>, &str, Frame)> {
     let (number, text) = match text.strip_prefix('#') {
         Some(rest) => {
@@ -78,7 +78,7 @@ fn read_packet(text: &str) -> Option<(Option<usize>, Option<u64>, &str, Frame)> 
     Some((number, at, interface, parse(packet).ok()?.frame()))
 }
 
-/// What a stimulus gave out, in order.
+/// The outputs of a stimulus, in order.
 pub(super) fn outputs(
     chain: &Chain,
     outputs: &[Output],
@@ -125,7 +125,7 @@ fn event_line(chain: &Chain, event: &Event) -> String {
     line
 }
 
-/// What became of packets that did not leave: the difference of two counter readings.
+/// The fates of packets that did not leave: the difference of two counter readings.
 pub(super) fn endings(
     chain: &Chain,
     before: &Counters,

@@ -1,4 +1,4 @@
-//! Runs a case and compares what happens with what it expects.
+//! Runs a case and compares its outcomes with the expected ones.
 
 use super::listing::Case;
 use super::outcome::{Outcome, counter_lines, endings, outputs, state_line};
@@ -11,12 +11,12 @@ use braid_ir::engine::{Counters, Engine, NodeCounters};
 use braid_runtime::follow::Follow;
 use braid_runtime::split::Splitter;
 
-/// Where a case does not hold.
+/// A place where a case fails.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
     /// File and line.
     pub place: String,
-    /// What was expected and what happened.
+    /// The expected and the actual outcome.
     pub message: String,
 }
 
@@ -26,11 +26,11 @@ impl std::fmt::Display for Difference {
     }
 }
 
-/// Runs a case: as written, a second time, and with its functions printed anew. With `bless`,
-/// first rewrites outcomes that do not hold.
+/// Runs a case three times: as written, a second time, and with its functions printed anew. With
+/// `bless`, first rewrites outcomes that differ.
 ///
 /// # Errors
-/// All places that do not hold.
+/// All places that differ.
 pub fn check(case: &Case, bless: bool) -> Result<(), Vec<Difference>> {
     let path = case.folder.join("case.txt");
     let fail = |line: usize, message: String| {
@@ -70,11 +70,11 @@ pub fn check(case: &Case, bless: bool) -> Result<(), Vec<Difference>> {
     Ok(())
 }
 
-/// Rows of functions that the packets of a case take: function, label of the row, packets. Rows
-/// that none takes are there too, with 0.
+/// The rows of functions that the packets of a case take: function, label of the row, number of
+/// packets. Rows that no packet takes are included with 0.
 ///
 /// # Errors
-/// As [`check`], when the case cannot be run.
+/// When the case cannot be run, as for [`check`].
 pub fn rows(case: &Case) -> Result<Vec<(String, String, u64)>, Difference> {
     let (chain, _, counters) = played(case)?;
     let nodes = chain.nodes.iter().zip(&counters.nodes);
@@ -87,16 +87,16 @@ pub fn rows(case: &Case) -> Result<Vec<(String, String, u64)>, Difference> {
     Ok(nodes.flat_map(of_node).collect())
 }
 
-/// The chain of a case, and what is done to it, for other engines to repeat.
+/// The chain and the stimuli of a case, for other engines to repeat.
 ///
 /// # Errors
-/// As [`check`], when the case cannot be run.
+/// When the case cannot be run, as for [`check`].
 pub fn replay(case: &Case) -> Result<(Chain, Vec<Stimulus>), Difference> {
     let (chain, stimuli, _) = played(case)?;
     Ok((chain, stimuli))
 }
 
-/// A case as the reference engine plays it: chain, stimuli, counters at the end.
+/// A case as the reference engine runs it: chain, stimuli, counters at the end.
 fn played(case: &Case) -> Result<(Chain, Vec<Stimulus>, Counters), Difference> {
     let path = case.folder.join("case.txt");
     let wrong = |(line, message): (usize, String)| Difference {
@@ -132,7 +132,7 @@ fn show(step: &Step, outcomes: &[Outcome]) -> String {
     text
 }
 
-/// What happens at each step; or the line and what is wrong with the case.
+/// The outcomes of each step. Otherwise the line and the error of the case.
 fn run(case: &Case, script: &Script, form: Form) -> Result<Vec<Vec<Outcome>>, (usize, String)> {
     let chain = harness::compile_file(&case.chain, form).map_err(|error| (0, error))?;
     let mut runner = Runner::new(case, &chain);
@@ -152,9 +152,9 @@ struct Runner<'a> {
     chain: &'a Chain,
     engine: Box<dyn Engine>,
     counters: Counters,
-    /// While a capture is followed.
+    /// The state of following a capture, while that runs.
     follow: Option<Follow>,
-    /// What was done so far.
+    /// The stimuli so far.
     stimuli: Vec<Stimulus>,
 }
 

@@ -1,4 +1,4 @@
-//! `case.txt` as text: steps in the first column, outcomes indented below them.
+//! Reads and writes `case.txt`: steps in the first column, outcomes indented below them.
 
 use super::times::parse_time;
 use crate::packet::{Spec, parse};
@@ -6,63 +6,63 @@ use crate::packet::{Spec, parse};
 /// A `case.txt`.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
-    /// Comments and empty lines in front of the first step.
+    /// Comments and empty lines before the first step.
     pub head: Vec<String>,
     /// Steps in order.
     pub steps: Vec<Step>,
 }
 
-/// A step and what is expected of it.
+/// A step and its expected outcomes.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// Line in the file, from 1.
     pub line: usize,
-    /// As written.
+    /// The written text.
     pub text: String,
-    /// What it does.
+    /// Its action.
     pub kind: StepKind,
-    /// Outcomes as written, without indentation.
+    /// The written outcomes, without indentation.
     pub expected: Vec<String>,
     /// Comments and empty lines behind the outcomes.
     pub tail: Vec<String>,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug)]
 pub enum StepKind {
     /// A packet enters at an interface.
     Packet {
-        /// When (ns).
+        /// The time (ns).
         time_ns: u64,
-        /// Where.
+        /// The interface.
         interface: String,
-        /// What.
+        /// The packet.
         packet: Box<Spec>,
     },
-    /// A capture's packets enter.
+    /// The packets of a capture enter.
     Capture {
-        /// Where; else each where its addresses tell.
+        /// The interface. `None`: the addresses of each packet select the interface.
         interface: Option<String>,
-        /// The file, from the case's folder.
+        /// The file, relative to the case's folder.
         file: String,
-        /// Replies are rewritten by what their request left with.
+        /// Whether replies are rewritten to match the translated request.
         followed: bool,
-        /// Outcomes are not listed.
+        /// Whether outcomes are not listed.
         quietly: bool,
     },
-    /// What is due by this time runs.
+    /// Everything that is due by this time runs.
     Advance {
-        /// When (ns).
+        /// The time (ns).
         time_ns: u64,
     },
-    /// A line of a control file, its time in nanoseconds put in front.
+    /// A change from a control file.
     Control {
-        /// When (ns).
+        /// The time (ns).
         time_ns: u64,
-        /// The line behind its time.
+        /// The rest of the line, behind its time.
         line: String,
     },
-    /// Lists state, of one function or of all.
+    /// Lists the state of one function or of all functions.
     State(Option<String>),
     /// Lists counters.
     Counters,
@@ -73,7 +73,7 @@ pub enum StepKind {
 pub struct Mistake {
     /// Line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The mistake.
     pub message: String,
 }
 
@@ -81,7 +81,7 @@ impl Script {
     /// Reads a `case.txt`.
     ///
     /// # Errors
-    /// The first line that is no step, outcome or comment.
+    /// The first line that is not a step, outcome or comment.
     pub fn read(text: &str) -> Result<Self, Mistake> {
         let mut script = Self::default();
         let mut now = 0;
@@ -95,7 +95,7 @@ impl Script {
                 let Some(step) = script.steps.last_mut() else {
                     return Err(mistake("an outcome stands in front of the first step".to_owned()));
                 };
-                // A comment between outcomes goes behind them when they are rewritten.
+                // When outcomes are rewritten, a comment between them moves behind them.
                 step.expected.push(line.trim().to_owned());
             } else {
                 let kind = step(line, &mut now).map_err(mistake)?;
@@ -129,7 +129,7 @@ impl std::fmt::Display for Script {
     }
 }
 
-/// Reads a step; `now` is the time of the one before.
+/// Reads a step. `now` is the time of the previous step.
 fn step(line: &str, now: &mut u64) -> Result<StepKind, String> {
     let (first, rest) = split(line);
     match (first, rest) {
@@ -165,7 +165,7 @@ fn step(line: &str, now: &mut u64) -> Result<StepKind, String> {
     }
 }
 
-/// What follows `capture`.
+/// Reads the words behind `capture`.
 fn capture(interface: Option<String>, rest: &str) -> Result<StepKind, String> {
     let words: Vec<_> = rest.split_whitespace().collect();
     let (file, followed, quietly) = match words[..] {
@@ -178,7 +178,7 @@ fn capture(interface: Option<String>, rest: &str) -> Result<StepKind, String> {
     Ok(StepKind::Capture { interface, file: file.to_owned(), followed, quietly })
 }
 
-/// The first word and the rest.
+/// Splits off the first word.
 fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
     text.split_once(char::is_whitespace).map_or((text, ""), |(word, rest)| (word, rest.trim()))

@@ -1,4 +1,4 @@
-//! Times as cases write them: `0s`, `1.5s`, `20ms`, `2min`.
+//! Times in the notation of cases: `0s`, `1.5s`, `20ms`, `2min`.
 
 /// Units, the smallest first, with their nanoseconds.
 const UNITS: &[(&str, u64)] = &[
@@ -11,8 +11,8 @@ const UNITS: &[(&str, u64)] = &[
     ("d", 86_400_000_000_000),
 ];
 
-/// Nanoseconds of a time such as `1.5s`; `None` for anything else, and for what is no whole number
-/// of nanoseconds or too large.
+/// The nanoseconds of a time such as `1.5s`. `None` for any other text, and for a time that is too
+/// large or not a whole number of nanoseconds.
 #[must_use]
 pub fn parse_time(text: &str) -> Option<u64> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
@@ -31,7 +31,7 @@ pub fn parse_time(text: &str) -> Option<u64> {
     Some(ns)
 }
 
-/// A time in seconds, without needless digits: `1.5s`.
+/// A time in seconds, without superfluous digits, such as `1.5s`.
 #[must_use]
 pub fn show_time(ns: u64) -> String {
     let (whole, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);

@@ -1,5 +1,5 @@
-//! Where a chain's behaviour may change: every constant that its models compare with fields, every
-//! edge of its sets, rules and prefixes, every time-out.
+//! Finds the boundaries of a chain's behaviour: every constant that its models compare with fields,
+//! every edge of its sets, rules and prefixes, every time-out.
 
 use braid_ir::chain::Chain;
 use braid_ir::model::{BinOp, Kind, Model, Op, Program, SetRef, Setting, Term, Ty, Word};
@@ -7,29 +7,29 @@ use braid_ir::value::{IntervalSet, ParamValue, Rule, RuleAddrs};
 use braid_packet::{Field, Header};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a chain looks at.
+/// The values that a chain depends on.
 #[derive(Clone, Debug, Default)]
 pub struct Boundaries {
-    /// Values at and beside every edge, by the field that is compared.
+    /// Values at and beside every edge, by the compared field.
     pub fields: BTreeMap<Field, BTreeSet<Word>>,
-    /// IPv4 addresses at and beside edges, whatever they are compared with.
+    /// IPv4 addresses at and beside edges, for any compared field.
     pub ip4: BTreeSet<u32>,
     /// IPv6 addresses at and beside edges.
     pub ip6: BTreeSet<u128>,
     /// Ports at and beside edges.
     pub ports: BTreeSet<u16>,
-    /// Durations after which something happens (ns).
+    /// Durations that trigger something (ns).
     pub durations: BTreeSet<u64>,
     /// Rules of all rule sets.
     pub rules: Vec<Rule>,
-    /// Payloads that patterns look for.
+    /// Payloads that match patterns.
     pub payloads: Vec<Vec<u8>>,
-    /// Headers that models ask for.
+    /// Headers that models test for.
     pub headers: BTreeSet<Header>,
 }
 
 impl Boundaries {
-    /// Those of a chain.
+    /// The boundaries of a chain.
     #[must_use]
     pub fn of(chain: &Chain) -> Self {
         let mut found = Self::default();
@@ -59,7 +59,7 @@ impl Boundaries {
     }
 
     fn add_duration(&mut self, ns: Option<Word>) {
-        // Longer ones would only bring every other time-out with them.
+        // A longer step would only reach every other time-out as well.
         const DAY: u64 = 86_400_000_000_000;
         if let Some(ns) =
             ns.and_then(|ns| u64::try_from(ns).ok()).filter(|ns| (1..=DAY).contains(ns))
@@ -144,7 +144,7 @@ impl Boundaries {
         }
     }
 
-    /// Values of fields that are addresses or ports go into the pools as well.
+    /// Adds values of fields that are addresses or ports to the pools.
     fn sort_into_pools(&mut self) {
         for (field, values) in &self.fields {
             for &value in values {
@@ -163,7 +163,7 @@ fn interval(low: Word, high: Word) -> IntervalSet {
     IntervalSet::new([(low, high)])
 }
 
-/// The ends of an interval and their neighbours.
+/// The ends of an interval and their neighbours, and its middle.
 fn around(low: Word, high: Word, max: Word) -> impl Iterator<Item = Word> {
     let inside = low + (high - low) / 2;
     [low.saturating_sub(1), low, inside, high, high.saturating_add(1).min(max)].into_iter()
@@ -184,23 +184,23 @@ fn setting_value(setting: Setting, params: &[ParamValue]) -> Option<Word> {
     }
 }
 
-/// A payload near to what a pattern matches: its text without the marks of regular expressions.
+/// A payload close to a match of a pattern: its text without the operators of regular expressions.
 fn pattern_payload(pattern: &braid_externs::patterns::Pattern) -> Vec<u8> {
     crate::generate::traffic::payload_for(pattern)
 }
 
-/// What is known of a value of a program.
+/// The facts about a value of a program.
 #[derive(Clone, Debug, Default)]
 struct Known {
-    /// Fields that it is computed from.
+    /// The fields that it is computed from.
     fields: BTreeSet<Field>,
-    /// Its value, if it is the same for every packet.
+    /// Its value, if that is the same for every packet.
     constant: Option<Word>,
-    /// Bits of the field that count.
+    /// The bits of the field that matter.
     mask: Option<Word>,
 }
 
-/// Reads one program's comparisons.
+/// Reads the comparisons of one program.
 struct Reader<'a> {
     found: &'a mut Boundaries,
     program: &'a Program,

@@ -1,5 +1,5 @@
-//! Generators: functions and chains as source text, and traffic aimed at a chain's boundaries.
-//! Everything follows from a seed.
+//! Generators of functions and chains as source text, and of traffic aimed at a chain's boundaries.
+//! A seed determines everything.
 
 pub mod boundaries;
 pub mod program;

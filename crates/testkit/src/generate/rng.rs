@@ -1,8 +1,8 @@
-//! A small generator of random numbers: everything generated follows from one seed.
+//! A small generator of random numbers. One seed determines everything that is generated.
 
 use braid_externs::rng::Rng as SplitMix;
 
-/// The generator of chains, with the draws that generated tests need.
+/// The random generator of chains, with the draws that generated tests need.
 #[derive(Clone, Debug)]
 pub struct Rng(SplitMix);
 
@@ -23,27 +23,27 @@ impl Rng {
         u128::from(self.bits()) << 64 | u128::from(self.bits())
     }
 
-    /// A number below `n`; 0 for 0.
+    /// A number below `n`. It is 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         let n = n as u64;
         usize::try_from(self.bits().checked_rem(n).unwrap_or(0)).unwrap_or(0)
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A number from `low` to `high`, both ends included.
     pub fn range(&mut self, low: u64, high: u64) -> u64 {
         let span = high.saturating_sub(low);
         low + if span == u64::MAX { self.bits() } else { self.bits() % (span + 1) }
     }
 
-    /// True once in `n` times.
+    /// True in one of `n` cases.
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    /// One of these.
+    /// A random element.
     ///
     /// # Panics
-    /// When there are none.
+    /// When there is no element.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
@@ -65,7 +65,7 @@ impl Rng {
         u32::from_be_bytes([a, b, c, d])
     }
 
-    /// A generator that shares nothing with this one.
+    /// A generator that is independent of this one.
     pub fn split(&mut self) -> Rng {
         Rng::new(self.bits())
     }

@@ -1,16 +1,17 @@
-//! How many generated cases a test takes: few by default, more on request.
+//! Decides how many generated cases a test runs: few by default, more on request.
 
 use std::ops::Range;
 use std::time::Instant;
 
-/// Pairs that engines are compared on unless `BRAID_CASES` says how many: against this all other tests are scaled.
+/// The number of pairs on which engines are compared, unless `BRAID_CASES` sets it. Other tests
+/// scale with this ratio.
 pub const PAIRS: u64 = 240;
 
-/// Seeds of a property's cases: `count` of them, and as many times more (or fewer) as `BRAID_CASES` is more than
-/// [`PAIRS`]; from `BRAID_SEED` on if it is set.
+/// The seeds of a property's cases. Their number is `count`, scaled by the ratio of `BRAID_CASES`
+/// to [`PAIRS`]. They start from `BRAID_SEED` if that is set.
 ///
 /// # Panics
-/// When a variable is set to something that is no number.
+/// When a variable is set to something other than a number.
 #[must_use]
 pub fn seeds(count: u64) -> Range<u64> {
     let start = number("BRAID_SEED").unwrap_or(0);
@@ -20,36 +21,36 @@ pub fn seeds(count: u64) -> Range<u64> {
 
 fn scaled(count: u64, pairs: u64) -> u64 {
     match pairs {
-        // That of a seed alone.
+        // The case of a single seed, or none.
         0 | 1 => pairs,
         _ => count.saturating_mul(pairs).div_ceil(PAIRS),
     }
 }
 
-/// Whether a case also takes engines that need long: one in `every`, or all when `BRAID_CASES` asks for
-/// a number of cases.
+/// Whether a case also runs slow engines: one case in `every`, or all cases if `BRAID_CASES` is
+/// set.
 #[must_use]
 pub fn in_full(case: u64, every: u64) -> bool {
     case.is_multiple_of(every) || is_asked()
 }
 
-/// Whether `BRAID_CASES` asks for a number of cases.
+/// Whether `BRAID_CASES` is set.
 #[must_use]
 pub fn is_asked() -> bool {
     std::env::var_os("BRAID_CASES").is_some()
 }
 
-/// Says how far a run is that `BRAID_CASES` made long, and in the end what it has shown.
+/// Reports the progress of a run that `BRAID_CASES` made long, and its findings at the end.
 pub struct Progress {
     seeds: Range<u64>,
     start: Instant,
-    /// Cases with machine code.
+    /// Number of cases with machine code.
     native: u64,
-    /// What differed.
+    /// The differences.
     found: Vec<String>,
 }
 
-/// Most cases that differ before a run gives up.
+/// The number of cases with a difference after which a run stops.
 const ENOUGH: usize = 5;
 
 impl Progress {
@@ -59,10 +60,10 @@ impl Progress {
         Self { seeds, start: Instant::now(), native: 0, found: Vec::new() }
     }
 
-    /// The case of a seed is done.
+    /// Records the end of the case of a seed.
     ///
     /// # Panics
-    /// When enough cases have differed.
+    /// When enough cases had differences.
     pub fn done(&mut self, seed: u64, native: bool, found: Option<String>) {
         self.native += u64::from(native);
         self.found.extend(found);
@@ -88,19 +89,19 @@ impl Progress {
         );
     }
 
-    /// All cases are done.
+    /// Ends the run.
     ///
     /// # Panics
-    /// When one has differed.
+    /// When a case had a difference.
     pub fn end(self) {
         assert!(self.found.is_empty(), "{}", self.found.join("\n"));
     }
 }
 
-/// Packets of each capture: `most` unless `BRAID_PACKETS` says how many.
+/// Number of packets of each capture: `most`, unless `BRAID_PACKETS` sets it.
 ///
 /// # Panics
-/// When the variable is set to something that is no number.
+/// When the variable is set to something other than a number.
 #[must_use]
 pub fn captured(most: usize) -> usize {
     number("BRAID_PACKETS").map_or(most, |count| usize::try_from(count).unwrap_or(usize::MAX))

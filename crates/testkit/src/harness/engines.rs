@@ -1,4 +1,4 @@
-//! The engines that are compared with the reference, and how they are run.
+//! The engines that are compared with the reference engine, and the way they run.
 
 use crate::compare::{Mismatch, Report, check, difference};
 use crate::generate::Rng;
@@ -8,17 +8,17 @@ use braid_ir::chain::Chain;
 use braid_ir::residual::Extent;
 use std::fmt;
 
-/// An engine, and how packets are handed to it.
+/// An engine's configuration, and the way it receives packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Engine {
     extent: Extent,
     jit: Jit,
-    /// Most flow records.
+    /// The most flow records.
     records: usize,
-    /// Most packets that it gets together; `None`: one by one.
+    /// The most packets in a batch. `None`: one by one.
     batch: Option<usize>,
     hash: Hashing,
-    /// Whether records are made at once, and also where they do not pay.
+    /// Whether records are made at once, even if they do not pay.
     eager: bool,
 }
 
@@ -26,12 +26,12 @@ const fn engine(extent: Extent, jit: Jit, batch: Option<usize>) -> Engine {
     Engine { extent, jit, records: 0, batch, hash: Hashing::Drawn, eager: true }
 }
 
-/// The engine with flow records: room for so many.
+/// The engine `fused` with room for this number of flow records.
 const fn fused(records: usize, jit: Jit, batch: Option<usize>) -> Engine {
     Engine { extent: Extent::Chain, jit, records, batch, hash: Hashing::Drawn, eager: true }
 }
 
-/// The engines that cases, captures and library functions run on.
+/// The engines for cases, captures and library functions.
 pub const ENGINES: &[Engine] = &[
     engine(Extent::Function, Jit::Off, None),
     engine(Extent::Chain, Jit::Off, None),
@@ -43,14 +43,14 @@ pub const ENGINES: &[Engine] = &[
     fused(1 << 16, Jit::After(0), Some(32)),
 ];
 
-/// An engine with the options that users get.
+/// An engine with the options of users.
 const fn user(extent: Extent, records: usize, batch: Option<usize>) -> Engine {
     let jit = Jit::After(500);
     Engine { extent, jit, records, batch, hash: Hashing::Drawn, eager: false }
 }
 
-/// The engines as users run them: records are made at a flow's fourth packet, if they pay, and few packets are looked at
-/// where hardly any flow comes again.
+/// The engines with the options of users. Records are made at a flow's fourth packet if they pay,
+/// and few packets are sampled if hardly any flow sends more.
 pub const USERS: &[Engine] = &[
     user(Extent::Chain, 1 << 20, Some(32)),
     user(Extent::Chain, 1 << 20, None),
@@ -58,7 +58,7 @@ pub const USERS: &[Engine] = &[
     user(Extent::Function, 0, Some(32)),
 ];
 
-/// The engines that hostile packets come to.
+/// The engines for hostile packets.
 pub const HOSTILE: &[Engine] = &[
     fused(1 << 16, Jit::After(0), Some(32)),
     fused(1 << 16, Jit::Off, None),
@@ -69,11 +69,14 @@ pub const HOSTILE: &[Engine] = &[
 ];
 
 impl Engine {
-    /// The engines for a generated chain, run in a way that the seed chooses: each time `synth`, which does all
-    /// that `sequential` does and puts functions together, or `fused`, which makes flow records, too; every other
-    /// time also `sequential`; packet by packet or in batches; interpreted or, if wanted, as machine code from
-    /// the first packet of a program on, or from a later one. Now and then all hashes are equal. One of four makes
-    /// records as users' engines do.
+    /// The engines for a generated chain, run in a way that the seed chooses.
+    /// - There is always `synth`, which runs the programs of several functions combined, or
+    ///   `fused`, which also makes flow records. Every other time there is also `sequential`.
+    /// - Packets come one by one or in batches.
+    /// - Programs are interpreted or, with `native`, run as machine code from the first or a later
+    ///   packet on.
+    /// - Sometimes all hashes are equal.
+    /// - One of four makes records at the same time as users' engines.
     #[must_use]
     pub fn drawn(seed: u64, native: bool) -> Vec<Self> {
         let mut rng = Rng::new(seed ^ 0x656e_6769_6e65_7321);
@@ -93,7 +96,7 @@ impl Engine {
         engines.collect()
     }
 
-    /// Whether it makes machine code, which takes long in builds that are not optimised.
+    /// Whether it makes machine code, which takes long in unoptimised builds.
     #[must_use]
     pub fn is_native(&self) -> bool {
         self.jit != Jit::Off
@@ -102,7 +105,7 @@ impl Engine {
     /// The engine for a chain.
     ///
     /// # Panics
-    /// When it refuses the chain: chains from the language are never refused.
+    /// When the engine refuses the chain. It never refuses chains from the language.
     #[must_use]
     pub fn make(&self, chain: &Chain) -> Compiled {
         let (extent, options) = self.options();
@@ -118,13 +121,13 @@ impl Engine {
         self.records > 0
     }
 
-    /// The same, making records at once, and also where they do not pay.
+    /// The same engine, which makes records at once and even if they do not pay.
     #[must_use]
     pub fn eagerly(self) -> Self {
         Self { eager: true, ..self }
     }
 
-    /// How far its programs reach, and its options.
+    /// The extent of its programs, and its options.
     #[must_use]
     pub fn options(&self) -> (Extent, Options) {
         let options =
@@ -132,10 +135,10 @@ impl Engine {
         (self.extent, options)
     }
 
-    /// Checks that it does on these stimuli what is expected, which is what the reference does.
+    /// Checks that it does on these stimuli what the reference engine did.
     ///
     /// # Errors
-    /// The first difference, with as few stimuli as still show one.
+    /// The first difference, with a smallest set of stimuli that shows it.
     pub fn check(
         &self,
         chain: &Chain,
@@ -146,10 +149,10 @@ impl Engine {
             .map_err(|report| format!("reference and {self}: {report}"))
     }
 
-    /// The same.
+    /// Does the same as [`Self::check`].
     ///
     /// # Errors
-    /// The same, with the stimuli.
+    /// The first difference, together with its stimuli.
     pub fn compare(
         &self,
         chain: &Chain,
@@ -170,7 +173,8 @@ impl Engine {
         self.difference_of(&mut self.make(chain), stimuli, expected)
     }
 
-    /// How an engine, to which packets are handed as to this one, differs from what is expected.
+    /// The difference between an engine and the expected trace. Packets are handed to the engine as
+    /// to this one.
     #[must_use]
     pub fn difference_of(
         &self,

@@ -1,14 +1,14 @@
-//! Packets in tests: `udp("10.0.0.1:1234 > 8.8.8.8:53").ttl(3).payload(b"query")`.
+//! Builds packets in tests: `udp("10.0.0.1:1234 > 8.8.8.8:53").ttl(3).payload(b"query")`.
 //!
-//! A text that is no packet is a mistake in the test: these functions panic and say why.
+//! A wrong text is a mistake in the test, so these functions panic with the reason.
 
 use super::layers::{Layer, Spec};
 use super::parse::parse;
 
-/// Any packet by its whole text.
+/// Any packet, from its whole text.
 ///
 /// # Panics
-/// When the text is no packet.
+/// When the text does not describe a packet.
 #[must_use]
 pub fn packet(text: &str) -> Spec {
     match parse(text) {
@@ -17,7 +17,7 @@ pub fn packet(text: &str) -> Spec {
     }
 }
 
-/// `udp("10.0.0.1:1234 > 8.8.8.8:53")`, with attributes behind if wanted.
+/// `udp("10.0.0.1:1234 > 8.8.8.8:53")`. Attributes may follow.
 #[must_use]
 pub fn udp(text: &str) -> Spec {
     packet(&format!("udp {text}"))
@@ -29,7 +29,7 @@ pub fn tcp(text: &str) -> Spec {
     packet(&format!("tcp {text}"))
 }
 
-/// `icmp("10.0.0.1 > 8.8.8.8 echo-request id=1 seq=2")`, ICMPv6 when the addresses are IPv6.
+/// `icmp("10.0.0.1 > 8.8.8.8 echo-request id=1 seq=2")`. With IPv6 addresses it is ICMPv6.
 #[must_use]
 pub fn icmp(text: &str) -> Spec {
     packet(&format!("icmp {text}"))
@@ -67,7 +67,7 @@ impl Spec {
         self
     }
 
-    /// Puts a VLAN tag in front of those that the frame has.
+    /// Adds a VLAN tag outside of the frame's tags.
     #[must_use]
     pub fn vlan(mut self, id: u16) -> Self {
         let tag = super::Vlan { tpid: 0x8100, id, pcp: 0, dei: false, ethertype: None };
@@ -87,15 +87,15 @@ impl Spec {
         self
     }
 
-    /// Keeps the first bytes only, as a capture with this snap length would.
+    /// Keeps only the first bytes, like a capture with this snap length.
     #[must_use]
     pub fn snapped(mut self, snap: usize) -> Self {
         self.snap = Some(snap);
         self
     }
 
-    /// The packets that a router would make of this one: IPv4 payload cut into pieces of at most
-    /// `size` bytes (a multiple of 8).
+    /// The fragments that a router makes of this packet. The IPv4 payload is cut into pieces of at
+    /// most `size` bytes (a multiple of 8).
     ///
     /// # Panics
     /// When the packet has no IPv4 header.

@@ -1,6 +1,7 @@
-//! The internet checksum (RFC 1071), the plain way.
+//! The internet checksum (RFC 1071), computed in the simplest way.
 
-/// Sum of 16-bit words in one's complement, not yet folded; an odd last byte is the high half.
+/// The one's complement sum of 16-bit words, not yet folded. An odd last byte is the high half of a
+/// word.
 #[must_use]
 pub fn ones_sum(bytes: &[u8]) -> u32 {
     bytes
@@ -12,7 +13,7 @@ pub fn ones_sum(bytes: &[u8]) -> u32 {
         })
 }
 
-/// The checksum of a sum: folded and complemented.
+/// Makes a checksum from a sum: folds and complements it.
 #[must_use]
 pub fn fold(mut sum: u32) -> u16 {
     while sum > 0xffff {

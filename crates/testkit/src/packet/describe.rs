@@ -1,16 +1,17 @@
-//! From bytes to layers, such that the layers give exactly these bytes again.
+//! Converts bytes to layers that encode to exactly these bytes.
 
 use super::layers::{
     Arp, Cooked, Eth, Ext, Frame, Icmp, Ip, Layer, LinkKind, Spec, Tcp, TcpOption, Udp, Vlan,
 };
 
-/// Layers whose bytes are the frame's. What has no readable form becomes one payload of all bytes.
+/// Layers with the bytes of a frame. A frame without a readable form becomes one payload.
 #[must_use]
 pub fn describe(frame: &Frame) -> Spec {
     let mut whole = frame.data.clone();
     let wire_len = frame.wire_len as usize;
     let snap = (wire_len > whole.len()).then_some(whole.len());
-    // What the capture lacks is taken as zeros; it is cut off again when the frame is built.
+    // Bytes that were not captured are taken as zeros. They are cut off again when the frame is
+    // built.
     if wire_len <= 1 << 18 {
         whole.resize(whole.len().max(wire_len), 0);
     }
@@ -76,7 +77,7 @@ fn eth(bytes: &[u8]) -> Option<(Eth, u16)> {
     Some((Eth { src, dst, ethertype: Some(ethertype) }, ethertype))
 }
 
-/// What an EtherType announces.
+/// Reads the header that an EtherType announces.
 fn network(spec: &mut Spec, ethertype: u16, bytes: &[u8]) {
     let read = match ethertype {
         0x8100 | 0x88a8 | 0x9100 => return vlan(spec, ethertype, bytes),
@@ -147,7 +148,7 @@ fn ip4(spec: &mut Spec, bytes: &[u8]) {
     transport(spec, if later { 253 } else { proto }, false, &bytes[header..end]);
 }
 
-/// Header, its length in bytes, total length.
+/// Reads the header, its length in bytes, and the total length.
 fn ip4_header(bytes: &[u8]) -> Option<(Ip, usize, usize)> {
     let [first, tos, ..] = *bytes else { return None };
     let header = usize::from(first & 15) * 4;
@@ -193,7 +194,7 @@ fn ip6_header(bytes: &[u8]) -> Option<(Ip, u8)> {
     Some((ip, bytes[6]))
 }
 
-/// Reads extension headers; gives the offset behind them and the protocol there.
+/// Reads extension headers. Returns the offset behind them, and the protocol there.
 fn extensions(ip: &mut Ip, mut next: u8, bytes: &[u8]) -> (usize, u8) {
     let mut at = 40;
     while let (0 | 43 | 60, Some(head)) = (next, bytes.get(at..at + 2)) {
@@ -211,7 +212,7 @@ fn extensions(ip: &mut Ip, mut next: u8, bytes: &[u8]) -> (usize, u8) {
     (at, next)
 }
 
-/// What an IP protocol announces.
+/// Reads the header that an IP protocol announces.
 fn transport(spec: &mut Spec, proto: u8, v6: bool, bytes: &[u8]) {
     let read = match proto {
         1 if !v6 => icmp(bytes, false).map(|icmp| (Layer::Icmp(icmp), 8)),
@@ -236,7 +237,7 @@ fn transport(spec: &mut Spec, proto: u8, v6: bool, bytes: &[u8]) {
     }
 }
 
-/// The packet that an ICMP error quotes; what is missing of it is taken as zeros.
+/// Reads the packet that an ICMP error quotes. Missing bytes are taken as zeros.
 fn quote(spec: &mut Spec, v6: bool, bytes: &[u8]) {
     let header = if v6 { ip6_header(bytes).is_some() } else { ip4_header(bytes).is_some() };
     let total = if v6 {
@@ -323,7 +324,7 @@ fn gre(spec: &mut Spec, bytes: &[u8]) {
     }
 }
 
-/// Leaves every attribute to its usual value that gives the same bytes.
+/// Resets every attribute to its default if the bytes stay the same.
 fn simplify(spec: &mut Spec, frame: &Frame) {
     for at in 0..spec.layers.len() {
         let mut i = 0;
@@ -338,7 +339,7 @@ fn simplify(spec: &mut Spec, frame: &Frame) {
     }
 }
 
-/// The layer with its i-th attribute left to its usual value.
+/// The layer with its i-th attribute reset to the default.
 fn relaxed(layer: &Layer, i: usize) -> Option<Layer> {
     match layer {
         Layer::Eth(eth) => one(eth, Layer::Eth, i, &[|eth| eth.ethertype = None]),

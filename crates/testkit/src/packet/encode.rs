@@ -1,14 +1,14 @@
-//! From layers to bytes.
+//! Converts layers to bytes.
 
 use super::bytes::{fold, ones_sum};
 use super::layers::{
     Arp, Cooked, Eth, Frame, Icmp, Ip, Layer, LinkKind, Spec, Tcp, TcpOption, Udp, Vlan,
 };
 
-/// What a layer needs to know of those around it.
+/// The facts about surrounding layers that a layer needs.
 #[derive(Clone, Copy, Default)]
 struct Outer<'a> {
-    /// Frame addresses, for ARP.
+    /// The frame's addresses, for ARP.
     macs: (u64, u64),
     /// The nearest IP header, for pseudo headers.
     ip: Option<&'a Ip>,
@@ -60,7 +60,7 @@ fn encode(layers: &[Layer], outer: Outer<'_>) -> Vec<u8> {
             out
         }
         Layer::Ah(spi, seq) => {
-            // 12 bytes of integrity check value: (12 + 12) / 4 - 2 = 4.
+            // The integrity check value has 12 bytes: (12 + 12) / 4 - 2 = 4.
             let mut out = vec![proto_of(rest), 4, 0, 0];
             out.extend(spi.to_be_bytes());
             out.extend(seq.to_be_bytes());
@@ -84,7 +84,7 @@ fn ethertype_of(layers: &[Layer]) -> u16 {
         Some(Layer::Ip(ip)) if ip.v6 => 0x86dd,
         Some(Layer::Ip(_)) => 0x0800,
         Some(Layer::Eth(_)) => 0x6558,
-        // Local experimental EtherType (IEEE 802).
+        // The local experimental EtherType (IEEE 802).
         _ => 0x88b5,
     }
 }
@@ -101,7 +101,7 @@ fn proto_of(layers: &[Layer]) -> u8 {
         Some(Layer::Gre(..)) => 47,
         Some(Layer::Esp(..)) => 50,
         Some(Layer::Ah(..)) => 51,
-        // Reserved for experimentation (RFC 3692).
+        // The protocol number reserved for experimentation (RFC 3692).
         _ => 253,
     }
 }
@@ -150,7 +150,7 @@ fn ip_bytes(ip: &Ip, rest: &[Layer], payload: &[u8]) -> Vec<u8> {
     if ip.v6 { ip6_bytes(ip, proto, payload) } else { ip4_bytes(ip, proto, payload) }
 }
 
-/// The low half of a length, as a header would hold it.
+/// The low half of a length, for a header field.
 fn low16(n: usize) -> u16 {
     u16::try_from(n & 0xffff).unwrap_or(0)
 }
@@ -268,7 +268,7 @@ fn udp_bytes(udp: &Udp, payload: &[u8], ip: Option<&Ip>) -> Vec<u8> {
     out.extend(payload);
     let sum = udp.sum.unwrap_or_else(|| {
         match fold(ones_sum(&out) + pseudo(ip, 17, usize::from(len))) {
-            // 0 would say that there is no checksum.
+            // A checksum of 0 would mean that there is none.
             0 => 0xffff,
             sum => sum,
         }
@@ -289,7 +289,7 @@ fn icmp_bytes(icmp: &Icmp, mut payload: Vec<u8>, ip: Option<&Ip>) -> Vec<u8> {
 }
 
 impl LinkKind {
-    /// The word for it in packet text.
+    /// The link type's name in packet text.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

@@ -1,23 +1,23 @@
-//! The layers of a packet. An `Option` that is `None` takes the value that makes the packet valid;
-//! `Some` writes the given value, however wrong it makes the packet.
+//! The layers of a packet. An `Option` that is `None` takes the value that makes the packet valid.
+//! `Some` writes the given value, even if that makes the packet invalid.
 
 /// A packet: its layers from the outside in.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Spec {
-    /// Layers, the link layer first.
+    /// The layers, with the link layer first.
     pub layers: Vec<Layer>,
-    /// Bytes behind the packet proper (link padding).
+    /// Bytes behind the packet itself (link padding).
     pub trailer: Vec<u8>,
-    /// Captured bytes, when the capture cut the packet.
+    /// Number of captured bytes, if the capture cut the packet.
     pub snap: Option<usize>,
-    /// What the first bytes are, when the first layer does not say it.
+    /// The link type, if the first layer does not determine it.
     pub raw_link: Option<LinkKind>,
 }
 
 /// A packet as bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// What the first bytes are.
+    /// The link type.
     pub link: LinkKind,
     /// Captured bytes.
     pub data: Vec<u8>,
@@ -60,7 +60,7 @@ pub enum Layer {
     Tcp(Tcp),
     /// UDP.
     Udp(Udp),
-    /// ICMP or ICMPv6; the layers behind it are what it quotes.
+    /// ICMP or ICMPv6. The layers behind it are the quoted packet.
     Icmp(Icmp),
     /// GRE: key, protocol.
     Gre(Option<u32>, Option<u16>),
@@ -70,7 +70,7 @@ pub enum Layer {
     Ah(u32, u32),
     /// ESP: security parameters index, sequence number.
     Esp(u32, u32),
-    /// Anything.
+    /// Arbitrary bytes.
     Payload(Vec<u8>),
 }
 
@@ -114,11 +114,11 @@ pub struct Vlan {
 pub struct Arp {
     /// Operation.
     pub op: u16,
-    /// Sender hardware address; the frame's source unless given.
+    /// Sender hardware address. The default is the frame's source.
     pub sha: Option<u64>,
     /// Sender protocol address.
     pub spa: u32,
-    /// Target hardware address; for a request 0, else the frame's destination, unless given.
+    /// Target hardware address. The default is 0 for a request, otherwise the frame's destination.
     pub tha: Option<u64>,
     /// Target protocol address.
     pub tpa: u32,
@@ -170,7 +170,7 @@ pub struct Ip {
 pub struct Ext {
     /// Its protocol number: 0 hop-by-hop, 43 routing, 60 destination options.
     pub number: u8,
-    /// What follows its two fixed bytes (6 bytes, or 8 more each).
+    /// The bytes behind its two fixed bytes: 6 bytes, or 8·n more.
     pub body: Vec<u8>,
 }
 
@@ -191,7 +191,7 @@ pub struct Tcp {
     pub window: u16,
     /// Urgent pointer.
     pub urgent: u16,
-    /// Options; padded with end-of-options to a multiple of 4 bytes.
+    /// Options. They are padded with end-of-options to a multiple of 4 bytes.
     pub options: Vec<TcpOption>,
     /// Data offset in units of 4 bytes.
     pub offset: Option<u8>,
@@ -240,7 +240,7 @@ pub struct Icmp {
     pub code: u8,
     /// Bytes 4 to 7.
     pub rest: u32,
-    /// Bytes of what follows that are kept.
+    /// Number of following bytes that are kept.
     pub cut: Option<usize>,
     /// Checksum.
     pub sum: Option<u16>,
@@ -253,7 +253,7 @@ impl Default for Eth {
 }
 
 impl Ip {
-    /// A header with defaults: time to live 64, everything else 0 or what makes it valid.
+    /// A header with defaults: time to live 64, everything else 0 or the valid value.
     #[must_use]
     pub fn new(v6: bool, src: u128, dst: u128) -> Self {
         Self {
@@ -299,7 +299,7 @@ impl Tcp {
 }
 
 impl Spec {
-    /// What the first bytes are.
+    /// The link type.
     #[must_use]
     pub fn link(&self) -> LinkKind {
         if let Some(link) = self.raw_link {

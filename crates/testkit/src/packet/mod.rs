@@ -1,7 +1,7 @@
-//! Packets as tests write them: layers with attributes, their bytes, and their one-line text form.
+//! Packets in tests: layers with attributes, their bytes, and their text form of one line.
 //!
-//! Everything here is written independently of crate `packet`, so that the two check each other.
-//! `docs/testing.md` describes the text form.
+//! This code is independent of the crate `packet`, so the two check each other. `docs/testing.md`
+//! describes the text form.
 
 mod build;
 mod bytes;
@@ -21,7 +21,7 @@ pub use layers::{
 };
 pub use parse::{ParseError, parse};
 
-/// Source address of frames that say nothing of it.
+/// The default source address of frames.
 pub const DEFAULT_SRC_MAC: u64 = 0x02_00_00_00_00_01;
-/// Destination address of frames that say nothing of it.
+/// The default destination address of frames.
 pub const DEFAULT_DST_MAC: u64 = 0x02_00_00_00_00_02;

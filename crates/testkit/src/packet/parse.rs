@@ -1,4 +1,4 @@
-//! From text to layers. `docs/testing.md` describes the form.
+//! Converts text to layers. `docs/testing.md` describes the form.
 
 use super::layers::{Arp, Cooked, Eth, Icmp, Ip, Layer, LinkKind, Spec, Tcp, Udp, Vlan};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -10,7 +10,7 @@ mod words;
 pub(super) use attributes::{FLAGS, ICMP_NAMES, pattern};
 use words::Words;
 
-/// Why a text is no packet.
+/// Why a text does not describe a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParseError(pub String);
 
@@ -32,7 +32,7 @@ fn error<T>(message: impl Into<String>) -> Parsed<T> {
 /// Reads a packet's text.
 ///
 /// # Errors
-/// Says what was expected and what was found.
+/// The expected and the actual text.
 pub fn parse(text: &str) -> Result<Spec, ParseError> {
     let mut spec = Spec::default();
     for words in words::split(text)? {
@@ -51,7 +51,7 @@ pub fn parse(text: &str) -> Result<Spec, ParseError> {
     Ok(spec)
 }
 
-/// Reads one layer (or the two of `udp A:p > B:q`) with its payload.
+/// Reads one layer (or the two layers of `udp A:p > B:q`) with its payload.
 fn layer(spec: &mut Spec, mut words: Words) -> Parsed<()> {
     let name = words.peek_name();
     match name.as_str() {
@@ -83,7 +83,7 @@ fn layer(spec: &mut Spec, mut words: Words) -> Parsed<()> {
         }
         "ah" => push(spec, &mut words, Layer::Ah(0, 0)),
         "esp" => push(spec, &mut words, Layer::Esp(0, 0)),
-        // Attributes of the frame or a payload without a layer's name.
+        // These are attributes of the frame, or a payload without a layer's name.
         _ => {}
     }
     while let Some(word) = words.next() {
@@ -129,7 +129,7 @@ fn arp(spec: &mut Spec, words: &mut Words) -> Parsed<()> {
     Ok(())
 }
 
-/// `tcp A:p > B:q`, which makes two layers, or `tcp p > q`.
+/// Reads `tcp A:p > B:q`, which makes two layers, or `tcp p > q`.
 fn ports(spec: &mut Spec, words: &mut Words, tcp: bool) -> Parsed<()> {
     words.skip();
     let (left, right) = words.pair()?;
@@ -208,7 +208,7 @@ pub(super) fn mac(text: &str) -> Parsed<u64> {
     Ok(parts.into_iter().flatten().fold(0, |mac, byte| mac << 8 | u64::from(byte)))
 }
 
-/// A number, decimal or `0x…`, that fits its type.
+/// A number in decimal or `0x…` that fits its type.
 pub(super) fn number<T: TryFrom<u64>>(text: &str) -> Parsed<T> {
     let parsed = match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16),
@@ -232,7 +232,7 @@ pub(super) fn hex(text: &str) -> Parsed<Vec<u8>> {
     }
 }
 
-/// A link type by its word.
+/// A link type, by its name.
 pub(super) fn link(text: &str) -> Parsed<LinkKind> {
     use LinkKind::{Cooked, Cooked2, Ethernet, RawIp};
     match [Ethernet, RawIp, Cooked, Cooked2].into_iter().find(|link| link.word() == text) {

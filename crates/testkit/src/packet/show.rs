@@ -1,4 +1,4 @@
-//! From layers to text; what has its usual value is left out.
+//! Converts layers to text. Default values are omitted.
 
 use super::layers::{Arp, Eth, Icmp, Ip, Layer, Spec, Tcp, TcpOption, Udp, Vlan};
 use super::parse::{FLAGS, ICMP_NAMES, pattern};
@@ -48,13 +48,13 @@ impl Display for Spec {
     }
 }
 
-/// Whether the link layer goes without saying.
+/// Whether the link layer is the default one, which is not printed.
 fn starts_plainly(layers: &[Layer]) -> bool {
     matches!(layers, [Layer::Eth(eth), next, ..]
         if *eth == Eth::default() && !matches!(next, Layer::Payload(_)))
 }
 
-/// An IP header together with the transport header behind it.
+/// Prints an IP header together with the transport header behind it.
 fn with_ip(text: &mut String, ip: &Ip, next: &Layer) -> Result {
     match next {
         Layer::Tcp(tcp) => {
@@ -217,12 +217,12 @@ fn icmp_attributes(text: &mut String, icmp: &Icmp) -> Result {
     option(text, "sum", &icmp.sum.map(hex16))
 }
 
-/// ` name=value` unless the value is the usual one.
+/// Prints ` name=value`, unless the value is the usual one.
 fn unless<T: Display + PartialEq>(text: &mut String, name: &str, value: T, usual: T) -> Result {
     if value == usual { Ok(()) } else { write!(text, " {name}={value}") }
 }
 
-/// ` name=value` if there is a value.
+/// Prints ` name=value`, if there is a value.
 fn option<T: Display>(text: &mut String, name: &str, value: &Option<T>) -> Result {
     match value {
         Some(value) => write!(text, " {name}={value}"),
@@ -257,7 +257,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The shortest of the three forms of a payload that is readable.
+/// The shortest readable form of a payload, out of three.
 fn payload(bytes: &[u8]) -> String {
     if bytes.len() > 3 && bytes == pattern(bytes.len()) {
         return format!("bytes={}", bytes.len());

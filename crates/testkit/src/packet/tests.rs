@@ -1,4 +1,4 @@
-//! The text form against bytes written out by hand, and back.
+//! Compares the text form with handmade bytes, in both directions.
 
 use super::{Frame, LinkKind, describe, icmp, packet, parse, tcp, udp};
 
@@ -12,9 +12,10 @@ fn bytes(text: &str) -> Vec<u8> {
 #[test]
 fn udp_text_gives_the_bytes_of_the_rfcs() {
     let frame = udp("10.0.0.1:1234 > 8.8.8.8:53").payload(b"hi").frame();
-    // IPv4 sum: 4500+001e+0000+0000+4011+0a00+0001+0808+0808 = 9f38 → complement 60c7... by hand:
-    // 4500+001e=451e, +4011=852f, +0a00=8f2f, +0001=8f30, +0808=9738, +0808=9f40 → 60bf.
-    // UDP sum: 0a00+0001+0808+0808+0011+000a = 1a2c; 04d2+0035+000a = 0511; 6869: total 87a6 → 7859.
+    // IPv4 sum by hand: 4500+001e=451e, +4011=852f, +0a00=8f2f, +0001=8f30, +0808=9738, +0808=9f40.
+    // Its complement is 60bf.
+    // UDP sum: 0a00+0001+0808+0808+0011+000a = 1a2c; 04d2+0035+000a = 0511; 6869. The total 87a6
+    // gives 7859.
     let want = bytes(
         "020000000002 020000000001 0800 \
          4500001e 00000000 401160bf 0a000001 08080808 \
@@ -35,7 +36,8 @@ fn vlan_tag_stands_between_addresses_and_type() {
 #[test]
 fn ipv6_extension_headers_chain_to_the_transport() {
     let data = packet("rawip / udp [::1]:1 > [::2]:2 ext=hop mf ipid=9").frame().data;
-    // Fixed header says hop-by-hop (0); that says fragment (44); that says UDP (17).
+    // The fixed header announces hop-by-hop (0), that announces fragment (44), and that announces
+    // UDP (17).
     assert_eq!((data[6], data[40], data[48]), (0, 44, 17));
     assert_eq!(data[48..56], bytes("1100 0001 00000009"));
 }

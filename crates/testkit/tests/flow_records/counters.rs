@@ -1,4 +1,5 @@
-//! Flows whose packets differ in what is not part of them, and counters up to a threshold.
+//! Tests flows whose packets differ in fields outside of the flow key, and counters up to a
+//! threshold.
 
 use crate::{chain, enter, left, same};
 use braid_engine::{Compiled, Options};
@@ -31,7 +32,8 @@ fn pings_through_a_nat_take_records_whatever_their_sequence_number() {
     }
     let (trace, flows) = same(&chain, &stimuli);
     let all = 3 * ROUNDS;
-    // Its first packet makes each flow's mapping, the very first one is not met at all.
+    // The first packet of each flow makes its mapping. The very first packet of all is not counted
+    // by the admission filter.
     assert_eq!((flows.hits, flows.records.made), (all - 4, 3), "{flows:?}");
     let ids: BTreeSet<_> = left(&trace, Field::IcmpId).into_iter().collect();
     assert_eq!(ids.len(), 3);
@@ -57,7 +59,7 @@ fn counting(match_arms: &str) -> Chain {
 #[test]
 fn counters_with_thresholds_take_records_on_both_sides_of_them() {
     let arms = [
-        // The condition behind the addition, and in front of it; bytes; more than one.
+        // The condition behind the addition, and in front of it. Then bytes, and several counters.
         "has inet => { seen.packets += 1; if seen.packets > 20 { drop \"enough\"; } output; }",
         "has inet => { if seen.packets >= 20 { drop \"enough\"; } seen.packets += 1; output; }",
         "has inet => { seen.bytes += u64(pkt.len); if seen.bytes > 20 * 60 { drop \"enough\"; } output; }",
@@ -74,7 +76,7 @@ fn counters_with_thresholds_take_records_on_both_sides_of_them() {
         let mut stimuli = Vec::new();
         for at in 1..=PACKETS {
             for host in 1..=3 {
-                // 60 bytes each.
+                // Each packet has 60 bytes.
                 let text = format!("udp 10.0.0.{host}:9 > 192.0.2.1:9 \"123456789012345678\"");
                 stimuli.push(enter(at, 0, &text));
             }
@@ -82,7 +84,7 @@ fn counters_with_thresholds_take_records_on_both_sides_of_them() {
         let (trace, flows) = same(&chain, &stimuli);
         let left = left(&trace, Field::IpSrc).iter().flatten().count();
         assert_eq!(left, 60, "20 packets of each flow: {arms}");
-        // Near the threshold a packet may go by its program, and so do the first ones.
+        // The first packets run by the programs, and packets near the threshold may.
         let by_program = 3 * PACKETS - flows.hits;
         assert!(by_program <= 3 * 4, "{by_program} by their programs: {arms}\n{flows:?}");
         assert!(flows.records.made <= 3 * 2, "{flows:?}");

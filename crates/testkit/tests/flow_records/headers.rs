@@ -1,4 +1,4 @@
-//! What records do beside writing headers.
+//! Tests the actions of records besides the header rewrite.
 
 use crate::{chain, enter, left, same};
 use braid_engine::{Compiled, FlowTemplate, Options};
@@ -10,7 +10,7 @@ use braid_testkit::generate::traffic::recorded;
 use braid_testkit::harness::{self, Form};
 use braid_testkit::record::{Detail, Stimulus, record};
 
-/// The classes of flow records that generated chains of library functions make.
+/// The record templates that generated chains of library functions make.
 fn generated_classes() -> impl Iterator<Item = FlowTemplate> {
     let programs = (0..600).step_by(3).map(|seed| (seed, any(seed)));
     let is_one = |text: &str| {

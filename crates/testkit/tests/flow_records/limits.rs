@@ -1,5 +1,5 @@
-//! Several limits on what records count together: a record that has some fuel left does not notice that another one has
-//! counted past its limit, so none may.
+//! Tests several limits on counters of records together. A record with fuel left does not notice
+//! that another record counts past its limit, so no record may do that.
 
 use crate::{chain, enter, same};
 use braid_engine::{Compiled, Options, RecordMutant};
@@ -22,7 +22,7 @@ fn one(state: &str, rows: &str) -> Chain {
     chain(&text, &[])
 }
 
-/// A host and a server send packets in turn: so many each time.
+/// A host and a server send packets in turn, with these numbers of packets per turn.
 fn in_turn(forward: usize, backward: usize) -> Vec<Stimulus> {
     let texts = ["udp 10.0.0.1:9 > 192.0.2.1:9", "udp 192.0.2.1:9 > 10.0.0.1:9"];
     let turn = [vec![0; forward], vec![1; backward]].concat();
@@ -33,12 +33,14 @@ fn in_turn(forward: usize, backward: usize) -> Vec<Stimulus> {
 const TURNS: [(usize, usize); 9] =
     [(1, 1), (2, 1), (1, 2), (3, 3), (5, 2), (2, 5), (8, 8), (4, 13), (13, 4)];
 
-/// With flow records the chain does what it does without; records that ignore the limits of others are found.
+/// Checks that the chain behaves the same with and without flow records, and that the mutant whose
+/// records ignore the limits of others is found.
 fn keeps_all_limits(chain: &Chain) {
     is_kept_but_for(chain, RecordMutant::OtherBoundsIgnored);
 }
 
-/// With flow records the chain does what it does without; with the bug it does not.
+/// Checks that the chain behaves the same with and without flow records, and differently with the
+/// mutant.
 fn is_kept_but_for(chain: &Chain, bug: RecordMutant) {
     let mut found = 0;
     for (forward, backward) in TURNS {
@@ -94,7 +96,7 @@ fn quota_of_bytes_by_direction_is_kept() {
 
 #[test]
 fn sum_that_wraps_is_compared_where_the_counter_stops() {
-    // The sum goes round at 256, before and while the counter stops at 255.
+    // The sum wraps at 256, before and while the counter stops at 255.
     let chain = one(
         "n: u8 per biflow = 0",
         "has inet and wrapping(n + 50) >= 50 => { n += 60; output; }

@@ -1,5 +1,6 @@
-//! Flow records in situations that papers describe: with them, packets, events, counters after each packet, and state
-//! are what they are without; and packets did take records. (SpeedyBox, section VII-C.)
+//! Tests flow records in situations from papers (SpeedyBox, section VII-C). Packets, events,
+//! counters after each packet, and state must be the same with and without records, and packets
+//! must use records.
 
 mod counters;
 mod headers;
@@ -19,7 +20,7 @@ use std::path::Path;
 
 const MS: u64 = 1_000_000;
 
-/// The chain of a text, with files beside it.
+/// Compiles the chain of a text with these files.
 fn chain(text: &str, files: &[(&str, &str)]) -> Chain {
     let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
     harness::compile(text, &files.collect(), Form::AsWritten).unwrap_or_else(|why| panic!("{why}"))
@@ -36,8 +37,8 @@ fn change(chain: &Chain, at_ms: u64, line: &str) -> Stimulus {
     Stimulus::Control(control.unwrap_or_else(|why| panic!("{line}: {why}")))
 }
 
-/// Runs stimuli with flow records, packet by packet and in batches, and compares each time with the reference: what
-/// that does, and how packets were processed that came one by one.
+/// Runs stimuli with flow records, packet by packet and in batches, and compares each run with the
+/// reference engine. Returns the reference trace, and the statistics of the run packet by packet.
 fn same(chain: &Chain, stimuli: &[Stimulus]) -> (Trace, Flows) {
     let expected = record(harness::reference(chain).as_mut(), stimuli, Detail::Steps);
     assert_eq!(expected.panic, None);
@@ -59,7 +60,7 @@ fn same(chain: &Chain, stimuli: &[Stimulus]) -> (Trace, Flows) {
     (expected, single.flows().expect("flow records"))
 }
 
-/// How packets were processed, after each stimulus.
+/// The statistics of flow records after each stimulus.
 fn steps(chain: &Chain, stimuli: &[Stimulus]) -> Vec<Flows> {
     let options = Options { eager: true, ..Options::fused() };
     let mut engine = Compiled::new(chain.clone(), Extent::Chain, options).expect("an engine");
@@ -70,7 +71,7 @@ fn steps(chain: &Chain, stimuli: &[Stimulus]) -> Vec<Flows> {
     stimuli.iter().map(after).collect()
 }
 
-/// The packets that left in answer to each stimulus, by a field.
+/// A field of the packet that left after each stimulus, if any.
 fn left(trace: &Trace, field: Field) -> Vec<Option<u128>> {
     let of = |outputs: &Vec<Output>| match outputs.last() {
         Some(Output::Packet(_, packet)) => packet.get(&packet.parse(), field),
@@ -86,7 +87,7 @@ fn events(trace: &Trace, name: &str) -> usize {
 
 #[test]
 fn all_branches_of_the_ids_are_taken_alike_and_what_it_passes_by_takes_records() {
-    // Rules of Snort's three kinds: what is passed by, what is reported, what is logged and stopped.
+    // Rules of Snort's three kinds: pass, alert, and log with a drop.
     let chain = chain(
         "chain c {
            interface lan { behind 10.0.0.0/8 }
@@ -115,23 +116,23 @@ fn all_branches_of_the_ids_are_taken_alike_and_what_it_passes_by_takes_records()
         }
     }
     let (trace, flows) = same(&chain, &stimuli);
-    // Of each five payloads to port 80 three are reported, and two are logged and stopped.
+    // Of five payloads to port 80, three are reported, and two are logged and dropped.
     assert_eq!(events(&trace, "ALERT"), 40 / 5 * 5);
     let dropped =
         trace.outputs.iter().filter(|outputs| !matches!(outputs.last(), Some(Output::Packet(..))));
     assert_eq!(dropped.count(), 40 / 5 * 2);
-    // Records take what is not looked into and what is looked into in vain; four of five payloads to port 80 have
-    // something in them.
+    // Packets use records if their payload is not searched or has no match. Four of five payloads
+    // to port 80 have a match.
     assert!(flows.hits >= 5 * (8 - 3) && flows.hits <= 80 - 40 / 5 * 4, "{flows:?}");
     assert!(flows.guard_failures + flows.misses >= 40 / 5 * 4, "{flows:?}");
 }
 
-/// The number of a destination of the form 10.1.0.N.
+/// The number N of a destination 10.1.0.N.
 fn backend(addr: Option<u128>) -> u128 {
     addr.expect("it leaves") & 0xff
 }
 
-/// A chain of this text, and the same with native functions in place of models.
+/// The chain of this text, and the same chain with native functions in place of models.
 fn with_natives(text: &str, files: &[(&str, &str)]) -> [Chain; 2] {
     let natives = r#"
         native nf maglev5(vip: ip4, servers: backends<ip4>) from "five" function maglev;
@@ -192,9 +193,10 @@ fn maglev_flows_go_elsewhere(chain: &Chain, backends: &str) {
         moved += usize::from(before[0] == 3);
     }
     assert!((10..=30).contains(&moved), "{moved} of {FLOWS} flows");
-    // A packet before its record, and one more of those that moved; the first packet of all is not met.
+    // Each flow has one packet before its record, and one more if it moved. The admission filter
+    // does not count the very first packet.
     let (all, moved) = (FLOWS as u64, moved as u64);
-    // Those of a native function have no record any more, others have one that is outdated.
+    // A flow of a native function has no record any more. Other flows have an outdated one.
     let guard_failures = if chain.nodes[0].model.native.is_some() { 0 } else { moved };
     assert_eq!(
         (flows.hits, flows.guard_failures),
@@ -245,14 +247,14 @@ fn a_fifth_of_the_flows_change(chain: &Chain, backends: &str) {
     let share = numbers[..packets / 3].iter().filter(|to| **to == 5).count() * 100 / (packets / 3);
     assert!((8..=32).contains(&share), "{share} % of the flows go to the backend that fails");
     assert!(numbers[packets * 2 / 3..].iter().all(|to| *to != 5));
-    // The monitor counts the flows that moved under both destinations.
+    // The monitor counts a moved flow under both destinations.
     let counted = trace.state.iter().filter(|entry| entry.table == "stats").count();
     assert!(counted > FLOWS + FLOWS / 12, "{counted}");
     assert!(flows.hits >= FLOWS as u64 * 10, "{flows:?}");
 }
 
-/// The flows whose backend fails go to another one with their next packet, and have a record of that from the packet
-/// after that on; all others keep theirs.
+/// Flows of the failed backend go to another backend with their next packet, and have a record for
+/// that from the following packet on. All other flows keep their records.
 fn chain_1_keeps_records_of_flows_that_stay(chain: &Chain, stimuli: &[Stimulus], trace: &Trace) {
     let steps = steps(chain, stimuli);
     let change = stimuli.iter().position(|one| matches!(one, Stimulus::Control(_)));
@@ -261,7 +263,7 @@ fn chain_1_keeps_records_of_flows_that_stay(chain: &Chain, stimuli: &[Stimulus],
         Stimulus::Packet(_, packet) => packet.get(&packet.parse(), Field::IpSrc),
         _ => None,
     };
-    // Where a flow's packets went last before the change.
+    // The last destination of each flow before the change.
     let to = left(trace, Field::IpDst);
     let before: BTreeMap<_, _> = (0..change).map(|at| (source(at), to[at])).collect();
     let failed = Some(0xc000_0205);
@@ -314,14 +316,14 @@ fn change_of_a_rule_renews_records_with_the_next_packet_of_each_flow() {
     stimuli.extend((7..=8).flat_map(round));
     let (_, flows) = same(&chain, &stimuli);
     let steps = steps(&chain, &stimuli);
-    // The first change costs no packet its record. By the second one, five flows pass that had been dropped: the monitor
-    // has to know them before they have one.
+    // The first change costs no packet its record. The second change lets five flows pass that were
+    // dropped before. The monitor must have an entry for them before they have a record.
     let since = |from: usize, to: usize| steps[to].hits - steps[from].hits;
     assert_eq!((since(80, 120), since(121, 161)), (40, 35), "{flows:?}");
     assert_eq!((flows.renewed, flows.records.made), (35, 20 + 35 + 5), "{flows:?}");
 }
 
-/// Between hosts behind both sides, a firewall that follows connections, and counters beside it.
+/// A chain with a connection-tracking firewall and a monitor, between hosts behind both interfaces.
 fn firewall() -> Chain {
     chain(
         "chain c {
@@ -335,7 +337,7 @@ fn firewall() -> Chain {
     )
 }
 
-/// A packet of a connection from the opener or the other side.
+/// A packet of a connection, from the opener or from the other end.
 fn segment(at_ms: u64, host: usize, forward: bool, flags: &str) -> Stimulus {
     let (inside, outside) = (format!("10.0.0.{host}:3000"), "192.0.2.1:80");
     let ends =
@@ -349,7 +351,7 @@ fn fin_and_rst_that_race_with_data_close_connections_that_have_records() {
     let chain = firewall();
     let open = [(true, "S"), (false, "SA"), (true, "A")];
     let data = [(true, "A"), (false, "A")];
-    // What each side still sends, in its own order; how the two meet is drawn.
+    // The packets that each end still sends, in order. The interleaving is random.
     let sides: [&[&[&str]; 2]; 6] = [
         &[&["A", "FA", "A", "A"], &["A", "A", "FA", "A", "A"]],
         &[&["A", "FA", "R", "A"], &["A", "A", "A", "A"]],
@@ -376,7 +378,7 @@ fn fin_and_rst_that_race_with_data_close_connections_that_have_records() {
         let mut at = vec![0; scripts.len()];
         while at.iter().zip(&scripts).any(|(at, script)| *at < script.len()) {
             let host = rng.below(scripts.len());
-            // A few of one connection in a row, as they come in bursts.
+            // A few packets of one connection in sequence, as in a burst.
             for _ in 0..=rng.below(3) {
                 if let Some((forward, flags)) = scripts[host].get(at[host]) {
                     stimuli.push(segment(stimuli.len() as u64 + 1, host, *forward, flags));
@@ -454,8 +456,9 @@ fn tenants_and_security_associations_are_flows_of_their_own() {
     let (trace, flows) = same(&chain, &stimuli);
     let vnis = left(&trace, Field::VxlanVni);
     assert_eq!(vnis[10..15], [Some(1012), None, Some(1014), None, None]);
-    // All but the first packet of each of the five flows, and one more of the first flow of each of the two kinds of
-    // packets: a first packet of its kind does not count as met.
+    // The first packet of each of the five flows has no record. Neither has one more packet of the
+    // first flow of each of the two kinds of packets, because the admission filter does not count
+    // the first packet of a kind.
     assert_eq!(flows.hits, 5 * (6 - 1) - 2, "{flows:?}");
 }
 
@@ -479,7 +482,8 @@ fn packets_of_a_flow_with_other_link_addresses_are_told_apart() {
     );
     let mut stimuli = Vec::new();
     for round in 0..30_u64 {
-        // Two of three are for the gate; the others' addresses differ in one bit only.
+        // Two of three packets are for the gate. The other addresses differ from it in one bit
+        // only.
         let to = if round % 3 == 1 { ["08", "0b", "19"][round as usize / 3 % 3] } else { "09" };
         let text = format!(
             "eth 02:00:00:00:00:01 > 02:00:00:00:00:{to} / udp 10.0.0.1:5 > 10.0.0.2:6 \"{round}\""
@@ -489,7 +493,7 @@ fn packets_of_a_flow_with_other_link_addresses_are_told_apart() {
     let (trace, flows) = same(&chain, &stimuli);
     let is_out = |outputs: &&Vec<Output>| matches!(outputs.last(), Some(Output::Packet(..)));
     assert_eq!(trace.outputs.iter().filter(is_out).count(), 20);
-    // Each of some addresses has a record of its own, of which a flow may have four.
+    // Some addresses have a record each. A flow may have four records.
     let made = flows.records.made;
     assert!(flows.hits > 20 && (2..=4).contains(&made), "{flows:?}");
 }
@@ -545,7 +549,8 @@ fn flows_behind_a_scan_get_records_once_they_come_again() {
         let run = record_batches(&mut engine, &stimuli, most);
         assert_eq!(difference(&run.shows(&expected), &run.trace), None, "in batches of {most}");
         let flows = engine.flows().expect("flow records");
-        // Of their first three packets one is looked at at most; so records are made for the fifth to the seventh.
+        // The admission filter samples at most one of a flow's first three packets. So records are
+        // made for the fifth to the seventh packet.
         assert_eq!(flows.records.made, 50, "{flows:?}");
         assert!((50 * 4..=50 * 6).contains(&flows.hits), "{flows:?}");
     }

@@ -1,4 +1,4 @@
-//! Who talks to whom: addresses, ports and protocol of each flow, computed from its number.
+//! The addresses, ports and protocol of each flow, computed from its number.
 
 use super::{Options, Ports, Protocol};
 use crate::permutation::Permutation;
@@ -6,14 +6,14 @@ use crate::random::{hash, scale};
 use crate::template::{FIRST_PORT, PORTS};
 use crate::{Error, Prefix};
 
-/// A flow's two ends.
+/// The two ends of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ends {
     /// Client address and port.
     pub client: (u128, u16),
     /// Server address and port.
     pub server: (u128, u16),
-    /// TCP, else UDP.
+    /// TCP; otherwise UDP.
     pub tcp: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Refuses prefixes of different versions, and too few clients for the flows.
+    /// Refuses prefixes of different IP versions, and too few clients for the flows.
     pub fn new(options: &Options) -> Result<Self, Error> {
         let Options { from, to, .. } = options;
         if from.is_v6() != to.is_v6() {

@@ -1,4 +1,4 @@
-//! What the n-th packet of a flow is: the life of a TCP connection, or data alone.
+//! The packets of a flow: the life of a TCP connection, or only data.
 
 /// TCP flags.
 pub const FIN: u8 = 0x01;
@@ -9,27 +9,28 @@ const ACK: u8 = 0x10;
 
 /// Packets that open a connection (SYN, SYN+ACK, ACK).
 const OPENING: u32 = 3;
-/// Packets that close it (FIN+ACK from either side, ACK).
+/// Packets that close a connection (FIN+ACK from either side, ACK).
 const CLOSING: u32 = 3;
 
 /// One packet of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
-    /// From the server.
+    /// The server sends the packet.
     pub back: bool,
     /// TCP flags; 0 for UDP.
     pub flags: u8,
-    /// It carries data.
+    /// The packet carries data.
     pub data: bool,
 }
 
 impl Segment {
-    /// How far it moves its sender's sequence number, with so many bytes of data.
+    /// How far the packet, with this many bytes of data, advances the sequence number of its
+    /// sender.
     pub fn advance(self, data: u32) -> u32 {
         data + u32::from(self.flags & (SYN | FIN) != 0)
     }
 
-    /// Whether its acknowledgement number counts.
+    /// Whether the acknowledgement number is valid.
     pub fn acknowledges(self) -> bool {
         self.flags & ACK != 0
     }
@@ -43,12 +44,12 @@ impl Segment {
     }
 }
 
-/// Packet `i` (below `size`) of a TCP flow of `size` packets, of whose data packets a share in
-/// millionths goes back.
+/// Packet `i` (below `size`) of a TCP flow of `size` packets. The server sends `replies_ppm`
+/// millionths of the data packets.
 ///
-/// Where nothing goes back, the flow is SYN, data, FIN. Otherwise it is opened with three packets
-/// and closed with three; a flow of fewer than six is opened as far as it reaches, and ends with a
-/// RST if anything comes behind the opening.
+/// Without replies the flow is SYN, data, FIN. With replies, three packets open the flow and three
+/// close it. A flow of fewer than six packets opens as far as its packets reach; if it has packets
+/// after the opening, it ends with a RST.
 pub fn tcp(i: u32, size: u32, replies_ppm: u32) -> Segment {
     let left = size.saturating_sub(i);
     if replies_ppm == 0 {
@@ -71,12 +72,13 @@ pub fn tcp(i: u32, size: u32, replies_ppm: u32) -> Segment {
     }
 }
 
-/// Packet `i` of a UDP flow. The first one never goes back.
+/// Packet `i` of a UDP flow. The client sends the first one.
 pub fn udp(i: u32, replies_ppm: u32) -> Segment {
     Segment { back: i > 0 && goes_back(i, replies_ppm), flags: 0, data: true }
 }
 
-/// Spreads a share evenly: of any n in a row, n times the share go back, give or take one.
+/// Spreads replies evenly: among any n packets in a row, the number of replies is n times the
+/// share, give or take one.
 fn goes_back(i: u32, ppm: u32) -> bool {
     let before = |i: u64| i * u64::from(ppm) / 1_000_000;
     before(u64::from(i) + 1) > before(u64::from(i))

@@ -1,8 +1,8 @@
-//! Synthetic flows: so many flows and packets, with sizes as asked for, in order of time.
+//! Synthetic flows: a given number of flows and packets, with given sizes, in order of time.
 //!
-//! All flows are open at the same time: each flow's packets, in trains, are spread evenly over the
-//! whole run, from a random point on. So a table of flows fills early and stays full, which is
-//! what a benchmark of functions with state wants to hold constant.
+//! All flows are open at the same time. The packets of each flow, in trains, are spread evenly over
+//! the whole run, beginning at a random point. A table of flows therefore fills early and stays
+//! full, which a benchmark of functions with state needs.
 
 mod endpoints;
 mod life;
@@ -22,12 +22,12 @@ pub const MAX_PACKETS: u64 = u32::MAX as u64;
 /// Most packets a second.
 pub const MAX_RATE: u64 = 1_000_000_000;
 
-/// What is generated.
+/// The flows to generate.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
-    /// Flows.
+    /// Number of flows.
     pub flows: u64,
-    /// Packets of all flows; at least one for each.
+    /// Number of packets of all flows; at least one for each flow.
     pub packets: u64,
     /// Packets a second.
     pub rate: u64,
@@ -35,11 +35,11 @@ pub struct Options {
     pub arrivals: Arrivals,
     /// Frame sizes.
     pub size: FrameSize,
-    /// Tail index of the flows' sizes; by default all have the same.
+    /// Tail index of the sizes of flows. Without it all flows have the same size.
     pub tail: Option<f64>,
     /// Protocols.
     pub protocol: Protocol,
-    /// Packets of a flow that come in a row.
+    /// Packets that a flow sends in a row.
     pub train: u32,
     /// Clients.
     pub from: Prefix,
@@ -47,17 +47,17 @@ pub struct Options {
     pub to: Prefix,
     /// Server ports.
     pub ports: Ports,
-    /// Share of a flow's packets that go back, in millionths; 0: none at all, not even those that
-    /// open and close a TCP connection.
+    /// Share of a flow's packets that the server sends, in millionths. With 0 the server sends
+    /// nothing, not even the packets that open and close a TCP connection.
     pub replies_ppm: u32,
     /// Seed.
     pub seed: u64,
-    /// When it starts.
+    /// The time of the start.
     pub start_ns: u64,
 }
 
 impl Options {
-    /// So many flows and packets, all else by default.
+    /// Options with this number of flows and packets, and the defaults for everything else.
     #[must_use]
     pub fn new(flows: u64, packets: u64) -> Self {
         let (from, to) = Self::prefixes(false);
@@ -79,8 +79,8 @@ impl Options {
         }
     }
 
-    /// Clients and servers by default: private addresses, and those reserved for benchmarks
-    /// (RFC 2544); for IPv6 two of the prefixes reserved for documentation (RFC 3849).
+    /// The default clients and servers: private addresses, and the addresses reserved for
+    /// benchmarks (RFC 2544). For IPv6, two of the prefixes reserved for documentation (RFC 3849).
     #[must_use]
     pub fn prefixes(v6: bool) -> (Prefix, Prefix) {
         match v6 {
@@ -93,14 +93,14 @@ impl Options {
     }
 }
 
-/// Which protocols flows have.
+/// The protocols of flows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol {
     /// All TCP.
     Tcp,
     /// All UDP.
     Udp,
-    /// On average three flows of four TCP, the others UDP.
+    /// On average three flows in four are TCP, the others UDP.
     Mix,
 }
 
@@ -130,7 +130,7 @@ impl Ports {
         self.ranges.iter().map(|(first, last)| u64::from(last - first) + 1).sum()
     }
 
-    /// A port by number, from 0 below the count.
+    /// The port with this number, which is below the count.
     fn at(&self, mut number: u64) -> u16 {
         for (first, last) in &self.ranges {
             let count = u64::from(last - first) + 1;

@@ -1,4 +1,4 @@
-//! Sizes: of frames, and of flows.
+//! Sizes of frames and of flows.
 
 use crate::random::{Random, exp, ln};
 use std::str::FromStr;
@@ -8,12 +8,12 @@ pub const LEAST: u16 = 60;
 /// Largest frame.
 pub const MOST: u16 = 9014;
 
-/// How long frames are: bytes on the wire, Ethernet header included, FCS excluded.
+/// Frame sizes: bytes on the wire, with the Ethernet header and without the FCS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameSize {
-    /// Evenly from the first to the last.
+    /// Evenly distributed from the first to the last size.
     Range(u16, u16),
-    /// The simple Internet mix: 7 of 60, 4 of 590, 1 of 1514 bytes.
+    /// The simple Internet mix: 7 frames of 60 bytes, 4 of 590, 1 of 1514.
     Imix,
 }
 
@@ -24,7 +24,7 @@ impl Default for FrameSize {
 }
 
 impl FrameSize {
-    /// The next frame's size.
+    /// The size of the next frame.
     pub fn draw(self, random: &mut Random) -> u16 {
         match self {
             FrameSize::Range(first, last) => {
@@ -58,9 +58,9 @@ impl FromStr for FrameSize {
     }
 }
 
-/// Splits packets among flows: one each, the rest evenly or, with a tail index a, in proportion to
-/// r^(-1/a) for the flow of rank r (Zipf), so that sizes have a Pareto tail of index a. The first
-/// flow is the largest. `packets` must not be less than `flows`.
+/// Divides packets among flows. Each flow gets one packet. The others are divided evenly or, with a
+/// tail index a, in proportion to r^(-1/a) for the flow of rank r (Zipf), so that sizes have a
+/// Pareto tail of index a. The first flow is the largest. `packets` must not be less than `flows`.
 pub fn flow_sizes(flows: u64, packets: u64, tail: Option<f64>) -> Vec<u32> {
     let size = |size: u64| u32::try_from(size).unwrap_or(u32::MAX);
     let Some(index) = tail else {
@@ -70,7 +70,7 @@ pub fn flow_sizes(flows: u64, packets: u64, tail: Option<f64>) -> Vec<u32> {
     let weight = |rank: u64| exp(-ln((rank + 1) as f64) / index);
     let whole: f64 = (0..flows).map(weight).sum();
     let rest = packets.saturating_sub(flows);
-    // Rounding the running sum instead of each share makes the total exact.
+    // The running sum is rounded instead of each share, so that the total is exact.
     let (mut sum, mut before) = (0.0, 0);
     let share = |rank: u64| {
         sum += weight(rank);
@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn tail_follows_zipf() {
-        // Weights 1, 1/2, 1/3, 1/4 (index 1): of 2,500, 1,200, 600, 400 and 300 beside the first.
+        // Weights 1, 1/2, 1/3, 1/4 (index 1): of 2,500 packets 1,200, 600, 400 and 300, and one
+        // more for each flow.
         let sizes = flow_sizes(4, 2_504, Some(1.0));
         let expected = [1_201_u32, 601, 401, 301];
         assert!(sizes.iter().zip(expected).all(|(a, b)| a.abs_diff(b) <= 1), "{sizes:?}");
@@ -109,16 +110,16 @@ mod tests {
 
     #[test]
     fn top_hundredth_of_a_heavy_tail_has_a_third_of_all_packets() {
-        // With index 1.2 the weights are r^(-5/6). Euler and Maclaurin: the first 100 sum to
-        // 6 (100^(1/6) - 1) + (1 + 0.02)/2 + 0.07 = 7.51, all 10,000 to
-        // 6 (10000^(1/6) - 1) + 1/2 + 0.07 = 22.42. That is a share of 0.335 of the packets beside
-        // the first of each flow: 0.335 * 990,000 + 100 = 331,700 of 1,000,000.
+        // With index 1.2 the weights are r^(-5/6). By Euler and Maclaurin, the first 100 weights
+        // sum to 6 (100^(1/6) - 1) + (1 + 0.02)/2 + 0.07 = 7.51, and all 10,000 to 6 (10000^(1/6) -
+        // 1) + 1/2 + 0.07 = 22.42. The first 100 flows therefore get a share of 0.335 of the
+        // packets after each flow's first one: 0.335 * 990,000 + 100 = 331,700 of 1,000,000.
         let sizes = flow_sizes(10_000, 1_000_000, Some(1.2));
         assert_eq!(total(&sizes), 1_000_000);
         let top = total(&sizes[..100]);
         assert!((329_000..334_000).contains(&top), "{top}");
         assert!(sizes.windows(2).all(|pair| pair[0] + 1 >= pair[1]), "not in falling order");
-        // Without a tail it is a hundredth.
+        // Without a tail they get a hundredth.
         assert_eq!(total(&flow_sizes(10_000, 1_000_000, None)[..100]), 10_000);
     }
 

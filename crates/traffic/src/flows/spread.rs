@@ -1,4 +1,4 @@
-//! The generator: which flow's packet comes next, and its bytes.
+//! The generator: chooses the flow of the next packet, and makes its bytes.
 
 use super::endpoints::{Endpoints, Ends};
 use super::life::{self, Segment};
@@ -11,21 +11,21 @@ use braid_packet::{Field, Link, Packet, Shape, build_fresh};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Link addresses of clients and servers: locally administered, so nobody's.
+/// Link addresses of clients and servers: locally administered, so that no device owns them.
 const MACS: [u128; 2] = [0x0200_0000_0001, 0x0200_0000_0002];
-/// Ethernet header, IP header, TCP or UDP header.
+/// Bytes of the Ethernet header, which the IP header and the TCP or UDP header follow.
 const ETHERNET: usize = 14;
 const WINDOW: u128 = 0xffff;
-/// Bytes from which payloads are cut, each from another offset on.
+/// Length of the bytes from which payloads are cut, each at another offset.
 const PATTERN: usize = 1 << 14;
 
 /// Synthetic flows.
 pub struct Flows {
     ends: Endpoints,
     flows: Vec<Flow>,
-    /// Place of a flow's next train in the run, and the flow.
+    /// The place of each flow's next train in the run, and the flow.
     trains: BinaryHeap<Reverse<(u64, u32)>>,
-    /// The flow of the current train, and its packets to come.
+    /// The flow of the current train, and the number of its packets still to come.
     train: (u32, u32),
     clock: Clock,
     random: Random,
@@ -35,7 +35,7 @@ pub struct Flows {
     begun: u64,
 }
 
-/// What is known of a flow.
+/// The state of a flow.
 struct Flow {
     size: u32,
     sent: u32,
@@ -76,7 +76,7 @@ impl Flows {
         })
     }
 
-    /// The flow whose packet is next: that of the current train, or of the train that is due.
+    /// The flow of the next packet: the flow of the current train, or of the train that is due.
     fn next_flow(&mut self) -> Option<u32> {
         if let (flow, left @ 1..) = self.train {
             self.train = (flow, left - 1);
@@ -117,7 +117,7 @@ impl Flows {
     }
 }
 
-/// Which limit the options break, if any.
+/// The limit that the options break, if any.
 fn check(options: &Options) -> Result<(), String> {
     let within = |what: &str, value: u64, most: u64| match value {
         0 => Err(format!("{what} must be at least 1")),
@@ -147,8 +147,8 @@ fn trains_of(size: u32, train: u32) -> u32 {
     size.div_ceil(train.max(1))
 }
 
-/// The place of train `number` of `all` in the run, as a fraction of 2^63: evenly spaced, the first
-/// one a random part of a space from the start.
+/// The place of train number `number` of `all` trains in the run, as a fraction of 2^63. Trains are
+/// evenly spaced; the first comes a random part of a space after the start.
 fn place(number: u32, all: u32, phase: u32) -> u64 {
     let spaces = u128::from(number) << 32 | u128::from(phase);
     ((spaces << 31) / u128::from(all.max(1))) as u64

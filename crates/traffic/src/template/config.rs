@@ -1,12 +1,12 @@
-//! The template file: what it says, checked.
+//! The contents of a template file, checked.
 
 use crate::yaml::{self, At, Map};
 
-/// Most templates of a file.
+/// The most templates in a file.
 const MAX_ENTRIES: usize = 4096;
-/// Most clients: each has a counter of its ports.
+/// The most clients. Each has a counter of its ports.
 const MAX_CLIENTS: u64 = 1 << 20;
-/// Most connections whose addresses are kept to be used again.
+/// The most connections whose addresses are kept to be used again.
 const MAX_LIMITED: usize = 1 << 20;
 /// Longest gap between packets, in microseconds: a day.
 const MAX_GAP_US: f64 = 86_400e6;
@@ -16,60 +16,60 @@ const MAX_SECONDS: f64 = 3.2e8;
 /// A template file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
-    /// Seconds for which connections begin.
+    /// The time for which connections begin.
     pub duration_ns: Option<u64>,
     /// Client addresses.
     pub clients: Range,
     /// Server addresses.
     pub servers: Range,
-    /// Addresses are drawn at random instead of one after the other.
+    /// Whether addresses are drawn at random. Otherwise they are used one after another.
     pub random: bool,
-    /// Upper 96 bits of client and server addresses in IPv6 packets, where given.
+    /// The upper 96 bits of client and server addresses in IPv6 packets, if the file gives them.
     pub upper6: [Option<u128>; 2],
-    /// Gaps are those of the captures.
+    /// If present, gaps are taken from the captures.
     pub own_gaps: Option<OwnGaps>,
     /// Templates.
     pub entries: Vec<Entry>,
 }
 
-/// Addresses from the first to the last.
+/// A range of addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Range {
-    /// First.
+    /// The first address.
     pub first: u32,
-    /// How many.
+    /// The number of addresses.
     pub count: u64,
 }
 
-/// What happens to gaps of captures.
+/// How to change the gaps of captures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OwnGaps {
-    /// Gaps below this …
+    /// Gaps below this are changed.
     pub least_ns: u64,
-    /// … become this.
+    /// The gap that takes their place.
     pub instead_ns: u64,
 }
 
 /// One template.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Entry {
-    /// The capture, as the file names it.
+    /// The capture's name in the file.
     pub name: String,
     /// Connections a second.
     pub cps: f64,
-    /// From a packet to the next one of the same direction.
+    /// The time from a packet to the next one in the same direction.
     pub gap_ns: u64,
-    /// From a packet to the next one of the other direction.
+    /// The time from a packet to the next one in the other direction.
     pub turn_ns: u64,
-    /// So many connections in a row have the same client and server.
+    /// The number of connections in a row with the same client and server.
     pub burst: u32,
-    /// After so many connections, addresses and ports are those of the first ones again.
+    /// After this many connections, the addresses and ports of the first ones are used again.
     pub limit: Option<usize>,
-    /// All connections go to this server.
+    /// The server of all connections, if there is only one.
     pub server: Option<u32>,
 }
 
-/// Known keys; those that are not read have no effect on a capture.
+/// The known keys. Keys that are not read have no effect on a capture.
 const ROOT: &[&str] = &[
     "duration",
     "generator",
@@ -100,7 +100,7 @@ const ENTRY: &[&str] =
     &["name", "cps", "ipg", "rtt", "w", "limit", "one_app_server", "server_addr", "plugin_id"];
 
 impl Config {
-    /// Reads a template file; adds warnings about keys that are not known.
+    /// Reads a template file and adds warnings about unknown keys.
     pub fn parse(text: &str, warnings: &mut Vec<String>) -> Result<Self, String> {
         let tree = yaml::parse(text)?;
         let mut root = At::root(&tree, "the file");

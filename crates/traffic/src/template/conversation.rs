@@ -1,5 +1,4 @@
-//! A capture as a template: its packets in order, and which of their fields are written anew for
-//! each connection.
+//! A capture as a template: its packets in order, and the fields that each connection overwrites.
 
 use crate::Error;
 use braid_io::{CaptureReader, PacketSource};
@@ -7,40 +6,40 @@ use braid_packet::{Field, FlowKey, Header, Layout, Packet};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
-/// Most bytes of all captures together, with what is kept beside each packet.
+/// The most bytes of all captures together, with the data stored beside each packet.
 pub const MAX_BYTES: usize = 256 << 20;
-/// What is kept beside a packet's bytes, roughly.
+/// The approximate number of bytes stored beside a packet's own.
 const OVERHEAD: usize = 512;
-/// Most ports (or ICMP identifiers) of clients in a capture.
+/// The most ports (or ICMP identifiers) of clients in a capture.
 const MAX_SLOTS: usize = 4096;
 
 /// A capture of one conversation between a client side and a server side.
 #[derive(Clone, Debug)]
 pub struct Conversation {
-    /// Its packets in order; at least one.
+    /// The packets in order; at least one.
     pub steps: Vec<Step>,
-    /// Ports that the client side uses.
+    /// The number of ports that the client side uses.
     pub slots: u16,
-    /// Flows, both directions of one counted once.
+    /// The number of flows. Both directions of a flow count once.
     pub flows: u64,
 }
 
 /// A packet.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// As captured.
+    /// The packet as captured.
     pub packet: Packet,
     /// Its headers.
     pub layout: Layout,
-    /// Nanoseconds since the packet before.
+    /// Nanoseconds since the previous packet.
     pub gap_ns: u64,
-    /// Whether it goes in another direction than the one before.
+    /// Whether the packet goes in another direction than the previous one.
     pub turns: bool,
-    /// What is written.
+    /// The fields to overwrite, and the values that they get.
     pub writes: Vec<(Field, Role)>,
 }
 
-/// What a field gets.
+/// The value that a field gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// The client's address.
@@ -54,13 +53,13 @@ pub enum Role {
 /// IP version and address.
 type Host = (u8, u128);
 
-/// Which hosts are on the server side, and the numbers of the clients' ports.
+/// The hosts on the server side, and the numbers of the clients' ports.
 struct Sides {
     servers: BTreeMap<Host, bool>,
     slots: BTreeMap<(u8, Host, u16), u16>,
 }
 
-/// Loads a capture; takes what it needs from `room`. Adds a warning if packets were left out.
+/// Loads a capture and subtracts its size from `room`. Adds a warning if packets were left out.
 pub fn load(
     path: &Path,
     room: &mut usize,
@@ -117,9 +116,9 @@ fn build(packets: Vec<(Packet, Layout, FlowKey)>) -> Result<Conversation, String
     Ok(Conversation { steps, slots, flows: flows.len() as u64 })
 }
 
-/// Splits the hosts into two sides so that packets only go from one to the other. The source of
-/// the first packet is a client, as is that of the first packet of each group of hosts that has
-/// nothing to do with those before.
+/// Divides the hosts into two sides so that packets only go from one side to the other. The source
+/// of the first packet is a client. In every other group of connected hosts, the source of the
+/// group's first packet is a client too.
 fn servers(keys: &[FlowKey]) -> Result<BTreeMap<Host, bool>, String> {
     let mut peers: BTreeMap<Host, BTreeSet<Host>> = BTreeMap::new();
     for key in keys {
@@ -168,7 +167,7 @@ impl Sides {
         Ok(Role::Port(number))
     }
 
-    /// What is written into a packet.
+    /// The fields of a packet to overwrite.
     fn writes(
         &mut self,
         packet: &Packet,
@@ -201,7 +200,8 @@ impl Sides {
         Ok(writes)
     }
 
-    /// Writes to the addresses and to the client's port of a key, as far as its hosts are known.
+    /// Adds the addresses and the client's port of a key to `writes`, for the hosts whose side is
+    /// known.
     fn write(
         &mut self,
         key: FlowKey,
@@ -267,7 +267,7 @@ mod tests {
         ];
         assert_eq!(conversation.steps[0].writes, forward);
         assert_eq!(conversation.steps[1].writes, backward);
-        // A time that goes back is no gap.
+        // A time that goes back counts as no gap.
         let gaps: Vec<_> = conversation.steps.iter().map(|s| (s.gap_ns, s.turns)).collect();
         assert_eq!(gaps, [(0, false), (250, true), (0, true)]);
     }

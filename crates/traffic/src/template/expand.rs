@@ -1,4 +1,4 @@
-//! The expansion: arrivals and packets of all open connections, in order of time.
+//! Expands templates: the arrivals and packets of all open connections, in order of time.
 
 use super::config::{Config, Entry, OwnGaps};
 use super::conversation::{Conversation, Role, Step};
@@ -12,9 +12,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Most connections that are open at once.
+/// The most connections that are open at once.
 pub const MAX_CONNECTIONS: usize = 1 << 18;
-/// Rates below this count as none: such a connection comes once in 30 years.
+/// Rates below this count as zero. At this rate a connection comes once in 30 years.
 const MIN_RATE: f64 = 1e-9;
 
 /// Traffic from templates.
@@ -23,11 +23,12 @@ pub struct Template {
     tuples: Tuples,
     upper6: [Option<u128>; 2],
     own_gaps: Option<OwnGaps>,
-    /// What happens next: time from the start, number in the order of planning, what.
+    /// The next events: the time from the start, the number in the order of planning, and the
+    /// event.
     plan: BinaryHeap<Reverse<(u64, u64, What)>>,
     planned: u64,
     open: Vec<Connection>,
-    /// Places in `open` that are free.
+    /// Free places in `open`.
     free: Vec<u32>,
     start_ns: u64,
     end_ns: Option<u64>,
@@ -37,16 +38,16 @@ pub struct Template {
     flows: u64,
 }
 
-/// A template, and where it stands.
+/// A template and its progress.
 struct Kind {
     entry: Entry,
     conversation: Arc<Conversation>,
     clock: Clock,
-    /// Connections so far.
+    /// The number of connections so far.
     count: u64,
-    /// Client and server of the current burst, and how many connections of it are to come.
+    /// Client and server of the current burst, and the number of its connections still to come.
     burst: (u32, u32, u32),
-    /// The first connections, where there is a limit.
+    /// The first connections, if the template has a limit.
     first: Vec<Tuple>,
 }
 
@@ -139,7 +140,7 @@ impl Template {
         self.planned += 1;
     }
 
-    /// Plans an arrival, unless it is past the end.
+    /// Plans an arrival, unless it would come after the end.
     fn arrive(&mut self, kind: u32, at_ns: u64) {
         if self.end_ns.is_none_or(|end| at_ns < end) {
             self.plan(at_ns, What::Arrival(kind));
@@ -171,7 +172,7 @@ impl Template {
         Ok(())
     }
 
-    /// The packet of a connection that is due, and plans the one after it.
+    /// Returns the packet of a connection that is due, and plans the connection's next packet.
     fn packet(&mut self, place: u32, now_ns: u64) -> Result<Option<Packet>, Error> {
         let Some(connection) = self.open.get_mut(place as usize) else { return Ok(None) };
         let Some(kind) = self.kinds.get(connection.kind as usize) else { return Ok(None) };
@@ -218,7 +219,7 @@ impl Kind {
     }
 }
 
-/// From the packet before to this one.
+/// The time from the previous packet to this one.
 fn gap(step: &Step, entry: &Entry, own: Option<OwnGaps>) -> u64 {
     match own {
         Some(own) if step.gap_ns < own.least_ns => own.instead_ns,
@@ -228,7 +229,7 @@ fn gap(step: &Step, entry: &Entry, own: Option<OwnGaps>) -> u64 {
     }
 }
 
-/// A packet of the capture with a connection's addresses and ports.
+/// Makes a packet from the capture's packet, with a connection's addresses and ports.
 fn write(step: &Step, tuple: Tuple, upper6: [Option<u128>; 2], time_ns: u64) -> Packet {
     let mut packet = step.packet.clone();
     packet.time_ns = time_ns;
@@ -243,8 +244,8 @@ fn write(step: &Step, tuple: Tuple, upper6: [Option<u128>; 2], time_ns: u64) -> 
     packet
 }
 
-/// An IPv6 address has the IPv4 one in its last 32 bits, behind the upper bits that the template
-/// file says, or else those of the capture.
+/// The value of an address field. An IPv6 address ends with the 32 bits of the IPv4 address. Its
+/// upper bits come from the template file or, without them, from the capture.
 fn address(step: &Step, field: Field, address: u32, upper6: Option<u128>) -> u128 {
     let low = u128::from(address);
     if field.info().width == 32 {

@@ -1,16 +1,16 @@
-//! Where the captures are that a template file names.
+//! Finds the captures that a template file names.
 //!
-//! Names are relative to a folder of the generator's distribution. Collections often hold such
-//! files in one folder, their paths written into their names: `cap2/dns.pcap` is also found as
-//! `cap2__dns.pcap` and as `anything__cap2__dns.pcap`.
+//! Names are relative to a folder of the generator's distribution. Collections often keep all
+//! captures in one folder and write the original paths into their names: `cap2/dns.pcap` is also
+//! found as `cap2__dns.pcap` and as `anything__cap2__dns.pcap`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Most entries of a folder that are looked at.
+/// The most entries of a folder that are read.
 const MAX_ENTRIES: usize = 100_000;
 
-/// Folders in which to look, in order.
+/// The folders to search, in order.
 pub fn roots(file: &Path, captures: Option<&Path>) -> Vec<PathBuf> {
     let folder = match file.parent() {
         Some(folder) if folder != Path::new("") => folder.to_owned(),
@@ -22,7 +22,7 @@ pub fn roots(file: &Path, captures: Option<&Path>) -> Vec<PathBuf> {
     roots
 }
 
-/// The capture with this name, or a message for the person.
+/// The capture with this name, or an error message for the user.
 pub fn find(name: &str, roots: &[PathBuf]) -> Result<PathBuf, String> {
     let flat = name.trim_start_matches("./").replace('/', "__");
     for root in roots {
@@ -44,7 +44,7 @@ pub fn find(name: &str, roots: &[PathBuf]) -> Result<PathBuf, String> {
     Err(format!("no capture `{name}` in {} (--captures DIR says where to look)", places.join(", ")))
 }
 
-/// Files of a folder whose name is the flat one, or ends in it behind `__`.
+/// The files of a folder whose name is the flat name, or ends with `__` and the flat name.
 fn flattened(root: &Path, flat: &str) -> Vec<PathBuf> {
     let suffix = format!("__{flat}");
     let Ok(entries) = fs::read_dir(root) else { return Vec::new() };
@@ -60,7 +60,7 @@ fn flattened(root: &Path, flat: &str) -> Vec<PathBuf> {
         .filter(|path| path.is_file())
         .collect();
     found.sort();
-    // The exact name is meant, whatever else ends in it.
+    // If a file has the exact name, it is the right one.
     match found.iter().position(|path| path.file_name().is_some_and(|name| name == flat)) {
         Some(exact) => vec![found.swap_remove(exact)],
         None => found,

@@ -1,9 +1,10 @@
-//! Traffic from templates: captures of single conversations, and a YAML file that says how many
-//! connections a second of each there are, from which clients to which servers.
+//! Traffic from templates: captures of single conversations, and a YAML file with the connections a
+//! second of each conversation and the addresses of clients and servers.
 //!
-//! The file is that of the TRex generator's stateful mode: `cap_info` (`name`, `cps`, `ipg`, `rtt`,
-//! `w`, `limit`, `one_app_server`, `server_addr`), `generator` (`distribution`, `clients_start` …),
-//! `cap_ipg`, `cap_ipg_min`, `cap_override_ipg`, `src_ipv6`, `dst_ipv6`, `duration`.
+//! The file has the format of the TRex generator's stateful mode: `cap_info` (`name`, `cps`, `ipg`,
+//! `rtt`, `w`, `limit`, `one_app_server`, `server_addr`), `generator` (`distribution`,
+//! `clients_start` …), `cap_ipg`, `cap_ipg_min`, `cap_override_ipg`, `src_ipv6`, `dst_ipv6`,
+//! `duration`.
 
 mod config;
 mod conversation;
@@ -25,14 +26,14 @@ use std::sync::Arc;
 /// How templates are expanded.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
-    /// Where captures are looked for first.
+    /// The folder that is searched first for captures.
     pub captures: Option<PathBuf>,
-    /// Leave out templates whose capture is not found, with a warning.
+    /// Whether to leave out templates whose capture is not found, with a warning.
     pub skip_missing: bool,
-    /// Connections begin for so long; by default for the file's `duration`, and without end if
+    /// The time for which connections begin. By default the file's `duration`, or no limit if
     /// `packets` is given.
     pub duration_ns: Option<u64>,
-    /// Most packets.
+    /// The most packets.
     pub packets: Option<u64>,
     /// Multiplies every `cps`.
     pub scale: f64,
@@ -40,7 +41,7 @@ pub struct Options {
     pub arrivals: Arrivals,
     /// Seed.
     pub seed: u64,
-    /// When it starts.
+    /// The time of the start.
     pub start_ns: u64,
 }
 
@@ -59,12 +60,12 @@ impl Default for Options {
     }
 }
 
-/// Most connections a second of one template, after scaling.
+/// The most connections a second of one template, after scaling.
 const MAX_RATE: f64 = 1e8;
 
 impl Template {
-    /// Reads a template file and its captures. Also gives warnings: keys and packets that have no
-    /// effect, templates that were left out.
+    /// Reads a template file and its captures. Also returns warnings about keys and packets that
+    /// have no effect, and about templates that were left out.
     ///
     /// # Errors
     /// When the file or a capture can't be used, or the options can't be met.
@@ -99,7 +100,7 @@ impl Template {
     }
 }
 
-/// The file's text, unless it is longer than anyone writes.
+/// The file's text, unless it is too long.
 fn read(file: &Path) -> Result<String, Error> {
     let name = || file.display().to_string();
     let open = File::open(file)

@@ -3,32 +3,32 @@
 use super::config::{Config, Range};
 use crate::random::Random;
 
-/// The first port of clients: above those of services and of tunnels such as VXLAN (4789), which
-/// would change what a packet is.
+/// The first port of clients. It is above the ports of services and of tunnels such as VXLAN
+/// (4789), which would change the meaning of a packet.
 pub const FIRST_PORT: u16 = 10_000;
-/// How many ports clients have.
+/// The number of ports of a client.
 pub const PORTS: u16 = u16::MAX - FIRST_PORT + 1;
 
-/// What makes a connection different from others of its template.
+/// The addresses and the port that distinguish a connection from others of its template.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tuple {
     /// Client address.
     pub client: u32,
     /// Server address.
     pub server: u32,
-    /// First port of the client, counted from [`FIRST_PORT`].
+    /// The first port of the client, counted from [`FIRST_PORT`].
     pub port: u16,
 }
 
 impl Tuple {
-    /// One of the client's ports, by number.
+    /// The client's port with this number.
     pub fn port(self, slot: u16) -> u16 {
         let port = (u32::from(self.port) + u32::from(slot)) % u32::from(PORTS);
         FIRST_PORT + port as u16
     }
 }
 
-/// Hands out clients, servers and ports, to all templates in the order of arrival.
+/// Assigns clients, servers and ports to connections of all templates, in the order of arrival.
 #[derive(Clone, Debug)]
 pub struct Tuples {
     clients: Range,
@@ -41,7 +41,7 @@ pub struct Tuples {
 }
 
 impl Tuples {
-    /// As a template file says.
+    /// As the template file specifies.
     pub fn new(config: &Config, seed: u64) -> Self {
         let count = usize::try_from(config.clients.count).unwrap_or(0);
         Self {
@@ -64,7 +64,7 @@ impl Tuples {
         draw(self.servers, &mut self.next_server, self.random.as_mut())
     }
 
-    /// The next ports of a client, so many in a row. They come round after [`PORTS`].
+    /// The next `count` consecutive ports of a client. Ports repeat after [`PORTS`].
     pub fn port(&mut self, client: u32, count: u16) -> u16 {
         let number = client.wrapping_sub(self.clients.first) as usize;
         let Some(next) = self.ports.get_mut(number) else { return 0 };

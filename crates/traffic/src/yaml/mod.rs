@@ -1,4 +1,5 @@
-//! YAML files from other people: a bounded tree with lines, and typed access that names the key.
+//! Reads YAML files from other people: a bounded tree with line numbers, and typed access with
+//! errors that name the key.
 
 mod read;
 mod tree;

@@ -3,14 +3,14 @@
 use super::tree::{Node, Value};
 use std::net::Ipv4Addr;
 
-/// A node and how it is reached.
+/// A node and its path.
 #[derive(Clone, Debug)]
 pub struct At<'a> {
     node: &'a Node,
     path: String,
 }
 
-/// A mapping and how it is reached.
+/// A mapping and its path.
 #[derive(Clone, Debug)]
 pub struct Map<'a> {
     entries: &'a [(String, Node)],
@@ -19,12 +19,12 @@ pub struct Map<'a> {
 }
 
 impl<'a> At<'a> {
-    /// The root of a tree; `name` stands for it in messages.
+    /// The root of a tree. Messages call it `name`.
     pub fn root(node: &'a Node, name: &str) -> Self {
         Self { node, path: name.to_owned() }
     }
 
-    /// An error about this value.
+    /// An error message about this value.
     pub fn wrong(&self, what: impl AsRef<str>) -> String {
         format!("line {}: {}: {}", self.node.line, self.path, what.as_ref())
     }
@@ -33,7 +33,7 @@ impl<'a> At<'a> {
         self.wrong(format!("expected {what}, found {}", self.node.describe()))
     }
 
-    /// As a mapping.
+    /// The value as a mapping.
     pub fn map(&self) -> Result<Map<'a>, String> {
         match &self.node.value {
             Value::Map(entries) => {
@@ -43,7 +43,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// As a list, of at most so many items.
+    /// The value as a list of at most `most` items.
     pub fn list(&self, most: usize) -> Result<Vec<At<'a>>, String> {
         let Value::List(items) = &self.node.value else { return Err(self.expected("a list")) };
         if items.len() > most {
@@ -53,7 +53,7 @@ impl<'a> At<'a> {
         Ok(items.iter().enumerate().map(at).collect())
     }
 
-    /// Whether it is a list.
+    /// Whether the value is a list.
     pub fn is_list(&self) -> bool {
         matches!(self.node.value, Value::List(_))
     }
@@ -65,7 +65,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// As text that is not empty.
+    /// The value as text that is not empty.
     pub fn text(&self) -> Result<&'a str, String> {
         match &self.node.value {
             Value::Scalar { text, .. } if !text.is_empty() => Ok(text),
@@ -73,7 +73,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// As a number from 0 up to `most`.
+    /// The value as a number from 0 up to `most`.
     pub fn number(&self, most: f64) -> Result<f64, String> {
         let number = self.plain().and_then(|text| match text.strip_prefix("0x") {
             Some(hex) => Some(u64::from_str_radix(hex, 16).ok()? as f64),
@@ -89,7 +89,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// As a whole number.
+    /// The value as a whole number.
     pub fn whole(&self, least: u64, most: u64) -> Result<u64, String> {
         let number = self.plain().and_then(|text| match text.strip_prefix("0x") {
             Some(hex) => u64::from_str_radix(hex, 16).ok(),
@@ -101,7 +101,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// As `true` or `false`.
+    /// The value as `true` or `false`.
     pub fn flag(&self) -> Result<bool, String> {
         match self.plain() {
             Some("true" | "True" | "TRUE") => Ok(true),
@@ -110,7 +110,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// As an IPv4 address.
+    /// The value as an IPv4 address.
     pub fn address(&self) -> Result<u32, String> {
         let address = self.text().ok().and_then(|text| text.parse::<Ipv4Addr>().ok());
         address.map(Ipv4Addr::to_bits).ok_or_else(|| self.expected("an IPv4 address"))
@@ -118,23 +118,23 @@ impl<'a> At<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// The same with paths that start here.
+    /// The same mapping, with paths that start here.
     pub fn top(self) -> Self {
         Self { path: String::new(), ..self }
     }
 
-    /// A key's value, if the key is there.
+    /// The value of a key, if the key is present.
     pub fn get(&self, key: &str) -> Option<At<'a>> {
         let (_, node) = self.entries.iter().find(|(known, _)| known == key)?;
         Some(At { node, path: self.path_of(key) })
     }
 
-    /// A key's value.
+    /// The value of a key, which must be present.
     pub fn need(&self, key: &str) -> Result<At<'a>, String> {
         self.get(key).ok_or_else(|| format!("line {}: {} is missing", self.line, self.path_of(key)))
     }
 
-    /// A key's value as `read` gives it, if the key is there.
+    /// The value of a key, converted by `read`, if the key is present.
     pub fn optional<T>(
         &self,
         key: &str,
@@ -143,7 +143,7 @@ impl<'a> Map<'a> {
         self.get(key).as_ref().map(read).transpose()
     }
 
-    /// Warnings about keys that are not among the known ones.
+    /// Warnings about unknown keys.
     pub fn unknown<'b>(&'b self, known: &'b [&'b str]) -> impl Iterator<Item = String> + 'b {
         let unknown = self.entries.iter().filter(|(key, _)| !known.contains(&key.as_str()));
         unknown.map(|(key, node)| {

@@ -1,7 +1,8 @@
-//! A tree of nodes from the events of the YAML parser.
+//! Builds a tree of nodes from the events of the YAML parser.
 //!
 //! The parser's own loader recurses with the depth of the file and expands aliases, so that a short
-//! file can take all stack or memory. Its events are put together here instead, within limits.
+//! file can take all stack or memory. This module builds the tree from the events instead, within
+//! limits.
 
 use yaml_rust2::parser::{Event, Parser};
 use yaml_rust2::scanner::{Marker, TScalarStyle};
@@ -12,7 +13,7 @@ pub const MAX_BYTES: usize = 1 << 20;
 const MAX_DEPTH: usize = 32;
 /// Most nodes.
 const MAX_NODES: usize = 100_000;
-/// Most keys of one mapping: each new one is compared with all before it.
+/// The most keys of one mapping. Each new key is compared with all keys before it.
 const MAX_KEYS: usize = 1_000;
 
 /// A value and the line (from 1) on which it starts.
@@ -24,10 +25,10 @@ pub struct Node {
     pub value: Value,
 }
 
-/// What a node is.
+/// The value of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
-    /// A scalar as written; quoted ones are text, whatever they look like.
+    /// A scalar as written. A quoted scalar is always text.
     Scalar {
         /// Its text.
         text: String,
@@ -36,12 +37,12 @@ pub enum Value {
     },
     /// A list.
     List(Vec<Node>),
-    /// A mapping, in order; each key once.
+    /// A mapping in the order of the file. Each key occurs once.
     Map(Vec<(String, Node)>),
 }
 
 impl Node {
-    /// What it is, for messages.
+    /// The kind of value, for messages.
     pub fn describe(&self) -> String {
         match &self.value {
             Value::Scalar { text, quoted: false } if matches!(&**text, "" | "~" | "null") => {
@@ -66,8 +67,8 @@ enum Open {
 /// Parses a file with one document.
 ///
 /// # Errors
-/// Where it is not YAML, uses what is not supported (aliases, keys that are no scalars, a second
-/// document), or breaks a limit; the message starts with the line.
+/// When the text is not YAML, uses an unsupported feature (aliases, keys that are not
+/// scalars, a second document), or breaks a limit. The message starts with the line.
 pub fn parse(text: &str) -> Result<Node, String> {
     if text.len() > MAX_BYTES {
         return Err(format!("the file has {} bytes; at most {MAX_BYTES} are read", text.len()));

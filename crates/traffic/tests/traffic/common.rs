@@ -1,11 +1,12 @@
-//! What the tests share: folders with captures, all packets of a generator, what must hold of each.
+//! Helpers of the tests: folders with captures, all packets of a generator, and properties of every
+//! packet.
 
 use braid_io::{CaptureWriter, MemorySink, PacketSink, Precision};
 use braid_packet::{Field, FlowKey, Link, Packet, Shape, build_fresh, checksum};
 use braid_traffic::{Error, Summary, Traffic, write};
 use std::path::PathBuf;
 
-/// A folder of its own for a test.
+/// A temporary folder for one test.
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -46,7 +47,8 @@ pub fn key(packet: &Packet) -> FlowKey {
     packet.flow_key(&packet.parse()).expect("an IP packet")
 }
 
-/// In order of time, well-formed, right checksums, as this repository and etherparse see it.
+/// Checks that packets are in order of time, well-formed and have correct checksums, for this
+/// repository's parser and for etherparse.
 #[track_caller]
 pub fn sound(packets: &[Packet]) {
     assert!(packets.windows(2).all(|pair| pair[0].time_ns <= pair[1].time_ns), "times go back");

@@ -51,7 +51,7 @@ fn times_are_the_rate() {
     let packets = made(Options { rate: 1_000, ..Options::new(10, 1_001) });
     let (first, last) = (packets[0].time_ns, packets[1_000].time_ns);
     assert!((START_NS..START_NS + 1_000_000).contains(&first));
-    // 1,000 gaps of 1 ms; rounding makes a difference of at most one.
+    // 1,000 gaps of 1 ms. Rounding makes a difference of at most one.
     assert!((last - first).abs_diff(1_000_000_000) <= 1);
     let options = Options { arrivals: Arrivals::Poisson, rate: 1_000, ..Options::new(10, 10_000) };
     let packets = made(options);
@@ -69,7 +69,7 @@ fn connections_with_replies_are_opened_used_and_closed() {
         ..Options::new(20, 520)
     };
     for packets in by_flow(&made(options)).values() {
-        // 26 packets: 3 to open, 20 with data, of which 8 go back, 3 to close.
+        // 26 packets: 3 to open, 20 with data (8 of them replies), 3 to close.
         let client = key(packets[0]).src;
         let flags: Vec<u128> = packets.iter().map(|p| get(p, Field::TcpFlags)).collect();
         assert_eq!(flags[..3], [SYN, SYN | ACK, ACK]);
@@ -80,7 +80,8 @@ fn connections_with_replies_are_opened_used_and_closed() {
     }
 }
 
-/// What each side sends starts where it had ended, and acknowledges all that the other has sent.
+/// Checks that each side's data starts where its previous data ended, and that each side
+/// acknowledges all data of the other.
 fn sequence_numbers_fit(packets: &[&Packet]) {
     let mut next: HashMap<u128, u32> = HashMap::new();
     for packet in packets {
@@ -115,9 +116,10 @@ fn heavy_tail_gives_the_largest_hundredth_a_quarter_of_the_packets() {
     let mut sizes: Vec<usize> = by_flow(&packets).values().map(Vec::len).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     let top: usize = sizes[..10].iter().sum();
-    // Weights are r^(-5/6). By Euler and Maclaurin the first ten sum to
-    // 6 (10^(1/6) - 1) + (1 + 0.15)/2 + 0.07 = 3.45, all to 6 (1000^(1/6) - 1) + 1/2 + 0.07 = 13.54:
-    // a share of 0.2548 of the 99,000 packets beside the first of each flow, and 10: 25,230.
+    // Weights are r^(-5/6). By Euler and Maclaurin the first ten sum to 6 (10^(1/6) - 1) + (1 +
+    // 0.15)/2 + 0.07 = 3.45, and all to 6 (1000^(1/6) - 1) + 1/2 + 0.07 = 13.54. The first ten
+    // flows get a share of 0.2548 of the 99,000 packets after each flow's first one, and 10 more:
+    // 25,230.
     assert!((25_000..25_500).contains(&top), "{top}");
     assert!(sizes[500] < 60, "half of the flows are small: {}", sizes[500]);
 }
@@ -134,7 +136,7 @@ fn trains_keep_packets_of_a_flow_together() {
             |pair: &[Packet]| key(&pair[0]).bidirectional() != key(&pair[1]).bidirectional();
         packets.windows(2).filter(|pair| differ(pair)).count() + 1
     };
-    // 200 trains; a few follow one of the same flow.
+    // 200 trains. A few follow a train of the same flow.
     assert!((150..=200).contains(&runs(&packets)));
     assert!(runs(&made(Options::new(40, 1_000))) > 800);
 }
@@ -145,7 +147,7 @@ fn flows_are_open_from_the_start_to_the_end() {
     let flows = by_flow(&packets);
     let (first, last) = (packets[0].time_ns, packets[4_999].time_ns);
     for packets in flows.values() {
-        // 100 packets each, evenly spread: the first within a hundredth of the run, give or take.
+        // 100 packets each, evenly spread: the first comes within about a hundredth of the run.
         assert!(packets[0].time_ns - first < (last - first) / 50);
         assert!(last - packets[99].time_ns < (last - first) / 50);
     }

@@ -1,4 +1,4 @@
-//! Template files that nobody means well with: a clear error each, no panic, no endless work.
+//! Hostile template files: each gets a clear error, no panic, no endless work.
 
 use crate::common::{Folder, all, udp};
 use braid_traffic::Error;

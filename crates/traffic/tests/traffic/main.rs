@@ -1,4 +1,4 @@
-//! Traffic as a user of the crate gets it, in one binary so that linking happens once.
+//! Tests of the crate's public interface, in one binary so that linking happens once.
 
 mod common;
 mod flows;

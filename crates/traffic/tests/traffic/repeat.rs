@@ -1,4 +1,4 @@
-//! Repetition of a capture: times, addresses, what stays.
+//! Repetition of a capture: times, addresses, and the bytes that don't change.
 
 use crate::common::{Folder, all, key, sound, udp};
 use braid_packet::{Field, Link, NewPayload, Packet, Shape, build_fresh, build_new};

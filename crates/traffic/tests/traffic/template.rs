@@ -44,7 +44,7 @@ fn expand(folder: &Folder, options: &Options) -> Result<Vec<Packet>, Error> {
     Ok(all(&mut traffic)?.0)
 }
 
-/// Packets of each connection in order, by the client's address and port.
+/// The packets of each connection in order, by the client's address and port.
 fn connections(packets: &[Packet]) -> BTreeMap<(u128, u16), Vec<&Packet>> {
     let mut connections: BTreeMap<_, Vec<&Packet>> = BTreeMap::new();
     for packet in packets {

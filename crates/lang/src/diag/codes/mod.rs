@@ -1,8 +1,9 @@
-//! The error catalogue: every code with its title, a long explanation, a wrong and a right example.
+//! The error catalogue: each code with its title, a long explanation, a wrong and a right example.
 //!
-//! One file per hundred. A row is
-//! `NAME = 101, Error, "title", "explanation", wrong: "…", right: "…";` and makes the constant
-//! `NAME`. Examples are whole `.braid` files. Where an example needs further files (rules, a control
+//! Each hundred has a file. A row is `NAME = 101, Error, "title", "explanation", wrong: "…", right:
+//! "…";` and defines the constant `NAME`. Examples are whole `.braid` files. If an example needs
+//! further files (rules, a control file), a line `=== NAME ===` starts each one (see
+//! [`example_files`]).
 //! file), a line `=== NAME ===` starts each; see [`example_files`].
 
 use std::fmt;
@@ -43,7 +44,7 @@ pub use e06::*;
 pub use e07::*;
 pub use e08::*;
 
-/// The number of a message, printed as `E0101`. Only the catalogue makes them.
+/// The number of a message, printed as `E0101`. Only the catalogue makes codes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(u16);
 
@@ -91,12 +92,12 @@ impl fmt::Debug for Code {
     }
 }
 
-/// How bad.
+/// How severe a message is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Severity {
     /// The program does not run.
     Error,
-    /// It runs; the author should look.
+    /// The program runs, but the author should check it.
     Warning,
 }
 
@@ -118,11 +119,11 @@ pub struct Entry {
     pub severity: Severity,
     /// A short title.
     pub title: &'static str,
-    /// What the rule is and why it is there.
+    /// The rule and the reason for it.
     pub explanation: &'static str,
     /// A file that gets this code.
     pub wrong: &'static str,
-    /// The same put right.
+    /// The same file, corrected.
     pub right: &'static str,
 }
 
@@ -142,8 +143,8 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
     .flatten()
 }
 
-/// Splits an example into its files: the first is the `.braid` file (name empty), the others are
-/// those that lines `=== NAME ===` start.
+/// Splits an example into its files. The first is the `.braid` file (its name is empty). Lines `===
+/// NAME ===` start the others.
 #[must_use]
 pub fn example_files(example: &str) -> Vec<(&str, String)> {
     let mut files = vec![("", String::new())];

@@ -1,5 +1,5 @@
-//! Choices drawn from bytes: when they are used up every choice is the first, so that fewer bytes
-//! mean a smaller tree and proptest can shrink.
+//! Draws choices from bytes. When the bytes are used up, every choice is the first one. So fewer
+//! bytes give a smaller tree, and proptest can shrink.
 
 /// A source of choices.
 pub struct Entropy {
@@ -31,13 +31,13 @@ impl Entropy {
         all[self.below(all.len())]
     }
 
-    /// Up to `most` of something.
+    /// Makes up to `most` values.
     pub fn some<T>(&mut self, most: usize, mut make: impl FnMut(&mut Self) -> T) -> Vec<T> {
         let count = self.below(most + 1);
         (0..count).map(|_| make(self)).collect()
     }
 
-    /// One to `most` of something.
+    /// Makes one to `most` values.
     pub fn many<T>(&mut self, most: usize, mut make: impl FnMut(&mut Self) -> T) -> Vec<T> {
         let count = 1 + self.below(most);
         (0..count).map(|_| make(self)).collect()

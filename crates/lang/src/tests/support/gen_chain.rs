@@ -1,4 +1,4 @@
-//! Random files: functions and chains.
+//! Generates random files: functions and chains.
 
 use crate::ast::{
     Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, Item, KeyDef, KeyPart,

@@ -1,4 +1,4 @@
-//! Random expressions and types.
+//! Generates random expressions and types.
 
 use crate::ast::{Arg, BinOp, Expr, ExprKind, Ident, Path, Span, Type, TypeKind};
 
@@ -100,7 +100,7 @@ fn leaf(e: &mut Entropy) -> ExprKind {
     }
 }
 
-/// What may stand before `[…]` or after `exists`: nothing that ends in an open operator.
+/// An expression that may precede `[…]` or follow `exists`. It does not end in an open operator.
 fn place(e: &mut Entropy, fuel: u32) -> Expr {
     let base = of(ExprKind::Path(Path { parts: vec![name(e)], span: Span::default() }));
     if fuel == 0 || e.coin() { base } else { index(e, fuel - 1, base) }

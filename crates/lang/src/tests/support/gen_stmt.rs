@@ -1,4 +1,4 @@
-//! Random statements.
+//! Generates random statements.
 
 use crate::ast::{BinOp, Block, Expr, ExprKind, Path, Row, Span, Stmt, StmtKind};
 

@@ -1,4 +1,4 @@
-//! What the tests of the syntax share: random trees, a plain printer, trees without places.
+//! Shared support for the syntax tests: random trees, a simple printer, trees without spans.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub mod entropy;
@@ -10,7 +10,7 @@ pub mod print_item;
 
 use crate::ast::File;
 
-/// A tree as text without its spans, for comparison.
+/// A tree without its spans as text, for comparison.
 pub fn without_spans(file: &File) -> String {
     let mut text = format!("{file:?}");
     while let Some(start) = text.find("Span {") {

@@ -1,5 +1,5 @@
-//! Trees as text, plainly: parentheses around every operand, no layout. Independent of the
-//! formatter, which is tested with it.
+//! Prints trees simply: with parentheses around every operand and without layout. The printer is
+//! independent of the formatter, which it helps to test.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! Declarations as text, plainly.
+//! Prints declarations simply.
 
 use crate::ast::{
     Arrow, Chain, ChainItem, Const, EventDef, File, FnBody, FnDef, Item, KeyDef, KeyPart, Nf,

@@ -1,5 +1,6 @@
-//! Small functions that stand between others in chains of library functions: they change VLAN tags and tags of
-//! packets, and publish events, so that this happens often, and together with all that others do.
+//! Small functions between the functions of library chains. They change VLAN tags and packet tags,
+//! and publish events. So these actions happen often, and together with the actions of all other
+//! functions.
 
 use crate::generate::Rng;
 
@@ -90,7 +91,7 @@ const SORT: &str = "nf sort(least: u8) {
 }
 ";
 
-/// For the end of a path, with a port `side` that leads out of the chain.
+/// A function for the end of a path, with a port `side` that leads out of the chain.
 pub(super) const TAP: &str = "nf tap(least: port) {
   port side;
   state n: u32 per ip.src = 0, capacity 30;

@@ -1,11 +1,12 @@
-//! Chains of generated functions: two-way paths, one-way ones, branches over named ports, policy.
+//! Generates chains of generated functions: two-way paths, one-way paths, branches over named
+//! ports, policy.
 
 use super::Options;
 use super::function::Function;
 use super::text::Text;
 use crate::generate::Rng;
 
-/// A chain over all of these functions.
+/// Generates a chain over all of these functions.
 pub(super) fn generate(rng: &mut Rng, functions: &[Function], options: Options) -> String {
     let mut text = Text::default();
     if options.pass_through.is_some() {
@@ -21,7 +22,7 @@ pub(super) fn generate(rng: &mut Rng, functions: &[Function], options: Options) 
         text.line("interface log;");
     }
     for (number, function) in functions.iter().enumerate() {
-        // An argument that is a default may be left out, sometimes.
+        // An argument that equals its default is omitted sometimes.
         let given: Vec<_> = function
             .args
             .iter()
@@ -34,8 +35,8 @@ pub(super) fn generate(rng: &mut Rng, functions: &[Function], options: Options) 
     let mut logs = 0;
     for (number, function) in functions.iter().enumerate() {
         for port in &function.ports {
-            // To a later function, past those between, or to the side. What enters between the
-            // first two would keep them from running in parallel.
+            // The link leads to a later function past others, or out at the side. An entry between
+            // the first two functions would keep them from running in parallel.
             let later = (number + 1).max(2);
             let skip = later < functions.len() && rng.one_in(2);
             let to = if skip { format!("n{later}") } else { "log".to_owned() };
@@ -48,7 +49,7 @@ pub(super) fn generate(rng: &mut Rng, functions: &[Function], options: Options) 
     }
     let parallel = rng.one_in(4) && !functions.iter().take(2).any(|function| function.holds);
     let (a, b) = if rng.one_in(2) { ("n0", "n1") } else { ("n1", "n0") };
-    // Neighbours stay neighbours only if nothing stands between them.
+    // Neighbours remain neighbours only without a function between them.
     if parallel && functions.len() >= 2 && options.pass_through != Some(0) {
         text.line(&format!("policy {{ Priority({a} > {b}); }}"));
     }
@@ -63,7 +64,7 @@ pub(super) fn generate(rng: &mut Rng, functions: &[Function], options: Options) 
     text.finish()
 }
 
-/// The main path; one way only if no function needs the way back.
+/// Generates the main path. It is one-way only if no function needs the reverse path.
 fn path(rng: &mut Rng, text: &mut Text, functions: &[Function], options: Options) {
     let one_way = rng.one_in(6) && !functions.iter().any(|function| function.both_sides);
     let arrow = if one_way { " -> " } else { " <-> " };

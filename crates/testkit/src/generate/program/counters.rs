@@ -1,4 +1,5 @@
-//! Functions that count packets and bytes up to a threshold that traffic reaches, and do something else behind it.
+//! Generates functions that count packets and bytes up to a threshold within reach of traffic.
+//! Beyond it they act differently.
 
 use crate::generate::Rng;
 

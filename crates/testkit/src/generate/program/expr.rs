@@ -1,22 +1,22 @@
-//! Expressions of a wanted type.
+//! Generates expressions of a given type.
 
 use super::pieces::{ParamKind, Pieces, Scope};
 use super::types::{literal, name, of_field, readable};
 use crate::generate::Rng;
 use braid_ir::model::{Kind, Ty};
 
-/// Writes expressions for one place.
+/// Generates expressions for one place.
 pub(super) struct Exprs<'a> {
-    /// Choices.
+    /// The random choices.
     pub(super) rng: &'a mut Rng,
-    /// What the function declares.
+    /// The declarations of the function.
     pub(super) pieces: &'a Pieces,
-    /// What is in sight.
+    /// The names and facts in scope.
     pub(super) scope: &'a Scope,
 }
 
 impl Exprs<'_> {
-    /// An expression of this type, also a literal.
+    /// An expression of this type. It may be a literal.
     pub(super) fn any(&mut self, ty: Ty, depth: usize) -> String {
         if self.rng.one_in(4) {
             return literal(self.rng, ty);
@@ -24,7 +24,7 @@ impl Exprs<'_> {
         self.typed(ty, depth).unwrap_or_else(|| literal(self.rng, ty))
     }
 
-    /// An expression of this type that is known only when a packet comes, if there is one.
+    /// An expression of this type that depends on the packet, if there is one.
     pub(super) fn typed(&mut self, ty: Ty, depth: usize) -> Option<String> {
         let leaf = self.leaf(ty);
         if depth == 0 || self.rng.one_in(3) {
@@ -72,7 +72,8 @@ impl Exprs<'_> {
                     let divide = *self.rng.pick(&["/", "%"]);
                     return format!("({left} {divide} {divisor})");
                 }
-                // A division by what may be zero is a fault, and faults have a meaning too.
+                // A division by a possible zero is a fault. Faults are part of the semantics, so
+                // this is tested too.
                 2 if self.rng.one_in(4) => match self.leaf(ty) {
                     Some(divisor) => return format!("({left} / {divisor})"),
                     None => "+",
@@ -85,7 +86,7 @@ impl Exprs<'_> {
         format!("({left} {op} {right})")
     }
 
-    /// A value of another type, cast.
+    /// A value of another type, with a cast.
     fn cast(&mut self, ty: Ty, depth: usize) -> Option<String> {
         if !matches!(ty.kind, Kind::Uint | Kind::Port | Kind::Ip4 | Kind::Size) {
             return None;
@@ -102,7 +103,7 @@ impl Exprs<'_> {
         Some(format!("{}({value})", name(ty)))
     }
 
-    /// A field, parameter, name, tag, length or state of this type.
+    /// A field, parameter, local, tag, length or state of this type.
     fn leaf(&mut self, ty: Ty) -> Option<String> {
         let mut found: Vec<String> = readable(&self.scope.headers)
             .filter(|field| of_field(*field) == ty)
@@ -142,7 +143,7 @@ impl Exprs<'_> {
         if found.is_empty() { None } else { Some(self.rng.pick(&found).clone()) }
     }
 
-    /// A condition on what is in sight.
+    /// A condition on values in scope.
     pub(super) fn condition(&mut self) -> String {
         let choices =
             [Ty::uint(8), Ty::uint(16), Ty::uint(32), super::types::SIZE, super::types::PORT];
@@ -155,7 +156,7 @@ impl Exprs<'_> {
                     false => None,
                 };
                 let right = right.unwrap_or_else(|| literal(self.rng, ty));
-                // Nothing is less than the least value, or more than the largest.
+                // No value is below the smallest one or above the largest one.
                 let at_an_end = [0, ty.max()].iter().any(|end| {
                     let written = right.split(' ').next().unwrap_or_default();
                     [format!("{end}"), format!("{end:#x}")].contains(&written.to_owned())

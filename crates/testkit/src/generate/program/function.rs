@@ -1,4 +1,4 @@
-//! One random function: chooses what it declares, and gives each of that a row that uses it.
+//! Generates one random function: chooses its declarations, and makes a row that uses each of them.
 
 pub(super) mod declare;
 
@@ -10,61 +10,61 @@ use crate::generate::Rng;
 use braid_packet::Header;
 use std::collections::BTreeMap;
 
-/// A generated function and what a chain must know of it.
+/// A generated function and the facts that a chain needs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Function {
     /// Its name.
     pub(super) name: String,
     /// Its source.
     pub(super) source: String,
-    /// Arguments for its parameters, as written; those in `optional` may be left out.
+    /// Written arguments for its parameters. The flag marks an argument that may be omitted.
     pub(super) args: Vec<(String, bool)>,
-    /// Its ports besides the two sides.
+    /// Its ports besides `left` and `right`.
     pub(super) ports: Vec<String>,
-    /// It sends packets back or to a side by name.
+    /// Whether it sends packets back, or to the left or right by name.
     pub(super) both_sides: bool,
-    /// It holds packets.
+    /// Whether it holds packets.
     pub(super) holds: bool,
-    /// Files that its arguments name.
+    /// The files that its arguments name.
     pub(super) files: BTreeMap<String, String>,
 }
 
-/// A row that uses something that was declared.
+/// A row that uses a declaration.
 #[derive(Clone, Debug, Default)]
 struct Use {
-    /// A test that stands in its predicate.
+    /// A test for its predicate.
     test: String,
-    /// Headers that must be there.
+    /// Headers that must be present.
     headers: Vec<Header>,
-    /// Statements that come first.
+    /// Its first statements.
     lines: Vec<String>,
-    /// State that is assigned.
+    /// States that it assigns.
     assigns: Vec<usize>,
-    /// State without default that exists.
+    /// A state without a default whose entry exists.
     exists: Option<usize>,
-    /// It emits an event.
+    /// Whether it emits an event.
     emits: bool,
-    /// The row that comes first of all.
+    /// Whether it is the first of all rows.
     first: bool,
 }
 
-/// What a function is made of.
+/// The parts of a function.
 #[derive(Default)]
 struct Draft {
     pieces: Pieces,
     uses: Vec<Use>,
     timers: Vec<String>,
-    /// Timers with what they do.
+    /// Timers and their statements.
     every: Vec<(String, String)>,
-    /// Functions of its own.
+    /// Functions of its own, as source.
     own: Vec<String>,
-    /// `on expire` of these states, with these statements.
+    /// The states with an `on expire` program, and its statements.
     expire: Vec<(String, Vec<String>)>,
     queue: bool,
     files: BTreeMap<String, String>,
 }
 
-/// A function with this number in its program.
+/// Generates the function with this number in its program.
 pub(super) fn generate(rng: &mut Rng, number: usize) -> Function {
     let mut draft = Draft::default();
     for _ in 0..1 + rng.below(5) {
@@ -150,7 +150,7 @@ fn declarations(text: &mut Text, draft: &Draft) {
     }
 }
 
-/// The match: a row for each use in random order, some more, and `else`.
+/// Writes the match: a row for each use in random order, further rows, and `else`.
 fn rows(text: &mut Text, stmts: &mut Stmts<'_>, mut uses: Vec<Use>) {
     let mut anchors = Anchors::default();
     let start = Scope { headers: vec![Header::Pkt], ..Scope::default() };
@@ -168,7 +168,7 @@ fn rows(text: &mut Text, stmts: &mut Stmts<'_>, mut uses: Vec<Use>) {
         let pred = row(stmts.rng, stmts.pieces, &start, &mut anchors, wanted);
         let Some(mut pred) = pred else { continue };
         pred.scope.exists.extend(used.exists);
-        // Where an entry exists, assigning it is never refused.
+        // An assignment to an existing entry is never refused.
         let tested = used.test.strip_prefix("exists s").and_then(|rest| rest.parse::<usize>().ok());
         let assigned = used.lines.iter().filter_map(|line| state_of(line));
         pred.scope.assigned.extend(assigned.chain(tested));
@@ -194,14 +194,14 @@ fn rows(text: &mut Text, stmts: &mut Stmts<'_>, mut uses: Vec<Use>) {
     text.line("}");
 }
 
-/// The number of the state that a line assigns, if it does.
+/// The number of the state that a line assigns, if any.
 fn state_of(line: &str) -> Option<usize> {
     let (place, _) = line.split_once(" = ").or_else(|| line.split_once(" += "))?;
     let (name, _) = place.split_once('.').unwrap_or((place, ""));
     name.strip_prefix('s')?.parse().ok()
 }
 
-/// The rest of a row: statements and an end, or a match of its own.
+/// Writes the rest of a row: statements and an end, or a nested match.
 fn inner(text: &mut Text, stmts: &mut Stmts<'_>, scope: &mut Scope) {
     if !stmts.rng.one_in(6) {
         return stmts.body(text, scope);
@@ -230,7 +230,7 @@ fn shuffle<T>(rng: &mut Rng, items: &mut [T]) {
 }
 
 impl Draft {
-    /// The parameter of a kind that was declared first, if any.
+    /// The first declared parameter of a kind, if any.
     fn param(&self, kind: ParamKind) -> Option<&super::pieces::Param> {
         self.pieces.params.iter().find(|param| param.kind == kind)
     }

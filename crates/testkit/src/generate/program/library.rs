@@ -1,5 +1,6 @@
-//! Chains of library functions that look at the same fields: routers by the same address, translators one
-//! behind the other, tables per flow in several functions. Limits are so small that traffic reaches them.
+//! Generates chains of library functions that read the same fields: routers by the same address,
+//! translators in sequence, tables per flow in several functions. Limits are small, so traffic
+//! reaches them.
 
 use super::Program;
 use super::beside;
@@ -10,8 +11,9 @@ use super::types::ip4;
 use crate::generate::Rng;
 use std::fmt::Write as _;
 
-/// A function in which one direction counts and stamps what the other looks at and changes, by addresses alone, so
-/// that several flows meet in an entry, and ports matter only where a worker is told by them.
+/// A function in which one direction counts and writes times that the other direction reads and
+/// changes. Its keys are addresses only, so several flows share an entry. Ports matter only for the
+/// choice of the worker.
 fn quota(sharded: bool, both: bool) -> String {
     let sharded = if sharded { ", sharded" } else { "" };
     let inside = match both {
@@ -35,7 +37,8 @@ fn quota(sharded: bool, both: bool) -> String {
     )
 }
 
-/// A function that keeps what backend a source was given, as long as that is up; replies only ask which ones there are.
+/// A function that stores the backend of each source as long as the backend is up. Replies only
+/// test whether their source is a backend.
 const SPREAD: &str = "nf spread(vip: ip4, backends: backends<ip4>) {
   state chosen: index(backends) per ip.src, capacity 20, full evict_oldest;
   match {
@@ -55,7 +58,7 @@ const SPREAD: &str = "nf spread(vip: ip4, backends: backends<ip4>) {
 }
 ";
 
-/// What chains of this kind are mostly made of.
+/// The kind of function that a chain mainly consists of.
 #[derive(Clone, Copy)]
 enum Kind {
     Routers,
@@ -68,7 +71,7 @@ enum Kind {
     Mixed,
 }
 
-/// Native functions, of which some record what they do.
+/// Native functions. Some of them record their actions.
 const NATIVES: &str = r#"
 native nf ids5(signatures: patterns, block: bool = false) from "five" function ids;
 native nf maglev5(vip: ip4, servers: backends<ip4>, idle: duration, flows: u32)
@@ -79,7 +82,7 @@ native nf mazunat5(public: ip4, ports: pool<port>, idle: duration, mappings: u32
     from "five" function mazunat;
 "#;
 
-/// A chain.
+/// Generates a chain.
 pub(super) fn program(rng: &mut Rng) -> Program {
     let mut program = Program::default();
     let kind = *rng.pick(&[
@@ -102,7 +105,7 @@ pub(super) fn program(rng: &mut Rng) -> Program {
     };
     let beside = rng.one_in(2);
     let count = count + if beside { rng.below(3) } else { 0 };
-    // Of few files, so that functions share some.
+    // There are few files, so functions share some.
     for file in 0..2 {
         program.files.insert(format!("routes{file}.txt"), routes(rng));
         program.files.insert(format!("rules{file}.txt"), files::rules(rng));
@@ -146,7 +149,8 @@ pub(super) fn program(rng: &mut Rng) -> Program {
     program
 }
 
-/// So many functions of a chain, some of them with something beside their way if so.
+/// Generates functions of a chain. The count comes first in the pair. With `beside`, some of them
+/// are small functions that stand between others.
 fn nodes(
     rng: &mut Rng,
     program: &mut Program,
@@ -155,7 +159,7 @@ fn nodes(
 ) -> String {
     let mut nodes = String::new();
     for number in 0..count {
-        // Functions with ports or a side of their own need links that these chains do not have.
+        // A function with ports of its own needs links that these chains lack.
         let own = function::generate(&mut rng.split(), number);
         let text = if own.ports.is_empty() && rng.one_in(6) {
             let _ = writeln!(program.source, "{}", own.source);
@@ -180,7 +184,8 @@ fn nodes(
     nodes
 }
 
-/// Routes by which most packets get on: what is behind the left goes there, all else to the right.
+/// Generates routes that let most packets through. Addresses behind the left interface are routed
+/// to it, and all others to the right.
 fn routes(rng: &mut Rng) -> String {
     let mut text = files::routes(rng);
     text.push_str("10.0.0.0/8 0\n");
@@ -238,7 +243,7 @@ fn translator(rng: &mut Rng, number: usize) -> String {
     let low = 1024 + 16 * number;
     match rng.below(5) {
         0 => format!("static_nat(inside: 10.0.0.0, outside: 192.0.{number}.0)"),
-        // So large a table that entries are fetched ahead.
+        // This table is so large that entries are prefetched.
         1 => format!("napt(public: 203.0.113.{}, idle: {} ms)", 1 + number, 5 + rng.below(3000)),
         _ => format!(
             "napt(public: 203.0.113.{}, ports: {low}..{}, idle: {} ms, mappings: {})",
@@ -286,7 +291,8 @@ fn filter(rng: &mut Rng) -> String {
     }
 }
 
-/// A native function. Limits are large more often than elsewhere, so that what was recorded lasts for a while.
+/// A native function. Limits are large more often than elsewhere, so that recordings stay valid for
+/// a while.
 fn native(rng: &mut Rng, number: usize) -> String {
     let idle = 5 + rng.below(4000);
     let flows = if rng.one_in(2) { 10_000 } else { 1 + rng.below(9) };

@@ -1,13 +1,14 @@
-//! Chains of functions with several limits on what they count: on packets and on bytes, in one slot and in several, under
-//! a packet's own key and under others, in both directions. Flow records that share an entry leave their bounds in
-//! every order.
+//! Generates chains of functions with several limits on counters: on packets and on bytes, in one
+//! slot and in several, under a packet's own key and under other keys, in both directions. Flow
+//! records that share an entry exceed their limits in every order.
 
 use super::{Program, function};
 use crate::generate::Rng;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Whether [`super::any`] makes such a chain of a seed, and traffic for it makes a few hosts exchange packets.
+/// Whether [`super::any`] makes such a chain from a seed. Traffic for the chain then exchanges
+/// packets between a few hosts.
 pub(in crate::generate) fn is_drawn(seed: u64) -> bool {
     Rng::new(seed ^ 0x6c69_6d69_7473).one_in(6)
 }
@@ -19,7 +20,7 @@ struct Slot {
     bytes: bool,
 }
 
-/// A table of counters: its name, and the ways to name an entry of it.
+/// A table of counters: its name, and the notations of an entry in it.
 struct Table {
     name: String,
     header: &'static str,
@@ -63,7 +64,7 @@ impl Table {
         (Self { name, header, places, slots }, text)
     }
 
-    /// A counter of an entry, as written.
+    /// A counter of an entry in its written form.
     fn slot(&self, rng: &mut Rng, number: usize) -> (String, &Slot) {
         let slot = &self.slots[number % self.slots.len()];
         (format!("{}{}.{}", self.name, rng.pick(self.places), slot.name), slot)
@@ -82,7 +83,7 @@ impl Table {
 }
 
 impl Slot {
-    /// What it is compared with.
+    /// A limit to compare a counter with.
     fn limit(&self, rng: &mut Rng) -> String {
         let limit = match (self.bytes, rng.below(4)) {
             (true, _) => 60 * (1 + rng.below(50)),
@@ -93,7 +94,7 @@ impl Slot {
         if self.ty == "size" { format!("{limit} B") } else { limit.to_string() }
     }
 
-    /// A condition on it.
+    /// A condition on a counter.
     fn condition(&self, rng: &mut Rng, place: &str, limit: &str) -> String {
         let op = *rng.pick(&["<", "<", "<=", ">", ">", ">=", "==", "!="]);
         let small = self.ty == "u8";
@@ -119,7 +120,7 @@ impl Slot {
         }
     }
 
-    /// By how much a counter of packets goes up. Small ones soon come to their largest value.
+    /// The step of a packet counter. A small counter soon reaches its largest value.
     fn step(&self, rng: &mut Rng) -> usize {
         match (rng.below(6), self.ty) {
             (0 | 1, "u8") => 30 + rng.below(60),
@@ -142,7 +143,7 @@ fn source(rng: &mut Rng, name: &str) -> String {
     text += "  match {\n";
     let slots: usize = tables.iter().map(|table| table.slots.len()).sum();
     let has = if tables.iter().any(|table| table.header == "ip") { "ip" } else { "inet" };
-    // A row that compares what another one does, too, could never match.
+    // A row that repeats another row's comparison could never match.
     let mut compared = BTreeSet::new();
     for row in 0..(1 + rng.below(3)).max(slots) {
         let (table, number) = (&tables[row % count], row / count);
@@ -173,7 +174,7 @@ fn source(rng: &mut Rng, name: &str) -> String {
     text
 }
 
-/// What a row does.
+/// The statements of a row.
 fn body(rng: &mut Rng, tables: &[Table]) -> String {
     let mut all = Vec::new();
     for _ in 0..rng.below(3) {
@@ -193,7 +194,7 @@ fn end(rng: &mut Rng) -> &'static str {
     ends[rng.below(ends.len())]
 }
 
-/// A chain.
+/// Generates a chain.
 pub(super) fn program(rng: &mut Rng) -> Program {
     let mut program = Program::default();
     let mut nodes = String::new();

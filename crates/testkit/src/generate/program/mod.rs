@@ -1,7 +1,8 @@
-//! Random programs: functions in the language, well typed by construction, and chains of them.
+//! Generates random programs: functions in the language, well typed by construction, and chains of
+//! them.
 //!
-//! What is generated must compile: a function declares nothing that it does not use, reads fields
-//! only where their header is known to be there, and no row of a match hides another.
+//! A generated program must compile. So a function uses everything that it declares, reads fields
+//! only if their header is known to be present, and no row of a match hides another row.
 
 mod beside;
 mod chain;
@@ -25,7 +26,7 @@ use std::fmt::Write as _;
 pub struct Program {
     /// Source text.
     pub source: String,
-    /// Files beside it, by name.
+    /// The files that it names, by name.
     pub files: BTreeMap<String, String>,
 }
 
@@ -39,22 +40,22 @@ impl std::fmt::Display for Program {
     }
 }
 
-/// What a generated program holds besides its functions.
+/// Additions to a generated program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// A function that passes everything on stands behind the function with this number on the
-    /// main path, if there is one.
+    /// Number of a function on the main path. If it exists, a function that passes everything is
+    /// inserted behind it.
     pub pass_through: Option<usize>,
 }
 
-/// The program of a seed.
+/// The random program of a seed.
 #[must_use]
 pub fn program(seed: u64) -> Program {
     program_with(seed, Options::default())
 }
 
-/// The program of a seed: one out of six has functions with limits on what they count; of the others one out of three
-/// is a chain of library functions, which meet in what they look at.
+/// The program of a seed. One of six has functions with limits on counters. Of the others, one of
+/// three is a chain of library functions that use the same fields and tables.
 #[must_use]
 pub fn any(seed: u64) -> Program {
     match Kind::of(seed) {
@@ -64,10 +65,10 @@ pub fn any(seed: u64) -> Program {
     }
 }
 
-/// Which chain [`any`] makes of a seed.
+/// The kind of chain that [`any`] makes from a seed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Functions with limits on what they count.
+    /// Functions with limits on counters.
     Limits,
     /// Library functions.
     Library,
@@ -87,7 +88,7 @@ impl Kind {
     }
 }
 
-/// The program of a seed, changed as the options say.
+/// The random program of a seed, with these options.
 #[must_use]
 pub fn program_with(seed: u64, options: Options) -> Program {
     let mut rng = Rng::new(seed);

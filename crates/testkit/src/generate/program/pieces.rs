@@ -1,4 +1,4 @@
-//! What a generated function declares, and what is in sight at a place in it.
+//! The declarations of a generated function, and the scope at a place in it.
 
 use super::types;
 use braid_ir::model::Ty;
@@ -9,17 +9,17 @@ use braid_packet::{Field, Header};
 pub(super) struct Param {
     /// Its name.
     pub(super) name: String,
-    /// What it is.
+    /// Its kind.
     pub(super) kind: ParamKind,
-    /// Its type as written.
+    /// Its type in written form.
     pub(super) ty: String,
-    /// Its value in a chain, as written.
+    /// Its value in a chain, in written form.
     pub(super) value: String,
-    /// It is also its default, and chains may leave it out.
+    /// Whether the value is also the default, so that chains may omit it.
     pub(super) default: bool,
 }
 
-/// What a parameter is.
+/// The kind of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ParamKind {
     /// A scalar.
@@ -42,7 +42,7 @@ pub(super) enum ParamKind {
     Text,
 }
 
-/// Per what a state has entries.
+/// The key of a state's entries.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Per {
     /// One entry.
@@ -73,15 +73,15 @@ impl Per {
 pub(super) struct State {
     /// Its name.
     pub(super) name: String,
-    /// Per what.
+    /// Its key.
     pub(super) per: Per,
-    /// Parts; one without a name for a scalar.
+    /// Its parts. A scalar has one part without a name.
     pub(super) slots: Vec<(String, Ty)>,
-    /// It has a default.
+    /// Whether it has a default.
     pub(super) default: bool,
-    /// It lives with another table.
+    /// Whether it lives with another table.
     pub(super) tied: bool,
-    /// At capacity, assignments are refused.
+    /// Whether assignments are refused at capacity.
     pub(super) refuses: bool,
     /// Its declaration.
     pub(super) text: String,
@@ -102,7 +102,7 @@ impl State {
 pub(super) struct Event {
     /// Its name.
     pub(super) name: String,
-    /// Its fields; `None` is a text.
+    /// Its fields. `None` is a string.
     pub(super) fields: Vec<(String, Option<Ty>)>,
 }
 
@@ -115,36 +115,36 @@ pub(super) struct Pieces {
     pub(super) states: Vec<State>,
     /// Tags.
     pub(super) tags: Vec<(String, Ty)>,
-    /// Ports besides the two sides.
+    /// Ports besides `left` and `right`.
     pub(super) ports: Vec<String>,
     /// Event types.
     pub(super) events: Vec<Event>,
 }
 
-/// What is in sight at a place.
+/// The scope at a place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
-    /// Headers that are there, with all that they imply.
+    /// Headers that are present, with all headers that they imply.
     pub(super) headers: Vec<Header>,
-    /// Names with values.
+    /// Local names with their types.
     pub(super) lets: Vec<(String, Ty)>,
-    /// Numbers of states without default whose entry is known to exist.
+    /// Numbers of states without a default whose entry is known to exist.
     pub(super) exists: Vec<usize>,
-    /// Numbers of states that were assigned on the way here.
+    /// Numbers of states that were assigned on the path to this place.
     pub(super) assigned: Vec<usize>,
-    /// Fields that rows above have compared with constants.
+    /// Fields that earlier rows compared with constants.
     pub(super) compared: Vec<Field>,
-    /// How deep statements are nested.
+    /// Nesting depth of statements.
     pub(super) depth: usize,
 }
 
 impl Scope {
-    /// Whether these headers are known to be there.
+    /// Whether these headers are known to be present.
     pub(super) fn has(&self, headers: &[Header]) -> bool {
         headers.iter().all(|header| self.headers.contains(header))
     }
 
-    /// The scope behind a test that these headers are there.
+    /// The scope behind a test for these headers.
     pub(super) fn with(&self, headers: &[Header]) -> Self {
         let mut scope = self.clone();
         scope.headers = types::closed(&[&self.headers[..], headers].concat());

@@ -1,4 +1,4 @@
-//! Predicates of rows. Each row's predicate rests on an *anchor* that no other row of its match
+//! Generates predicates of rows. Each predicate has an *anchor* that no other row of its match
 //! covers: a range of a field that only this row names, or a test that only this row makes.
 
 use super::expr::Exprs;
@@ -9,10 +9,10 @@ use braid_ir::model::Kind;
 use braid_packet::{Field, Header};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The test of packets that come back from a queue.
+/// The test for packets that come back from a queue.
 pub(super) const HELD: &str = "pkt.held";
 
-/// Header combinations that packets really have.
+/// Combinations of headers that occur in packets.
 const PROFILES: &[&[Header]] = &[
     &[],
     &[Header::Eth],
@@ -35,21 +35,21 @@ const PROFILES: &[&[Header]] = &[
 /// The predicates of one match.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Anchors {
-    /// For each field the next value that no row has named.
+    /// For each field, the next value that no row names yet.
     next: BTreeMap<Field, u128>,
-    /// The next packet length that no row has named.
+    /// The next packet length that no row names yet.
     length: u32,
 }
 
-/// A predicate and what is known behind it.
+/// A predicate and the scope behind it.
 pub(super) struct Pred {
-    /// As written.
+    /// Its written form.
     pub(super) text: String,
-    /// What is in sight where it holds.
+    /// The scope where it holds.
     pub(super) scope: Scope,
 }
 
-/// A predicate that uses this test (or one of its own) and says that certain headers are there.
+/// Makes a predicate that contains this test (or one of its own) and tests for certain headers.
 pub(super) fn row(
     rng: &mut Rng,
     pieces: &Pieces,
@@ -64,7 +64,8 @@ pub(super) fn row(
     };
     let mut inner = scope.clone();
     let tests = wanted.is_some();
-    // What a queue gives back must not be told apart further: it has to leave some time.
+    // The row for packets from a queue must match all of them, because each packet has to leave at
+    // some time.
     let alone = matches!(&wanted, Some((test, _)) if test == HELD);
     if let Some((test, mut headers)) = wanted {
         if headers.is_empty() && !alone {
@@ -78,7 +79,7 @@ pub(super) fn row(
             atoms.push(format!("has {}", header.name()));
         }
     }
-    // Inside other rows certain headers are known; others would contradict them.
+    // In nested rows some headers are known already. Further ones would contradict them.
     if scope.headers.len() <= 1 {
         for header in profile {
             inner = inner.with(&[*header]);
@@ -89,7 +90,7 @@ pub(super) fn row(
         _ if alone => {}
         Some(anchored) => atoms.push(anchored),
         None if tests => {
-            // Lengths are compared nowhere else by themselves.
+            // No other predicate compares the length by itself.
             let start = anchors.length;
             anchors.length += 150;
             atoms.push(format!("pkt.len in {start}..{}", start + 149));
@@ -98,7 +99,7 @@ pub(super) fn row(
     }
     if !alone && rng.one_in(2) {
         atoms.extend(soft(rng, pieces, &inner));
-        // A second one that names a field again could contradict the first.
+        // A second test of the same field could contradict the first test.
         if rng.one_in(3) {
             atoms.extend(state_test(rng, pieces, &inner));
         }
@@ -106,7 +107,7 @@ pub(super) fn row(
     if rng.one_in(5) && !alone {
         atoms.push(if rng.one_in(2) { "forward" } else { "backward" }.to_owned());
     }
-    // What the row tests for, it does not also test against.
+    // The row must not contain the negation of its own test.
     if let Some(test) = atoms.first().cloned().filter(|_| tests) {
         atoms.retain(|atom| *atom != format!("(not {test})"));
     }
@@ -118,7 +119,7 @@ pub(super) fn row(
     Some(Pred { text: atoms.join(" and "), scope: inner })
 }
 
-/// Fields that rows are told apart by: those that traffic has many values of.
+/// Fields that distinguish rows. Traffic has many values of them.
 const ANCHORS: &[Field] = &[
     Field::EthSrc,
     Field::EthDst,
@@ -181,13 +182,13 @@ fn anchor(rng: &mut Rng, scope: &mut Scope, anchors: &mut Anchors) -> Option<Str
     Some(match rng.below(4) {
         _ if start == end => format!("{name} == {}", show(start)),
         0 => format!("{name} in {{ {}, {} }}", show(start), show(end)),
-        // Nothing below has been named yet, so the row may take all of it.
+        // No row has named a lower value yet, so this row may take all of them.
         1 if first.is_none() && base == 0 => format!("{name} < {}", show(end + 1)),
         _ => format!("{name} in {}..{}", show(start), show(end)),
     })
 }
 
-/// A test that makes a row match less often, on nothing that rows are told apart by.
+/// A test that makes a row match less often. It uses no field that distinguishes rows.
 fn soft(rng: &mut Rng, pieces: &Pieces, scope: &Scope) -> Option<String> {
     let fields: Vec<Field> = readable(&scope.headers)
         .filter(|field| !ANCHORS.contains(field) && of_field(*field) != BOOL)

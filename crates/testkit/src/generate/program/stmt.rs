@@ -1,4 +1,4 @@
-//! Statements and the ends of a packet's way.
+//! Generates statements and the ends of a packet's path.
 
 use super::expr::Exprs;
 use super::pieces::{ParamKind, Per, Pieces, Scope};
@@ -8,22 +8,22 @@ use crate::generate::Rng;
 use braid_ir::model::{Kind, Ty};
 use braid_packet::Header;
 
-/// Writes statements of one function.
+/// Generates statements of one function.
 pub(super) struct Stmts<'a> {
-    /// Choices.
+    /// The random choices.
     pub(super) rng: &'a mut Rng,
-    /// What the function declares.
+    /// The declarations of the function.
     pub(super) pieces: &'a Pieces,
-    /// Names given so far.
+    /// Number of names so far.
     pub(super) names: usize,
-    /// Something goes back or to a side by name, so that both sides must be linked.
+    /// Whether packets go back, or to the left or right by name. Both ports must then be linked.
     pub(super) both_sides: bool,
-    /// Named ports that packets leave by.
+    /// Whether packets may be held in a queue.
     pub(super) queue: bool,
 }
 
 impl Stmts<'_> {
-    /// Some statements and an end.
+    /// Writes some statements and an end.
     pub(super) fn body(&mut self, text: &mut Text, scope: &mut Scope) {
         for _ in 0..self.rng.below(4) {
             self.statement(text, scope);
@@ -31,7 +31,7 @@ impl Stmts<'_> {
         self.end(text, scope);
     }
 
-    /// How a packet's way ends.
+    /// Writes the end of a packet's path.
     fn end(&mut self, text: &mut Text, scope: &Scope) {
         let line = match self.rng.below(24) {
             0..3 => "drop;".to_owned(),
@@ -54,7 +54,7 @@ impl Stmts<'_> {
         text.line(&line);
     }
 
-    /// One statement; what is in sight behind it is in `scope`.
+    /// Writes one statement and updates `scope` for the code behind it.
     pub(super) fn statement(&mut self, text: &mut Text, scope: &mut Scope) {
         match self.rng.below(16) {
             0..5 => self.assign_field(text, scope),
@@ -95,7 +95,8 @@ impl Stmts<'_> {
         self.assign(text, scope, number);
     }
 
-    /// Assigns a state under its implicit key, or under a key of fields that are known to be there.
+    /// Assigns a state under its implicit key, or under a key of fields that are known to be
+    /// present.
     pub(super) fn assign(&mut self, text: &mut Text, scope: &mut Scope, number: usize) {
         let Some(state) = self.pieces.states.get(number) else { return };
         let place = match &state.per {
@@ -117,7 +118,7 @@ impl Stmts<'_> {
                 format!("{{ {} }}", parts.join(", "))
             }
         };
-        // An `else` is an error where the assignment cannot be refused.
+        // An `else` is an error if the assignment cannot be refused.
         let known = scope.assigned.contains(&number) || scope.exists.contains(&number);
         let refused = match self.rng.below(3) {
             _ if state.per == Per::Global || !(state.refuses || state.tied) || known => "",
@@ -126,7 +127,7 @@ impl Stmts<'_> {
             _ => "",
         };
         text.line(&format!("{place} = {value}{refused};"));
-        // Whatever was there may have been evicted.
+        // Any earlier entry may have been evicted.
         scope.exists.clear();
         scope.assigned.push(number);
     }
@@ -151,7 +152,7 @@ impl Stmts<'_> {
         scope.lets.push((name, ty));
     }
 
-    /// A name that the function does not have yet.
+    /// A name that is new in the function.
     pub(super) fn name(&mut self) -> String {
         self.names += 1;
         format!("x{}", self.names)
@@ -180,7 +181,7 @@ impl Stmts<'_> {
         scope.assigned.extend(yes.assigned.iter().chain(&no.assigned));
     }
 
-    /// Mirrors and new packets.
+    /// Writes a mirror, or a statement that sends a new packet.
     fn emission(&mut self, text: &mut Text, scope: &mut Scope) {
         let port = self.pieces.ports.get(self.rng.below(self.pieces.ports.len()));
         match (self.rng.below(5), port) {
@@ -271,7 +272,7 @@ impl Stmts<'_> {
         scope.exists.clear();
     }
 
-    /// Statements that a timer or expiry runs: there is no packet.
+    /// Writes statements for a timer or an expiry, where there is no packet.
     pub(super) fn without_packet(&mut self, text: &mut Text) {
         let globals: Vec<_> = self
             .pieces

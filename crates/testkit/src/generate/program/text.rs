@@ -1,4 +1,4 @@
-//! Source text with indentation.
+//! Builds source text with indentation.
 
 /// Lines of source.
 #[derive(Clone, Debug, Default)]
@@ -8,7 +8,8 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// Adds a line; one that ends in `{` indents what follows, one that starts with `}` ends that.
+    /// Adds a line. A line that ends in `{` indents the following lines, and a line that starts
+    /// with `}` ends that.
     pub(super) fn line(&mut self, line: &str) {
         if line.starts_with('}') {
             self.depth = self.depth.saturating_sub(1);

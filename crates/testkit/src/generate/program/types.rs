@@ -40,7 +40,7 @@ pub(super) const TIME: Ty = Ty { width: 64, kind: Kind::Time };
 /// `bool`.
 pub(super) const BOOL: Ty = Ty { width: 1, kind: Kind::Bool };
 
-/// A type as written.
+/// A type in its written form.
 pub(super) fn name(ty: Ty) -> String {
     match ty.kind {
         Kind::Uint => format!("u{}", ty.width),
@@ -48,7 +48,7 @@ pub(super) fn name(ty: Ty) -> String {
     }
 }
 
-/// A literal of a type; no two calls need give the same.
+/// A literal of a type. It may differ from call to call.
 pub(super) fn literal(rng: &mut Rng, ty: Ty) -> String {
     let small = rng.range(1, 200);
     match ty.kind {
@@ -77,37 +77,37 @@ pub(super) fn literal(rng: &mut Rng, ty: Ty) -> String {
     }
 }
 
-/// An address out of few, so that functions and traffic meet.
+/// An address from a small set, so that functions and traffic use the same ones.
 pub(super) fn ip4(rng: &mut Rng) -> Ipv4Addr {
     let base = *rng.pick(&[0x0a00_0000, 0x0a01_0200, 0xc633_6400, 0xcb00_7100]);
     Ipv4Addr::from_bits(base + u32::try_from(rng.range(1, 6)).unwrap_or(1))
 }
 
-/// An IPv6 address out of few.
+/// An IPv6 address from a small set.
 pub(super) fn ip6(rng: &mut Rng) -> Ipv6Addr {
     Ipv6Addr::from_bits(0x2001_0db8 << 96 | u128::from(rng.range(1, 6)))
 }
 
-/// A duration as written.
+/// A duration in its written form.
 pub(super) fn duration(rng: &mut Rng) -> String {
     let n = rng.range(1, 40);
     let unit = rng.pick(&["ms", "ms", "s"]);
     format!("{n} {unit}")
 }
 
-/// A prefix as written.
+/// A prefix in its written form.
 pub(super) fn prefix4(rng: &mut Rng) -> String {
     let len = rng.range(8, 32);
     let mask = u32::MAX.checked_shl(u32::try_from(32 - len).unwrap_or(0)).unwrap_or(0);
     format!("{}/{len}", Ipv4Addr::from_bits(ip4(rng).to_bits() & mask))
 }
 
-/// The type that a field has in the language.
+/// The type of a field in the language.
 pub(super) fn of_field(field: Field) -> Ty {
     braid_lang::of_field(field)
 }
 
-/// Fields that can be read when these headers are there.
+/// Fields that can be read if these headers are present.
 pub(super) fn readable(headers: &[Header]) -> impl Iterator<Item = Field> {
     FIELDS
         .iter()
@@ -115,8 +115,8 @@ pub(super) fn readable(headers: &[Header]) -> impl Iterator<Item = Field> {
         .map(|info| info.field)
 }
 
-/// Fields that can be assigned when these headers are there. Types of ICMP are left alone most of
-/// the time: what stands behind them depends on them.
+/// Fields that can be assigned if these headers are present. ICMP types and codes are excluded,
+/// because the headers behind them depend on them.
 pub(super) fn writable(headers: &[Header]) -> impl Iterator<Item = Field> {
     readable(headers).filter(|field| {
         let shapes = [Field::IcmpType, Field::IcmpCode, Field::Icmp6Type, Field::Icmp6Code];
@@ -124,7 +124,7 @@ pub(super) fn writable(headers: &[Header]) -> impl Iterator<Item = Field> {
     })
 }
 
-/// These headers and all that they imply.
+/// These headers and all headers that they imply.
 pub(super) fn closed(headers: &[Header]) -> Vec<Header> {
     let mut all = vec![Header::Pkt];
     for header in headers {

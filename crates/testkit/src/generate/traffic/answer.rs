@@ -1,4 +1,4 @@
-//! Packets that answer what left the chain: replies, and ICMP errors about it.
+//! Generates answers to packets that left the chain: replies, and ICMP errors about them.
 
 use super::{quoting, values};
 use crate::convert::frame_of;
@@ -7,13 +7,13 @@ use crate::packet::{Icmp, Ip, Layer, Spec, describe};
 use braid_packet::Packet;
 use std::collections::VecDeque;
 
-/// One of the packets that left, as layers.
+/// A packet that left, as layers.
 fn left(rng: &mut Rng, left: &VecDeque<(u16, Packet)>) -> Option<(u16, Spec)> {
     let (interface, packet) = left.get(rng.below(left.len()))?;
     Some((*interface, describe(&frame_of(packet))))
 }
 
-/// A reply, which enters where the packet left.
+/// A reply. It enters where the packet left.
 pub(super) fn reply(rng: &mut Rng, from: &VecDeque<(u16, Packet)>) -> Option<(u16, Spec)> {
     let (interface, mut spec) = left(rng, from)?;
     spec.snap = None;
@@ -59,7 +59,8 @@ pub(super) fn reply(rng: &mut Rng, from: &VecDeque<(u16, Packet)>) -> Option<(u1
     answered.then_some((interface, spec))
 }
 
-/// An ICMP error about a packet that left, from its destination or a router on the way.
+/// An ICMP error about a packet that left. It comes from the packet's destination or from a router
+/// on the path.
 pub(super) fn error(
     rng: &mut Rng,
     from: &VecDeque<(u16, Packet)>,

@@ -1,4 +1,4 @@
-//! Changes of configuration while packets flow.
+//! Generates changes of configuration while packets flow.
 
 use crate::generate::{Boundaries, Rng};
 use braid_ir::chain::{Chain, Change, Control};
@@ -6,8 +6,8 @@ use braid_ir::model::{Kind, ParamId, ParamTy, Ty, Word};
 use braid_ir::routes::RouteTable;
 use braid_ir::value::{IntervalSet, ParamValue, RuleSet};
 
-/// A change that makes sense for some parameter of the chain, rather of what is asked for each packet than of what is
-/// compiled into programs if so.
+/// A valid change of a parameter of the chain. With `of_asked`, it prefers parameters that are read
+/// for each packet to parameters that are compiled into programs.
 pub(super) fn change(
     rng: &mut Rng,
     chain: &Chain,
@@ -79,20 +79,20 @@ pub(super) fn change(
     Some(Control { time_ns, node, param: ParamId(u32::try_from(param).ok()?), change })
 }
 
-/// A parameter of a function.
+/// Draws a parameter of a function.
 fn draw(rng: &mut Rng, chain: &Chain) -> Option<(usize, usize)> {
     let at = rng.below(chain.nodes.len());
     let params = &chain.nodes.get(at)?.params;
     let mut param = rng.below(params.len());
-    // Functions have more single values than tables, rules and lists.
+    // Functions have more scalars than tables, rules and lists.
     if matches!(params.get(param)?, ParamValue::Scalar(_)) && !rng.one_in(3) {
         param = rng.below(params.len());
     }
     Some((at, param))
 }
 
-/// Another value near this one. Times stay in their order of magnitude: a timer of a nanosecond
-/// would fire without end.
+/// Another value close to this one. Times keep their order of magnitude, because a timer of one
+/// nanosecond would fire without end.
 fn scalar(rng: &mut Rng, ty: Ty, value: Word) -> Word {
     let timed = matches!(ty.kind, Kind::Duration | Kind::Time);
     let other = match rng.below(6) {
@@ -105,7 +105,7 @@ fn scalar(rng: &mut Rng, ty: Ty, value: Word) -> Word {
     other.min(ty.max())
 }
 
-/// The set without some members, or with some more.
+/// The set without some members, or with additional ones.
 fn other_set(rng: &mut Rng, ty: Ty, set: &IntervalSet) -> IntervalSet {
     let mut intervals = set.intervals().to_vec();
     match intervals.first_mut() {
@@ -122,7 +122,7 @@ fn backwards(set: &RuleSet) -> RuleSet {
     RuleSet { rules, default_pass: !set.default_pass }
 }
 
-/// The table without some of its routes, and with others for the next hops.
+/// The table without some of its routes, and with other next hops for some.
 fn some_routes(rng: &mut Rng, table: &RouteTable) -> RouteTable {
     let mut new = RouteTable::default();
     for (addr, len, hop) in table.iter4().filter(|_| !rng.one_in(4)).collect::<Vec<_>>() {

@@ -1,5 +1,5 @@
-//! A few hosts exchange packets in bursts, from both sides, with little else in between: what is counted for them reaches
-//! its limits in every order.
+//! A few hosts exchange packets in bursts in both directions, with few other packets in between. So
+//! the counters for these hosts reach their limits in every order.
 
 use super::{Traffic, time};
 use crate::convert::packet_of;
@@ -7,13 +7,13 @@ use crate::generate::Rng;
 use crate::packet::{Spec, packet};
 use crate::record::Stimulus;
 
-/// The conversations, and the burst that is on its way.
+/// The conversations, and the current burst.
 pub(super) struct Exchange {
-    /// For each: packets of both directions.
+    /// For each conversation: a packet of each direction.
     talks: Vec<[Spec; 2]>,
     talk: usize,
     backward: bool,
-    /// How many packets of the burst are to come.
+    /// Number of packets that remain in the burst.
     more: usize,
     longest: usize,
 }
@@ -21,7 +21,8 @@ pub(super) struct Exchange {
 impl Exchange {
     pub(super) fn draw(rng: &mut Rng) -> Self {
         let count = 1 + rng.below(3);
-        // Of the smallest packets most are counted before anyone looks again.
+        // With the smallest packets, a record counts the most packets before its limits are checked
+        // again.
         let size = if rng.one_in(2) { 0 } else { rng.below(60) };
         let talks = (0..count).map(|_| talk(rng, size)).collect();
         let longest = *rng.pick(&[1, 4, 10, 24]);
@@ -40,7 +41,7 @@ impl Exchange {
     }
 }
 
-/// A conversation between few addresses, so that several have one in common.
+/// A conversation between addresses from a small set, so that several conversations share one.
 fn talk(rng: &mut Rng, size: usize) -> [Spec; 2] {
     let a = format!("10.0.0.{}", 1 + rng.below(2));
     let b = match rng.below(6) {
@@ -56,7 +57,8 @@ fn talk(rng: &mut Rng, size: usize) -> [Spec; 2] {
 }
 
 impl Traffic<'_> {
-    /// The next packet of the exchange, if there is one and nothing else comes first.
+    /// The next packet of the exchange. `None` if there is no exchange, or if another stimulus
+    /// comes first.
     pub(super) fn next_of_exchange(&mut self) -> Option<Stimulus> {
         if self.rng.one_in(25) {
             return None;

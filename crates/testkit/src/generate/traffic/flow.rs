@@ -1,4 +1,4 @@
-//! Flows: two ends and where their conversation has come to.
+//! Flows: two ends and the progress of their conversation.
 
 use super::{payload, values};
 use crate::generate::{Boundaries, Rng};
@@ -6,7 +6,7 @@ use crate::packet::{Eth, Icmp, Ip, Layer, Spec, Tcp, TcpOption, Udp};
 use braid_ir::chain::Interface;
 use braid_ir::value::{Rule, RuleAddrs};
 
-/// A TCP conversation as it should be: who sends (true: the opener), with which flags.
+/// A regular TCP conversation: who sends (true: the opener), and with which flags.
 const TALK: &[(bool, u8)] = &[
     (true, 0x02),
     (false, 0x12),
@@ -21,7 +21,7 @@ const TALK: &[(bool, u8)] = &[
 
 /// A flow.
 pub(super) struct Flow {
-    /// Where its first side enters.
+    /// The interface where the first end's packets enter.
     pub(super) interface: u16,
     v6: bool,
     proto: u8,
@@ -29,9 +29,9 @@ pub(super) struct Flow {
     dst: u128,
     sport: u16,
     dport: u16,
-    /// Place in `TALK`.
+    /// The position in `TALK`.
     phase: usize,
-    /// Next sequence numbers of both sides.
+    /// The next sequence numbers of both ends.
     seq: [u32; 2],
 }
 
@@ -76,7 +76,8 @@ impl Flow {
         flow
     }
 
-    /// Takes values that a rule matches, most of them at its edges, and maybe one just beside.
+    /// Takes values that a rule matches. Most of them are at the rule's edges, and some are just
+    /// outside.
     fn aim(&mut self, rng: &mut Rng, rule: &Rule) {
         match rule.addrs {
             Some(RuleAddrs::V4 { src, dst }) => {
@@ -102,7 +103,7 @@ impl Flow {
         }
     }
 
-    /// Who sends next if all goes as it should.
+    /// Whether the first end regularly sends next. Sometimes the answer is wrong on purpose.
     pub(super) fn next_is_forward(&self, rng: &mut Rng) -> bool {
         let proper =
             if self.proto == 6 { TALK[self.phase.min(TALK.len() - 1)].0 } else { rng.one_in(2) };
@@ -185,7 +186,7 @@ impl Flow {
     }
 }
 
-/// A value of an interval, at its ends most of the time, rarely just outside.
+/// A value of an interval. It is mostly one of the ends, and rarely just outside.
 fn edge(rng: &mut Rng, (low, high): (u128, u128), max: u128) -> u128 {
     match rng.below(12) {
         0 => low.saturating_sub(1),
@@ -201,7 +202,7 @@ fn edge_port(rng: &mut Rng, (low, high): (u16, u16)) -> u16 {
     u16::try_from(value).unwrap_or(0)
 }
 
-/// Makes a checksum wrong by a little.
+/// Makes a checksum wrong.
 fn wrong_checksum(rng: &mut Rng, spec: &mut Spec) {
     let wrong = Some(rng.short());
     for layer in &mut spec.layers {

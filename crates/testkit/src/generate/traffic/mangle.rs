@@ -1,4 +1,4 @@
-//! Packets as they should not be, or seldom are.
+//! Generates malformed and rare packets.
 
 use super::values;
 use crate::generate::{Boundaries, Rng};
@@ -6,7 +6,7 @@ use crate::packet::{Ext, Frame, Layer, Spec, packet};
 use braid_ir::model::Word;
 use braid_packet::Field;
 
-/// Changes bytes, or cuts the packet off on the wire.
+/// Changes bytes, or cuts off the packet on the wire.
 pub(super) fn bytes(rng: &mut Rng, frame: &mut Frame) {
     if frame.data.is_empty() {
         return;
@@ -16,7 +16,7 @@ pub(super) fn bytes(rng: &mut Rng, frame: &mut Frame) {
         frame.wire_len = u32::try_from(frame.data.len()).unwrap_or(u32::MAX);
         return;
     }
-    // Mistakes in the first headers are the ones that parsers meet.
+    // Parsers are most sensitive to errors in the first headers.
     let reach = frame.data.len().min(if rng.one_in(2) { 24 } else { 64 });
     for _ in 0..=rng.below(3) {
         let at = rng.below(reach);
@@ -25,13 +25,13 @@ pub(super) fn bytes(rng: &mut Rng, frame: &mut Frame) {
     }
 }
 
-/// Cuts the packet off in the capture.
+/// Cuts off the packet in the capture.
 pub(super) fn snap(rng: &mut Rng, frame: &mut Frame) {
     let len = rng.below(frame.data.len() + 1);
     frame.data.truncate(len);
 }
 
-/// Packets that are not IP, or carry another packet.
+/// Packets that are not IP, or that carry another packet.
 pub(super) fn odd(rng: &mut Rng, boundaries: &Boundaries) -> Spec {
     let a = values::address(rng, boundaries, None, false);
     let a = std::net::Ipv4Addr::from_bits(u32::try_from(a).unwrap_or(1));
@@ -59,7 +59,7 @@ pub(super) fn odd(rng: &mut Rng, boundaries: &Boundaries) -> Spec {
     packet(&text.replace("ipopts=07070400000000", "ipopts=0707040000000000"))
 }
 
-/// Puts extension headers behind an IPv6 header, or options into an IPv4 one.
+/// Adds extension headers to an IPv6 header, or options to an IPv4 header.
 pub(super) fn extensions(rng: &mut Rng, spec: &mut Spec) {
     for layer in &mut spec.layers {
         let Layer::Ip(ip) = layer else { continue };
@@ -77,7 +77,7 @@ pub(super) fn extensions(rng: &mut Rng, spec: &mut Spec) {
     }
 }
 
-/// Sets one field that the chain looks at to a value at a boundary.
+/// Sets a field that the chain depends on to a value at a boundary.
 pub(super) fn field(rng: &mut Rng, boundaries: &Boundaries, spec: &mut Spec) {
     let fields: Vec<Field> = boundaries.fields.keys().copied().collect();
     if fields.is_empty() {

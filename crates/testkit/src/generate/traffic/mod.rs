@@ -1,6 +1,7 @@
-//! Traffic aimed at a chain's boundaries: new flows, their next packets, replies to what left the
-//! chain, ICMP errors about it, fragments, malformed packets, odd ones, and jumps of time. By its seed it
-//! comes in trains, or for long from one side.
+//! Generates traffic aimed at a chain's boundaries: new flows, their next packets, replies to
+//! packets that left the chain, ICMP errors about them, fragments, malformed packets, rare packets,
+//! and jumps of time. Depending on the seed, the traffic comes in trains, or from one direction for
+//! a long time.
 
 mod answer;
 mod control;
@@ -27,12 +28,12 @@ use train::Train;
 
 pub use payload::payload_for;
 
-/// Flows that are remembered at a time.
+/// The number of flows that are remembered.
 const FLOWS: usize = 24;
-/// Packets that left and are remembered at a time.
+/// The number of leaving packets that are remembered.
 const LEFT: usize = 16;
 
-/// The identifier of most tags in chains that look at tags.
+/// The identifier of most tags, in chains that depend on tags.
 const TAG: u16 = 9;
 
 /// A source of stimuli for a chain.
@@ -42,36 +43,36 @@ pub struct Traffic<'a> {
     rng: Rng,
     now: u64,
     flows: VecDeque<Flow>,
-    /// Interface and packet of what left last.
+    /// The interfaces and packets that left last.
     left: VecDeque<(u16, Packet)>,
-    /// What is left of a fragmented packet.
+    /// The remaining pieces of a fragmented packet.
     pending: VecDeque<(u16, Spec)>,
-    /// Whether there are few flows, of many packets.
+    /// Whether there are few flows with many packets.
     few: bool,
-    /// Whether packets come again at once, some times.
+    /// Whether packets sometimes repeat at once.
     trains: bool,
-    /// One that does.
+    /// The current train of repeated packets.
     train: Option<Train>,
-    /// The few hosts that exchange packets, if there is little else.
+    /// The few hosts that exchange packets, if the traffic mainly consists of that.
     exchange: Option<Exchange>,
-    /// Whether packets come from one side for a while.
+    /// Whether packets enter from one direction for some time.
     stays: bool,
-    /// For how many more, and where they enter.
+    /// Number of further packets from one direction, and the interface where they enter.
     stay: (usize, u16),
-    /// Of the changes of configuration, one in so many is made.
+    /// One of this number of possible changes of configuration is made.
     changes: usize,
-    /// Whether there are many, and packets in trains around them.
+    /// Whether there are many changes of configuration, with packets in trains around them.
     restless: bool,
 }
 
-/// `count` stimuli for a chain. The reference engine runs along, so that there are replies to what
-/// it lets out.
+/// Makes `count` stimuli for a chain. The reference engine runs at the same time, so there are
+/// replies to the packets that it lets out.
 #[must_use]
 pub fn stimuli(chain: &Chain, seed: u64, count: usize) -> Vec<Stimulus> {
     recorded(chain, seed, count).0
 }
 
-/// The same, and what the reference engine did with them.
+/// The same stimuli, and the trace of the reference engine on them.
 #[must_use]
 pub fn recorded(chain: &Chain, seed: u64, count: usize) -> (Vec<Stimulus>, Trace) {
     let mut engine = harness::reference(chain);
@@ -107,7 +108,7 @@ impl<'a> Traffic<'a> {
             changes: *rng.pick(&[1, 8]),
             restless,
             rng,
-            // Not a multiple of any tick.
+            // The start time is not a multiple of any tick.
             now: 1_000_000_123,
             flows: VecDeque::new(),
             left: VecDeque::new(),
@@ -115,7 +116,7 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    /// Tells what the chain gave out.
+    /// Records the chain's outputs.
     pub fn observe(&mut self, outputs: &[Output]) {
         for output in outputs {
             if let Output::Packet(interface, packet) = output {
@@ -127,7 +128,7 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    /// The next stimulus.
+    /// Makes the next stimulus.
     #[allow(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> Stimulus {
         if self.restless
@@ -169,13 +170,14 @@ impl<'a> Traffic<'a> {
         Stimulus::Packet(interface, packet_of(&frame, time_ns))
     }
 
-    /// A change of configuration.
+    /// Makes a change of configuration.
     fn change(&mut self) -> Option<Stimulus> {
         let Self { rng, chain, boundaries, now, restless, .. } = self;
         control::change(rng, chain, boundaries, *now, *restless).map(Stimulus::Control)
     }
 
-    /// A packet that enters where packets enter for a while, if that is soon found.
+    /// A packet that enters at the interface of the current period. After some attempts any packet
+    /// is taken.
     fn packet_there(&mut self) -> (u16, Spec) {
         let (mut more, mut there) = self.stay;
         if more == 0 {
@@ -213,7 +215,7 @@ impl<'a> Traffic<'a> {
         if self.rng.one_in(16) { self.fragmented(interface, &spec) } else { (interface, spec) }
     }
 
-    /// An interface, most of the time one that packets can come in by.
+    /// An interface. Mostly one where packets can enter.
     fn interface(&mut self) -> u16 {
         let count = self.chain.interfaces.len();
         let any = u16::try_from(self.rng.below(count)).unwrap_or(0);
@@ -224,7 +226,7 @@ impl<'a> Traffic<'a> {
         all.into_iter().find(|&at| self.is_linked(at)).unwrap_or(any)
     }
 
-    /// Whether packets that come in at an interface get anywhere.
+    /// Whether the interface has a link for entering packets.
     fn is_linked(&self, interface: u16) -> bool {
         self.chain.links.iter().any(|(from, _)| *from == Source::Interface(interface))
     }
@@ -242,7 +244,7 @@ impl<'a> Traffic<'a> {
     }
 
     fn next_of_flow(&mut self) -> Option<(u16, Spec)> {
-        // Mostly one of the last few, so that some conversations come to their end.
+        // Mostly one of the last few flows, so that some conversations reach their end.
         let last = self.flows.len().saturating_sub(1);
         let recent = last.saturating_sub(self.rng.below(3));
         let at = if self.rng.one_in(3) { self.rng.below(self.flows.len()) } else { recent };
@@ -256,8 +258,8 @@ impl<'a> Traffic<'a> {
         Some((if forward { own } else { back }, spec))
     }
 
-    /// A packet of a flow's first side again, with one value of its headers changed to one beside
-    /// a boundary.
+    /// Another packet from a flow's first end. One value of its headers is changed to a value
+    /// beside a boundary.
     fn flow_again(&mut self) -> Option<(u16, Spec)> {
         let at = self.rng.below(self.flows.len());
         let flow = self.flows.get_mut(at)?;
@@ -267,13 +269,13 @@ impl<'a> Traffic<'a> {
         Some((interface, spec))
     }
 
-    /// Now and then puts a VLAN tag or IPv6 extension headers on a packet, or sets a header field to
-    /// a value at a boundary.
+    /// Sometimes adds a VLAN tag or IPv6 extension headers to a packet, or sets a header field to a
+    /// value at a boundary.
     fn dress(&mut self, mut spec: Spec) -> Spec {
         let wanted = self.boundaries.headers.contains(&Header::Vlan);
         if self.rng.one_in(if wanted { 2 } else { 20 }) {
             let id = values::of_field(&mut self.rng, &self.boundaries, braid_packet::Field::VlanId);
-            // Mostly the same, so that packets of a flow are alike.
+            // Mostly the same identifier, so that packets of a flow are alike.
             let id = if wanted && !self.rng.one_in(4) { TAG.into() } else { id & 0xfff };
             spec = spec.vlan(u16::try_from(id).unwrap_or(TAG));
             if self.rng.one_in(4) {
@@ -297,7 +299,8 @@ impl<'a> Traffic<'a> {
         spec
     }
 
-    /// Cuts a packet in two or three; the other pieces follow, not always in order, not always all.
+    /// Cuts a packet into two or three pieces. The other pieces follow, sometimes in another order,
+    /// and sometimes not all of them.
     fn fragmented(&mut self, interface: u16, spec: &Spec) -> (u16, Spec) {
         let v4 = spec.layers.iter().any(|layer| matches!(layer, Layer::Ip(ip) if !ip.v6));
         if !v4 {
@@ -317,7 +320,7 @@ impl<'a> Traffic<'a> {
     }
 }
 
-/// Puts what stands behind the link layer of a packet into an ICMP error.
+/// Puts the layers behind a packet's link layer into an ICMP error.
 fn quoting(icmp: Icmp, ip: crate::packet::Ip, quoted: &[Layer]) -> Spec {
     let mut layers = vec![Layer::Eth(Eth::default()), Layer::Ip(ip), Layer::Icmp(icmp)];
     layers.extend_from_slice(quoted);

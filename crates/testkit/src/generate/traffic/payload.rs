@@ -1,9 +1,9 @@
-//! Payloads: some with what patterns look for.
+//! Generates payloads. Some match patterns.
 
 use crate::generate::{Boundaries, Rng};
 use braid_externs::patterns::{Matcher, Pattern};
 
-/// A payload: often short, sometimes with a pattern in it, sometimes with one that is cut short.
+/// A payload. It is often short, and sometimes contains a pattern or the beginning of one.
 pub(super) fn random(rng: &mut Rng, boundaries: &Boundaries) -> Vec<u8> {
     if !boundaries.payloads.is_empty() && rng.one_in(2) {
         let mut body = vec![b'.'; rng.below(12)];
@@ -22,8 +22,8 @@ pub(super) fn random(rng: &mut Rng, boundaries: &Boundaries) -> Vec<u8> {
     (0..len).map(|_| rng.byte()).collect()
 }
 
-/// A payload that a pattern matches, or nearly: a literal itself; of a regular expression one plain
-/// reading (its first alternatives, each repetition once).
+/// A payload that a pattern matches, or nearly matches. For a literal it is the literal. For a
+/// regular expression it is one simple reading: the first alternatives, and each repetition once.
 #[must_use]
 pub fn payload_for(pattern: &Pattern) -> Vec<u8> {
     match &pattern.matcher {

@@ -1,5 +1,5 @@
-//! How time goes on: mostly a little; sometimes to a time-out, just before or after it, or to a
-//! multiple of a tick.
+//! Advances time. Mostly by a little, and sometimes to a time-out, just before or after one, or to
+//! a multiple of a tick.
 
 use crate::generate::{Boundaries, Rng};
 

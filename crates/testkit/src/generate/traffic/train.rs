@@ -1,5 +1,5 @@
-//! Trains: packets that come again and again, so that what is known of their flow is used; with changes here and
-//! there, and with others in between that change what that rests on.
+//! Trains: packets that repeat, so that records of their flow are used. Some packets in a train are
+//! changed, and other stimuli in between change what the records depend on.
 
 use super::{Traffic, mangle};
 use crate::convert::packet_of;
@@ -7,9 +7,9 @@ use crate::generate::{Boundaries, Rng};
 use crate::packet::Spec;
 use crate::record::Stimulus;
 
-/// A train on its way.
+/// The current train.
 pub(super) struct Train {
-    /// How often the packet still comes again.
+    /// Number of further repetitions of the packet.
     more: usize,
     interface: u16,
     spec: Spec,
@@ -19,9 +19,9 @@ pub(super) struct Train {
 /// The time from one packet to the next (ns).
 #[derive(Clone, Copy)]
 enum Gap {
-    /// Up to this.
+    /// At most this time.
     Below(u64),
-    /// Just this: a part of a time-out, which then never comes.
+    /// Exactly this time. It is a fraction of a time-out, which then never expires.
     Just(u64),
 }
 
@@ -37,7 +37,7 @@ impl Gap {
 }
 
 impl Traffic<'_> {
-    /// A packet may come again, if there is no train yet.
+    /// May start a train of this packet, if there is none.
     pub(super) fn start_train(&mut self, interface: u16, spec: &Spec) {
         if self.trains && self.train.is_none() && self.rng.one_in(3) {
             let gap = Gap::draw(&mut self.rng, &self.boundaries);
@@ -46,7 +46,8 @@ impl Traffic<'_> {
         }
     }
 
-    /// The next packet of the train, if there is one and nothing else comes first.
+    /// The next packet of the train. `None` if there is no train, or if another stimulus comes
+    /// first.
     pub(super) fn next_of_train(&mut self) -> Option<Stimulus> {
         if self.rng.one_in(5) {
             return None;

@@ -1,4 +1,4 @@
-//! Values for header fields: at and beside boundaries most of the time.
+//! Generates values for header fields. Most are at or beside boundaries.
 
 use crate::generate::{Boundaries, Rng};
 use braid_ir::chain::Interface;
@@ -7,7 +7,7 @@ use braid_ir::value::IntervalSet;
 use braid_packet::Field;
 use std::collections::BTreeSet;
 
-/// One of a set, if it has any.
+/// An element of a set, if it has any.
 fn one_of<T: Copy>(rng: &mut Rng, set: &BTreeSet<T>) -> Option<T> {
     set.iter().nth(rng.below(set.len())).copied()
 }
@@ -30,7 +30,7 @@ pub(super) fn port(rng: &mut Rng, boundaries: &Boundaries) -> u16 {
     }
 }
 
-/// An address, of a host behind an interface if one is given.
+/// An address. If an interface is given, it is the address of a host behind it.
 pub(super) fn address(
     rng: &mut Rng,
     boundaries: &Boundaries,
@@ -41,7 +41,7 @@ pub(super) fn address(
     if let Some(value) = behind.filter(|_| !rng.one_in(5)).and_then(|set| member(rng, set)) {
         return value;
     }
-    // A few hosts that come again and again, so that flows meet.
+    // Few hosts that recur, so that flows share entries.
     let few = u128::from(rng.range(1, 3));
     if v6 {
         let known = one_of(rng, &boundaries.ip6).filter(|_| !rng.one_in(4));
@@ -52,7 +52,7 @@ pub(super) fn address(
     }
 }
 
-/// A member of a set: one of few, or at an end.
+/// A member of a set: one from a few members, or an end of an interval.
 fn member(rng: &mut Rng, set: &IntervalSet) -> Option<u128> {
     let intervals = set.intervals();
     let &(low, high) = intervals.get(rng.below(intervals.len()))?;

@@ -1,4 +1,4 @@
-//! Attributes of layers: `ttl=3`, `SA`, `"payload"`.
+//! Parses attributes of layers: `ttl=3`, `SA`, `"payload"`.
 
 use super::words::Word;
 use super::{Parsed, address, error, hex, link, mac, number};
@@ -16,7 +16,7 @@ pub(in crate::packet) const ICMP_NAMES: &[(&str, u8, u8)] = &[
     ("param-problem", 12, 4),
 ];
 
-/// Applies a word to the innermost layer that knows it.
+/// Applies a word to the innermost layer that accepts it.
 pub(super) fn apply(spec: &mut Spec, word: &Word) -> Parsed<()> {
     match word {
         Word::Text(bytes) => payload(spec, bytes.clone()),
@@ -37,7 +37,7 @@ pub(in crate::packet) fn pattern(n: usize) -> Vec<u8> {
     (0..=u8::MAX).cycle().take(n).collect()
 }
 
-/// The layers that a word can mean: the innermost, and the IP header in front of it.
+/// The layers that a word can apply to: the innermost layer, and the IP header in front of it.
 fn candidates(spec: &mut Spec) -> impl Iterator<Item = &mut Layer> {
     let payload = matches!(spec.layers.last(), Some(Layer::Payload(_)));
     spec.layers.iter_mut().rev().skip(usize::from(payload)).take(2)
@@ -70,7 +70,7 @@ fn bare(spec: &mut Spec, word: &str) -> Parsed<()> {
     error(format!("no layer here knows the word `{word}`"))
 }
 
-/// Assigns, for the shape of the tables below.
+/// Assigns a value, in the form that the tables below need.
 #[allow(clippy::unnecessary_wraps, reason = "it ends arms that may fail")]
 fn set<T>(place: &mut T, value: T) -> Parsed<()> {
     *place = value;
@@ -99,7 +99,7 @@ fn attribute(spec: &mut Spec, name: &str, value: &str) -> Parsed<()> {
     error(format!("no layer here knows the attribute `{name}=`"))
 }
 
-/// Applies an attribute to a layer, if the layer knows it.
+/// Applies an attribute to a layer, if the layer accepts it.
 fn of_layer(layer: &mut Layer, name: &str, value: &str) -> Parsed<bool> {
     match (layer, name) {
         (Layer::Ip(ip), _) => return of_ip(ip, name, value),
@@ -145,9 +145,9 @@ fn of_ip(ip: &mut Ip, name: &str, value: &str) -> Parsed<bool> {
     Ok(true)
 }
 
-/// `hop`, `route`, `dst` (8 bytes each) or `NUMBER:HEX`.
+/// Reads `hop`, `route`, `dst` (8 bytes each) or `NUMBER:HEX`.
 fn ext(text: &str) -> Parsed<Ext> {
-    // Pad1 and PadN options make a header of 8 bytes; a routing header with no segments left.
+    // PadN options fill a header to 8 bytes. A routing header has no segments left.
     let padding = vec![1, 4, 0, 0, 0, 0];
     Ok(match text {
         "hop" => Ext { number: 0, body: padding },

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 /// A word of a layer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Word {
-    /// A plain word.
+    /// A simple word.
     Bare(String),
     /// `name=value`.
     Attribute(String, String),
@@ -50,7 +50,7 @@ fn last(layers: &mut [Words]) -> &mut VecDeque<Word> {
     }
 }
 
-/// The bytes of a string up to its closing quote, and what follows it.
+/// The bytes of a string up to its closing quote, and the text behind it.
 fn string(text: &str) -> Parsed<(Vec<u8>, &str)> {
     let mut bytes = Vec::new();
     let mut chars = text.char_indices();
@@ -76,7 +76,7 @@ fn string(text: &str) -> Parsed<(Vec<u8>, &str)> {
 }
 
 impl Words {
-    /// The layer's name, if it starts with a plain word.
+    /// The layer's name, if it starts with a simple word.
     pub(super) fn peek_name(&self) -> String {
         match self.0.front() {
             Some(Word::Bare(name)) => name.clone(),
@@ -84,7 +84,7 @@ impl Words {
         }
     }
 
-    /// Leaves out the next word.
+    /// Skips the next word.
     pub(super) fn skip(&mut self) {
         self.0.pop_front();
     }
@@ -94,7 +94,7 @@ impl Words {
         self.0.pop_front()
     }
 
-    /// The next word if it is a plain one.
+    /// The next word, if it is a simple one.
     pub(super) fn take_bare(&mut self) -> Option<String> {
         match self.0.pop_front() {
             Some(Word::Bare(word)) => Some(word),

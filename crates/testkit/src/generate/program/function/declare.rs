@@ -1,4 +1,4 @@
-//! Declarations, each with the rows that use it.
+//! Generates declarations, each with the rows that use it.
 
 pub(in crate::generate::program) mod files;
 mod more;
@@ -11,7 +11,7 @@ use crate::generate::program::types::{self, BOOL, IP4, IP6, PORT, SCALARS, SIZE,
 use braid_ir::model::{Kind, Ty};
 use braid_packet::Header;
 
-/// Declares something.
+/// Adds a random declaration.
 pub(super) fn something(rng: &mut Rng, draft: &mut Draft, function: usize) {
     match rng.below(27) {
         0 | 1 => scalar(rng, draft),
@@ -44,7 +44,7 @@ fn add(draft: &mut Draft, kind: ParamKind, ty: &str, value: String, default: boo
     name
 }
 
-/// A test on these headers.
+/// A use that tests these headers.
 fn test(test: String, headers: &[Header]) -> Use {
     Use { test, headers: headers.to_vec(), ..Use::default() }
 }
@@ -117,7 +117,8 @@ fn patterns(rng: &mut Rng, draft: &mut Draft, function: usize) {
     }
 }
 
-/// A pool with a mapping, as NAT has it: taken when a flow comes, released when it ends.
+/// Adds a pool with a mapping, like that of a NAT. A flow takes a value when it starts, and the
+/// value is released when the flow ends.
 fn pool(rng: &mut Rng, draft: &mut Draft) {
     let order = *rng.pick(&["", ", lowest", ", fifo", ", random"]);
     let low = rng.range(1, 3) * 1000;
@@ -167,7 +168,7 @@ fn list(rng: &mut Rng, draft: &mut Draft) {
         draft.uses.push(test(format!("ip.dst in {name}"), &[Header::Ip4]));
     } else {
         let mut used = test(String::new(), &[Header::Ip4, Header::L4]);
-        // Now and then past the end, which is a fault.
+        // Sometimes the index is past the end, which is a fault.
         let over = if rng.one_in(4) { " + 1" } else { "" };
         used.lines.push(format!("ip.dst = {name}[hash(biflow) % len({name}){over}];"));
         draft.uses.push(used);
@@ -201,7 +202,7 @@ fn event(rng: &mut Rng, draft: &mut Draft, function: usize) {
         }
     }
     draft.pieces.events.push(Event { name, fields });
-    // One row for each event so far, so that each is used whichever a row takes.
+    // Makes one row for each event so far, so that each event is used whichever one a row takes.
     let all = draft.pieces.events.len();
     if all == 1 {
         draft.uses.push(Use { headers: vec![Header::Ip4], emits: true, ..Use::default() });
@@ -225,7 +226,7 @@ fn queue(draft: &mut Draft) {
     draft.uses.push(used);
 }
 
-/// A number that a timer changes.
+/// Adds a number that a timer changes.
 fn timer(rng: &mut Rng, draft: &mut Draft) {
     let number = draft.pieces.states.len();
     let name = format!("s{number}");
@@ -244,7 +245,7 @@ fn timer(rng: &mut Rng, draft: &mut Draft) {
     draft.uses.push(used);
 }
 
-/// A tag; functions share it by name.
+/// Adds a tag. Functions share a tag by its name.
 fn tag(rng: &mut Rng, draft: &mut Draft) {
     let (name, ty) = if rng.one_in(2) { ("colour", Ty::uint(8)) } else { ("mark", U32) };
     if draft.pieces.tags.iter().any(|(known, _)| known == name) {

@@ -1,10 +1,10 @@
-//! Files that parameters name: rules, routes, patterns.
+//! Generates files that parameters name: rules, routes, patterns.
 
 use crate::generate::Rng;
 use crate::generate::program::types::{ip6, prefix4};
 use std::fmt::Write as _;
 
-/// A rule file.
+/// Generates a rule file.
 pub(in crate::generate::program) fn rules(rng: &mut Rng) -> String {
     let mut text = String::from("# generated\n");
     for _ in 0..1 + rng.below(8) {
@@ -16,7 +16,7 @@ pub(in crate::generate::program) fn rules(rng: &mut Rng) -> String {
         for side in ["from", "to"] {
             if rng.one_in(2) {
                 let prefix = if rng.one_in(5) { format!("{}/126", ip6(rng)) } else { prefix4(rng) };
-                // Both sides of one family.
+                // Source and destination must have the same IP version.
                 let prefix = if text.lines().last().is_some_and(|line| line.contains("from")) {
                     prefix4(rng)
                 } else {
@@ -41,7 +41,7 @@ pub(in crate::generate::program) fn rules(rng: &mut Rng) -> String {
     text
 }
 
-/// A route table.
+/// Generates a route table.
 pub(in crate::generate::program) fn routes(rng: &mut Rng) -> String {
     let mut text = String::new();
     for hop in 0..1 + rng.below(8) {
@@ -56,7 +56,7 @@ pub(in crate::generate::program) fn routes(rng: &mut Rng) -> String {
     text
 }
 
-/// A pattern file.
+/// Generates a pattern file.
 pub(super) fn patterns(rng: &mut Rng) -> String {
     let all =
         ["\"GET /\"", "\"evil\" nocase", "/[a-c]+x{2,3}/", "/^\\x00\\x01/i", "7 \"\\x90\\x90\""];

@@ -1,4 +1,5 @@
-//! Functions of one's own, token buckets, counters, members of a pool by name, drawn numbers.
+//! Adds functions of the program, token buckets, counters, named members of a pool, and random
+//! numbers.
 
 use super::{Draft, Use, add, test};
 use crate::generate::Rng;
@@ -7,7 +8,7 @@ use crate::generate::program::types::{self, SIZE, TIME};
 use braid_ir::model::Ty;
 use braid_packet::{Field, Header};
 
-/// `fn`, used in a statement.
+/// Adds a `fn` and a statement that uses it.
 pub(super) fn function(rng: &mut Rng, draft: &mut Draft) {
     let number = draft.own.len();
     let (factor, limit) = (rng.range(1, 5), rng.range(1, 255));
@@ -17,7 +18,7 @@ pub(super) fn function(rng: &mut Rng, draft: &mut Draft) {
     draft.uses.push(used);
 }
 
-/// `action`, which ends the packet's way for some packets.
+/// Adds an `action` that ends the path of some packets.
 pub(super) fn action(rng: &mut Rng, draft: &mut Draft) {
     let number = draft.own.len();
     let port = rng.range(1, 9000);
@@ -29,7 +30,7 @@ pub(super) fn action(rng: &mut Rng, draft: &mut Draft) {
     draft.uses.push(used);
 }
 
-/// A token bucket filled by a timer.
+/// Adds a token bucket that a timer fills.
 pub(super) fn bucket(rng: &mut Rng, draft: &mut Draft) {
     let name = format!("s{}", draft.pieces.states.len());
     let rate = add(
@@ -58,7 +59,7 @@ pub(super) fn bucket(rng: &mut Rng, draft: &mut Draft) {
     draft.uses.push(used);
 }
 
-/// Counters and a time, which packets change in ways that add up, and tests on them.
+/// Adds counters and a time. Packets change them in ways that can be combined. Tests compare them.
 pub(super) fn counter(rng: &mut Rng, draft: &mut Draft) {
     let number = draft.pieces.states.len();
     let name = format!("s{number}");
@@ -88,7 +89,7 @@ pub(super) fn counter(rng: &mut Rng, draft: &mut Draft) {
         ),
     });
     let mut used = test(String::new(), &[header]);
-    // Whatever comes behind the first row needs packets, too.
+    // Any row behind the first one needs packets too.
     used.first = rng.one_in(2);
     match rng.below(3) {
         0 => used.test = format!("{name}.n < {}", rng.range(3, 15)),
@@ -110,7 +111,7 @@ pub(super) fn counter(rng: &mut Rng, draft: &mut Draft) {
     draft.uses.push(used);
 }
 
-/// A pool of which the port that the packet has is wanted.
+/// Adds a pool and a request for the packet's own port from it.
 pub(super) fn wanted_member(rng: &mut Rng, draft: &mut Draft) {
     let value = format!("{{ 1..{}, 5000, 8080 }}", rng.range(100, 9000));
     let pool = add(draft, ParamKind::Pool, "pool<port>", value, rng.one_in(2));
@@ -124,7 +125,7 @@ pub(super) fn wanted_member(rng: &mut Rng, draft: &mut Draft) {
     draft.uses.push(used);
 }
 
-/// Numbers from the seeded generator, and the payload's checksum.
+/// Uses random numbers from the seeded generator, or the payload's checksum.
 pub(super) fn drawn(rng: &mut Rng, draft: &mut Draft) {
     let mut used: Use = test(String::new(), &[Header::Ip4]);
     if rng.one_in(2) {

@@ -1,4 +1,4 @@
-//! State tables of all granularities and options.
+//! Generates state tables of all granularities and options.
 
 use super::{Use, default_of, test};
 use crate::generate::Rng;
@@ -8,7 +8,7 @@ use crate::generate::program::types::{self, BOOL, SCALARS, U32};
 use braid_ir::model::Ty;
 use braid_packet::{Field, Header};
 
-/// Field lists that keys are made of.
+/// The lists of fields that make up keys.
 const KEYS: &[&[Field]] = &[
     &[Field::IpSrc],
     &[Field::IpDst, Field::L4Dport],
@@ -18,7 +18,7 @@ const KEYS: &[&[Field]] = &[
     &[Field::TcpFlags],
 ];
 
-/// A table, with a row that tests it and a row that assigns it.
+/// Adds a table, with a row that tests it and a row that assigns it.
 pub(super) fn table(rng: &mut Rng, draft: &mut Draft) {
     let number = draft.pieces.states.len();
     let name = format!("s{number}");
@@ -132,7 +132,7 @@ fn options(rng: &mut Rng, parent: Option<&State>) -> String {
     if rng.one_in(2) {
         text += if rng.one_in(2) { ", full refuse" } else { ", full evict_oldest" };
     }
-    // Tables that live together are split together.
+    // Tables that live together are sharded together.
     let sharded = parent.map_or(rng.one_in(8), |parent| parent.text.contains(", sharded"));
     if sharded {
         text += ", sharded";
@@ -140,7 +140,7 @@ fn options(rng: &mut Rng, parent: Option<&State>) -> String {
     text
 }
 
-/// The rows that use a table.
+/// Adds the rows that use a table.
 fn add_rows(
     rng: &mut Rng,
     draft: &mut Draft,
@@ -183,7 +183,7 @@ fn add_rows(
     draft.uses.push(assigning);
 }
 
-/// Rows with the keys of quoted and of reversed packets, and with parts of records.
+/// Adds rows with the keys of quoted and of reversed packets, and with parts of records.
 fn further_rows(rng: &mut Rng, draft: &mut Draft, state: &State) {
     let name = &state.name;
     if matches!(state.per, Per::Flow | Per::Biflow) && rng.one_in(2) {
