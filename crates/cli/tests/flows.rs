@@ -57,10 +57,10 @@ fn flows_shows_what_each_record_does_and_rests_on() {
         .says("  writes ip.src, l4.sport, ip.ttl - 1\n  leaves by wan\n")
         .says("  udp 10.0.0.1:1000 > 192.0.2.1:53\n    3 packets, 156 bytes, last at 7.000000000\n")
         .says("    writes ip.src = 203.0.113.1, l4.sport = 1024, IPv4 checksum + 0x")
-        .says("    rests on seen.seen[10.0.0.1]: packets + 1, bytes + bytes\n")
-        .says("    rests on nat.map[17, 10.0.0.1, 1000]: = 1024\n")
+        .says("    depends on seen.seen[10.0.0.1]: packets + 1, bytes + bytes\n")
+        .says("    depends on nat.map[17, 10.0.0.1, 1000]: = 1024\n")
         .says("  dropped by nat, row 13: no mapping\n")
-        .says("    rests on no nat.back[17, 9]\n");
+        .says("    depends on no nat.back[17, 9]\n");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn walls() -> Folder {
 fn flows_shows_what_parameters_records_rest_on_and_which_are_outdated() {
     let folder = walls();
     let before = changed(&folder, "set lb.idle 1 min");
-    before.says("  rests on wall.filter\n  rests on lb.backends: number ");
+    before.says("  depends on wall.filter\n  depends on lb.backends: number ");
     let after = changed(&folder, "add-rule wall.filter at 0 drop to 192.0.2.11");
     after
         .says("records: 2 now, 3 made, 1 of them renewed, 1 ended, ")
@@ -262,7 +262,7 @@ fn trace_says_that_a_record_was_outdated() {
     };
     traced("add-rule wall.filter at 0 drop to 192.0.2.11")
         .says("record (hit): made for this packet, in place of one that is outdated");
-    let outdated = "guard failure: its record is outdated: lb.backends or wall.filter changed, on which it rested, and no \
+    let outdated = "guard failure: its record is outdated: lb.backends or wall.filter changed, on which it depended, and no \
                     other one can be made: it changes state: lb.chosen";
     let moved = ["192.0.2.10", "192.0.2.11"]
         .map(|addr| traced(&format!("backend lb.backends down {addr}")).out);

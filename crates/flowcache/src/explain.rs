@@ -217,7 +217,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         let names: BTreeSet<String> =
             path.into_iter().flat_map(|path| &path.bases).map(name).collect();
         let names: Vec<String> = names.into_iter().collect();
-        format!("its record is outdated: {} changed, on which it rested", names.join(" or "))
+        format!("its record is outdated: {} changed, on which it depended", names.join(" or "))
     }
 
     /// Whether a packet can take a record of its flow that has this template.
@@ -285,7 +285,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             (_, None) => {
                 "only IP over Ethernet, with up to two tags, without options or extension headers, has records".into()
             }
-            (_, Some(_)) => "it belongs to no flow: its worker hangs on more than its key can have".into(),
+            (_, Some(_)) => "it belongs to no flow: its worker depends on more than its key can have".into(),
         }
     }
 
@@ -330,7 +330,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             (Why::GoesOn, Some(residual)) => self.goes_on(residual, stop.block),
             (Why::Step | Why::GoesOn, None) => "it goes nowhere".into(),
             (Why::Uneven, _) => {
-                "the number of functions on the packet's way hangs on more than where it ends"
+                "the number of functions on the packet's path depends on more than where the path ends"
                     .into()
             }
             (Why::Unknown(node), _) => {
@@ -379,7 +379,10 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             return match &block.end {
                 End::Hold { node, .. } => format!("{} lets it wait", self.name(*node)),
                 End::Branch { cond, .. } => {
-                    format!("what is done hangs on {}", hung(residual, findings, &[*cond]))
+                    format!(
+                        "the packet's treatment depends on {}",
+                        hung(residual, findings, &[*cond])
+                    )
                 }
                 _ => "it would change what it takes for granted, or what it sent a copy of".into(),
             };
@@ -392,10 +395,13 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
                 let names: Vec<_> = fields.iter().map(|(field, _)| field.info().name).collect();
                 let values: Vec<_> = fields.iter().map(|(_, value)| *value).collect();
                 let on = hung(residual, findings, &values);
-                format!("what {name} assigns to {} hangs on {on}", names.join(", "))
+                format!("the value that {name} assigns to {} depends on {on}", names.join(", "))
             }
             _ => {
-                format!("what {name} does hangs on {}", hung(residual, findings, &step.what.uses()))
+                format!(
+                    "the action of {name} depends on {}",
+                    hung(residual, findings, &step.what.uses())
+                )
             }
         }
     }
@@ -423,7 +429,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
             }
             Op::StateLen { state, .. } => {
                 format!(
-                    "what is done hangs on the number of entries of {}",
+                    "the packet's treatment depends on the number of entries of {}",
                     self.table(node, *state)
                 )
             }
@@ -435,7 +441,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
                     &model.events[event.index()].name,
                     hung(residual, findings, &step.what.uses()),
                 );
-                format!("what {name} says in the event {event} hangs on {on}")
+                format!("a field of the event {event} of {name} depends on {on}")
             }
             Op::Create { .. } => format!("{name} sends a packet"),
             Op::PushVlan { .. } => format!("{name} adds a ninth VLAN tag"),
@@ -448,7 +454,10 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
                 )
             }
             _ => {
-                format!("what {name} does hangs on {}", hung(residual, findings, &step.what.uses()))
+                format!(
+                    "the action of {name} depends on {}",
+                    hung(residual, findings, &step.what.uses())
+                )
             }
         }
     }

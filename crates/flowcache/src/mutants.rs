@@ -3,7 +3,7 @@
 
 /// A mutant of flow records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(not(feature = "mutants"), allow(dead_code, reason = "none is planted then"))]
+#[cfg_attr(not(feature = "mutants"), allow(dead_code, reason = "no mutant is active then"))]
 pub enum RecordMutant {
     /// A record lacks its last guard.
     GuardForgotten,

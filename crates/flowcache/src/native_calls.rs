@@ -128,7 +128,7 @@ fn apply(
                 let bits = bits(all, headers.outline, *field);
                 let assigned = bits
                     .and_then(|bits| headers.assign(&mut findings.guards, *field, bits, *value));
-                assigned.ok_or("has recorded a change that hangs on more than the key")?;
+                assigned.ok_or("has recorded a change that depends on more than the key")?;
             }
             HeaderAction::Encap { at, bytes } if may.adds => {
                 splice(findings, headers, Splice::In { at: *at, bytes: bytes.as_slice().into() })?;

@@ -3,7 +3,7 @@
 
 /// A mutant of the synthesis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(not(feature = "mutants"), allow(dead_code, reason = "none is planted then"))]
+#[cfg_attr(not(feature = "mutants"), allow(dead_code, reason = "no mutant is active then"))]
 pub enum SynthMutant {
     /// A field that was assigned still has the value with which it arrived.
     StaleBinding,

@@ -93,9 +93,9 @@ impl Names<'_> {
         for basis in &class.depends_on {
             let name = format!("{}.{}", self.name(basis.node), self.param(basis.node, basis.param));
             let _ = match basis.part {
-                Part::Whole => writeln!(text, "  rests on {name}"),
-                Part::Members => writeln!(text, "  rests on {name}: which there are"),
-                Part::Backend(number) => writeln!(text, "  rests on {name}: number {number}"),
+                Part::Whole => writeln!(text, "  depends on {name}"),
+                Part::Members => writeln!(text, "  depends on {name}: which there are"),
+                Part::Backend(number) => writeln!(text, "  depends on {name}: number {number}"),
             };
         }
         if class.pops > 0 {
@@ -183,16 +183,16 @@ impl Names<'_> {
         }
         record.depends_on.iter().for_each(|one| self.depends_on(text, one));
         for Missing { node, table, key, .. } in &record.absent {
-            let _ = writeln!(text, "    rests on no {}.{table}{}", self.name(*node), place(key));
+            let _ = writeln!(text, "    depends on no {}.{table}{}", self.name(*node), place(key));
         }
     }
 
-    /// `rests on nat.map[10.0.0.1, 53]: port = 1024; packets + 1`
+    /// `depends on nat.map[10.0.0.1, 53]: port = 1024; packets + 1`
     fn depends_on(self, text: &mut String, one: &Dependency) {
         let entry = &one.entry;
         let _ = write!(
             text,
-            "    rests on {}.{}{}",
+            "    depends on {}.{}{}",
             self.name(entry.node),
             entry.table,
             place(&entry.key)
