@@ -1,4 +1,4 @@
-//! Measures what compiling costs: the time until the first packets are processed, and the most
+//! Measures the cost of compiling: the time until the first packets are processed, and the most
 //! memory meanwhile.
 
 use std::time::Instant;

@@ -24,7 +24,7 @@ pub struct Definition {
     /// The name of the bench, which is the name of its file.
     #[serde(skip)]
     pub name: String,
-    /// What the bench is about, in a line.
+    /// A summary of the bench, in a line.
     pub summary: String,
     /// More about the bench, for the page.
     #[serde(default)]
@@ -112,7 +112,7 @@ pub enum FloorKind {
 }
 
 impl FloorKind {
-    /// The [`Kind`] that measures this floor.
+    /// This floor as an engine or floor to measure.
     #[must_use]
     pub fn kind(self) -> Subject {
         match self {

@@ -41,7 +41,7 @@ pub enum Error {
     Definition {
         /// The bench.
         name: String,
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
     /// A bench's chain, rules or routes are wrong.
@@ -49,7 +49,7 @@ pub enum Error {
     Chain {
         /// The bench.
         name: String,
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
     /// An engine's output differs from the output of `reference`.

@@ -29,7 +29,7 @@ type Name = (String, String);
 /// The points of each curve.
 type Curves = BTreeMap<Name, Vec<(f64, f64)>>;
 
-/// Colours of engines (by Okabe and Ito, who chose them to be distinct for colour-blind readers).
+/// Colours of engines (the palette of Okabe and Ito, which colour-blind readers can distinguish).
 const ENGINES: [(&str, RGBColor); 6] = [
     ("floor_touch", RGBColor(0xaa, 0xaa, 0xaa)),
     ("floor_flow", RGBColor(0x55, 0x55, 0x55)),

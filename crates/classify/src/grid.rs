@@ -6,11 +6,11 @@
 //! list covers. Few rules have both addresses in common, whatever the size of the set. Therefore a
 //! list is tried in order: ports and protocol need no search structure at all.
 //!
-//! A table of all cells grows with the product of the numbers of classes. Therefore larger sets are
-//! divided by how many addresses a rule covers, as in CutSplit (Li et al., 2018). Rules with few
-//! sources are found by their source: each source has a row of intervals of destinations. Rules
-//! with few destinations are found the other way round. The few rules that are wide on both sides
-//! are found in a table of cells.
+//! A table of all cells grows with the product of the numbers of equivalence classes. Therefore
+//! larger sets are divided by how many addresses a rule covers, as in CutSplit (Li et al., 2018).
+//! Rules with few sources are found by their source: each source has a row of intervals of
+//! destinations. Rules with few destinations are found the other way round. The few rules that are
+//! wide on both sides are found in a table of cells.
 
 mod build;
 

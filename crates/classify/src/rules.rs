@@ -6,7 +6,8 @@
 //! within its limits is taken:
 //!
 //! 1. up to 8 rules: the rules one by one;
-//! 2. `grid.rs` with one table of address classes, up to 4 million cells;
+//! 2. `grid.rs` with one table over equivalence classes of addresses, up to 4 million
+//!    cells;
 //! 3. the same, divided by how many addresses a rule covers;
 //! 4. `tree.rs`, without leaves of more than 256 rules;
 //! 5. `bits.rs`, which takes any set.

@@ -83,7 +83,7 @@ pub enum PatternError {
         /// The first literal past the limit.
         index: usize,
     },
-    /// Too many literals end with each other.
+    /// A sequence of literals in which each ends with the next one is too long.
     #[error(
         "{} literals of which each ends with the next, this one the longest, but at most \
          {MAX_NESTED_LITERALS} are allowed; give the shorter ones the lower numbers",

@@ -1,8 +1,8 @@
 //! Live interfaces: frames from and to the machine's network devices.
 //!
-//! Each frame is a system call: simple and correct, but not fast. Network cards and the kernel
-//! leave some work on frames undone. It is done here (see [`crate::offload`]), so that a chain
-//! processes frames as they would be on a wire.
+//! System calls move one frame at a time: simple and correct, but not fast. Network cards and the
+//! kernel leave some work on frames undone. It is done here (see [`crate::offload`]), so that a
+//! chain processes frames as they would be on a wire.
 
 use crate::sys::{PacketSocket, Tap};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,7 +23,6 @@ pub trait Interface {
     ///
     /// # Errors
     /// When nothing more can be read, for example because the device was removed.
-    /// When nothing more can be read, such as from a device that has gone.
     fn receive(&mut self, frames: &mut Vec<Vec<u8>>) -> io::Result<Received>;
 
     /// Sends a frame. Never waits.

@@ -38,9 +38,6 @@ impl Search {
     ///
     /// # Errors
     /// The mistake in the signatures.
-    ///
-    /// # Errors
-    /// What is wrong with the signatures.
     pub fn new(signatures: &[Signature]) -> Result<Self, String> {
         #[cfg(feature = "hyperscan")]
         return hyperscan::Database::new(signatures).map(Self::Hyperscan);
@@ -52,9 +49,6 @@ impl Search {
     ///
     /// # Errors
     /// The mistake in the signatures.
-    ///
-    /// # Errors
-    /// What is wrong with the signatures.
     pub fn portable(signatures: &[Signature]) -> Result<Self, String> {
         let pattern = |signature: &Signature| {
             let (nocase, text) = (signature.nocase, signature.text.clone());

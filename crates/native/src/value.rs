@@ -4,14 +4,14 @@
 ///
 /// | parameter | rows | texts |
 /// |---|---|---|
-/// | scalar | one of one column | |
+/// | scalar | one, with one column | |
 /// | string | | one |
-/// | list | one a member, its columns | |
-/// | backends | one a backend: its columns, then 1 if it can be used | |
-/// | set, pool | one an interval: first, last | |
-/// | patterns | one a pattern: number, 1 if a regular expression, 1 if case does not matter | one a pattern |
-/// | rules | one a rule (see `docs/native.md`), then one of one column: whether the others pass | |
-/// | routes | one a route: IP version, prefix, its length, next hop | |
+/// | list | one for each member: its columns | |
+/// | backends | one for each backend: its columns, then 1 if it can be used | |
+/// | set, pool | one for each interval: first, last | |
+/// | patterns | number, 1 if a regular expression, 1 if case-insensitive | one for each pattern |
+/// | rules | one for each rule (see `docs/native.md`), then 1 or 0: whether other packets pass | |
+/// | routes | one for each route: IP version, prefix, its length, next hop | |
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Value {
     /// Rows of numbers.

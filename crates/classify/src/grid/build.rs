@@ -36,7 +36,7 @@ struct Rows {
 
 /// Ranks grouped by the set of ranges that contain them.
 struct Classes {
-    /// The first rank of each run of ranks, in order, and the class of the run.
+    /// The first rank of each run of ranks, in order, and the equivalence class of the run.
     runs: Vec<(u32, u32)>,
     count: usize,
 }

@@ -50,8 +50,8 @@ fn install() {
         let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
         action.sa_sigaction = on_signal as *const () as usize;
         action.sa_flags = libc::SA_ONSTACK | libc::SA_RESETHAND;
-        // SAFETY: the structure is complete, and the handler does only what a signal handler may
-        // do.
+        // SAFETY: the structure is complete, and the handler makes only calls that are safe in a
+        // signal handler.
         unsafe {
             libc::sigemptyset(&raw mut action.sa_mask);
             libc::sigaction(signal, &raw const action, ptr::null_mut());

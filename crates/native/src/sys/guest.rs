@@ -40,9 +40,9 @@ pub struct Info {
     pub full: Full,
     /// Time-out of a flow (ns); 0: never.
     pub idle_ns: u64,
-    /// Reasons for drops, one a line.
+    /// Reasons for drops, one per line.
     pub reasons: &'static CStr,
-    /// Ports beside left and right, one a line.
+    /// Ports beside left and right, one per line.
     pub ports: &'static CStr,
     /// The declared action profile, if there is one.
     pub profile: Option<&'static ProfileInfo>,
@@ -116,7 +116,7 @@ pub struct Flow(pub u64);
 ///     }
 /// }
 ///
-/// // In a program; a shared library says `export!(braid_nf_first_hundred, FirstHundred);`.
+/// // In a program. A shared library has `export!(braid_nf_first_hundred, FirstHundred);`.
 /// static DEFINITION: RawNf = RawNf::of::<FirstHundred>();
 /// braid_native::register("mine", "first_hundred", &DEFINITION);
 /// # let wanted = braid_native::Reference {
@@ -268,7 +268,7 @@ impl Host<'_> {
     /// The value of a parameter that is one number.
     ///
     /// # Errors
-    /// The parameter does not exist or is not one number.
+    /// The parameter does not exist or has no number.
     pub fn config(&self, name: &str) -> Result<u128, String> {
         self.config_at(name, 0, 0).ok_or_else(|| format!("it needs a parameter `{name}`"))
     }
