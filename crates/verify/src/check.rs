@@ -10,9 +10,10 @@ use braid_packet::{Access, FIELDS, Field};
 use crate::ends::{Done, Goal, Path, Stop};
 use crate::ops::State;
 use crate::original::Walk;
-use crate::packet::{Kind, Packet, SUMS};
+use crate::packet::{Kind, Packet};
 use crate::residual::{Program, read};
 use crate::solver::{Answer, Session, Solver};
+use crate::sums::SUMS;
 use crate::term::{Sort, Term, Terms};
 use crate::world::{Touch, World};
 

@@ -19,6 +19,7 @@ mod residual;
 mod smt;
 pub mod solver;
 mod state;
+mod sums;
 pub mod term;
 mod values;
 mod world;

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use braid_ir::residual::HeaderMask;
 use braid_packet::{Field, Header};
 
-use crate::packet::{Kind, Packet, SUMS, Sum, Tag};
+use crate::packet::{Kind, Packet, Tag};
+use crate::sums::{SUMS, Sum};
 use crate::term::{Sort, Term, Terms};
 
 impl Packet {

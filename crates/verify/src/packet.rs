@@ -11,6 +11,7 @@ use braid_ir::residual::HeaderMask;
 use braid_packet::{Field, Header};
 
 use crate::headers;
+use crate::sums::Sum;
 use crate::term::{BitOp, Sort, Term, Terms};
 
 /// The most VLAN tags that the parser reads.
@@ -31,29 +32,6 @@ const GENEVE_PORT: u128 = 6081;
 const ECHOES: [&[u128]; 2] = [&[0, 8], &[128, 129]];
 /// The types of ICMP messages and of ICMPv6 messages that quote a packet.
 const ERRORS: [&[u128]; 2] = [&[3, 4, 5, 11, 12], &[1, 2, 3, 4]];
-
-/// A checksum of a packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Sum {
-    /// Of the IPv4 header.
-    Ip,
-    /// Of TCP, UDP, ICMP or ICMPv6.
-    Transport,
-    /// Of the quoted IPv4 header.
-    QuotedIp,
-    /// Of the quoted packet's transport header.
-    QuotedTransport,
-    /// Of GRE.
-    Gre,
-}
-
-pub(crate) const SUMS: [(Sum, &str); 5] = [
-    (Sum::Ip, "ip.checksum"),
-    (Sum::Transport, "l4.checksum"),
-    (Sum::QuotedIp, "quoted ip checksum"),
-    (Sum::QuotedTransport, "quoted l4 checksum"),
-    (Sum::Gre, "gre checksum"),
-];
 
 /// A VLAN tag.
 #[derive(Clone, Copy, PartialEq, Debug)]
