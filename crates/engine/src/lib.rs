@@ -1,9 +1,9 @@
 //! Compiled engines: a chain run by residual programs over tables built for speed.
 //!
-//! [`Compiled`] is two engines in one. With [`Extent::Function`], each function has programs of its
-//! own (`sequential`). With [`Extent::Chain`], a program covers as many functions as can be
-//! combined (`synth`). The model interpreter runs the remaining work over the same state: timers,
-//! endings of entries, functions under `Priority`, and packets near the hop limit.
+//! [`Compiled`] is two engines in one. With `Extent::Function`, each function has programs of its
+//! own (`sequential`). With `Extent::Chain`, a program covers as many functions as can be combined
+//! (`synth`). The model interpreter runs the remaining work over the same state: timers, endings of
+//! entries, functions under `Priority`, and packets near the hop limit.
 #![forbid(unsafe_code)]
 
 mod act;

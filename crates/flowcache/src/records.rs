@@ -86,7 +86,7 @@ pub struct RecordCounters {
     pub contended: u64,
 }
 
-/// The records of a chain, by number. Numbers are below [`CROWD`], with [`IS_WIDE`] for wide
+/// The records of a chain, by number. Numbers are below `CROWD`, with `IS_WIDE` for wide
 /// records.
 #[derive(Debug)]
 pub struct Records {
@@ -450,7 +450,7 @@ impl Records {
     }
 
     /// From now on, keeps the packets and bytes that each record has counted, for
-    /// [`crate::listing::list`].
+    /// `listing::list`.
     pub fn keep_totals(&mut self) {
         self.counts.keep_totals();
     }

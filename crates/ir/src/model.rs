@@ -123,7 +123,7 @@ pub struct Model {
     /// Programs that run periodically.
     pub timers: Vec<Timer>,
     /// The native function that [`Op::Native`] calls. The packet program then belongs to it
-    /// ([`crate::native::model`]).
+    /// (`braid_native::bridge::model`).
     pub native: Option<crate::native::Native>,
 }
 

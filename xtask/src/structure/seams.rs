@@ -31,7 +31,7 @@ pub fn circles_found() -> Found {
     })
 }
 
-/// No type has inherent `impl` blocks in more than [`MOST_FILES`] files. An exception counts the
+/// No type has inherent `impl` blocks in more than `MOST_FILES` files. An exception counts the
 /// files above that.
 #[must_use]
 pub fn spread() -> Vec<String> {

@@ -13,7 +13,7 @@ use braid_packet::Header;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Parses a residual program of a chain. The result may not pass [`super::check`].
+/// Parses a residual program of a chain. The result may not pass [`super::check()`].
 ///
 /// # Errors
 /// The first place where the text is not a residual program of this chain.

@@ -9,13 +9,13 @@ use crate::text::words;
 use std::fmt::Write;
 
 /// The program, in lines like the lines of the model IR. Each step begins with the name of its
-/// function. [`super::parse`] reads the text.
+/// function. [`super::parse()`] reads the text.
 #[must_use]
 pub fn print(program: &Residual, chain: &Chain) -> String {
     write_program(program, chain, false)
 }
 
-/// As [`print`], with each step's place in its function's program: `name@BLOCK.OPERATION`.
+/// As [`print()`], with each step's place in its function's program: `name@BLOCK.OPERATION`.
 #[must_use]
 pub fn print_with_sites(program: &Residual, chain: &Chain) -> String {
     write_program(program, chain, true)
