@@ -137,7 +137,7 @@ def nat(braid, engine):
         report = run.stop()
         expect(report["lost"], {})
         # A slow machine may drop frames, which TCP sends again.
-        expect([w for w in report["warnings"] if "came too fast" not in w], [])
+        expect([w for w in report["warnings"] if "arrived too fast" not in w], [])
         tables = {t["table"]: t for t in report["functions"][1]["tables"]}
         expect(tables["map"]["entries"], 0, tables)
         assert tables["map"]["expired"] == tables["map"]["created"] >= 5, tables
