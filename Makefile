@@ -12,7 +12,7 @@ help:
 	@echo 'make build           the braid command: target/release/braid'
 	@echo 'make fmt             formats the sources'
 	@echo 'make bless           rewrites expected outcomes to what happens; review the diff'
-	@echo 'make fuzz TIME=60    every fuzz target for so many seconds'
+	@echo 'make fuzz TIME=60    every fuzz target for TIME seconds'
 	@echo 'make soak TIME=600   all engines on generated pairs of fresh seeds, in a release build'
 	@echo 'make check-captures BRAID_DATA=DIR   every capture below DIR through every function'
 	@echo 'make compare-kernel  NAPT, firewall and router against the Linux kernel (root)'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails if mutants (bugs planted for tests) are compiled into a program: scripts/check-no-mutants.sh PROGRAM...
-# A build with mutants has functions that plant them, and the names that their Debug form prints.
+# Fails if mutants (deliberate bugs for tests) are compiled into a program: scripts/check-no-mutants.sh PROGRAM...
+# A build with mutants has functions that switch them on, and the names that their Debug form prints.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

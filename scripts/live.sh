@@ -11,11 +11,11 @@ skip() { echo "NOT RUN between real hosts: $*"; exit 0; }
 for tool in python3 ip sysctl; do
     command -v "$tool" > /dev/null || skip "install $tool"
 done
-probe=braid-probe-$$
-ip netns add "$probe" 2> /dev/null || skip "no network namespaces can be made here"
+trial=braid-trial-$$
+ip netns add "$trial" 2> /dev/null || skip "no network namespaces can be made here"
 works=yes
-ip -n "$probe" link add braid-a type veth peer name braid-b 2> /dev/null || works=
-ip netns del "$probe"
+ip -n "$trial" link add braid-a type veth peer name braid-b 2> /dev/null || works=
+ip netns del "$trial"
 [ -n "$works" ] || skip "no veth devices can be made here"
 
 if [ -z "${BRAID:-}" ]; then

@@ -11,7 +11,7 @@ pub const BATCH: usize = 32;
 /// Where IPv4 starts in Ethernet without tags.
 const IP: usize = 14;
 /// First byte of the header that is rewritten: TTL, protocol, checksum, addresses, ports.
-const BLEND: usize = IP + 8;
+const REWRITE: usize = IP + 8;
 
 /// The result of parsing a frame with TCP or UDP over IPv4 without options.
 #[derive(Clone, Copy)]
@@ -108,7 +108,7 @@ impl Flow {
     pub fn batch(&mut self, packets: &mut [Packet]) {
         self.reached.clear();
         for packets in packets.chunks_mut(BATCH) {
-            self.probe(packets);
+            self.touch(packets);
             for (at, packet) in packets.iter_mut().enumerate() {
                 let known = self.one(at, packet);
                 self.reached.push(u16::from(known));
@@ -118,7 +118,7 @@ impl Flow {
 
     /// Parses all packets. Then reads the table entry that each packet needs, in a loop so small
     /// that the loads do not wait for each other.
-    fn probe(&mut self, packets: &[Packet]) {
+    fn touch(&mut self, packets: &[Packet]) {
         let mut slots = [0; BATCH];
         for ((packet, place), slot) in packets.iter().zip(&mut self.keys).zip(&mut slots) {
             *place = (0, 0);
@@ -192,7 +192,7 @@ impl Entry {
 
     #[inline]
     fn apply(&self, bytes: &mut [u8], sum: usize) {
-        if let Some(header) = bytes.get_mut(BLEND..).and_then(<[u8]>::first_chunk_mut::<16>) {
+        if let Some(header) = bytes.get_mut(REWRITE..).and_then(<[u8]>::first_chunk_mut::<16>) {
             let old = u128::from_le_bytes(*header);
             *header = (old & !self.mask | self.value).to_le_bytes();
         }

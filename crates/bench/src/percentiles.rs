@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentile_is_what_so_many_flows_do_not_exceed() {
+    fn percentile_is_the_value_that_this_share_of_flows_does_not_exceed() {
         let flows: Vec<(u64, f64)> = (1..=200).rev().map(|n| (n, n as f64)).collect();
         let time = FlowTime::of(&flows).unwrap();
         assert_eq!((time.flows, time.packets, time.mean_ns), (200, 20_100, 100.5));

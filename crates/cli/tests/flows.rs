@@ -45,7 +45,7 @@ fn folder() -> Folder {
 }
 
 #[test]
-fn flows_shows_what_each_record_does_and_rests_on() {
+fn flows_shows_what_each_record_does_and_depends_on() {
     let ended =
         folder().braid(&["flows", "chain.braid", "--in", "lan=in.pcap", "wan=back.pcap"]).code(0);
     ended
@@ -111,12 +111,12 @@ fn flows_in_json_names_keys_constants_and_state() {
             "least": null, "most": null,
         })
     };
-    let rests_on = json!({
+    let depends_on = json!({
         "function": "seen", "table": "seen", "key": ["10.0.0.2"], "reads": {},
         "changes": [adds("packets", 1, 0), adds("bytes", 0, 1)],
     });
-    assert_eq!(record["rests_on"][0], rests_on);
-    assert_eq!(record["rests_on"][1]["reads"], json!({ "": 1025 }));
+    assert_eq!(record["depends_on"][0], depends_on);
+    assert_eq!(record["depends_on"][1]["reads"], json!({ "": 1025 }));
     let classes = value["classes"].as_array().expect("a list");
     let class = &classes[record["class"].as_u64().expect("a number") as usize];
     assert_eq!(class["end"], json!({ "what": "leave", "interface": "wan" }));
@@ -128,7 +128,7 @@ fn flows_in_json_names_keys_constants_and_state() {
 }
 
 /// Functions that change tags, publish events, and send copies.
-const ASIDE: &str = "\
+const SIDE_EFFECTS: &str = "\
 event SEEN extends EVENT { src: ip4 }
 nf stamp(id: u12) {
   tag zone: u12;
@@ -158,7 +158,7 @@ chain c {
 #[test]
 fn flows_shows_tags_events_and_copies() {
     let folder = folder();
-    folder.write("chain.braid", ASIDE);
+    folder.write("chain.braid", SIDE_EFFECTS);
     let ended = folder.braid(&["flows", "chain.braid", "--in", "lan=in.pcap"]).code(0);
     ended
         .says("  tell (tell) forward\n    row 1: has ip\n    publishes SEEN\n    its state functions ignore the payload\n  pushes vlan 9\n")
@@ -242,7 +242,7 @@ fn walls() -> Folder {
 }
 
 #[test]
-fn flows_shows_what_parameters_records_rest_on_and_which_are_outdated() {
+fn flows_shows_what_parameters_records_depend_on_and_which_are_outdated() {
     let folder = walls();
     let before = changed(&folder, "set lb.idle 1 min");
     before.says("  depends on wall.filter\n  depends on lb.backends: number ");

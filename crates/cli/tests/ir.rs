@@ -38,7 +38,7 @@ fn program_is_printed_as_it_is_after_each_pass_that_is_listed() {
 }
 
 #[test]
-fn names_that_do_not_exist_are_refused_with_those_that_do() {
+fn names_that_do_not_exist_are_refused_with_existing_ones() {
     let folder = folder();
     let wrong = |args: &[&str], text: &str| {
         let all: Vec<&str> = ["ir", "c.braid"].iter().chain(args).copied().collect();

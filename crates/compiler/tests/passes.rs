@@ -107,17 +107,17 @@ fn each_pass_has_at_least_three_files_and_one_that_names_the_line_it_guards() {
 }
 
 #[test]
-fn remove_dead_drops_tallies_that_nothing_counts() {
+fn remove_dead_drops_counter_lists_that_nothing_counts() {
     let path = files().into_iter().next().expect("a file");
     let case = read(&path);
     let graph = Graph::new(&case.chain).expect("a graph");
     let point = Point { node: 0, backward: false, held: false };
     let mut program = residual(&case.chain, &graph, point, 1, Extent::Chain);
     let before = program.clone();
-    program.tallies.insert(0, Vec::new());
+    program.counter_lists.insert(0, Vec::new());
     for block in &mut program.blocks {
         if let braid_ir::residual::End::Exit(exit) = &mut block.end {
-            exit.tally.0 += 1;
+            exit.counters.0 += 1;
         }
     }
     assert_ne!(program, before);

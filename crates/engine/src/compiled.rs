@@ -1,10 +1,10 @@
 //! The parts of the compiled engines.
 
-use crate::act::Functions;
+use crate::chain_counters::ChainCounters;
+use crate::exec_context::Functions;
 use crate::held::Waiting;
 use crate::options::Options;
 use crate::programs::Programs;
-use crate::tally::Tally;
 use crate::work::Emission;
 use braid_flowcache::FlowCache;
 #[cfg(feature = "mutants")]
@@ -30,7 +30,7 @@ pub struct Compiled {
     pub(crate) waiting: Waiting,
     /// The number of the next held packet.
     pub(crate) ids: u64,
-    pub(crate) tally: Tally,
+    pub(crate) chain_counters: ChainCounters,
     pub(crate) programs: Programs,
     /// Memory for the layouts of a batch.
     pub(crate) layouts: Vec<Layout>,
@@ -55,7 +55,7 @@ impl Compiled {
         }
         let graph = Graph::new(&chain)?;
         let workers = chain.workers.max(1);
-        let tally = Tally::new(&chain);
+        let chain_counters = ChainCounters::new(&chain);
         let programs = Programs::new(&chain, &graph, extent, options.jit);
         let mut functions = Functions::new(chain, options.hash);
         functions.load(options.records > 0)?;
@@ -71,7 +71,7 @@ impl Compiled {
             wake: u64::MAX,
             waiting: Waiting::default(),
             ids: 0,
-            tally,
+            chain_counters,
             programs,
             layouts: Vec::new(),
             reached: Vec::new(),

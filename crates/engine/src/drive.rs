@@ -20,7 +20,7 @@ impl Compiled {
     /// `reached` gets its destination. All other packets that leave (copies, built packets, held
     /// packets) go to `out`.
     ///
-    /// A packet that is [`Reached::Gone`] has arbitrary bytes afterwards, or none.
+    /// A packet that is [`Reached::Ended`] has arbitrary bytes afterwards, or none.
     pub fn batch(
         &mut self,
         ingress: u16,
@@ -54,7 +54,7 @@ impl Compiled {
         }
         let walk = &mut Walk { hops: 0, worker: 0, out };
         let entry = self.entry(ingress);
-        self.tally.packets_in += packets.len() as u64;
+        self.chain_counters.packets_in += packets.len() as u64;
         let first = reached.len();
         if let At::Point(point) = entry {
             self.look_at(point, packets, layouts, walk.out);
@@ -84,7 +84,7 @@ impl Compiled {
             let at = reached.len() - first;
             reached.push(self.go_on(halt, entry, &mut packets[at], &mut layouts[at], walk));
         }
-        self.functions.ahead.forget();
+        self.functions.prefetch.forget();
     }
 
     /// Takes a packet further by the general walk.

@@ -1,10 +1,10 @@
 //! Expiries, timers and held packets. Due work runs in the order of time, kind (expiry, timer, held
 //! packet), position in the chain, number of the table, timer or queue, and creation.
 
-use crate::act::Functions;
 use crate::compiled::Compiled;
+use crate::exec_context::Functions;
 use crate::held::Held;
-use crate::plain;
+use crate::model_interpreter;
 use crate::work::{Role, Walk};
 use braid_ir::engine::{CATCH_UP, Outputs};
 use braid_ir::model::QueueId;
@@ -52,7 +52,7 @@ impl Compiled {
             self.functions.now = self.functions.now.max(at);
             // All entries of a group belong to one function.
             if let Some(node) = ended.entries().next().map(|entry| entry.node) {
-                self.functions.act(node, 0, Role::Expire, out).run_ended(&ended);
+                self.functions.context(node, 0, Role::Expire, out).run_ended(&ended);
             }
         }
         self.functions.scratch.ended = ended;
@@ -111,9 +111,9 @@ impl Compiled {
         let period = instance.period(&chain.nodes[usize::from(node)].params, timer);
         instance.timers[timer] = at.checked_add(period);
         for shard in 0..instance.shard_count() {
-            let mut act = self.functions.act(node, shard, Role::Timer, out);
-            let model = act.model;
-            plain::on_timer(&mut act, &model.timers[timer].body);
+            let mut context = self.functions.context(node, shard, Role::Timer, out);
+            let model = context.model;
+            model_interpreter::on_timer(&mut context, &model.timers[timer].body);
         }
     }
 

@@ -1,10 +1,10 @@
 //! The interpreter of residual programs.
 
-use crate::act::Functions;
+use crate::exec_context::Functions;
 use crate::work::Work;
 use braid_ir::engine::{Fault, Outputs};
 use braid_ir::model::{Key, Op, Target, ValueId, Word};
-use braid_ir::residual::{End, Residual, Step, TallyId, What};
+use braid_ir::residual::{CounterListId, End, Residual, Step, What};
 use braid_ir::values::Values;
 use braid_jit::{Count, Ended};
 use braid_state::Handle;
@@ -29,8 +29,8 @@ impl Exec<'_, '_> {
             let block = &program.blocks[at];
             for (number, step) in block.steps.iter().enumerate() {
                 if let Err(fault) = self.step(&mut values, step) {
-                    if let Some(tally) = step.fault {
-                        self.count(tally);
+                    if let Some(counters) = step.fault {
+                        self.count(counters);
                     }
                     return Ended::Fault { block: at as u32, step: number as u32, fault };
                 }
@@ -45,12 +45,12 @@ impl Exec<'_, '_> {
                     }
                 }
                 End::Exit(exit) => {
-                    self.count(exit.tally);
+                    self.count(exit.counters);
                     return Ended::End(at as u32);
                 }
-                End::Hold { node, queue, delay, tally, full } => {
+                End::Hold { node, queue, delay, counters, full } => {
                     if self.functions.queue_has_room(*node, *queue) {
-                        self.count(*tally);
+                        self.count(*counters);
                         let delay = u64::try_from(values.get(*delay)).unwrap_or(u64::MAX);
                         return Ended::Hold { block: at as u32, delay };
                     }
@@ -75,8 +75,8 @@ impl Exec<'_, '_> {
         values.set_all(params, parts);
     }
 
-    fn count(&mut self, tally: TallyId) {
-        let Some(count) = self.counts.get(tally.0 as usize) else { return };
+    fn count(&mut self, counters: CounterListId) {
+        let Some(count) = self.counts.get(counters.0 as usize) else { return };
         let bytes = u64::from(self.work.packet.wire_len);
         count.update(|Count { packets, bytes: before }| Count {
             packets: packets + 1,
@@ -89,7 +89,7 @@ impl Exec<'_, '_> {
         let node = step.site.node;
         match &step.what {
             What::Op(op) => return self.op(node, values, op),
-            What::Tally(tally) => self.count(*tally),
+            What::Count(counters) => self.count(*counters),
             What::Parse => self.work.parse(),
             What::Write(fields) => {
                 for (field, value) in fields {
@@ -99,7 +99,7 @@ impl Exec<'_, '_> {
                     }
                 }
             }
-            What::Enter => self.functions.act_on(node, self.worker, self.out).start(),
+            What::Enter => self.functions.context_of(node, self.worker, self.out).start(),
             What::Classify { pass, rule, param, packet } => {
                 let instance = &self.functions.instances[usize::from(node)];
                 let packet = packet.as_ref().map(|fields| values.rule_packet(fields));
@@ -112,44 +112,46 @@ impl Exec<'_, '_> {
                 self.functions.instances[usize::from(node)].count_rule(*param, number as u32);
             }
             What::Find { found, entry, state, key } => {
-                let mut act = self.functions.act_on(node, self.worker, self.out);
-                let handle = act.with_key(values, key, |act, key| act.find(*state, key));
+                let mut context = self.functions.context_of(node, self.worker, self.out);
+                let handle =
+                    context.with_key(values, key, |context, key| context.find(*state, key));
                 values.set(*found, Word::from(handle.is_some()));
                 values.set(*entry, handle.map_or(0, Handle::to_bits).into());
             }
             What::Read { outs, state, entry } => {
                 let entry = Handle::from_bits(values.get(*entry) as u64);
-                let act = self.functions.act_on(node, self.worker, self.out);
-                act.read(*state, entry, &mut |slot, value| values.set(outs[slot], value));
+                let context = self.functions.context_of(node, self.worker, self.out);
+                context.read(*state, entry, &mut |slot, value| values.set(outs[slot], value));
             }
         }
         Ok(())
     }
 
     fn op(&mut self, node: u16, values: &mut Values<'_>, op: &Op) -> Result<(), Fault> {
-        let mut act = self.functions.act_on(node, self.worker, self.out);
+        let mut context = self.functions.context_of(node, self.worker, self.out);
         match op {
             Op::StateSet { ok, state, key, values: slots } => {
-                let done = act.with_key(values, parts(key), |act, key| {
-                    let mut words = std::mem::take(&mut act.scratch.values);
+                let done = context.with_key(values, parts(key), |context, key| {
+                    let mut words = std::mem::take(&mut context.scratch.values);
                     words.clear();
                     words.extend(slots.iter().map(|slot| values.get(*slot)));
-                    let done = act.assign(*state, key, &words);
-                    act.scratch.values = words;
+                    let done = context.assign(*state, key, &words);
+                    context.scratch.values = words;
                     done
                 });
                 values.set(*ok, Word::from(done));
             }
             Op::StatePut { ok, state, key, slot, value } => {
                 let value = values.get(*value);
-                let done = act
-                    .with_key(values, parts(key), |act, key| act.put(*state, key, *slot, value))?;
+                let done = context.with_key(values, parts(key), |context, key| {
+                    context.put(*state, key, *slot, value)
+                })?;
                 values.set(*ok, Word::from(done));
             }
             Op::StateDelete { state, key } => {
-                act.with_key(values, parts(key), |act, key| act.delete(*state, key));
+                context.with_key(values, parts(key), |context, key| context.delete(*state, key));
             }
-            op => act.common(Some(&mut self.work), values, op)?,
+            op => context.common(Some(&mut self.work), values, op)?,
         }
         Ok(())
     }

@@ -1,13 +1,13 @@
 //! The interface between the engine and the flow cache.
 
-use crate::act::Functions;
 use crate::compiled::Compiled;
+use crate::exec_context::Functions;
 use crate::programs::{ProgramSet, Programs};
 use braid_flowcache::{BlockEnd, FlowTable, Flows, Host, PacketPath, State, foresee};
 use braid_ir::chain::Chain;
 use braid_ir::engine::{Engine, Outputs};
 use braid_ir::model::{Op, ParamId, StateId, ValueId};
-use braid_ir::residual::{HeaderMask, Point, Residual, TallyId};
+use braid_ir::residual::{CounterListId, HeaderMask, Point, Residual};
 use braid_ir::rules::RulePacket;
 use braid_ir::values::Values;
 use braid_ir::walk::At;
@@ -51,13 +51,13 @@ impl braid_flowcache::Programs for ProgramSet {
         &self,
         program: usize,
         block: usize,
-        counters: &[(TallyId, i32)],
+        counters: &[(CounterListId, i32)],
         (packets, bytes): (u64, u64),
     ) {
         let program = &self.all[program];
-        for (tally, longer) in counters {
+        for (counters, longer) in counters {
             let more = i64::from(*longer).wrapping_mul(packets.cast_signed());
-            program.counts[tally.0 as usize].update(|count| Count {
+            program.counts[counters.0 as usize].update(|count| Count {
                 packets: count.packets.wrapping_add(packets),
                 bytes: count.bytes.wrapping_add(bytes).wrapping_add_signed(more),
             });
@@ -118,7 +118,7 @@ impl braid_flowcache::Functions for Functions {
         values: &mut Values<'_>,
         op: &Op,
     ) -> Option<()> {
-        self.act_on(node, worker, out).common(None, values, op).ok()
+        self.context_of(node, worker, out).common(None, values, op).ok()
     }
 
     fn classify(&self, node: u16, param: ParamId, packet: Option<&RulePacket>) -> (bool, u32) {
@@ -170,7 +170,7 @@ impl Compiled {
     /// How packets were processed; `None` if the engine makes no records.
     #[must_use]
     pub fn flows(&self) -> Option<Flows> {
-        Some(self.cache.as_ref()?.flows(self.tally.packets_in, &self.functions))
+        Some(self.cache.as_ref()?.flows(self.chain_counters.packets_in, &self.functions))
     }
 
     /// From now on, each flow record keeps the total of its packets, even when its counters are

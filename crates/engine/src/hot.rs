@@ -2,11 +2,11 @@
 //! due and no program sends other packets. The general walk handles everything else. It can take
 //! over a packet at any point.
 
+use crate::chain_counters::ChainCounters;
 use crate::compiled::Compiled;
-use crate::native::{Machine, Native};
+use crate::machine_code::{Machine, MachineCode};
 use crate::program::{AtEnd, Program};
 use crate::programs::{Points, ProgramSet, Programs};
-use crate::tally::Tally;
 use crate::work::Walk;
 use braid_ir::chain::Malformed;
 use braid_ir::engine::worker;
@@ -39,18 +39,18 @@ impl Compiled {
         let presence = layouts.first()?.presence();
         let drops_malformed = self.functions.chain.malformed == Malformed::Drop;
         let (wake, workers) = (self.wake, self.workers);
-        let Self { functions, programs, emissions, tally, .. } = self;
+        let Self { functions, programs, emissions, chain_counters, .. } = self;
         let Programs { set: ProgramSet { all, points }, words, .. } = programs;
         let Some(here) = Here::find(all, points, entry, presence, 0) else {
             return Some(Halt::Entering);
         };
-        let (program, native) = (here.program, here.native);
-        let mut machine = native.machine(&program.residual, words, functions, walk.out, emissions);
-        let Ok(runner) = native.code.runner(&mut machine, &program.counts) else {
+        let (program, code) = (here.program, here.code);
+        let mut machine = code.machine(&program.residual, words, functions, walk.out, emissions);
+        let Ok(runner) = code.code.runner(&mut machine, &program.counts) else {
             return Some(Halt::Entering);
         };
         let Here { number, program, .. } = here;
-        let mut road = Road { runner, number, program, all, points, tally };
+        let mut road = Road { runner, number, program, all, points, chain_counters };
         // The program that ran on the last packet when it entered, and its header shape.
         let (mut first, mut shape) = (number, program.residual.shape);
         for (packet, layout) in packets.iter_mut().zip(layouts) {
@@ -95,7 +95,7 @@ impl Compiled {
 struct Here<'a> {
     number: usize,
     program: &'a Program,
-    native: &'a Native,
+    code: &'a MachineCode,
 }
 
 impl<'a> Here<'a> {
@@ -110,8 +110,8 @@ impl<'a> Here<'a> {
     ) -> Option<Self> {
         let number = points.known(point, presence)?;
         let program = all.get(number)?;
-        let native = program.stage.native().filter(|_| program.is_even(hops))?;
-        Some(Here { number, program, native })
+        let code = program.stage.machine_code().filter(|_| program.is_even(hops))?;
+        Some(Here { number, program, code })
     }
 }
 
@@ -122,7 +122,7 @@ struct Road<'a, 'm> {
     program: &'m Program,
     all: &'m [Program],
     points: &'m Points,
-    tally: &'a mut Tally,
+    chain_counters: &'a mut ChainCounters,
 }
 
 impl<'a, 'm: 'a> Road<'a, 'm> {
@@ -133,11 +133,11 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
         let Some(here) = Here::find(self.all, self.points, point, presence, hops) else {
             return false;
         };
-        let Here { number, program, native } = here;
-        if self.runner.switch_to(&native.code, &program.counts).is_err() {
+        let Here { number, program, code } = here;
+        if self.runner.switch_to(&code.code, &program.counts).is_err() {
             return false;
         }
-        self.runner.host().turn_to(&program.residual, native);
+        self.runner.host().turn_to(&program.residual, code);
         (self.number, self.program) = (number, program);
         true
     }
@@ -185,7 +185,7 @@ impl<'a, 'm: 'a> Road<'a, 'm> {
             match at {
                 At::End(reached) => return Ok(reached),
                 At::Leaves(interface) => {
-                    self.tally.leave(interface, 1);
+                    self.chain_counters.leave(interface, 1);
                     return Ok(Reached::Interface(interface));
                 }
                 At::Point(point) => {

@@ -6,30 +6,30 @@
 //! entries, functions under `Priority`, and packets near the hop limit.
 #![forbid(unsafe_code)]
 
-mod act;
-mod ahead;
+mod chain_counters;
 mod classes;
 mod compiled;
 mod control;
 mod drive;
 mod due;
 mod exec;
+mod exec_context;
 mod flow_cache;
-mod foreign;
 mod held;
 mod hot;
 mod instance;
+mod machine_code;
 mod merge;
-mod native;
+mod model_interpreter;
+mod native_functions;
 mod ops;
 mod options;
-mod plain;
+mod prefetch;
 mod program;
 mod programs;
 mod report;
 mod scratch;
 mod state;
-mod tally;
 mod walk;
 mod work;
 

@@ -1,6 +1,6 @@
 //! Merges the writes of functions under `Priority` to the same packet.
 
-use crate::plain::Write;
+use crate::model_interpreter::Write;
 use braid_packet::{Field, Packet};
 
 /// Merges the writes of functions. Functions with higher priority come first in `logs`. Where two

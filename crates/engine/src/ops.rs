@@ -1,6 +1,6 @@
 //! Operations that models and residual programs share.
 
-use crate::act::Act;
+use crate::exec_context::ExecContext;
 use crate::work::{Emission, Work};
 use braid_externs::{Backend as _, CallCtx, MAX_RESULTS};
 use braid_ir::arith::{binary, compare};
@@ -95,7 +95,7 @@ fn in_set(params: &[ParamValue], value: Word, set: &SetRef) -> bool {
     }
 }
 
-impl Act<'_> {
+impl ExecContext<'_> {
     /// Executes operations on the function's resources (except its state) and on the packet as a
     /// whole.
     pub(crate) fn common(

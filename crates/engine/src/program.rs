@@ -1,14 +1,14 @@
 //! A residual program with its counters and facts about its ends.
 
-use crate::act::Functions;
-use crate::native::Stage;
+use crate::exec_context::Functions;
+use crate::machine_code::Stage;
 use crate::options::Jit;
 use crate::work::Emission;
 use braid_ir::engine::Outputs;
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::RowId;
-use braid_ir::residual::{Counter, End, Fate, Residual, TallyId, What};
-use braid_ir::walk::{At, GONE, Reached, fits, onward};
+use braid_ir::residual::{Counter, CounterListId, End, Fate, Residual, What};
+use braid_ir::walk::{At, ENDED, Reached, fits, onward};
 use braid_jit::Count;
 use braid_packet::{Layout, Packet};
 use std::cell::Cell;
@@ -44,15 +44,15 @@ pub(crate) struct AtEnd {
 impl Program {
     pub(crate) fn new(residual: Residual, graph: &Graph, jit: Jit) -> Self {
         let entered = |counter: Counter| matches!(counter, Counter::Forward | Counter::Backward);
-        let visits = residual.tallies.iter().map(|tally| {
-            let count = tally.iter().filter(|one| entered(one.counter)).count();
+        let visits = residual.counter_lists.iter().map(|counters| {
+            let count = counters.iter().filter(|one| entered(one.counter)).count();
             u32::try_from(count).unwrap_or(u32::MAX)
         });
         let visits: Vec<u32> = visits.collect();
         let entered = entered_at(&residual, &visits);
         let mut program = Self {
             stage: Stage::first(jit, residual.blocks.len()),
-            counts: vec![Cell::default(); residual.tallies.len()],
+            counts: vec![Cell::default(); residual.counter_lists.len()],
             ends: Vec::new(),
             visits,
             even: entered.iter().all(|(least, most)| least == most),
@@ -66,7 +66,7 @@ impl Program {
 
     /// Whether [`Self::prefetch`] has an effect.
     pub(crate) fn prefetches(&self) -> bool {
-        matches!(&self.stage, Stage::Compiled(native) if native.code.prefetches())
+        matches!(&self.stage, Stage::Compiled(machine_code) if machine_code.code.prefetches())
     }
 
     /// Prefetches the memory that the program will probably look up first for a packet.
@@ -79,29 +79,29 @@ impl Program {
         out: &mut dyn Outputs,
         emissions: &mut Vec<Emission>,
     ) {
-        let Stage::Compiled(native) = &self.stage else { return };
+        let Stage::Compiled(machine_code) = &self.stage else { return };
         let now = functions.now;
-        let mut machine = native.machine(&self.residual, &mut [], functions, out, emissions);
+        let mut machine = machine_code.machine(&self.residual, &mut [], functions, out, emissions);
         machine.set_worker(worker);
-        native.code.prefetch(&mut machine, packet, layout, now);
+        machine_code.code.prefetch(&mut machine, packet, layout, now);
     }
 
     fn at_end(&self, block: usize, graph: &Graph) -> AtEnd {
         let residual = &self.residual;
         let (backward, next) = match &residual.blocks[block].end {
-            End::Hold { node, tally, .. } => (goes_backward(residual, *node, *tally), None),
+            End::Hold { node, counters, .. } => (goes_backward(residual, *node, *counters), None),
             End::Exit(exit) => match &exit.fate {
                 Fate::Output { node, ports } => {
-                    let backward = goes_backward(residual, *node, exit.tally);
+                    let backward = goes_backward(residual, *node, exit.counters);
                     let next = match **ports {
                         [dest] => Some(onward(graph.next(*node, port(dest, backward)))),
                         _ => None,
                     };
                     (backward, next)
                 }
-                Fate::Resubmit { node } => (goes_backward(residual, *node, exit.tally), None),
+                Fate::Resubmit { node } => (goes_backward(residual, *node, exit.counters), None),
                 Fate::Drop { node, .. } | Fate::Fault { node, .. } | Fate::Consume { node } => {
-                    (goes_backward(residual, *node, exit.tally), Some(GONE))
+                    (goes_backward(residual, *node, exit.counters), Some(ENDED))
                 }
                 Fate::Leave { interface } => (false, Some(At::End(Reached::Interface(*interface)))),
                 Fate::Go(point) => (false, Some(At::Point(*point))),
@@ -147,9 +147,9 @@ impl Program {
     }
 
     /// Whether the packet goes backward through a function in which a step has a fault.
-    pub(crate) fn faults_backward(&self, node: u16, tally: Option<TallyId>) -> bool {
-        match tally {
-            Some(tally) => goes_backward(&self.residual, node, tally),
+    pub(crate) fn faults_backward(&self, node: u16, counters: Option<CounterListId>) -> bool {
+        match counters {
+            Some(counters) => goes_backward(&self.residual, node, counters),
             None => self.residual.point.backward,
         }
     }
@@ -160,16 +160,16 @@ impl Program {
         let (least, most) = self.entered[block];
         let steps = &self.residual.blocks[block].steps;
         let on_way = steps[..step.unwrap_or(steps.len())].iter().map(|step| match step.what {
-            What::Tally(tally) => self.visits[tally.0 as usize],
+            What::Count(counters) => self.visits[counters.0 as usize],
             _ => 0,
         });
         let last = match (step, &self.residual.blocks[block].end) {
             (Some(step), _) => steps[step].fault,
-            (None, End::Exit(exit)) => Some(exit.tally),
-            (None, End::Hold { tally, .. }) => Some(*tally),
+            (None, End::Exit(exit)) => Some(exit.counters),
+            (None, End::Hold { counters, .. }) => Some(*counters),
             (None, End::Jump(_) | End::Branch { .. }) => None,
         };
-        let last = last.map_or(0, |tally| self.visits[tally.0 as usize]);
+        let last = last.map_or(0, |counters| self.visits[counters.0 as usize]);
         (least == most).then(|| least + on_way.sum::<u32>() + last)
     }
 
@@ -200,9 +200,9 @@ impl Program {
     /// The counters of functions, as (function, counter, packets, bytes).
     pub(crate) fn counters(&self) -> impl Iterator<Item = (u16, Counter, u64, u64)> + '_ {
         let counts = self.counts.iter().map(Cell::get);
-        let tallies = self.residual.tallies.iter().zip(counts);
-        tallies.filter(|(_, count)| count.packets > 0).flat_map(|(tally, count)| {
-            tally.iter().map(move |one| {
+        let counter_lists = self.residual.counter_lists.iter().zip(counts);
+        counter_lists.filter(|(_, count)| count.packets > 0).flat_map(|(counters, count)| {
+            counters.iter().map(move |one| {
                 let more = i64::from(one.length).wrapping_mul(count.packets.cast_signed());
                 let bytes = count.bytes.wrapping_add_signed(more);
                 (one.node, one.counter, count.packets, bytes)
@@ -233,7 +233,7 @@ fn entered_at(residual: &Residual, visits: &[u32]) -> Vec<(u32, u32)> {
             .steps
             .iter()
             .map(|step| match step.what {
-                What::Tally(tally) => visits[tally.0 as usize],
+                What::Count(counters) => visits[counters.0 as usize],
                 _ => 0,
             })
             .sum();
@@ -250,16 +250,16 @@ fn entered_at(residual: &Residual, visits: &[u32]) -> Vec<(u32, u32)> {
 /// Whether packets that are counted at a counter go backward through a function. A path through a
 /// program visits a function at most once. If the path's own counter does not show the direction,
 /// another counter does.
-fn goes_backward(residual: &Residual, node: u16, tally: TallyId) -> bool {
-    let says = |tally: &[braid_ir::residual::Tallied]| {
-        tally.iter().filter(|one| one.node == node).find_map(|one| match one.counter {
+fn goes_backward(residual: &Residual, node: u16, counters: CounterListId) -> bool {
+    let says = |counters: &[braid_ir::residual::ListedCounter]| {
+        counters.iter().filter(|one| one.node == node).find_map(|one| match one.counter {
             Counter::Forward => Some(false),
             Counter::Backward => Some(true),
             Counter::Row(RowId(_)) => None,
         })
     };
-    let own = residual.tallies.get(tally.0 as usize).and_then(|own| says(own));
+    let own = residual.counter_lists.get(counters.0 as usize).and_then(|own| says(own));
     let here = (node == residual.point.node).then_some(residual.point.backward);
-    let any = || residual.tallies.iter().find_map(|tally| says(tally));
+    let any = || residual.counter_lists.iter().find_map(|counters| says(counters));
     own.or(here).or_else(any).unwrap_or(false)
 }

@@ -1,10 +1,10 @@
 //! Residual programs by point and header shape. The engine makes them when the first packet of a
 //! shape arrives.
 
-use crate::act::Functions;
+use crate::chain_counters::ChainCounters;
+use crate::exec_context::Functions;
 use crate::options::Jit;
 use crate::program::Program;
-use crate::tally::Tally;
 use braid_compiler::synth;
 use braid_ir::chain::Chain;
 use braid_ir::engine::NodeCounters;
@@ -153,7 +153,7 @@ impl Program {
         &self,
         functions: &Functions,
         nodes: &mut [NodeCounters],
-        tally: &mut Tally,
+        chain_counters: &mut ChainCounters,
     ) {
         for (node, counter, packets, bytes) in self.counters() {
             let counters = &mut nodes[usize::from(node)];
@@ -168,15 +168,20 @@ impl Program {
         let model = |node: u16| &functions.chain.nodes[usize::from(node)].model;
         for (fate, count) in self.reached() {
             match fate {
-                Fate::Leave { interface } => tally.leave(*interface, count),
+                Fate::Leave { interface } => chain_counters.leave(*interface, count),
                 Fate::Drop { node, row, reason } => {
-                    tally.count_drop(*node, *row, &model(*node).reasons[reason.index()], count);
+                    chain_counters.count_drop(
+                        *node,
+                        *row,
+                        &model(*node).reasons[reason.index()],
+                        count,
+                    );
                 }
                 Fate::Fault { node, fault } => {
                     let row = functions.instances[usize::from(*node)].fault_row();
-                    tally.count_drop(*node, row, fault.reason(), count);
+                    chain_counters.count_drop(*node, row, fault.reason(), count);
                 }
-                Fate::Consume { .. } => tally.consumed += count,
+                Fate::Consume { .. } => chain_counters.consumed += count,
                 Fate::Go(_) | Fate::Output { .. } | Fate::Resubmit { .. } => {}
             }
         }

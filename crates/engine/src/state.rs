@@ -1,16 +1,16 @@
 //! State as programs see it: they find, assign and create entries, and programs run when entries
 //! end.
 
-use crate::act::Act;
+use crate::exec_context::ExecContext;
 use crate::instance::setting;
-use crate::plain;
+use crate::model_interpreter;
 use crate::work::Role;
 use braid_ir::engine::Fault;
 use braid_ir::model::{StateId, ValueId, Word};
 use braid_ir::values::Values;
 use braid_state::{Created, Ended, Handle, New, TableRef};
 
-impl Act<'_> {
+impl ExecContext<'_> {
     pub(crate) fn table(&self, state: StateId) -> TableRef {
         self.locators[state.index()].table(self.shard)
     }
@@ -55,17 +55,17 @@ impl Act<'_> {
         entry
     }
 
-    /// Calls `act` with the key that has these parts.
+    /// Calls `context` with the key that has these parts.
     pub(crate) fn with_key<T>(
         &mut self,
         values: &Values<'_>,
         parts: &[ValueId],
-        act: impl FnOnce(&mut Self, &[Word]) -> T,
+        context: impl FnOnce(&mut Self, &[Word]) -> T,
     ) -> T {
         let mut key = std::mem::take(&mut self.scratch.parts);
         key.clear();
         key.extend(parts.iter().map(|part| values.get(*part)));
-        let done = act(self, &key);
+        let done = context(self, &key);
         self.scratch.parts = key;
         done
     }
@@ -144,14 +144,14 @@ impl Act<'_> {
         Ok(self.create(state, table))
     }
 
-    /// As [`Act::assign`], if no entry has this packed key.
+    /// As [`ExecContext::assign`], if no entry has this packed key.
     pub(crate) fn assign_packed(&mut self, state: StateId, key: &[u64], slots: &[u64]) -> bool {
         key.clone_into(&mut self.scratch.key);
         slots.clone_into(&mut self.scratch.slots);
         self.create(state, self.table(state))
     }
 
-    /// As [`Act::put`], if no entry has this packed key.
+    /// As [`ExecContext::put`], if no entry has this packed key.
     pub(crate) fn put_packed(
         &mut self,
         state: StateId,
@@ -220,7 +220,7 @@ impl Act<'_> {
             let Some((_, program)) = program else { continue };
             let key: Vec<_> = self.store.key_shape(entry.table).unpack(entry.key).collect();
             let slots: Vec<_> = self.store.slot_shape(entry.table).unpack(entry.slots).collect();
-            plain::on_ending(self, entry.shard, program, &slots, &key);
+            model_interpreter::on_ending(self, entry.shard, program, &slots, &key);
         }
         self.touched.run = run;
         for (table, entry) in tables.into_iter().zip(touched) {

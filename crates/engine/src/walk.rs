@@ -6,14 +6,14 @@ use crate::exec::Exec;
 use crate::held::Held;
 use crate::instance::count;
 use crate::merge::merge;
-use crate::plain::{self, Outcome, Verdict, Write};
+use crate::model_interpreter::{self, Outcome, Verdict, Write};
 use crate::work::{Emission, Walk, Work};
 use braid_ir::chain::Malformed;
 use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs, worker};
 use braid_ir::graph::{may_drop, port};
 use braid_ir::model::Dest;
 use braid_ir::residual::{End, Exit, Fate, Point};
-use braid_ir::walk::{At, GONE, Reached, fits, onward};
+use braid_ir::walk::{At, ENDED, Reached, fits, onward};
 use braid_jit::Ended;
 use braid_packet::{Layout, Packet};
 
@@ -35,8 +35,8 @@ impl Compiled {
         if self.functions.chain.malformed == Malformed::Drop
             && let Some(reason) = layout.malformed()
         {
-            self.tally.lose(reason);
-            return Reached::Gone;
+            self.chain_counters.lose(reason);
+            return Reached::Ended;
         }
         self.travel_parsed(entry, packet, layout, walk)
     }
@@ -50,7 +50,7 @@ impl Compiled {
         out: &mut dyn Outputs,
     ) {
         let At::Point(point) = entry else { return };
-        if !self.functions.store.is_large() && !self.functions.ahead.is_used {
+        if !self.functions.store.is_large() && !self.functions.prefetch.is_used {
             return;
         }
         let Some((shape, program)) = self.programs.last(point) else { return };
@@ -66,7 +66,7 @@ impl Compiled {
             let (functions, emissions) = (&mut self.functions, &mut self.emissions);
             program.prefetch(functions, worker, packet, layout, out, emissions);
         }
-        self.functions.ahead.answer(&self.functions.instances);
+        self.functions.prefetch.answer(&self.functions.instances);
         self.functions.store.fetch();
     }
 
@@ -90,12 +90,12 @@ impl Compiled {
                 At::Point(point) => at = self.visit(point, packet, layout, walk),
                 At::End(reached) => return reached,
                 At::Leaves(interface) => {
-                    self.tally.leave(interface, 1);
+                    self.chain_counters.leave(interface, 1);
                     return Reached::Interface(interface);
                 }
                 At::Unlinked => {
-                    self.tally.lose(LOST_UNLINKED);
-                    return Reached::Gone;
+                    self.chain_counters.lose(LOST_UNLINKED);
+                    return Reached::Ended;
                 }
             }
             if let At::Point(_) = at {
@@ -135,8 +135,8 @@ impl Compiled {
     /// Runs one function on a packet by the model interpreter.
     pub(crate) fn run_plain(&mut self, node: u16, packet: &mut Packet, walk: &mut Walk<'_>) -> At {
         if !fits(walk.hops, 1) {
-            self.tally.lose(LOST_HOP_LIMIT);
-            return GONE;
+            self.chain_counters.lose(LOST_HOP_LIMIT);
+            return ENDED;
         }
         walk.hops += 1;
         self.count_entry(node, packet);
@@ -161,8 +161,8 @@ impl Compiled {
         packet: &mut Packet,
         walk: &mut Walk<'_>,
     ) -> Outcome {
-        let mut act = self.functions.act_on(node, walk.worker, walk.out);
-        plain::on_packet(&mut act, packet)
+        let mut act = self.functions.context_of(node, walk.worker, walk.out);
+        model_interpreter::on_packet(&mut act, packet)
     }
 
     /// Takes the packets that a function sent during its run to their ends.
@@ -175,9 +175,9 @@ impl Compiled {
     ) {
         for Emission { dest, mut packet, created } in emissions {
             if created {
-                self.tally.created += 1;
+                self.chain_counters.created += 1;
             } else {
-                self.tally.copied += 1;
+                self.chain_counters.copied += 1;
             }
             self.deliver(node, dest, &mut packet, backward, walk);
         }
@@ -207,9 +207,9 @@ impl Compiled {
         walk: &mut Walk<'_>,
     ) -> At {
         let backward = packet.backward;
-        let Some((last, others)) = ports.split_last() else { return GONE };
+        let Some((last, others)) = ports.split_last() else { return ENDED };
         for dest in others {
-            self.tally.copied += 1;
+            self.chain_counters.copied += 1;
             self.deliver(node, *dest, &mut packet.clone(), backward, walk);
         }
         onward(self.graph.next(node, port(*last, backward)))
@@ -228,20 +228,20 @@ impl Compiled {
             Verdict::Drop(row, reason) => {
                 let reason =
                     &self.functions.instances[usize::from(node)].model.reasons[reason.index()];
-                self.tally.count_drop(node, row, reason, 1);
+                self.chain_counters.count_drop(node, row, reason, 1);
             }
             Verdict::Fault(fault) => {
                 let row = self.functions.instances[usize::from(node)].fault_row();
-                self.tally.count_drop(node, row, fault.reason(), 1);
+                self.chain_counters.count_drop(node, row, fault.reason(), 1);
             }
-            Verdict::Consume => self.tally.consumed += 1,
+            Verdict::Consume => self.chain_counters.consumed += 1,
             Verdict::Hold { queue, until_ns } => {
                 let packet = std::mem::replace(packet, nothing());
                 let held = Held { packet, hops: walk.hops, worker: walk.worker };
                 self.hold(node, queue, until_ns, held);
             }
         }
-        GONE
+        ENDED
     }
 
     /// Runs functions under `Priority` on the same packet, with the highest priority first. The
@@ -254,8 +254,8 @@ impl Compiled {
         walk: &mut Walk<'_>,
     ) -> At {
         if !fits(walk.hops, u32::try_from(members.len()).unwrap_or(u32::MAX)) {
-            self.tally.lose(LOST_HOP_LIMIT);
-            return GONE;
+            self.chain_counters.lose(LOST_HOP_LIMIT);
+            return ENDED;
         }
         walk.hops += u32::try_from(members.len()).unwrap_or(HOP_LIMIT);
         let mut outcomes = Vec::with_capacity(members.len());
@@ -280,7 +280,7 @@ impl Compiled {
         }
         match verdict {
             Some((node, verdict)) => self.settle(node, verdict, packet, walk),
-            None => GONE,
+            None => ENDED,
         }
     }
 
@@ -297,10 +297,10 @@ impl Compiled {
         let functions = &mut self.functions;
         let words = &mut *self.programs.words;
         let mut ended = None;
-        if let Some(native) = program.stage.next(&program.residual, functions) {
+        if let Some(machine_code) = program.stage.next(&program.residual, functions) {
             let work = Work { packet, layout, emissions: &mut self.emissions };
             let counts = &program.counts;
-            ended = native.run(&program.residual, words, functions, walk, work, counts);
+            ended = machine_code.run(&program.residual, words, functions, walk, work, counts);
         }
         let ended = ended.unwrap_or_else(|| {
             let mut exec = Exec {
@@ -346,7 +346,7 @@ impl Compiled {
                 walk.hops += program.hops(block, None, before);
                 packet.backward = program.ends_backward(block);
                 let End::Hold { node, queue, .. } = program.residual.blocks[block].end else {
-                    return GONE;
+                    return ENDED;
                 };
                 let until_ns = self.functions.now.saturating_add(delay);
                 self.send(node, emissions, packet.backward, walk);
@@ -375,7 +375,7 @@ impl Compiled {
         walk: &mut Walk<'_>,
     ) -> At {
         let program = &self.programs.set.all[number].residual;
-        let End::Exit(Exit { fate, .. }) = &program.blocks[block].end else { return GONE };
+        let End::Exit(Exit { fate, .. }) = &program.blocks[block].end else { return ENDED };
         match fate {
             Fate::Output { node, ports } => {
                 let node = *node;
@@ -390,17 +390,17 @@ impl Compiled {
             Fate::Drop { node, .. } | Fate::Fault { node, .. } | Fate::Consume { node } => {
                 let node = *node;
                 self.send(node, emissions, packet.backward, walk);
-                GONE
+                ENDED
             }
             Fate::Resubmit { node } => {
                 let node = *node;
                 packet.held = program.point.held && program.point.node == node;
-                let mut act = self.functions.act_on(node, walk.worker, walk.out);
-                let outcome = plain::on_resubmitted(&mut act, packet, 1, emissions);
+                let mut act = self.functions.context_of(node, walk.worker, walk.out);
+                let outcome = model_interpreter::on_resubmitted(&mut act, packet, 1, emissions);
                 self.send(node, outcome.emissions, packet.backward, walk);
                 self.settle(node, outcome.verdict, packet, walk)
             }
-            Fate::Leave { .. } | Fate::Go(_) => GONE,
+            Fate::Leave { .. } | Fate::Go(_) => ENDED,
         }
     }
 }

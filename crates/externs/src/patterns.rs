@@ -85,8 +85,8 @@ pub enum PatternError {
     },
     /// A sequence of literals in which each ends with the next one is too long.
     #[error(
-        "{} literals of which each ends with the next, this one the longest, but at most \
-         {MAX_NESTED_LITERALS} are allowed; give the shorter ones the lower numbers",
+        "{} literals end with one another, this one is the longest; at most \
+         {MAX_NESTED_LITERALS} such literals are allowed; give the shorter ones the lower numbers",
         MAX_NESTED_LITERALS + 1
     )]
     LiteralsNested {

@@ -191,9 +191,9 @@ impl FlowCache {
             settled = (0, 0);
         }
         let (packets, bytes) = (packets - settled.0, bytes - settled.1);
-        for (through, tallies) in path.programs() {
+        for (through, counter_lists) in path.programs() {
             let (program, block) = (through.program as usize, through.block as usize);
-            programs.count_packets(program, block, tallies, (packets, bytes));
+            programs.count_packets(program, block, counter_lists, (packets, bytes));
         }
         self.counted.borrow_mut().add(path, packets, bytes);
         for (node, param, rule) in &path.rules {

@@ -236,7 +236,7 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         if !template.link.holds(data) {
             return outcome(
                 Taken::GuardFailure,
-                "its link addresses are not those that its record takes for granted",
+                "its link addresses are not the ones that its record takes for granted",
             );
         }
         let fails = path.guards.iter().find(|guard| !guard.holds(data, packet.wire_len));

@@ -44,7 +44,7 @@ impl FlowCache {
         }
         let templates = &self.templates.all[..];
         let first = reached.len();
-        reached.resize(first + packets.len(), Reached::Gone);
+        reached.resize(first + packets.len(), Reached::Ended);
         let reached_all = &mut reached[first..];
         let (mut at, mut now) = (0, functions.now());
         while at < packets.len() {

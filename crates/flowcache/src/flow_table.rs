@@ -16,7 +16,7 @@ use crate::template::Template;
 use braid_ir::chain::Sink;
 use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Dest, ParamId, PortId, RIGHT, RowId, Word};
-use braid_ir::residual::{Counter, End, Fate, HeaderMask, Point, Residual, TallyId};
+use braid_ir::residual::{Counter, CounterListId, End, Fate, HeaderMask, Point, Residual};
 use braid_ir::walk::Reached;
 use braid_native::bridge as native;
 use braid_packet::Field;
@@ -308,10 +308,10 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
         for segment in &path.segments {
             match segment {
                 Segment::Program(_) => {
-                    let Some((through, tallies)) = programs.next() else { continue };
+                    let Some((through, counter_lists)) = programs.next() else { continue };
                     let residual = self.programs.residual(through.program as usize);
                     let Some(residual) = residual else { continue };
-                    parts.extend(self.in_order(residual.point, counted(residual, tallies)));
+                    parts.extend(self.in_order(residual.point, counted(residual, counter_lists)));
                 }
                 Segment::Native(native) => parts.push(FlowPart::of(native)),
             }
@@ -440,10 +440,11 @@ impl FlowPart {
 
 /// The functions that count packets at these edge counters of a program, by number, with their
 /// rows.
-fn counted(residual: &Residual, tallies: &[(TallyId, i32)]) -> Vec<FlowPart> {
-    let tallies = tallies.iter().map(|(tally, _)| &residual.tallies[tally.0 as usize]);
+fn counted(residual: &Residual, counter_lists: &[(CounterListId, i32)]) -> Vec<FlowPart> {
+    let counter_lists =
+        counter_lists.iter().map(|(counters, _)| &residual.counter_lists[counters.0 as usize]);
     let mut parts: Vec<FlowPart> = Vec::new();
-    for one in tallies.flatten() {
+    for one in counter_lists.flatten() {
         let known = parts.iter().position(|part| part.node == one.node);
         let at = known.unwrap_or_else(|| {
             parts.push(FlowPart {

@@ -5,7 +5,7 @@ use braid_ir::chain::Chain;
 use braid_ir::engine::Outputs;
 use braid_ir::graph::Graph;
 use braid_ir::model::{Op, ParamId, StateId, ValueId, Word};
-use braid_ir::residual::{HeaderMask, Point, Residual, TallyId};
+use braid_ir::residual::{CounterListId, HeaderMask, Point, Residual};
 use braid_ir::rules::RulePacket;
 use braid_ir::values::Values;
 use braid_ir::walk::At;
@@ -43,7 +43,7 @@ pub trait Programs {
         &self,
         program: usize,
         block: usize,
-        counters: &[(TallyId, i32)],
+        counters: &[(CounterListId, i32)],
         traffic: (u64, u64),
     );
 }

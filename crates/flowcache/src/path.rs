@@ -7,7 +7,7 @@ use crate::effects::SideEffects;
 use crate::guard::{Guard, Link};
 use braid_ir::chain::Chain;
 use braid_ir::model::ParamId;
-use braid_ir::residual::TallyId;
+use braid_ir::residual::CounterListId;
 use braid_ir::value::ParamValue;
 use braid_native::Payload;
 use braid_packet::rewrite::{Outline, Rewrite};
@@ -25,7 +25,7 @@ pub(crate) struct Path {
     pub(crate) segments: Vec<Segment>,
     /// The edge counters of all programs, in order. Each has the number of bytes by which the
     /// packets are longer there than when they came.
-    pub(crate) tallies: Vec<(TallyId, i32)>,
+    pub(crate) counter_lists: Vec<(CounterListId, i32)>,
     /// Rules that are counted: function, rule set, rule.
     pub(crate) rules: Vec<(u16, ParamId, u32)>,
     pub(crate) guards: Vec<Guard>,
@@ -58,7 +58,7 @@ pub(crate) struct Through {
     /// The block where the path ends.
     pub(crate) block: u32,
     /// Where the program's counters end among the counters of the path.
-    tallies: usize,
+    counter_lists: usize,
 }
 
 /// The work of a native function for packets, according to its recording.
@@ -131,7 +131,7 @@ impl Path {
         Self {
             entry: 0,
             segments: Vec::new(),
-            tallies: Vec::new(),
+            counter_lists: Vec::new(),
             rules: Vec::new(),
             guards: Vec::new(),
             searches: Vec::new(),
@@ -150,7 +150,7 @@ impl Path {
         (self.entry, self.outline) = (entry, outline);
         (self.rewrite, self.link, self.first) = (Rewrite::NONE, Link::default(), [0; 2]);
         self.segments.clear();
-        self.tallies.clear();
+        self.counter_lists.clear();
         self.rules.clear();
         self.guards.clear();
         self.searches.clear();
@@ -166,18 +166,18 @@ impl Path {
 
     /// Adds a program as a segment. Its path ends with this block.
     pub(crate) fn pass(&mut self, program: u32, block: u32) {
-        let tallies = self.tallies.len();
-        self.segments.push(Segment::Program(Through { program, block, tallies }));
+        let counter_lists = self.counter_lists.len();
+        self.segments.push(Segment::Program(Through { program, block, counter_lists }));
     }
 
     /// The paths through programs, with the counters of each.
-    pub(crate) fn programs(&self) -> impl Iterator<Item = (Through, &[(TallyId, i32)])> {
+    pub(crate) fn programs(&self) -> impl Iterator<Item = (Through, &[(CounterListId, i32)])> {
         let mut from = 0;
         self.segments.iter().filter_map(move |segment| {
             let Segment::Program(through) = segment else { return None };
-            let tallies = &self.tallies[from..through.tallies];
-            from = through.tallies;
-            Some((*through, tallies))
+            let counter_lists = &self.counter_lists[from..through.counter_lists];
+            from = through.counter_lists;
+            Some((*through, counter_lists))
         })
     }
 

@@ -13,7 +13,7 @@ use braid_ir::graph::{Graph, port};
 use braid_ir::model::{Dest, PortId, Word};
 use braid_ir::residual::{End, Point, Residual};
 use braid_ir::values::Values;
-use braid_ir::walk::{At, GONE, fits, onward};
+use braid_ir::walk::{At, ENDED, fits, onward};
 use braid_native::Verdict;
 use braid_packet::rewrite::Retag;
 
@@ -175,7 +175,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
                     if values.truth(*cond) { yes } else { no }
                 }
                 End::Exit(exit) => {
-                    self.tally(exit.tally);
+                    self.counters(exit.counters);
                     return Ok(at);
                 }
                 End::Hold { .. } => return Err(self.stop(Why::Step, at, None)),
@@ -198,7 +198,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
             Verdict::Forward => to(Dest::Onward),
             Verdict::Port(number) => to(Dest::Port(PortId(number + 2))),
             Verdict::Back => to(Dest::Back),
-            Verdict::Drop(_) | Verdict::Consume => GONE,
+            Verdict::Drop(_) | Verdict::Consume => ENDED,
         }
     }
 

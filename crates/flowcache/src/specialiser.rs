@@ -20,7 +20,7 @@ use braid_ir::engine::Outputs;
 use braid_ir::model::{
     Dest, EventArg, EventId, Key, Op, ParamId, SetRef, TagId, Target, ValueId, Word,
 };
-use braid_ir::residual::{Block, Point, Step, TallyId, What};
+use braid_ir::residual::{Block, CounterListId, Point, Step, What};
 use braid_ir::value::ParamValue;
 use braid_ir::values::Values;
 use braid_packet::rewrite::Outline;
@@ -134,10 +134,10 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         self.findings.keys.extend(key.map(|(_, bits)| (value, bits)));
     }
 
-    pub(crate) fn tally(&mut self, tally: TallyId) {
+    pub(crate) fn counters(&mut self, counters: CounterListId) {
         let is_forgotten = self.findings.mutants.has(RecordMutant::TagsUncounted);
         let longer = if is_forgotten { 0 } else { self.headers.vlans.longer() };
-        self.findings.path.tallies.push((tally, longer));
+        self.findings.path.counter_lists.push((counters, longer));
     }
 
     /// Does a step that only computes something from parameters and fixed values. False for all
@@ -160,7 +160,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         let node = step.site.node;
         match &step.what {
             What::Op(op) => return self.op(node, values, op),
-            What::Tally(tally) => self.tally(*tally),
+            What::Count(counters) => self.counters(*counters),
             What::Enter => {}
             What::Parse => self.headers.stale = false,
             What::Write(fields) => {

@@ -12,7 +12,7 @@ use crate::mutants::RecordMutant;
 use crate::path::{Path, Search};
 use braid_ir::engine::Outputs;
 use braid_ir::walk::Reached;
-use braid_packet::rewrite::{NARROW_BYTES, NarrowBlend, Outline, Rewrite};
+use braid_packet::rewrite::{NARROW_BYTES, NarrowRewrite, Outline, Rewrite};
 use braid_packet::{Layout, Packet};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ const FINE: usize = 1 << 12;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Template {
-    pub(crate) narrow: NarrowBlend,
+    pub(crate) narrow: NarrowRewrite,
     /// The further tests and work for each packet.
     pub(crate) more: Option<Box<More>>,
     pub(crate) link: Link,
@@ -128,7 +128,7 @@ impl More {
     fn of(path: &Path, goal: Goal) -> Option<Box<Self>> {
         let (searches, dynamic) = (path.searches.clone(), path.dynamic.clone());
         let mut effects = path.effects.clone();
-        if goal.reached == Reached::Gone && goal.copies.is_empty() {
+        if goal.reached == Reached::Ended && goal.copies.is_empty() {
             effects.tags.clear();
             effects.splices.clear();
         }
@@ -312,7 +312,7 @@ mod tests {
     }
 
     fn goal() -> Goal {
-        Goal { reached: Reached::Gone, copies: Vec::new(), leaves: None }
+        Goal { reached: Reached::Ended, copies: Vec::new(), leaves: None }
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod visit;
 pub use check::check;
 pub use parse::parse;
 pub use program::{
-    Block, Counter, End, Exit, Extent, Fate, HeaderMask, Point, Residual, RuleFields, Site, Step,
-    Tallied, Tally, TallyId, What, shape_words,
+    Block, Counter, CounterList, CounterListId, End, Exit, Extent, Fate, HeaderMask, ListedCounter,
+    Point, Residual, RuleFields, Site, Step, What, shape_words,
 };
 pub use text::{print, print_with_sites};

@@ -11,7 +11,7 @@ pub enum Reached {
     /// It leaves by this interface.
     Interface(u16),
     /// It was dropped, consumed or lost, or waits in a queue.
-    Gone,
+    Ended,
 }
 
 /// The position of a packet.
@@ -28,7 +28,7 @@ pub enum At {
 }
 
 /// The position of a packet that was dropped, consumed or lost.
-pub const GONE: At = At::End(Reached::Gone);
+pub const ENDED: At = At::End(Reached::Ended);
 
 /// The position of a packet behind a link.
 #[must_use]

@@ -111,7 +111,7 @@ pub fn compile_with(residual: &Residual, resources: &mut dyn Resources) -> Resul
     Ok(Code {
         memory,
         shape: residual.shape,
-        counters: residual.tallies.len(),
+        counters: residual.counter_lists.len(),
         _outcomes: outcomes,
         _lists: lists,
         _indexes: searched.collect(),

@@ -5,7 +5,7 @@ use crate::abi::reshapes;
 use crate::error::Error;
 use crate::headers::Headers;
 use braid_ir::model::{BinOp, Op, Target, ValueId, Word};
-use braid_ir::residual::{Block, End, Residual, TallyId, What};
+use braid_ir::residual::{Block, CounterListId, End, Residual, What};
 use braid_ir::show::max_of;
 use braid_packet::{Field, Spot};
 
@@ -38,8 +38,8 @@ impl Facts {
     pub(crate) fn of(residual: &Residual) -> Result<Facts, Error> {
         let (values, blocks) = (residual.values.len(), residual.blocks.len());
         let steps = residual.blocks.iter().map(|block| block.steps.len()).max().unwrap_or(0);
-        let tallies = residual.tallies.len();
-        if values.max(blocks).max(steps).max(tallies) > MOST || blocks == 0 {
+        let counter_lists = residual.counter_lists.len();
+        if values.max(blocks).max(steps).max(counter_lists) > MOST || blocks == 0 {
             return Err(Error::Size);
         }
         for (value, ty) in (0..).map(ValueId).zip(&residual.values) {
@@ -87,10 +87,10 @@ impl Facts {
             for out in step.what.outs() {
                 self.define(residual, out)?;
             }
-            if let What::Tally(tally) = step.what {
-                counter_exists(residual, tally)?;
+            if let What::Count(counters) = step.what {
+                counter_exists(residual, counters)?;
             }
-            step.fault.map_or(Ok(()), |tally| counter_exists(residual, tally))?;
+            step.fault.map_or(Ok(()), |counters| counter_exists(residual, counters))?;
             if reshapes(&step.what) {
                 self.entered = false;
             }
@@ -106,13 +106,13 @@ impl Facts {
                 self.target(residual, number, yes)?;
                 self.target(residual, number, no)
             }
-            End::Exit(exit) => counter_exists(residual, exit.tally),
-            End::Hold { delay, tally, full, .. } => {
+            End::Exit(exit) => counter_exists(residual, exit.counters),
+            End::Hold { delay, counters, full, .. } => {
                 self.is_defined(*delay)?;
                 if self.width(residual, *delay)? > 64 {
                     return Err(Error::Width(*delay));
                 }
-                counter_exists(residual, *tally)?;
+                counter_exists(residual, *counters)?;
                 self.target(residual, number, full)
             }
         }
@@ -235,9 +235,9 @@ impl Facts {
     }
 }
 
-fn counter_exists(residual: &Residual, tally: TallyId) -> Result<(), Error> {
-    let index = usize::try_from(tally.0).unwrap_or(usize::MAX);
-    if index < residual.tallies.len() { Ok(()) } else { Err(Error::Counter(tally.0)) }
+fn counter_exists(residual: &Residual, counters: CounterListId) -> Result<(), Error> {
+    let index = usize::try_from(counters.0).unwrap_or(usize::MAX);
+    if index < residual.counter_lists.len() { Ok(()) } else { Err(Error::Counter(counters.0)) }
 }
 
 /// The bits that a constant needs.

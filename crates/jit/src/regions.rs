@@ -27,8 +27,8 @@ pub(crate) struct Regions {
     pub(crate) all: Vec<Region>,
     /// The regions that begin, by block and step.
     pub(crate) starts: HashMap<(usize, usize), usize>,
-    /// Exits inside blocks: region and exit, by block and by the step in front of which the region
-    /// ends. The number of steps stands for the block's end.
+    /// Exits inside blocks: region and exit, by block and by the first step behind the region.
+    /// The number of steps stands for the block's end.
     pub(crate) cuts: HashMap<(usize, usize), (usize, usize)>,
     /// Jumps out of regions: region and exit, by block and number of the target.
     pub(crate) jumps: HashMap<(usize, usize), (usize, usize)>,

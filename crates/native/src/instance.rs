@@ -27,7 +27,7 @@ pub struct Instance {
     /// The earliest time at which something may be due.
     wake: u64,
     /// With [`Checks::records`]: a second instance, which runs packets by their records if it can.
-    twin: Option<Box<Instance>>,
+    shadow: Option<Box<Instance>>,
 }
 
 impl Instance {
@@ -51,10 +51,10 @@ impl Instance {
         config: Config,
         checks: Checks,
     ) -> Result<Self, String> {
-        let twin = match checks.records {
+        let shadow = match checks.records {
             true => {
-                let twin = Self::of(definition, node, config.clone(), Checks::default())?;
-                Some(Box::new(twin))
+                let shadow = Self::of(definition, node, config.clone(), Checks::default())?;
+                Some(Box::new(shadow))
             }
             false => None,
         };
@@ -67,7 +67,7 @@ impl Instance {
         (state.reasons, state.ports) = (count(&definition.reasons), count(&definition.ports));
         let label = format!("`{node}` ({})", definition.label);
         let bound = Bound::new(definition.clone(), &label, state)?;
-        Ok(Self { bound, wake: 0, twin })
+        Ok(Self { bound, wake: 0, shadow })
     }
 
     /// Runs the function for a packet.
@@ -89,7 +89,7 @@ impl Instance {
             state.flow(key);
         }
         state.side = (!state.per_biflow).then_some(packet.backward);
-        let by_record = self.twin.as_mut().map(|twin| twin.run(packet.clone(), now));
+        let by_record = self.shadow.as_mut().map(|shadow| shadow.run(packet.clone(), now));
         let called = self.bound.packet(std::mem::replace(packet, nothing()));
         *packet = called.packet;
         self.bound.state_mut().side = None;
@@ -236,8 +236,8 @@ impl Instance {
 
     /// The first difference between the states of the two instances.
     fn state_differs(&self) -> Option<Noted> {
-        let twin = self.twin.as_ref()?;
-        let (by_record, in_fact) = (twin.report(), self.report());
+        let shadow = self.shadow.as_ref()?;
+        let (by_record, in_fact) = (shadow.report(), self.report());
         let shown = |entry: &Entry| (entry.table.clone(), entry.key.clone(), entry.values.clone());
         let most = by_record.len().max(in_fact.len());
         let differs = |at: &usize| by_record.get(*at).map(shown) != in_fact.get(*at).map(shown);
@@ -260,8 +260,8 @@ impl Instance {
         if now >= self.wake {
             self.catch_up(now);
         }
-        if let Some(twin) = &mut self.twin {
-            twin.advance(now);
+        if let Some(shadow) = &mut self.shadow {
+            shadow.advance(now);
         }
         let state = self.bound.state_mut();
         state.now = state.now.max(now);
@@ -297,8 +297,8 @@ impl Instance {
                 self.exchange(name, before);
             }
             _ => {
-                if let Some(twin) = &mut self.twin {
-                    twin.change(name, given)?;
+                if let Some(shadow) = &mut self.shadow {
+                    shadow.change(name, given)?;
                 }
             }
         }
@@ -328,15 +328,15 @@ impl Instance {
     #[must_use]
     pub fn has_logs(&self) -> bool {
         !self.bound.state().logs.is_empty()
-            || self.twin.as_ref().is_some_and(|twin| twin.has_logs())
+            || self.shadow.as_ref().is_some_and(|shadow| shadow.has_logs())
     }
 
     /// The messages to be published since the last call.
     pub fn take_logs(&mut self) -> Vec<Log> {
         let state = self.bound.state_mut();
         let logs = std::mem::take(&mut state.logs);
-        if let Some(twin) = &mut self.twin
-            && twin.take_logs() != logs
+        if let Some(shadow) = &mut self.shadow
+            && shadow.take_logs() != logs
         {
             let text = "it logs other messages by the record than in fact".to_owned();
             state.problems.add(Problem::Record(text), state.packets);

@@ -76,7 +76,7 @@ pub struct Rewrite {
 /// A masked rewrite for packets with the outline [`Outline::PLAIN`]. It writes the narrow words and
 /// the first two words. Flows that share it differ only in the bits written to the narrow words.
 #[derive(Clone, Copy, Debug)]
-pub struct NarrowBlend {
+pub struct NarrowRewrite {
     /// Mask of the bits that stay in the narrow words.
     keep: Window<NARROW>,
     /// Mask of the bits that stay in the first two words, which hold the Ethernet addresses.
@@ -107,10 +107,10 @@ impl Rewrite {
 
     /// The narrow form of this masked rewrite. It writes `first` to the first two words.
     #[must_use]
-    pub fn narrow(&self, first: [u64; 2]) -> NarrowBlend {
+    pub fn narrow(&self, first: [u64; 2]) -> NarrowRewrite {
         let Self { keep, ttl, sums } = *self;
         let [one, two, ..] = keep;
-        NarrowBlend { keep: narrowed(&keep), keep_first: [one, two], first, ttl, sums }
+        NarrowRewrite { keep: narrowed(&keep), keep_first: [one, two], first, ttl, sums }
     }
 }
 
@@ -244,7 +244,7 @@ impl Layout {
     pub fn rewrite_narrow(
         &self,
         data: &mut [u8],
-        rewrite: &NarrowBlend,
+        rewrite: &NarrowRewrite,
         bytes: &Window<NARROW>,
         added: [u16; 2],
     ) {
@@ -406,7 +406,7 @@ mod tests {
 
     /// Assigning the fields one by one defines the right result.
     #[test]
-    fn headers_are_blended_as_fields_are_assigned() {
+    fn headers_are_rewritten_as_fields_are_assigned() {
         let mut next = random();
         let (mut unlike, mut narrow) = (0, 0);
         for case in 0..40_000 {

@@ -15,7 +15,7 @@ fn memory(capacity: &str, full: &str) -> Arc<Model> {
         &format!(
             "param capacity: u32 = 2
              state seen: u8 per (inet.sport) capacity {capacity} full {full} tick 1
-             event GONE {{ port: port }}
+             event ENDED {{ port: port }}
              reason \"table full\""
         ),
         "b0: v0:bool = has inet
@@ -25,7 +25,7 @@ fn memory(capacity: &str, full: &str) -> Arc<Model> {
              branch v2, b3, b2
          b2: drop \"table full\" at row1
          b3: output onward at row0",
-        "expire seen { b0: v0:port = expiring_key emit GONE(v0) return }",
+        "expire seen { b0: v0:port = expiring_key emit ENDED(v0) return }",
     )
 }
 
@@ -185,12 +185,12 @@ fn couple(a: &str, b: &str, body: &str) -> Arc<Model> {
         &format!(
             "state a: u8 per (inet.sport) {a} full refuse tick 1
              state b: u8 per (inet.dport) {b} tick 1 lives with a
-             event GONE {{ which: u8 }}
+             event ENDED {{ which: u8 }}
              reason \"refused\""
         ),
         body,
-        "expire a { b0: v0:u8 = const 1 emit GONE(v0) return }
-         expire b { b0: v0:u8 = const 2 emit GONE(v0) return }",
+        "expire a { b0: v0:u8 = const 1 emit ENDED(v0) return }
+         expire b { b0: v0:u8 = const 2 emit ENDED(v0) return }",
     )
 }
 

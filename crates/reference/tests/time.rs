@@ -15,7 +15,7 @@ fn memory(idle: u64, tick: u64) -> Arc<braid_ir::model::Model> {
     nf_with(
         &format!(
             "state seen: u8 per (inet.sport) default (0) idle {idle} capacity 100 full refuse \
-             tick {tick} event GONE {{ port: port }}"
+             tick {tick} event ENDED {{ port: port }}"
         ),
         "b0: v0:bool = has inet
              branch v0, b1, b2
@@ -25,7 +25,7 @@ fn memory(idle: u64, tick: u64) -> Arc<braid_ir::model::Model> {
          b2: output onward at row0",
         "expire seen {
          b0: v0:port = expiring_key
-             emit GONE(v0)
+             emit ENDED(v0)
              return }",
     )
 }
@@ -111,13 +111,13 @@ fn equal_deadlines_expire_by_table_before_creation() {
     let model = nf_with(
         "state early: u8 per [u8] idle 100 capacity 9 full refuse tick 1000
          state late: u8 per [u8] idle 100 capacity 9 full refuse tick 1000
-         event GONE { table: u8 }",
+         event ENDED { table: u8 }",
         "b0: v0:u8 = const 1
              v1:bool = set late[v0], (v0)
              v2:bool = set early[v0], (v0)
              output onward at row0",
-        "expire early { b0: v0:u8 = const 0 emit GONE(v0) return }
-         expire late { b0: v0:u8 = const 1 emit GONE(v0) return }",
+        "expire early { b0: v0:u8 = const 0 emit ENDED(v0) return }
+         expire late { b0: v0:u8 = const 1 emit ENDED(v0) return }",
     );
     let mut bench = Bench::new(alone(model));
     bench.send(LAN, from_port(1, 1)).advance(1000);

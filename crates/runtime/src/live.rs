@@ -168,7 +168,7 @@ struct Driver<'a> {
     clock: Clock,
     control: Script<'a>,
     sink: Sink<'a>,
-    /// The number of frames read, including those that were lost on reading.
+    /// The number of frames read, including frames that were lost on reading.
     packets: u64,
     /// The frames lost on reading, by reason.
     lost: BTreeMap<&'static str, u64>,

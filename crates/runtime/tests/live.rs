@@ -20,7 +20,7 @@ use support::{Fake, lan_wan, through, udp};
 enum Step {
     Frames(usize),
     Lost(Unreceived),
-    Gone,
+    Vanished,
 }
 
 struct Device {
@@ -41,7 +41,7 @@ impl Interface for Device {
                 Ok(Received::Something)
             }
             Some(Step::Lost(why)) => Ok(Received::Lost(why)),
-            Some(Step::Gone) => Err(io::ErrorKind::NotConnected.into()),
+            Some(Step::Vanished) => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
@@ -147,7 +147,7 @@ fn stop_ends_it_at_once() {
 
 #[test]
 fn device_that_has_gone_is_named() {
-    let (wan, _) = device(1, vec![Step::Gone], None);
+    let (wan, _) = device(1, vec![Step::Vanished], None);
     let error = run(vec![wan], after(1)).unwrap_err().to_string();
     assert!(error.starts_with("device 1: "), "{error}");
 }

@@ -49,7 +49,7 @@ impl<D: Dependents> Store<D> {
     }
 }
 
-/// An entry with its current values, including those that its dependents have counted.
+/// An entry with its current values, including the counts of its dependents.
 #[must_use]
 pub fn describe(
     tables: &Tables,

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
-enum Act {
+enum Step {
     Take,
     TakeThis(u128),
     Release(u128),
@@ -26,43 +26,43 @@ fn intervals() -> impl Strategy<Value = Vec<Interval>> {
     prop_oneof![20 => vec(interval, 0..4), 1 => huge]
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => Just(Act::Take),
-        2 => member().prop_map(Act::TakeThis),
-        1 => member().prop_map(Act::Release),
-        4 => any::<prop::sample::Index>().prop_map(Act::Return),
-        1 => intervals().prop_map(Act::SetMembers),
+        6 => Just(Step::Take),
+        2 => member().prop_map(Step::TakeThis),
+        1 => member().prop_map(Step::Release),
+        4 => any::<prop::sample::Index>().prop_map(Step::Return),
+        1 => intervals().prop_map(Step::SetMembers),
     ]
 }
 
-fn compare(order: Order, members: &[Interval], acts: &[Act]) {
+fn compare(order: Order, members: &[Interval], steps: &[Step]) {
     let (mut pool, mut defined) = (Pool::new(order, members), Defined::new(order, members));
     let (mut rng, mut taken) = (Rng::new(3), Vec::new());
-    for act in acts {
-        match act {
-            Act::Take => {
+    for step in steps {
+        match step {
+            Step::Take => {
                 let mut same = rng.clone();
                 let value = pool.take(&mut rng);
                 assert_eq!(value, defined.take(&mut same));
                 assert_eq!(rng, same);
                 taken.extend(value);
             }
-            Act::TakeThis(value) => {
+            Step::TakeThis(value) => {
                 let done = pool.take_this(*value);
                 assert_eq!(done, defined.take_this(*value));
                 taken.extend(done.then_some(*value));
             }
-            Act::Release(value) => {
+            Step::Release(value) => {
                 assert_eq!(pool.release(*value), defined.release(*value));
                 taken.retain(|other| other != value);
             }
-            Act::Return(at) if !taken.is_empty() => {
+            Step::Return(at) if !taken.is_empty() => {
                 let value = taken.swap_remove(at.index(taken.len()));
                 assert!(pool.release(value) && defined.release(value));
             }
-            Act::Return(_) => {}
-            Act::SetMembers(members) => {
+            Step::Return(_) => {}
+            Step::SetMembers(members) => {
                 pool.set_members(members);
                 defined.set_members(members);
             }
@@ -79,18 +79,18 @@ fn compare(order: Order, members: &[Interval], acts: &[Act]) {
 
 proptest! {
     #[test]
-    fn lowest_first_as_defined(members in intervals(), acts in vec(act(), 0..200)) {
-        compare(Order::Lowest, &members, &acts);
+    fn lowest_first_as_defined(members in intervals(), steps in vec(step(), 0..200)) {
+        compare(Order::Lowest, &members, &steps);
     }
 
     #[test]
-    fn longest_free_first_as_defined(members in intervals(), acts in vec(act(), 0..200)) {
-        compare(Order::Fifo, &members, &acts);
+    fn longest_free_first_as_defined(members in intervals(), steps in vec(step(), 0..200)) {
+        compare(Order::Fifo, &members, &steps);
     }
 
     #[test]
-    fn random_ones_as_defined(members in intervals(), acts in vec(act(), 0..200)) {
-        compare(Order::Random, &members, &acts);
+    fn random_ones_as_defined(members in intervals(), steps in vec(step(), 0..200)) {
+        compare(Order::Random, &members, &steps);
     }
 }
 

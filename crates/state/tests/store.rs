@@ -5,7 +5,7 @@ mod naive;
 use braid_ir::chain::Chain;
 use braid_ir::model::{StateId, Word};
 use braid_state::{Created, Ended, Handle, HashKey, New, Store, example_chain};
-use naive::{Gone, Naive};
+use naive::{Naive, Removed};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ struct Where {
 }
 
 #[derive(Clone, Debug)]
-enum Act {
+enum Step {
     /// Looks up a key. The flag says whether a packet does it.
     Find(Where, u8, bool),
     /// Assigns all slots or one slot, or creates an entry. The flag says whether a packet does it.
@@ -89,17 +89,17 @@ fn place() -> impl Strategy<Value = Where> {
     })
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (place(), 0..8_u8, any::<bool>()).prop_map(|(at, key, seen)| Act::Find(at, key, seen)),
+        4 => (place(), 0..8_u8, any::<bool>()).prop_map(|(at, key, seen)| Step::Find(at, key, seen)),
         8 => (place(), 0..8_u8, any::<u8>(), any::<bool>(), 0..40_u8)
-            .prop_map(|(at, key, value, seen, then)| Act::Set(at, key, value, seen, then)),
-        1 => (place(), 0..8_u8).prop_map(|(at, key)| Act::Delete(at, key)),
-        4 => prop_oneof![0..30_u64, 0..400_u64, Just(1_u64 << 40)].prop_map(Act::Wait),
+            .prop_map(|(at, key, value, seen, then)| Step::Set(at, key, value, seen, then)),
+        1 => (place(), 0..8_u8).prop_map(|(at, key)| Step::Delete(at, key)),
+        4 => prop_oneof![0..30_u64, 0..400_u64, Just(1_u64 << 40)].prop_map(Step::Wait),
         1 => (0..3_u16, 0..4_usize, 0..9_u8).prop_map(|(node, param, value)| {
-            Act::Change(node, param % PARAMS[usize::from(node)], value)
+            Step::Change(node, param % PARAMS[usize::from(node)], value)
         }),
-        2 => Just(Act::Enter),
+        2 => Just(Step::Enter),
     ]
 }
 
@@ -133,7 +133,7 @@ fn slots_of(at: &Where, value: u8) -> Vec<Word> {
     }
 }
 
-fn gone(store: &Store, ended: &Ended) -> Vec<Gone> {
+fn gone(store: &Store, ended: &Ended) -> Vec<Removed> {
     let entries = ended.entries().map(|entry| {
         let key = store.key_shape(entry.table).unpack(entry.key).collect();
         let slots = store.slot_shape(entry.table).unpack(entry.slots).collect();
@@ -278,23 +278,23 @@ impl Both {
         assert!(self.store.next_due() > time);
     }
 
-    fn act(&mut self, act: &Act) {
-        match act {
-            Act::Find(at, key, true) => self.find_hinted(at, *key),
-            Act::Find(at, key, false) => {
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Find(at, key, true) => self.find_hinted(at, *key),
+            Step::Find(at, key, false) => {
                 self.find(at, *key, false);
             }
-            Act::Set(at, key, value, seen, then) => self.set(at, *key, *value, *seen, *then),
-            Act::Delete(at, key) => delete(&mut self.store, &mut self.naive, at, *key),
-            Act::Wait(time) => self.advance(self.now.saturating_add(*time)),
-            Act::Change(node, param, value) => {
+            Step::Set(at, key, value, seen, then) => self.set(at, *key, *value, *seen, *then),
+            Step::Delete(at, key) => delete(&mut self.store, &mut self.naive, at, *key),
+            Step::Wait(time) => self.advance(self.now.saturating_add(*time)),
+            Step::Change(node, param, value) => {
                 // Small and very large times and capacities.
                 let value = [0, 1, 2, 5, 30, 120, 500, 1 << 41, u64::MAX][usize::from(*value)];
                 let value = if *param == 0 { value.min(u64::from(u32::MAX)) } else { value };
                 let params = self.naive.change(*node, *param, value.into());
                 self.store.change(*node, &params);
             }
-            Act::Enter => {
+            Step::Enter => {
                 self.touched.clear();
                 self.store.begin();
             }
@@ -336,14 +336,14 @@ fn delete(store: &mut Store, naive: &mut Naive, at: &Where, key: u8) {
 
 proptest! {
     #[test]
-    fn store_does_what_a_naive_one_does(acts in vec(act(), 0..200)) {
+    fn store_does_what_a_naive_one_does(steps in vec(step(), 0..200)) {
         let mut both = Both::new(HashKey::seeded(1));
-        acts.iter().for_each(|act| both.act(act));
+        steps.iter().for_each(|step| both.step(step));
     }
 
     #[test]
-    fn store_does_not_depend_on_the_hash(acts in vec(act(), 0..200)) {
+    fn store_does_not_depend_on_the_hash(steps in vec(step(), 0..200)) {
         let mut both = Both::new(HashKey::colliding());
-        acts.iter().for_each(|act| both.act(act));
+        steps.iter().for_each(|step| both.step(step));
     }
 }

@@ -186,7 +186,7 @@ fn batch(engine: &mut Compiled, part: &[Stimulus]) -> Vec<(Vec<Output>, bool)> {
                 outputs.push(Output::Packet(interface, packet));
                 (outputs, true)
             }
-            Reached::Gone => (outputs, false),
+            Reached::Ended => (outputs, false),
         }
     });
     parts.collect()

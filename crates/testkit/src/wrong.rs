@@ -93,7 +93,7 @@ impl Outputs for Changing<'_> {
             Wrong::Twice => self.out.packet(interface, packet.clone()),
             Wrong::Interface => return self.out.packet(interface ^ 1, packet),
             Wrong::Time => packet.time_ns += 1,
-            Wrong::Panic => panic!("sabotage"),
+            Wrong::Panic => panic!("a wrong engine"),
             _ => {}
         }
         self.out.packet(interface, packet);

@@ -124,7 +124,7 @@ fn asked(engine: &mut Compiled, packets: &[Packet], reached: &mut Vec<Reached>) 
     let before = ASKED.get();
     for part in packets.chunks_mut(32) {
         engine.batch(0, part, reached, &mut Nothing);
-        left += reached.iter().filter(|at| **at != Reached::Gone).count();
+        left += reached.iter().filter(|at| **at != Reached::Ended).count();
     }
     (ASKED.get() - before, left)
 }

@@ -42,7 +42,7 @@ fn is_found(
 }
 
 #[test]
-fn generated_chains_find_each_planted_bug_of_flow_records() {
+fn generated_chains_find_each_mutant_of_flow_records() {
     let wanted = std::env::var("BUG").unwrap_or_default();
     let is_wanted = |name: String| wanted.split(',').any(|one| name.contains(one));
     let mut left: Vec<Hunt> = RECORD_MUTANTS

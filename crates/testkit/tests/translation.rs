@@ -174,7 +174,7 @@ fn key_of_the_packet_as_it_is_now_is_refuted() {
 #[test]
 fn count_of_one_way_that_is_lost_is_refuted() {
     let chain = between(MARK, &["mark", "look"]);
-    catches(SynthMutant::TallyDropped, &chain, "packets at row 1 of f0");
+    catches(SynthMutant::CountDropped, &chain, "packets at row 1 of f0");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use braid_ir::chain::Chain;
 use braid_ir::model::{Op, Target};
-use braid_ir::residual::{End, Exit, Fate, Residual, RuleFields, Step, TallyId, What};
+use braid_ir::residual::{CounterListId, End, Exit, Fate, Residual, RuleFields, Step, What};
 use braid_packet::Field;
 
 use crate::ends::{Goal, Path};
@@ -91,14 +91,14 @@ impl Reader<'_> {
             let holds = run.terms.not(when);
             run.guard = run.terms.both(run.guard, holds);
             match step.fault {
-                Some(tally) => {
+                Some(counters) => {
                     let mut state = before.clone();
-                    self.count(run, &mut state, tally)?;
+                    self.count(run, &mut state, counters)?;
                     let goal = Goal::Fate(Fate::Fault { node: step.site.node, fault });
                     self.path(run, fails, state, goal);
                 }
                 None => {
-                    let text = format!("a step faults ({}) and has no tally", fault.reason());
+                    let text = format!("a step faults ({}) and has no counters", fault.reason());
                     self.found.never.push((fails, text));
                 }
             }
@@ -169,9 +169,9 @@ impl Reader<'_> {
                 }
             }
             What::Parse => run.state.parsed = run.state.packet.clone(),
-            What::Tally(tally) => {
+            What::Count(counters) => {
                 let mut state = run.state.clone();
-                self.count(run, &mut state, *tally)?;
+                self.count(run, &mut state, *counters)?;
                 run.state = state;
             }
         }
@@ -228,11 +228,17 @@ impl Reader<'_> {
         }
     }
 
-    fn count(&self, run: &mut Run<'_>, state: &mut State, tally: TallyId) -> Result<(), String> {
-        let tally = usize::try_from(tally.0).ok().and_then(|at| self.residual.tallies.get(at));
-        for one in tally.ok_or("there is no such tally")? {
+    fn count(
+        &self,
+        run: &mut Run<'_>,
+        state: &mut State,
+        counters: CounterListId,
+    ) -> Result<(), String> {
+        let counters =
+            usize::try_from(counters.0).ok().and_then(|at| self.residual.counter_lists.get(at));
+        for one in counters.ok_or("there is no such counters")? {
             if usize::from(one.node) >= self.chain.nodes.len() {
-                return Err("a tally of a function that there is not".to_owned());
+                return Err("a counters of a function that there is not".to_owned());
             }
             let length = run.terms.bits(16, i128::from(one.length).cast_unsigned());
             let grown = run.terms.op(BitOp::Add, state.packet.grown, length);
@@ -260,20 +266,20 @@ impl Reader<'_> {
                 self.go(run, on, yes, place)?;
                 self.go(run, off, no, place)
             }
-            End::Exit(Exit { tally, fate }) => {
+            End::Exit(Exit { counters, fate }) => {
                 let mut state = run.state.clone();
-                self.count(run, &mut state, *tally)?;
+                self.count(run, &mut state, *counters)?;
                 let guard = run.guard;
                 self.path(run, guard, state, Goal::Fate(fate.clone()));
                 Ok(())
             }
-            End::Hold { node, queue, delay, tally, full } => {
+            End::Hold { node, queue, delay, counters, full } => {
                 let room = queue_has_room(run.terms, *node, *queue);
                 let not = run.terms.not(room);
                 let waits = run.terms.both(run.guard, room);
                 let goes = run.terms.both(run.guard, not);
                 let mut state = run.state.clone();
-                self.count(run, &mut state, *tally)?;
+                self.count(run, &mut state, *counters)?;
                 let delay = run.value(*delay)?;
                 let goal = Goal::Hold { node: *node, queue: *queue, delay };
                 self.path(run, waits, state, goal);

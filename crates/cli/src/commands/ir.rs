@@ -18,7 +18,7 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::load::{self, Choice};
 use crate::output::Output;
 
-/// Print the lowered form of the functions of a file and of those that its chains use; with --shape, the
+/// Print the lowered form of the functions of a file and of all functions that its chains use; with --shape, the
 /// program that a chain becomes
 #[derive(clap::Args)]
 pub struct Args {

@@ -90,7 +90,7 @@ fn of_step(step: &Step) -> Elements {
             one.checksums = 1;
         }
         What::Parse => one.parses = 1,
-        What::Tally(_) | What::CountRule { .. } => one.counts = 1,
+        What::Count(_) | What::CountRule { .. } => one.counts = 1,
         What::Enter | What::Read { .. } => {}
     }
     one

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_stand_in_the_order_of_those_that_lead_to_them() {
+    fn blocks_stand_in_the_order_of_their_predecessors() {
         let mut items = items(&[(0, &[]), (0, &[]), (1, &[1]), (1, &[0])]);
         let widest = order(&mut items);
         assert!(items[3].x < items[2].x);

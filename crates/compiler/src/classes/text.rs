@@ -12,8 +12,10 @@ pub fn text(classes: &Classes) -> String {
         match entry.programs.len() {
             0 => match &entry.native {
                 Some(name) => {
-                    let _ =
-                        writeln!(out, "packets come to {name} first, of which no program is made");
+                    let _ = writeln!(
+                        out,
+                        "packets come to {name} first, and no program is made for them"
+                    );
                 }
                 None => out.push_str("packets that enter go nowhere through functions\n"),
             },

@@ -2,7 +2,7 @@
 
 use super::state::State;
 use braid_ir::model::{BlockId, Target, ValueId};
-use braid_ir::residual::{Block, End, Exit, Fate, Tally, TallyId};
+use braid_ir::residual::{Block, CounterList, CounterListId, End, Exit, Fate};
 use std::collections::HashMap;
 
 /// Where an edge starts.
@@ -42,8 +42,8 @@ impl Way {
 #[derive(Default)]
 pub(super) struct Blocks {
     pub(super) all: Vec<Block>,
-    pub(super) tallies: Vec<Tally>,
-    index: HashMap<Tally, TallyId>,
+    pub(super) counter_lists: Vec<CounterList>,
+    index: HashMap<CounterList, CounterListId>,
 }
 
 const NOWHERE: BlockId = BlockId(u32::MAX);
@@ -66,13 +66,13 @@ impl Blocks {
     }
 
     /// The number of a list of counters. A new list gets a new number.
-    pub(super) fn tally(&mut self, tally: Tally) -> TallyId {
-        if let Some(found) = self.index.get(&tally) {
+    pub(super) fn counters(&mut self, counters: CounterList) -> CounterListId {
+        if let Some(found) = self.index.get(&counters) {
             return *found;
         }
-        let id = TallyId(u32::try_from(self.tallies.len()).unwrap_or(u32::MAX));
-        self.tallies.push(tally.clone());
-        self.index.insert(tally, id);
+        let id = CounterListId(u32::try_from(self.counter_lists.len()).unwrap_or(u32::MAX));
+        self.counter_lists.push(counters.clone());
+        self.index.insert(counters, id);
         id
     }
 
@@ -100,7 +100,7 @@ impl Blocks {
 
     /// Ends the program on this path.
     pub(super) fn exit(&mut self, way: &Way, fate: Fate) {
-        let tally = self.tally(way.state.tally());
-        self.all[way.at].end = End::Exit(Exit { tally, fate });
+        let counters = self.counters(way.state.counters());
+        self.all[way.at].end = End::Exit(Exit { counters, fate });
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn emit(
     shape: HeaderMask,
     visits: u32,
 ) -> Residual {
-    let (mut all, tallies) = (blocks.all, blocks.tallies);
+    let (mut all, counter_lists) = (blocks.all, blocks.counter_lists);
     drop_unreachable(&mut all);
     let mut at_spot: BTreeMap<Spot, Vec<Step>> = BTreeMap::new();
     let spots = spots(values, &all);
@@ -43,7 +43,7 @@ pub(super) fn emit(
             number += 1;
         }
     }
-    Residual { point, shape, visits, values: values.types().to_vec(), blocks: all, tallies }
+    Residual { point, shape, visits, values: values.types().to_vec(), blocks: all, counter_lists }
 }
 
 /// The first place where each value can be computed. `None`: some operand has no definition.

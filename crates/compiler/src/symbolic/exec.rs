@@ -9,7 +9,7 @@ use super::values::{Def, Pure};
 use super::visit::Visit;
 use braid_ir::engine::Fault;
 use braid_ir::model::{BinOp, EventArg, Kind, Op, ParamId, SetRef, Ty, ValueId, Word};
-use braid_ir::residual::{Counter, Fate, Step, Tallied, What};
+use braid_ir::residual::{Counter, Fate, ListedCounter, Step, What};
 use braid_ir::value::{IntervalSet, ParamValue};
 use braid_packet::Header;
 
@@ -110,11 +110,11 @@ impl<'a> Synth<'a> {
         let outs: Vec<ValueId> = types.iter().map(|ty| self.values.fresh(*ty, Def::Step)).collect();
         let fault = faults.then(|| {
             let counter = Counter::Row(self.fault_row(visit.node()));
-            let mut tally = way.state.tally();
+            let mut counters = way.state.counters();
             let length = way.state.waiting.length();
-            tally.push(Tallied { node: visit.node(), counter, length });
-            tally.sort_unstable();
-            self.blocks.tally(tally)
+            counters.push(ListedCounter { node: visit.node(), counter, length });
+            counters.sort_unstable();
+            self.blocks.counters(counters)
         });
         let step = Step { site: self.values.site, what: make(&outs), fault };
         self.blocks.all[way.at].steps.push(step);

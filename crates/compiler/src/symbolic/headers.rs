@@ -95,7 +95,7 @@ impl Headers {
         self.together &= !bits;
     }
 
-    /// Records that these headers may be gone. Those that were present are now all present or all
+    /// Records that these headers may be gone. The present ones are now all present or all
     /// absent.
     pub(super) fn doubt(&mut self, bits: u128) {
         self.together |= self.present & bits;

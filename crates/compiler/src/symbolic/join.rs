@@ -116,7 +116,7 @@ impl Synth<'_> {
     }
 
     /// Keeps the counts that all paths share pending, and adds the other counts here.
-    fn settle_counts(&mut self, edges: &mut Vec<Edge>) -> Vec<braid_ir::residual::Tallied> {
+    fn settle_counts(&mut self, edges: &mut Vec<Edge>) -> Vec<braid_ir::residual::ListedCounter> {
         let lists: Vec<&[_]> = edges.iter().map(|edge| &*edge.state.pending).collect();
         let (shared, rests) = common(&lists);
         let all = std::mem::take(edges);
@@ -126,11 +126,11 @@ impl Synth<'_> {
                 continue;
             }
             rest.sort_unstable();
-            if self.has_mutant(SynthMutant::TallyDropped) {
+            if self.has_mutant(SynthMutant::CountDropped) {
                 edges.push(edge);
                 continue;
             }
-            let what = What::Tally(self.blocks.tally(rest));
+            let what = What::Count(self.blocks.counters(rest));
             let way = self.blocks.open(edge);
             let step = Step { site: self.values.site, what, fault: None };
             self.blocks.all[way.at].steps.push(step);

@@ -18,7 +18,7 @@ pub enum SynthMutant {
     /// A read of a field's value on entry gives the current value.
     EntryIsCurrent,
     /// Where paths meet, the counts of only some of them are lost.
-    TallyDropped,
+    CountDropped,
     /// A comparison is decided although its bound can just be reached.
     BoundOffByOne,
     /// The result of a lookup is used again after an assignment to the table.
@@ -47,7 +47,7 @@ pub const SYNTH_MUTANTS: [SynthMutant; 10] = [
     SynthMutant::ForgottenCanonical,
     SynthMutant::FactKept,
     SynthMutant::EntryIsCurrent,
-    SynthMutant::TallyDropped,
+    SynthMutant::CountDropped,
     SynthMutant::BoundOffByOne,
     SynthMutant::FindReused,
     SynthMutant::KeyPartsSwapped,

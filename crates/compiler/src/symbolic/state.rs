@@ -5,7 +5,7 @@ use super::facts::Facts;
 use super::headers::Headers;
 use super::vlan::Waiting;
 use braid_ir::model::{ParamId, StateId, ValueId};
-use braid_ir::residual::{Counter, Tallied};
+use braid_ir::residual::{Counter, ListedCounter};
 use braid_packet::Field;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -51,7 +51,7 @@ pub(super) struct State {
     pub(super) cells: Shared<BTreeMap<Field, Cell>>,
     pub(super) facts: Shared<Facts>,
     /// Counts that no step has added yet.
-    pub(super) pending: Vec<Tallied>,
+    pub(super) pending: Vec<ListedCounter>,
     /// Whether the function has sent a packet besides this one: a copy or a new one.
     pub(super) sent: bool,
     /// Whether the layout's presence of headers may be out of date.
@@ -147,7 +147,7 @@ impl State {
 
     /// Counts the packet with its current length.
     pub(super) fn count(&mut self, node: u16, counter: Counter) {
-        self.pending.push(Tallied { node, counter, length: self.waiting.length() });
+        self.pending.push(ListedCounter { node, counter, length: self.waiting.length() });
     }
 
     /// Makes the packet longer by a number of bytes.
@@ -158,10 +158,10 @@ impl State {
     }
 
     /// The pending counts in their order.
-    pub(super) fn tally(&self) -> Vec<Tallied> {
-        let mut tally = self.pending.clone();
-        tally.sort_unstable();
-        tally
+    pub(super) fn counters(&self) -> Vec<ListedCounter> {
+        let mut counters = self.pending.clone();
+        counters.sort_unstable();
+        counters
     }
 
     /// Forgets the results that depend on a function's state, because the state has changed.
@@ -191,8 +191,8 @@ impl State {
 
 /// Takes the common elements out of several lists, as often as all lists have them. Also returns
 /// the rest of each list.
-pub(super) fn common(lists: &[&[Tallied]]) -> (Vec<Tallied>, Vec<Vec<Tallied>>) {
-    let mut rests: Vec<Vec<Tallied>> = lists.iter().map(|list| list.to_vec()).collect();
+pub(super) fn common(lists: &[&[ListedCounter]]) -> (Vec<ListedCounter>, Vec<Vec<ListedCounter>>) {
+    let mut rests: Vec<Vec<ListedCounter>> = lists.iter().map(|list| list.to_vec()).collect();
     let Some(first) = lists.first() else { return (Vec::new(), rests) };
     let mut shared = Vec::new();
     for tallied in *first {

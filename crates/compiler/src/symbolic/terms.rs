@@ -35,9 +35,9 @@ impl<'a> Synth<'a> {
             Term::Hold { queue, delay, full, .. } => {
                 self.freshen(&mut way);
                 let delay = self.value(&way, *delay);
-                let tally = self.blocks.tally(way.state.tally());
+                let counters = self.blocks.counters(way.state.counters());
                 let (queue, to) = (*queue, nowhere());
-                self.blocks.all[way.at].end = End::Hold { node, queue, delay, tally, full: to };
+                self.blocks.all[way.at].end = End::Hold { node, queue, delay, counters, full: to };
                 pass(visit, &mut way, full);
                 visit.send(full.block, Edge { from: way.at, slot: Slot::Full, state: way.state });
             }

@@ -132,10 +132,10 @@ fn entry_that_was_looked_up_on_all_ways_that_meet_is_not_looked_up_again() {
            f0: v6:bool, v7:u64 = find s[v0]
            branch v6, b4, b5(v6, v7)
          b3:
-           f0: tally [f0:row0]
+           f0: count [f0:row0]
            jump b5(v4, v5)
          b4:
-           f0: tally [f0:row1]
+           f0: count [f0:row1]
            jump b5(v6, v7)
          b5(v8:bool, v9:u64):
            f0: v10:u16 = const 7
@@ -288,10 +288,10 @@ fn ways_that_meet_count_apart_what_they_do_not_share() {
            f0: v2:bool = eq v0, v1
            branch v2, b1, b2
          b1:
-           f0: tally [f0:row0]
+           f0: count [f0:row0]
            jump b3
          b2:
-           f0: tally [f0:row1]
+           f0: count [f0:row1]
            jump b3
          b3:
            f0: v3:u16 = load pkt.ingress

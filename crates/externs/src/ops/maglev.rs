@@ -26,7 +26,7 @@ pub static MAGLEV: Extern = Extern {
         ],
         profile: Profile { payload: Touch::No, state: Touch::Reads },
         doc: "The backend that consistent hashing gives to this hash (Maglev, NSDI'16, §3.4), among \
-              those that are up. No answer when none is up. Shares are equal within 1 %. When one of n \
+              the backends that are up. No answer when none is up. Shares are equal within 1 %. When one of n \
               backends fails, its flows spread over the others, and few other flows move. A backend \
               is known by its first column, so the order of the list does not matter; give each \
               backend another value there. The table has 65,537 positions for up to 655 backends and \
@@ -270,8 +270,8 @@ mod tests {
 
     #[test]
     fn equal_names_still_fill_the_table() {
-        let twins = vec![(7, true), (7, true), (8, true)];
-        let table = Table::new(&twins);
+        let equals = vec![(7, true), (7, true), (8, true)];
+        let table = Table::new(&equals);
         assert_eq!(table.entries.len(), SMALL as usize);
         let second = table.entries.iter().filter(|&&index| index == 1).count();
         assert!((21_845..=21_846).contains(&second), "{second}");

@@ -60,7 +60,7 @@ mod tests {
     use super::choose;
 
     #[test]
-    fn hashes_go_round_those_that_are_up() {
+    fn hashes_go_round_the_backends_that_are_up() {
         let list = vec![(10, true), (11, false), (12, true)];
         let chosen: Vec<_> = (0..4).map(|hash| choose(&list, hash)).collect();
         assert_eq!(chosen, [Some(0), Some(2), Some(0), Some(2)]);

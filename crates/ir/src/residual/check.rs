@@ -1,7 +1,7 @@
 //! Checks that a residual program is well formed: its graph, its values, and the references of its
 //! steps.
 
-use super::program::{End, Fate, Residual, RuleFields, Tallied, TallyId, What};
+use super::program::{CounterListId, End, Fate, ListedCounter, Residual, RuleFields, What};
 use crate::chain::Chain;
 use crate::engine::FLOW_WIDTHS;
 use crate::model::{Granularity, Key, Model, Op, Target, Ty, ValueId};
@@ -96,8 +96,8 @@ impl Check<'_> {
                     self.used(*value);
                 }
                 self.step(&step.what, step.site.node);
-                if let Some(tally) = step.fault {
-                    self.tally(tally);
+                if let Some(counters) = step.fault {
+                    self.counters(counters);
                 }
                 let outs = step.what.outs();
                 for value in &outs {
@@ -172,11 +172,11 @@ impl Check<'_> {
         found
     }
 
-    fn tally(&mut self, tally: TallyId) {
-        let Some(tally) = self.program.tallies.get(tally.0 as usize) else {
-            return self.say("a tally that does not exist");
+    fn counters(&mut self, counters: CounterListId) {
+        let Some(counters) = self.program.counter_lists.get(counters.0 as usize) else {
+            return self.say("a counters that does not exist");
         };
-        for Tallied { node, counter, .. } in tally {
+        for ListedCounter { node, counter, .. } in counters {
             let rows = self.model(*node).map_or(0, |model| model.rows.len());
             if let super::program::Counter::Row(row) = counter
                 && row.index() >= rows
@@ -194,8 +194,8 @@ impl Check<'_> {
             End::Branch { cond, .. } if self.width(*cond) != 1 => {
                 self.say("a condition that is no bool");
             }
-            End::Hold { node, queue, delay, tally, .. } => {
-                self.tally(*tally);
+            End::Hold { node, queue, delay, counters, .. } => {
+                self.counters(*counters);
                 if self.width(*delay) != 64 {
                     self.say("a delay that has not 64 bits");
                 }
@@ -205,7 +205,7 @@ impl Check<'_> {
                 }
             }
             End::Exit(exit) => {
-                self.tally(exit.tally);
+                self.counters(exit.counters);
                 match &exit.fate {
                     Fate::Leave { interface } => {
                         if usize::from(*interface) >= self.chain.interfaces.len() {
@@ -255,7 +255,7 @@ impl Check<'_> {
                 }
             }
             What::Write(fields) => self.write(fields),
-            What::Tally(tally) => self.tally(*tally),
+            What::Count(counters) => self.counters(*counters),
             What::Enter | What::Parse => {}
         }
     }

@@ -1,8 +1,8 @@
 //! Parses the text form of residual programs: the inverse of [`super::text::print`].
 
 use super::program::{
-    Block, Counter, End, Exit, Fate, HeaderMask, Point, Residual, RuleFields, Site, Step, Tallied,
-    Tally, TallyId, What,
+    Block, Counter, CounterList, CounterListId, End, Exit, Fate, HeaderMask, ListedCounter, Point,
+    Residual, RuleFields, Site, Step, What,
 };
 use crate::chain::Chain;
 use crate::engine::Fault;
@@ -22,7 +22,7 @@ pub fn parse(text: &str, chain: &Chain) -> std::result::Result<Residual, TextErr
         scan: Scan::new(text),
         chain,
         types: Vec::new(),
-        tallies: Vec::new(),
+        counter_lists: Vec::new(),
         numbers: HashMap::new(),
     };
     reader.program()
@@ -33,8 +33,8 @@ struct Reader<'a> {
     chain: &'a Chain,
     /// The type of each value that is defined so far.
     types: Vec<Option<Ty>>,
-    tallies: Vec<Tally>,
-    numbers: HashMap<Tally, TallyId>,
+    counter_lists: Vec<CounterList>,
+    numbers: HashMap<CounterList, CounterListId>,
 }
 
 impl Reader<'_> {
@@ -53,8 +53,8 @@ impl Reader<'_> {
         self.all_defined(&blocks)?;
         // A number without a definition has any type.
         let values = self.types.iter().map(|ty| ty.unwrap_or(Ty::uint(1))).collect();
-        let tallies = std::mem::take(&mut self.tallies);
-        Ok(Residual { point, shape, visits, values, blocks, tallies })
+        let counter_lists = std::mem::take(&mut self.counter_lists);
+        Ok(Residual { point, shape, visits, values, blocks, counter_lists })
     }
 
     /// Refuses uses of values that no block defines.
@@ -207,9 +207,9 @@ impl Reader<'_> {
         let queue = self.with(node, |parser| parser.queue())?;
         self.scan.expect_word("for")?;
         let delay = self.value()?;
-        let tally = self.tally()?;
+        let counters = self.counters()?;
         self.scan.expect_word("else")?;
-        Ok(End::Hold { node, queue, delay, tally, full: self.target()? })
+        Ok(End::Hold { node, queue, delay, counters, full: self.target()? })
     }
 
     /// An end of a function, if one comes next.
@@ -249,7 +249,7 @@ impl Reader<'_> {
     }
 
     fn exit(&mut self, fate: Fate) -> Result<End> {
-        Ok(End::Exit(Exit { tally: self.tally()?, fate }))
+        Ok(End::Exit(Exit { counters: self.counters()?, fate }))
     }
 
     fn step(&mut self, site: Site) -> Result<Step> {
@@ -260,14 +260,14 @@ impl Reader<'_> {
                 self.result(site.node, &outs)?
             }
         };
-        let fault = if self.scan.eat_word("else") { Some(self.tally()?) } else { None };
+        let fault = if self.scan.eat_word("else") { Some(self.counters()?) } else { None };
         Ok(Step { site, what, fault })
     }
 
     /// A step that only residual programs have and that defines no values, if one comes next.
     fn own(&mut self, node: u16) -> Result<Option<What>> {
         let word = self.scan.peek_word();
-        if !["enter", "count_rule", "write", "parse", "tally"].contains(&word) {
+        if !["enter", "count_rule", "write", "parse", "count"].contains(&word) {
             return Ok(None);
         }
         self.scan.expect_word(word)?;
@@ -286,7 +286,7 @@ impl Reader<'_> {
                 What::Write(fields)
             }
             "parse" => What::Parse,
-            _ => What::Tally(self.tally()?),
+            _ => What::Count(self.counters()?),
         }))
     }
 
@@ -378,9 +378,9 @@ impl Reader<'_> {
     }
 
     /// `[a:forward b:row1-4]`
-    fn tally(&mut self) -> Result<TallyId> {
+    fn counters(&mut self) -> Result<CounterListId> {
         self.scan.expect("[")?;
-        let mut tally = Tally::new();
+        let mut counters = CounterList::new();
         while !self.scan.eat("]") {
             let node = self.node()?;
             self.scan.expect(":")?;
@@ -399,14 +399,14 @@ impl Reader<'_> {
             } else {
                 0
             };
-            tally.push(Tallied { node, counter, length });
+            counters.push(ListedCounter { node, counter, length });
         }
-        if let Some(found) = self.numbers.get(&tally) {
+        if let Some(found) = self.numbers.get(&counters) {
             return Ok(*found);
         }
-        let id = TallyId(u32::try_from(self.tallies.len()).unwrap_or(u32::MAX));
-        self.tallies.push(tally.clone());
-        self.numbers.insert(tally, id);
+        let id = CounterListId(u32::try_from(self.counter_lists.len()).unwrap_or(u32::MAX));
+        self.counter_lists.push(counters.clone());
+        self.numbers.insert(counters, id);
         Ok(id)
     }
 }

@@ -48,7 +48,7 @@ pub struct Residual {
     /// Blocks in topological order. Block 0 is the entry and has no parameters.
     pub blocks: Vec<Block>,
     /// The counter lists of its paths.
-    pub tallies: Vec<Tally>,
+    pub counter_lists: Vec<CounterList>,
 }
 
 /// A block.
@@ -71,7 +71,7 @@ pub struct Step {
     pub what: What,
     /// The counters to add to when the step ends with a fault. The packet is then dropped at the
     /// function's row `fault`. `None` for steps that cannot fault.
-    pub fault: Option<TallyId>,
+    pub fault: Option<CounterListId>,
 }
 
 /// The operation of a function's packet program that a step comes from. A terminator has the number
@@ -88,15 +88,15 @@ pub struct Site {
 
 /// The number of a counter list.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct TallyId(pub u32);
+pub struct CounterListId(pub u32);
 
 /// A list of counters that change together. A packet that reaches a place where the list is counted
 /// adds one packet and its length to each counter.
-pub type Tally = Vec<Tallied>;
+pub type CounterList = Vec<ListedCounter>;
 
 /// One counter of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Tallied {
+pub struct ListedCounter {
     /// The function.
     pub node: u16,
     /// The counter.
@@ -176,7 +176,7 @@ pub enum What {
     /// Parses the packet again after a change of headers.
     Parse,
     /// Adds to a list of counters before the end of the path.
-    Tally(TallyId),
+    Count(CounterListId),
 }
 
 /// The fields of an IP packet that rules read, as values (see [`crate::rules::RulePacket`]).
@@ -224,7 +224,7 @@ pub enum End {
         /// The waiting time (64 bits, ns).
         delay: ValueId,
         /// The counters to add to when the packet waits.
-        tally: TallyId,
+        counters: CounterListId,
         /// The target when the queue is full.
         full: Target,
     },
@@ -234,7 +234,7 @@ pub enum End {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Exit {
     /// The counters to add to.
-    pub tally: TallyId,
+    pub counters: CounterListId,
     /// The packet's fate.
     pub fate: Fate,
 }

@@ -1,7 +1,7 @@
 //! Residual programs as text, for people and tests.
 
 use super::program::{
-    Counter, End, Fate, Point, Residual, RuleFields, Step, TallyId, What, shape_words,
+    Counter, CounterListId, End, Fate, Point, Residual, RuleFields, Step, What, shape_words,
 };
 use crate::chain::Chain;
 use crate::model::{Model, Program, ValueId};
@@ -94,17 +94,18 @@ impl Text<'_> {
                 format!("write {}", fields.join(", "))
             }
             What::Parse => "parse".to_owned(),
-            What::Tally(tally) => format!("tally {}", self.tally(*tally)),
+            What::Count(counters) => format!("count {}", self.counters(*counters)),
         };
-        let fault = step.fault.map(|tally| format!(" else {}", self.tally(tally)));
+        let fault = step.fault.map(|counters| format!(" else {}", self.counters(counters)));
         let site = &step.site;
         let place = if self.sites { format!("@{}.{}", site.block, site.op) } else { String::new() };
         format!("{}{place}: {what}{}", self.name(site.node), fault.unwrap_or_default())
     }
 
     /// `a:forward b:row1-4`: counters, each with the number to add to the length.
-    fn tally(&self, tally: TallyId) -> String {
-        let all = self.program.tallies.get(tally.0 as usize).map_or(&[][..], Vec::as_slice);
+    fn counters(&self, counters: CounterListId) -> String {
+        let all =
+            self.program.counter_lists.get(counters.0 as usize).map_or(&[][..], Vec::as_slice);
         let words = all.iter().map(|one| {
             let counter = match one.counter {
                 Counter::Forward => "forward".to_owned(),
@@ -123,12 +124,14 @@ impl Text<'_> {
             End::Branch { cond, yes, no } => {
                 format!("branch {cond}, {}, {}", words::target(yes), words::target(no))
             }
-            End::Exit(exit) => format!("{} {}", self.fate(&exit.fate), self.tally(exit.tally)),
-            End::Hold { node, queue, delay, tally, full } => {
+            End::Exit(exit) => {
+                format!("{} {}", self.fate(&exit.fate), self.counters(exit.counters))
+            }
+            End::Hold { node, queue, delay, counters, full } => {
                 let queue =
                     self.model(*node).map_or_else(String::new, |model| model.queue_word(*queue));
-                let (tally, full) = (self.tally(*tally), words::target(full));
-                format!("hold {}.{queue} for {delay} {tally} else {full}", self.name(*node))
+                let (counters, full) = (self.counters(*counters), words::target(full));
+                format!("hold {}.{queue} for {delay} {counters} else {full}", self.name(*node))
             }
         }
     }

@@ -22,7 +22,7 @@ macro_rules! visitors {
                     | What::CountRule { .. }
                     | What::Write(_)
                     | What::Parse
-                    | What::Tally(_) => {}
+                    | What::Count(_) => {}
                 }
             }
 
@@ -41,7 +41,7 @@ macro_rules! visitors {
                         let (_, value) = field;
                         each(value);
                     }),
-                    What::Enter | What::Parse | What::Tally(_) => {}
+                    What::Enter | What::Parse | What::Count(_) => {}
                 }
             }
         }

@@ -259,7 +259,7 @@ impl Parser<'_, '_> {
         match outs.as_slice() {
             [out] => self.one(name, *out),
             [a, b] => self.two(name, *a, *b),
-            _ => self.scan.wrong(format!("`{name}` is no operation with so many results")),
+            _ => self.scan.wrong(format!("no operation `{name}` has {} results", outs.len())),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::regions::Regions;
 use crate::sys::{self, Frame};
 use braid_ir::engine::Fault;
 use braid_ir::model::{Op, Target, ValueId};
-use braid_ir::residual::{Residual, TallyId, What};
+use braid_ir::residual::{CounterListId, Residual, What};
 use braid_packet::Field;
 use cranelift_codegen::ir::{
     AliasRegion, AliasRegionData, BlockArg, InstBuilder, StackSlot, StackSlotData, StackSlotKind,
@@ -75,7 +75,7 @@ pub(crate) struct Lists(pub(super) HashMap<(u16, u32, u32), Box<[u64]>>);
 pub(super) struct Place {
     pub(super) block: u32,
     pub(super) step: u32,
-    pub(super) fault: Option<TallyId>,
+    pub(super) fault: Option<CounterListId>,
 }
 
 /// Kinds of memory that do not overlap, for Cranelift's alias analysis.
@@ -220,11 +220,11 @@ impl<'a, 'f> Emitter<'a, 'f> {
     }
 
     /// Adds the packet to a counter.
-    pub(super) fn count(&mut self, tally: TallyId) {
+    pub(super) fn count(&mut self, counters: CounterListId) {
         let counts = self.load(self.memories.frame, types::I64, self.frame, at::COUNTS);
         let bytes = self.wire_len();
         let one = self.imm(1);
-        let start = tally.0 as usize * size_of::<Count>();
+        let start = counters.0 as usize * size_of::<Count>();
         for (part, more) in [(offset_of!(Count, packets), one), (offset_of!(Count, bytes), bytes)] {
             let old = self.load(self.memories.counts, types::I64, counts, start + part);
             let new = self.build.ins().iadd(old, more);
@@ -240,8 +240,8 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let kind = self.build.append_block_param(bad, types::I64);
         self.build.ins().brif(code, bad, &[BlockArg::Value(code)], good, &[]);
         self.build.switch_to_block(bad);
-        if let Some(tally) = place.fault {
-            self.count(tally);
+        if let Some(counters) = place.fault {
+            self.count(counters);
         }
         let kind = self.shift_left(kind, 56);
         let result = self.imm(u64::from(place.step) << 32 | u64::from(place.block));

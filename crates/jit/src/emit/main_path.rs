@@ -182,7 +182,7 @@ pub(super) fn is_inline(what: &What, values: &[braid_ir::model::Ty]) -> bool {
         What::Op(Op::Bin { op: BinOp::Div | BinOp::Rem | BinOp::MulSat, a, .. }) => narrow(a),
         What::Op(Op::InSet { set, .. }) => matches!(set, SetRef::Const(_)),
         What::Op(Op::Route { .. }) => false,
-        What::Write(_) | What::Tally(_) => true,
+        What::Write(_) | What::Count(_) => true,
         what => is_pure(what),
     }
 }

@@ -112,10 +112,10 @@ fn emit_end(e: &mut Emitter<'_, '_>, block: u32, end: &End) -> Result<(), Error>
             branch::branch(e, *cond, &yes, &no)?;
         }
         End::Exit(exit) => {
-            e.count(exit.tally);
+            e.count(exit.counters);
             e.return_result(u64::from(block));
         }
-        End::Hold { node, queue, delay, tally, full } => {
+        End::Hold { node, queue, delay, counters, full } => {
             let room = resource::has_room(e, block, (*node, *queue), *delay)?;
             let waits = e.build.create_block();
             let (full, full_args) = e.target(full)?;
@@ -123,7 +123,7 @@ fn emit_end(e: &mut Emitter<'_, '_>, block: u32, end: &End) -> Result<(), Error>
             e.build.switch_to_block(waits);
             let delay = e.low(*delay)?;
             e.store(e.memories.frame, delay, e.frame, at::DELAY);
-            e.count(*tally);
+            e.count(*counters);
             e.return_result(sys::HOLD << 56 | u64::from(block));
         }
     }

@@ -11,8 +11,8 @@ pub(super) fn emit_step(e: &mut Emitter<'_, '_>, place: Place, step: &Step) -> R
     let node = step.site.node;
     match &step.what {
         What::Op(op) => emit_op(e, place, node, op, step),
-        What::Tally(tally) => {
-            e.count(*tally);
+        What::Count(counters) => {
+            e.count(*counters);
             Ok(())
         }
         What::Write(fields) => match write::plan_writes(e, fields) {

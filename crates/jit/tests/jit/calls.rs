@@ -7,7 +7,7 @@ use braid_ir::engine::Fault;
 use braid_ir::model::{
     BinOp, EventArg, EventId, Key, Op, ParamId, QueueId, StateId, TagId, ValueId,
 };
-use braid_ir::residual::{End, HeaderMask, RuleFields, TallyId, What};
+use braid_ir::residual::{CounterListId, End, HeaderMask, RuleFields, What};
 use braid_ir::rules::RulePacket;
 use braid_jit::{Code, Count, Ended, GuardFailure, Resource, Work, compile};
 use braid_packet::{Field, Header, Packet};
@@ -377,7 +377,7 @@ fn index_past_the_end_is_a_counted_fault() {
 }
 
 #[test]
-fn fault_of_a_step_without_tally_is_not_counted() {
+fn fault_of_a_step_without_counter_is_not_counted() {
     for index in [false, true] {
         let mut builder = Builder::new(ANY, 1);
         let (a, out) = (tag(&mut builder, 0, 32), builder.value(32));
@@ -400,7 +400,7 @@ fn faults_of_the_host_end_the_program_where_they_happen() {
     let faults = [Fault::Index, Fault::Division, Fault::NoEntry, Fault::Resubmit, Fault::Truncated];
     for fault in faults {
         let mut builder = Builder::new(ANY, 2);
-        builder.push(What::Tally(TallyId(2)));
+        builder.push(What::Count(CounterListId(2)));
         builder.end(End::Jump(to(1, &[])));
         builder.block = 1;
         show(&mut builder, &[]);
@@ -418,8 +418,8 @@ fn packet_waits_where_the_queue_has_room_and_goes_on_where_not() {
     for number in [true, false] {
         let mut builder = Builder::new(ANY, 2);
         let delay = tag(&mut builder, 0, 64);
-        let (tally, full) = (TallyId(2), to(1, &[]));
-        builder.end(End::Hold { node: 3, queue: QueueId(1), delay, tally, full });
+        let (counters, full) = (CounterListId(2), to(1, &[]));
+        builder.end(End::Hold { node: 3, queue: QueueId(1), delay, counters, full });
         let code = compile(&builder.residual, &mut |node, resource| {
             assert_eq!((node, resource), (3, Resource::Queue(QueueId(1))));
             number.then_some(9)
@@ -455,7 +455,7 @@ fn fields_behind_a_change_of_headers_are_where_they_are_now() {
     let less = builder.constant(8, 63);
     builder.push(What::Write(vec![(Field::IpTtl, less)]));
     show(&mut builder, &[ttl, has, tag, source]);
-    builder.push(What::Tally(TallyId(2)));
+    builder.push(What::Count(CounterListId(2)));
     builder.op(Op::PopVlan);
     builder.push(What::Parse);
     let (code, mut host) = ready(&builder);

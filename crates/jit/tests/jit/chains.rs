@@ -59,7 +59,7 @@ fn run(residual: &Residual, code: Option<&Code>, packet: &Packet, seed: u64) -> 
     host.tags = vec![0; 64];
     let mut packet = packet.clone();
     let mut layout = packet.parse();
-    let mut counts = vec![Count::default(); residual.tallies.len()];
+    let mut counts = vec![Count::default(); residual.counter_lists.len()];
     let now = 1_000_000_007;
     let ended = {
         let (packet, layout, counts) = (&mut packet, &mut layout, &mut counts[..]);

@@ -19,7 +19,7 @@ pub enum Asked {
     Put(u32, Vec<u64>, u32, u128),
     Classify(u32, RulePacket),
     CountRule(u32, u32),
-    Ahead(u32, RulePacket),
+    PrefetchRules(u32, RulePacket),
     Route(u32, u128, bool),
     AddressGroup(u32, u128),
     Member(u32, u64, u32),
@@ -180,7 +180,7 @@ impl Host for Recorder {
     }
 
     fn prefetch_classify(&mut self, number: u32, words: &RuleWords) {
-        self.asked.push(Asked::Ahead(number, words.packet()));
+        self.asked.push(Asked::PrefetchRules(number, words.packet()));
     }
 
     fn prefetch(&mut self, number: u32, key: &[u64]) {

@@ -32,8 +32,8 @@ impl<H: Host> Interp<'_, H> {
                     continue;
                 }
                 if let Err(fault) = self.step(at as u32, number, &step.what) {
-                    if let Some(tally) = step.fault {
-                        self.count(tally.0);
+                    if let Some(counters) = step.fault {
+                        self.count(counters.0);
                     }
                     return Ended::Fault { block: at as u32, step: number, fault };
                 }
@@ -48,15 +48,15 @@ impl<H: Host> Interp<'_, H> {
                     }
                 }
                 End::Exit(exit) => {
-                    self.count(exit.tally.0);
+                    self.count(exit.counters.0);
                     return Ended::End(at as u32);
                 }
-                End::Hold { delay, tally, full, .. } => {
+                End::Hold { delay, counters, full, .. } => {
                     let delay = self.get(*delay);
                     let mut outs = [0];
                     self.ask(at as u32, block.steps.len() as u32, &[delay], &mut outs).unwrap();
                     if outs[0] != 0 {
-                        self.count(tally.0);
+                        self.count(counters.0);
                         return Ended::Hold { block: at as u32, delay: delay as u64 };
                     }
                     full
@@ -83,8 +83,8 @@ impl<H: Host> Interp<'_, H> {
         self.residual.values[value.index()].width
     }
 
-    fn count(&mut self, tally: u32) {
-        let count = &mut self.counts[tally as usize];
+    fn count(&mut self, counters: u32) {
+        let count = &mut self.counts[counters as usize];
         count.packets += 1;
         count.bytes += u64::from(self.packet.wire_len);
     }
@@ -130,8 +130,8 @@ impl<H: Host> Interp<'_, H> {
                 }
                 return Ok(());
             }
-            What::Tally(tally) => {
-                self.count(tally.0);
+            What::Count(counters) => {
+                self.count(counters.0);
                 return Ok(());
             }
             what => {

@@ -95,13 +95,13 @@ fn prefetch_tells_what_a_curious_host_will_be_asked_about() {
     };
     let key = Asked::Prefetch(101, packed(&[(packet.dst, 32), (53, 16)]));
     let curious = compile_with(&builder.residual, &mut Curious).unwrap();
-    assert_eq!(told(&curious), [Asked::Ahead(204, packet), key.clone()]);
+    assert_eq!(told(&curious), [Asked::PrefetchRules(204, packet), key.clone()]);
     let (other, _) = ready(&builder);
     assert_eq!(told(&other), [key]);
 }
 
 #[test]
-fn prefetch_keeps_silent_about_keys_that_hang_on_the_host() {
+fn prefetch_keeps_silent_about_keys_that_depend_on_the_host() {
     let builder = lookup(false);
     let (code, mut host) = ready(&builder);
     let mut packet = named("udp");

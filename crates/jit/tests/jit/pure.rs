@@ -4,7 +4,7 @@ use crate::host::Recorder;
 use crate::interp::Interp;
 use crate::random::{Builder, Random, to};
 use braid_ir::model::{BinOp, CmpOp, EventArg, EventId, Op, SetRef, TagId, ValueId};
-use braid_ir::residual::{End, HeaderMask, Residual, TallyId, What};
+use braid_ir::residual::{CounterListId, End, HeaderMask, Residual, What};
 use braid_ir::value::IntervalSet;
 use braid_jit::{Count, Work, compile};
 use braid_packet::{Link, Packet};
@@ -317,7 +317,7 @@ fn some_step(builder: &mut Builder, random: &mut Random, here: &mut Vec<(ValueId
     let b = value_of(builder, random, here, width);
     let (out, width) = match random.below(12) {
         0 => {
-            builder.push(What::Tally(TallyId(2)));
+            builder.push(What::Count(CounterListId(2)));
             return;
         }
         1 | 2 => {

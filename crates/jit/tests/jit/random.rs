@@ -2,11 +2,11 @@
 
 use braid_ir::model::{BlockId, Kind, Op, ReasonId, RowId, Target, Ty, ValueId};
 use braid_ir::residual::{
-    Block, End, Exit, Fate, HeaderMask, Point, Residual, Site, Step, TallyId, What,
+    Block, CounterListId, End, Exit, Fate, HeaderMask, Point, Residual, Site, Step, What,
 };
 use braid_ir::show::max_of;
 
-/// A generator of numbers, each of which is a function of the seed.
+/// A generator of numbers. The seed determines each number.
 pub struct Random(u64);
 
 impl Random {
@@ -61,14 +61,14 @@ pub struct Builder {
     pub block: usize,
 }
 
-pub const FAULTS: TallyId = TallyId(1);
+pub const FAULTS: CounterListId = CounterListId(1);
 
 impl Builder {
     /// A builder for packets of a shape, with a number of blocks that all end the program at first.
     /// Counter 0 counts ends, counter 1 faults, counter 2 is for steps.
     pub fn new(shape: HeaderMask, blocks: usize) -> Self {
         let fate = Fate::Drop { node: 0, row: RowId(0), reason: ReasonId(0) };
-        let end = End::Exit(Exit { tally: TallyId(0), fate });
+        let end = End::Exit(Exit { counters: CounterListId(0), fate });
         let block = Block { params: Vec::new(), steps: Vec::new(), end };
         let residual = Residual {
             point: Point { node: 0, backward: false, held: false },
@@ -76,7 +76,7 @@ impl Builder {
             visits: 1,
             values: Vec::new(),
             blocks: vec![block; blocks],
-            tallies: vec![Vec::new(); 3],
+            counter_lists: vec![Vec::new(); 3],
         };
         Builder { residual, block: 0 }
     }

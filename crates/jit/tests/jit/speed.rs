@@ -8,7 +8,7 @@ use braid_ir::chain::Sink;
 use braid_ir::engine::Fault;
 use braid_ir::graph::Graph;
 use braid_ir::model::{BinOp, CmpOp, Op, ParamId, RIGHT, StateId, ValueId};
-use braid_ir::residual::{End, Extent, HeaderMask, Point, RuleFields, TallyId, What};
+use braid_ir::residual::{CounterListId, End, Extent, HeaderMask, Point, RuleFields, What};
 use braid_ir::rules::RulePacket;
 use braid_jit::{Call, Code, Count, Ended, Host, Resource, Work, compile};
 use braid_packet::{Field, Header, Packet};
@@ -86,7 +86,7 @@ fn exit() -> braid_ir::residual::Exit {
     let node = 0;
     let (row, reason) = (braid_ir::model::RowId(0), braid_ir::model::ReasonId(0));
     let fate = braid_ir::residual::Fate::Drop { node, row, reason };
-    braid_ir::residual::Exit { tally: TallyId(0), fate }
+    braid_ir::residual::Exit { counters: CounterListId(0), fate }
 }
 
 /// Continues in a new block if the condition holds, and ends otherwise.
@@ -115,8 +115,8 @@ fn routers(count: u32) -> Builder {
     builder
 }
 
-/// A firewall and a row of address translators, each of which reads the fields that the one before
-/// wrote.
+/// A firewall and a row of address translators. Each translator reads the fields that the one
+/// before it wrote.
 fn translators(count: u32) -> Builder {
     let mut builder = tcp4();
     let (mut src, mut sport) =

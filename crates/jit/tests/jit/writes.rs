@@ -21,7 +21,7 @@ fn bits(headers: &[Header]) -> u128 {
     headers.iter().fold(0, |all, header| all | 1 << *header as u32)
 }
 
-/// The headers that a program knows: all, only those that its fields need, or these and some
+/// The headers that a program knows: all, only the headers that its fields need, or these and some
 /// others.
 fn knowledge(random: &mut Random, packet: &Packet, needed: u128) -> HeaderMask {
     let have = bits(&present(packet));

@@ -4,7 +4,7 @@ use crate::calls::{named, numbered, run, show, tag};
 use crate::host::Recorder;
 use crate::random::{Builder, FAULTS, Random, to};
 use braid_ir::model::{BinOp, BlockId, Key, Op, StateId, ValueId};
-use braid_ir::residual::{End, HeaderMask, Residual, TallyId, What};
+use braid_ir::residual::{CounterListId, End, HeaderMask, Residual, What};
 use braid_jit::{Error, compile};
 use braid_packet::Field;
 
@@ -57,11 +57,11 @@ fn programs_that_are_not_well_formed_are_errors() {
     assert_eq!(error(&builder), Error::Jump(to(1, &[]).block), "too few values");
 
     let mut builder = new();
-    builder.push(What::Tally(TallyId(3)));
+    builder.push(What::Count(CounterListId(3)));
     assert_eq!(error(&builder), Error::Counter(3));
 
     let mut builder = new();
-    builder.residual.tallies.truncate(FAULTS.0 as usize);
+    builder.residual.counter_lists.truncate(FAULTS.0 as usize);
     builder.constant(1, 1);
     assert_eq!(error(&builder), Error::Counter(FAULTS.0));
 
@@ -142,7 +142,7 @@ fn spoil(random: &mut Random, residual: &mut Residual) {
         _ => {
             let step = random.below(block.steps.len());
             if let Some(step) = block.steps.get_mut(step) {
-                step.fault = random.one_of(&[None, Some(TallyId(9))]);
+                step.fault = random.one_of(&[None, Some(CounterListId(9))]);
             }
         }
     }

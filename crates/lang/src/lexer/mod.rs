@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_are_put_aside() {
+    fn comments_are_kept_apart() {
         let lexed = lex("a // one  \n/* two\n */ b", 0, 0);
         assert_eq!(lexed.tokens.len(), 3);
         let spans: Vec<_> = lexed.comments.iter().map(|c| (c.start, c.end, c.line)).collect();

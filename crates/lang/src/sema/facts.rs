@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_header_takes_along_those_that_need_it() {
+    fn absent_header_takes_along_headers_that_need_it() {
         let mut facts = Facts::start();
         facts.learn_absent(Header::L4);
         assert!(facts.lacks(Header::TcpMss, false) && !facts.lacks(Header::Icmp, false));

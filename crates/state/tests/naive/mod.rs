@@ -21,7 +21,7 @@ pub struct Entry {
 }
 
 /// An ended entry: function, table, shard of creation, key, slots.
-pub type Gone = (u16, StateId, u16, Vec<Word>, Vec<Word>);
+pub type Removed = (u16, StateId, u16, Vec<Word>, Vec<Word>);
 
 pub struct Naive {
     chain: Chain,
@@ -40,7 +40,7 @@ enum Cause {
 pub enum Created {
     Entry(u64),
     Refused,
-    Evicted(Vec<Gone>),
+    Evicted(Vec<Removed>),
 }
 
 impl Naive {
@@ -176,7 +176,7 @@ impl Naive {
         self.end(id, Cause::Deleted);
     }
 
-    fn end(&mut self, id: u64, cause: Cause) -> Vec<Gone> {
+    fn end(&mut self, id: u64, cause: Cause) -> Vec<Removed> {
         let root = self.root(id);
         let ids: Vec<u64> = self.entries.keys().copied().collect();
         let mut members: Vec<u64> = ids.into_iter().filter(|id| self.root(*id) == root).collect();
@@ -218,7 +218,7 @@ impl Naive {
         due.min().map(|(due, .., id)| (due, id))
     }
 
-    pub fn expire(&mut self, until: u64) -> Option<(u64, Vec<Gone>)> {
+    pub fn expire(&mut self, until: u64) -> Option<(u64, Vec<Removed>)> {
         let (due, root) = self.next().filter(|(due, _)| *due <= until)?;
         Some((due, self.end(root, Cause::Expired)))
     }

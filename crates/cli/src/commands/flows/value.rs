@@ -102,7 +102,7 @@ impl Names<'_> {
             "rules": class.rules.iter().map(rule).collect::<Value>(),
             "link": fields(&class.link),
             "guards": class.guards.iter().map(guard).collect::<Value>(),
-            "rests_on": class.depends_on.iter().map(|basis| self.basis(*basis)).collect::<Value>(),
+            "depends_on": class.depends_on.iter().map(|basis| self.basis(*basis)).collect::<Value>(),
             "outdated": class.is_outdated,
             "writes": class.writes,
             "pops": class.pops,
@@ -159,7 +159,7 @@ impl Names<'_> {
             "packets": record.packets,
             "bytes": record.bytes,
             "last_taken_ns": record.seen_ns,
-            "rests_on": record.depends_on.iter().map(|one| self.resting(one)).collect::<Value>(),
+            "depends_on": record.depends_on.iter().map(|one| self.resting(one)).collect::<Value>(),
             "absent": record.absent.iter().map(absent).collect::<Value>(),
         })
     }

@@ -42,7 +42,7 @@ pub struct Args {
     /// With --if: end after this many packets
     #[arg(long, value_name = "N", requires = "devices", conflicts_with = "inputs")]
     packets: Option<u64>,
-    /// Where to write the packets that leave; with IF=, only those that leave by this interface
+    /// Where to write the packets that leave; with IF=, only the packets that leave by this interface
     #[arg(long = "out", value_name = "[IF=]CAPTURE", num_args = 1..)]
     outputs: Vec<String>,
     /// Rewrite each captured reply so that it answers the request as the chain sent it

@@ -61,7 +61,7 @@ codes! {
 }";
 
     UNKNOWN_PORT = 206, Error, "unknown port",
-    "A function has the ports `left` and `right` and those that it declares with `port`; `output back` goes back to where the packet came from.",
+    "A function has the ports `left`, `right` and the ports that it declares with `port`; `output back` goes back to where the packet came from.",
     wrong: "nf f() { output monitor; }",
     right: "nf f() {
   port monitor;
@@ -198,7 +198,7 @@ nf f() { output; }";
     right: "nf f(ports: pool<port>) { let p = take(ports) else drop; if has l4 { l4.sport = p; } output; }";
 
     UNKNOWN_MEMBER = 221, Error, "unknown part of a record",
-    "The record has no part of this name. Its parts are those that the type of the parameter, state or event lists.",
+    "The record has no part of this name. Its parts are the ones that the type of the parameter, state or event lists.",
     wrong: "nf f(hops: list<{ mac: mac }>) {
   match {
     has eth and len(hops) > 0 => { eth.dst = hops[0].addr; output; }

@@ -20,7 +20,7 @@ pub(crate) fn is_large(instance: &Instance, param: ParamId) -> bool {
 
 /// The rule lookups of a batch.
 #[derive(Default)]
-pub(crate) struct Ahead {
+pub(crate) struct Prefetch {
     /// Whether any program prefetches rule lookups.
     pub(crate) is_used: bool,
     asked: Vec<Asked>,
@@ -36,7 +36,7 @@ struct Asked {
     answer: (bool, u32),
 }
 
-impl Ahead {
+impl Prefetch {
     /// Adds a question for the next packet.
     #[inline]
     pub(crate) fn ask(&mut self, node: u16, param: ParamId, words: RuleWords) {

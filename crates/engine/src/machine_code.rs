@@ -1,10 +1,10 @@
 //! Programs in machine code: when they are compiled, and the engine's services for the code.
 
-use crate::act::Functions;
-use crate::ahead;
 use crate::exec::Exec;
+use crate::exec_context::Functions;
 use crate::ops;
 use crate::options::Jit;
+use crate::prefetch;
 use crate::work::{Emission, Walk, Work};
 use braid_ir::engine::{Fault, Outputs};
 use braid_ir::model::{ParamId, QueueId, ValueId, Word};
@@ -21,7 +21,7 @@ use std::cell::Cell;
 const MOST_BLOCKS: usize = 20_000;
 
 /// A program in machine code.
-pub(crate) struct Native {
+pub(crate) struct MachineCode {
     pub(crate) code: Code,
     /// The values that each step of each block uses and defines, in the order of host calls.
     steps: Vec<Vec<Io>>,
@@ -38,7 +38,7 @@ pub(crate) enum Stage {
     Interpreted,
     /// It is compiled after this number of packets.
     Waiting(u32),
-    Compiled(Box<Native>),
+    Compiled(Box<MachineCode>),
 }
 
 impl Stage {
@@ -54,7 +54,8 @@ impl Stage {
     /// Discards machine code that contains address groups. It is compiled again for the next
     /// packet.
     pub(crate) fn routes_changed(&mut self) {
-        if matches!(self, Stage::Compiled(native) if native.code.uses_address_groups()) {
+        if matches!(self, Stage::Compiled(machine_code) if machine_code.code.uses_address_groups())
+        {
             *self = Stage::Waiting(0);
         }
     }
@@ -64,25 +65,25 @@ impl Stage {
         &mut self,
         program: &Residual,
         functions: &mut Functions,
-    ) -> Option<&Native> {
+    ) -> Option<&MachineCode> {
         match self {
             Stage::Waiting(0) => {
                 *self = match compile_with(program, &mut Means(functions)) {
-                    Ok(code) => Stage::Compiled(Box::new(Native::new(code, program))),
+                    Ok(code) => Stage::Compiled(Box::new(MachineCode::new(code, program))),
                     Err(_) => Stage::Interpreted,
                 };
             }
             Stage::Waiting(packets) => *packets -= 1,
             Stage::Interpreted | Stage::Compiled(_) => {}
         }
-        self.native()
+        self.machine_code()
     }
 
     /// The program's machine code, if there is any.
     #[inline(always)]
-    pub(crate) fn native(&self) -> Option<&Native> {
+    pub(crate) fn machine_code(&self) -> Option<&MachineCode> {
         match self {
-            Stage::Compiled(native) => Some(native),
+            Stage::Compiled(machine_code) => Some(machine_code),
             Stage::Interpreted | Stage::Waiting(_) => None,
         }
     }
@@ -101,8 +102,8 @@ impl Resources for Means<'_> {
     }
 
     fn prefetches_rules(&mut self, node: u16, param: ParamId) -> bool {
-        let is_large = ahead::is_large(&self.0.instances[usize::from(node)], param);
-        self.0.ahead.is_used |= is_large;
+        let is_large = prefetch::is_large(&self.0.instances[usize::from(node)], param);
+        self.0.prefetch.is_used |= is_large;
         is_large
     }
 
@@ -137,7 +138,7 @@ fn resource(number: u32) -> (usize, u32) {
     ((number >> 16) as usize, number & 0xffff)
 }
 
-impl Native {
+impl MachineCode {
     fn new(code: Code, program: &Residual) -> Self {
         let steps = program.blocks.iter().map(|block| {
             let steps = block.steps.iter();
@@ -220,8 +221,8 @@ impl<'m> Machine<'m> {
 
     /// Switches to another program.
     #[inline(always)]
-    pub(crate) fn turn_to(&mut self, program: &'m Residual, native: &'m Native) {
-        (self.program, self.steps) = (program, &native.steps);
+    pub(crate) fn turn_to(&mut self, program: &'m Residual, machine_code: &'m MachineCode) {
+        (self.program, self.steps) = (program, &machine_code.steps);
     }
 
     fn has_room_in(&self, node: u16, queue: QueueId) -> bool {
@@ -312,7 +313,7 @@ impl Host for Machine<'_> {
             );
         }
         let (node, state) = self.functions.owners[number as usize];
-        self.functions.act_on(node, self.worker, self.out).assign_packed(state, key, slots)
+        self.functions.context_of(node, self.worker, self.out).assign_packed(state, key, slots)
     }
 
     fn put(&mut self, number: u32, key: &[u64], slot: u32, value: u128) -> Result<bool, Fault> {
@@ -322,7 +323,7 @@ impl Host for Machine<'_> {
             return Ok(self.functions.store.put(table, entry, slot as usize, value, now));
         }
         let (node, state) = self.functions.owners[number as usize];
-        self.functions.act_on(node, self.worker, self.out).put_packed(state, key, slot, value)
+        self.functions.context_of(node, self.worker, self.out).put_packed(state, key, slot, value)
     }
 
     fn classify(&mut self, number: u32, packet: &RulePacket) -> (bool, u32) {
@@ -334,8 +335,8 @@ impl Host for Machine<'_> {
     #[inline(always)]
     fn classify4(&mut self, number: u32, words: &RuleWords, count: bool) -> (bool, u32) {
         let (node, param) = resource(number);
-        let Functions { instances, ahead, .. } = &mut *self.functions;
-        let known = ahead.known(node as u16, ParamId(param), words);
+        let Functions { instances, prefetch, .. } = &mut *self.functions;
+        let known = prefetch.known(node as u16, ParamId(param), words);
         instances[node].classify4(ParamId(param), words, known, count)
     }
 
@@ -368,7 +369,7 @@ impl Host for Machine<'_> {
 
     fn prefetch_classify(&mut self, number: u32, words: &RuleWords) {
         let (node, param) = resource(number);
-        self.functions.ahead.ask(node as u16, ParamId(param), *words);
+        self.functions.prefetch.ask(node as u16, ParamId(param), *words);
     }
 
     fn prefetch(&mut self, number: u32, key: &[u64]) {

@@ -1,7 +1,6 @@
-//! Native functions: each worker has an instance, which gets each packet. (The module `native` is
-//! about machine code.)
+//! Native functions: each worker has an instance, which gets each packet.
 
-use crate::act::{Act, Functions};
+use crate::exec_context::{ExecContext, Functions};
 use crate::work::Work;
 use braid_flowcache::end_changed;
 use braid_ir::chain::Control;
@@ -85,7 +84,7 @@ impl Functions {
     }
 }
 
-impl Act<'_> {
+impl ExecContext<'_> {
     /// Runs the native function on the packet.
     pub(crate) fn native(&mut self, work: &mut Work<'_>) -> Result<Word, Fault> {
         let shard = &mut self.instance.shards[usize::from(self.shard)];

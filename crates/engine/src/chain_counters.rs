@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// The counters of the chain as a whole.
 #[derive(Clone)]
-pub(crate) struct Tally {
+pub(crate) struct ChainCounters {
     pub(crate) packets_in: u64,
     pub(crate) created: u64,
     pub(crate) copied: u64,
@@ -17,7 +17,7 @@ pub(crate) struct Tally {
     pub(crate) drops: BTreeMap<(u16, u32, String), u64>,
 }
 
-impl Tally {
+impl ChainCounters {
     pub(crate) fn new(chain: &Chain) -> Self {
         Self {
             packets_in: 0,

@@ -1,10 +1,10 @@
 //! The execution context of a running program: the state that it uses and the outputs that it sends
 //! to.
 
-use crate::ahead::Ahead;
 use crate::classes::Known;
 use crate::instance::Instance;
 use crate::options::Hashing;
+use crate::prefetch::Prefetch;
 use crate::scratch::{Scratch, Touched};
 use crate::work::Role;
 use braid_flowcache::{Records, State};
@@ -16,7 +16,7 @@ use braid_ir::values::Values;
 use braid_state::{Handle, HashKey, Store, TableLocator, TableRef};
 
 /// The execution context of a function.
-pub(crate) struct Act<'a> {
+pub(crate) struct ExecContext<'a> {
     /// The function's position in the chain.
     pub(crate) node: u16,
     /// The shard of the function's state that the worker uses.
@@ -68,7 +68,7 @@ pub(crate) struct Functions {
     /// The address groups that machine code uses.
     pub(crate) classes: Known,
     /// The rule lookups made for the packets of a batch before they run.
-    pub(crate) ahead: Ahead,
+    pub(crate) prefetch: Prefetch,
     /// The current time: the latest time of any packet or change so far.
     pub(crate) now: u64,
 }
@@ -104,7 +104,7 @@ impl Functions {
         });
         let tables = tables.collect();
         let (classes, scratch) = (Known::default(), Scratch::default());
-        let ahead = Ahead::default();
+        let prefetch = Prefetch::default();
         Self {
             chain,
             instances,
@@ -115,22 +115,22 @@ impl Functions {
             touched,
             scratch,
             classes,
-            ahead,
+            prefetch,
             now: 0,
         }
     }
 
     /// The execution context of a function in a shard.
-    pub(crate) fn act<'a>(
+    pub(crate) fn context<'a>(
         &'a mut self,
         node: u16,
         shard: u16,
         role: Role,
         out: &'a mut dyn Outputs,
-    ) -> Act<'a> {
+    ) -> ExecContext<'a> {
         let config = &self.chain.nodes[usize::from(node)];
         let instance = &mut self.instances[usize::from(node)];
-        Act {
+        ExecContext {
             node,
             shard,
             now: self.now,
@@ -172,13 +172,13 @@ impl Functions {
     }
 
     /// The execution context of a function for a packet of a worker.
-    pub(crate) fn act_on<'a>(
+    pub(crate) fn context_of<'a>(
         &'a mut self,
         node: u16,
         worker: u16,
         out: &'a mut dyn Outputs,
-    ) -> Act<'a> {
+    ) -> ExecContext<'a> {
         let shard = self.instances[usize::from(node)].shard(worker);
-        self.act(node, shard, Role::Packet, out)
+        self.context(node, shard, Role::Packet, out)
     }
 }

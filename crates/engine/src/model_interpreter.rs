@@ -1,6 +1,6 @@
 //! The model interpreter: runs a model's programs operation by operation, over the engine's state.
 
-use crate::act::Act;
+use crate::exec_context::ExecContext;
 use crate::work::{Emission, Role, Work};
 use braid_ir::engine::{Fault, RESUBMIT_LIMIT, flow_words};
 use braid_ir::model::{
@@ -60,31 +60,31 @@ enum Subject<'a> {
 }
 
 struct Run<'a, 'b> {
-    act: &'a mut Act<'b>,
+    context: &'a mut ExecContext<'b>,
     subject: Subject<'a>,
 }
 
 /// Runs a function's packet program.
-pub(crate) fn on_packet(act: &mut Act<'_>, packet: &mut Packet) -> Outcome {
-    on_resubmitted(act, packet, 0, Vec::new())
+pub(crate) fn on_packet(context: &mut ExecContext<'_>, packet: &mut Packet) -> Outcome {
+    on_resubmitted(context, packet, 0, Vec::new())
 }
 
 /// As [`on_packet`], for a packet that was already resubmitted `submitted` times. `emissions` holds
 /// the packets that the function has sent so far.
 pub(crate) fn on_resubmitted(
-    act: &mut Act<'_>,
+    context: &mut ExecContext<'_>,
     packet: &mut Packet,
     mut submitted: u32,
     mut emissions: Vec<Emission>,
 ) -> Outcome {
-    let model = act.model;
+    let model = context.model;
     let mut layout = packet.parse();
     let entry = Box::new((packet.clone(), layout));
     let work = Work { packet, layout: &mut layout, emissions: &mut emissions };
     let subject = Subject::Packet { work, entry, writes: Vec::new() };
-    let mut run = Run { act, subject };
+    let mut run = Run { context, subject };
     let verdict = loop {
-        run.act.start();
+        run.context.start();
         match run.program(&model.packet) {
             Ok(End::Verdict(verdict)) => break verdict,
             Ok(End::Resubmit) if submitted < RESUBMIT_LIMIT => {
@@ -97,7 +97,7 @@ pub(crate) fn on_resubmitted(
     };
     if let Verdict::Fault(_) = verdict {
         let bytes = run.subject.wire_len();
-        run.act.instance.count_row(run.act.instance.fault_row(), bytes);
+        run.context.instance.count_row(run.context.instance.fault_row(), bytes);
     }
     let writes = match run.subject {
         Subject::Packet { writes, .. } => writes,
@@ -107,39 +107,39 @@ pub(crate) fn on_resubmitted(
 }
 
 /// Runs a timer's program.
-pub(crate) fn on_timer(act: &mut Act<'_>, program: &Program) {
-    act.start();
-    in_background(Run { act, subject: Subject::Nothing }, program);
+pub(crate) fn on_timer(context: &mut ExecContext<'_>, program: &Program) {
+    context.start();
+    in_background(Run { context, subject: Subject::Nothing }, program);
 }
 
 /// Runs the program of an entry that ended, in the shard where it was created.
 pub(crate) fn on_ending(
-    act: &mut Act<'_>,
+    context: &mut ExecContext<'_>,
     shard: u16,
     program: &Program,
     slots: &[Word],
     key: &[Word],
 ) {
-    let mut nested = Act {
-        node: act.node,
+    let mut nested = ExecContext {
+        node: context.node,
         shard,
-        now: act.now,
-        model: act.model,
-        params: act.params,
-        instance: act.instance,
-        store: act.store,
-        locators: act.locators,
-        touched: act.touched,
-        scratch: act.scratch,
-        out: act.out,
+        now: context.now,
+        model: context.model,
+        params: context.params,
+        instance: context.instance,
+        store: context.store,
+        locators: context.locators,
+        touched: context.touched,
+        scratch: context.scratch,
+        out: context.out,
         role: Role::Expire,
     };
-    in_background(Run { act: &mut nested, subject: Subject::Ended(slots, key) }, program);
+    in_background(Run { context: &mut nested, subject: Subject::Ended(slots, key) }, program);
 }
 
 fn in_background(mut run: Run<'_, '_>, program: &Program) {
     if run.program(program).is_err() {
-        run.act.instance.counters.background_faults += 1;
+        run.context.instance.counters.background_faults += 1;
     }
 }
 
@@ -163,7 +163,7 @@ impl Run<'_, '_> {
                     }
                 }
                 Term::Hold { queue, full, .. }
-                    if !self.act.instance.queue_has_room(self.act.params, *queue) =>
+                    if !self.context.instance.queue_has_room(self.context.params, *queue) =>
                 {
                     full
                 }
@@ -181,7 +181,7 @@ impl Run<'_, '_> {
             Term::Consume { .. } => Verdict::Consume,
             Term::Hold { queue, delay, .. } => {
                 let delay = u64::try_from(values.get(*delay)).unwrap_or(u64::MAX);
-                Verdict::Hold { queue: *queue, until_ns: self.act.now.saturating_add(delay) }
+                Verdict::Hold { queue: *queue, until_ns: self.context.now.saturating_add(delay) }
             }
             Term::Resubmit { .. } => return End::Resubmit,
             Term::Return | Term::Jump(_) | Term::Branch { .. } => return End::Return,
@@ -199,7 +199,7 @@ impl Run<'_, '_> {
             }
             Op::Count { row } => {
                 let bytes = self.subject.wire_len();
-                self.act.instance.count_row(*row, bytes);
+                self.context.instance.count_row(*row, bytes);
             }
             Op::Rules { pass, rule, param } => {
                 let (passes, number) = self.rules(*param);
@@ -221,7 +221,7 @@ impl Run<'_, '_> {
             | Op::StateSet { .. }
             | Op::StatePut { .. }
             | Op::StateDelete { .. } => self.state(values, op)?,
-            op => self.act.common(self.subject.work(), values, op)?,
+            op => self.context.common(self.subject.work(), values, op)?,
         }
         Ok(())
     }
@@ -230,31 +230,31 @@ impl Run<'_, '_> {
         match op {
             Op::StateExists { out, state, key } => {
                 let key = self.key(values, *state, key)?;
-                let found = self.act.find(*state, &key);
+                let found = self.context.find(*state, &key);
                 values.set(*out, Word::from(found.is_some()));
             }
             Op::StateGet { outs, state, key } => {
                 let key = self.key(values, *state, key)?;
                 let mut take = |slot: usize, value| values.set(outs[slot], value);
-                match self.act.find(*state, &key) {
-                    Some(entry) => self.act.read(*state, entry, &mut take),
-                    None => self.act.default(*state, &mut take)?,
+                match self.context.find(*state, &key) {
+                    Some(entry) => self.context.read(*state, entry, &mut take),
+                    None => self.context.default(*state, &mut take)?,
                 }
             }
             Op::StateSet { ok, state, key, values: slots } => {
                 let key = self.key(values, *state, key)?;
                 let slots: Vec<_> = slots.iter().map(|slot| values.get(*slot)).collect();
-                let done = self.act.assign(*state, &key, &slots);
+                let done = self.context.assign(*state, &key, &slots);
                 values.set(*ok, Word::from(done));
             }
             Op::StatePut { ok, state, key, slot, value } => {
                 let key = self.key(values, *state, key)?;
-                let done = self.act.put(*state, &key, *slot, values.get(*value))?;
+                let done = self.context.put(*state, &key, *slot, values.get(*value))?;
                 values.set(*ok, Word::from(done));
             }
             Op::StateDelete { state, key } => {
                 let key = self.key(values, *state, key)?;
-                self.act.delete(*state, &key);
+                self.context.delete(*state, &key);
             }
             _ => {}
         }
@@ -274,7 +274,7 @@ impl Run<'_, '_> {
                 return if done { Ok(()) } else { Err(Fault::Truncated) };
             }
             Op::StoreTag { tag, a } => {
-                let name = self.act.model.tags[tag.index()].name.as_str();
+                let name = self.context.model.tags[tag.index()].name.as_str();
                 writes.push(Write::Tag(name.into(), values.get(*a)));
             }
             Op::PushVlan { id } => {
@@ -284,14 +284,14 @@ impl Run<'_, '_> {
             Op::PopVlan => writes.push(Write::PopVlan),
             _ => {}
         }
-        let done = self.act.common(Some(work), values, op);
+        let done = self.context.common(Some(work), values, op);
         work.parse();
         done
     }
 
     fn entry_field(&self, field: Field) -> Option<Word> {
         match &self.subject {
-            _ if field == Field::PktTime => Some(Word::from(self.act.now)),
+            _ if field == Field::PktTime => Some(Word::from(self.context.now)),
             Subject::Packet { entry, .. } => entry.0.get(&entry.1, field),
             Subject::Nothing | Subject::Ended(..) => None,
         }
@@ -303,9 +303,9 @@ impl Run<'_, '_> {
             Subject::Packet { work, .. } => rule_packet(work.packet, work.layout),
             Subject::Nothing | Subject::Ended(..) => None,
         };
-        let answer = self.act.instance.classify(param, packet.as_ref());
+        let answer = self.context.instance.classify(param, packet.as_ref());
         if packet.is_some() {
-            self.act.instance.count_rule(param, answer.1);
+            self.context.instance.count_rule(param, answer.1);
         }
         answer
     }
@@ -315,7 +315,7 @@ impl Run<'_, '_> {
         if let Key::Explicit(parts) = key {
             return Ok(parts.iter().map(|part| values.get(*part)).collect());
         }
-        match &self.act.model.state[state.index()].granularity {
+        match &self.context.model.state[state.index()].granularity {
             Granularity::Global | Granularity::Key(_) => Ok(Vec::new()),
             Granularity::Fields(fields) => {
                 let parts = fields.iter().map(|field| self.entry_field(*field));
