@@ -68,6 +68,9 @@ impl Compiled {
                     let some = (&mut packets[at..], &layouts[at..]);
                     let taken = self.run_records(point, at, some, reached, walk.out);
                     let at = at + taken;
+                    if at == packets.len() {
+                        break;
+                    }
                     let slow = self.slow_path(at, &packets[at..], &layouts[at..], walk);
                     let some = at..at + slow;
                     self.run_compiled(

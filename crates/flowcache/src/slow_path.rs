@@ -28,7 +28,7 @@ impl FlowCache {
         packets: &[Packet],
         layouts: &[Layout],
     ) -> usize {
-        if self.is_left_out || packets.is_empty() {
+        if self.is_left_out {
             return packets.len();
         }
         let state = host.functions.state();

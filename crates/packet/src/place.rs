@@ -50,18 +50,21 @@ impl Spot {
         if has(field.info().header) != Some(true) { None } else { Spot::within(field, has) }
     }
 
+    fn new(header: Header, bits: Bits) -> Spot {
+        let (base, start) = header.info().at;
+        let Bits { offset, len, shift, width } = bits;
+        let offset = u8::try_from(start + offset).unwrap_or(u8::MAX);
+        Spot { base, offset, len, shift, width }
+    }
+
     /// Does the same as [`Self::of`] for a field whose header is present.
     fn within(field: Field, has: &dyn Fn(Header) -> Option<bool>) -> Option<Spot> {
         let info = field.info();
-        let spot = |bits: Bits| {
-            let (base, start) = info.header.info().at;
-            let Bits { offset, len, shift, width } = bits;
-            let offset = u8::try_from(start + offset).unwrap_or(u8::MAX);
-            Spot { base, offset, len, shift, width }
-        };
         match info.place {
-            Where::Bits(bits) => Some(spot(bits)),
-            Where::Either(header, yes, no) => Some(spot(if has(header)? { yes } else { no })),
+            Where::Bits(bits) => Some(Spot::new(info.header, bits)),
+            Where::Either(header, yes, no) => {
+                Some(Spot::new(info.header, if has(header)? { yes } else { no }))
+            }
             Where::Part(owner, from) => {
                 let owner = Spot::within(owner, has)?;
                 let width = u8::try_from(info.width).unwrap_or(owner.width);
@@ -101,7 +104,13 @@ pub(crate) fn bytes(offset: usize, len: usize) -> Place {
 /// Where a field is in the packet. `None` when its header is absent or the field has no bytes of
 /// its own.
 pub(crate) fn place(layout: &Layout, field: Field) -> Option<Place> {
-    let spot = Spot::of(field, &|header| Some(layout.has(header)))?;
+    let info = field.info();
+    let spot = match info.place {
+        // Nearly all fields: their place depends on nothing.
+        Where::Bits(bits) if layout.has(info.header) => Spot::new(info.header, bits),
+        Where::Bits(_) => return None,
+        _ => Spot::of(field, &|header| Some(layout.has(header)))?,
+    };
     Some(Place {
         offset: layout.base(spot.base) + usize::from(spot.offset),
         len: usize::from(spot.len),

@@ -71,9 +71,11 @@ impl<'a> Splitter<'a> {
         if self.all_first {
             return Some(0);
         }
-        let (source, destination) = addresses(packet, layout)?;
-        let is_inside = || self.behind(destination).is_some() || self.is_owned(destination);
-        self.behind(source).or_else(|| self.rest.filter(|_| is_inside()))
+        let (source, destination, version) = addresses(layout);
+        let address = |field| packet.get(layout, field).map(version);
+        let is_inside = |address| self.behind(address).is_some() || self.is_owned(address);
+        let behind = self.behind(address(source)?);
+        behind.or_else(|| self.rest.filter(|_| address(destination).is_some_and(is_inside)))
     }
 
     fn is_owned(&self, address: Address) -> bool {
@@ -92,16 +94,13 @@ impl<'a> Splitter<'a> {
     }
 }
 
-fn addresses(packet: &Packet, layout: &Layout) -> Option<(Address, Address)> {
-    let pair = |source, destination, version: fn(u128) -> Address| {
-        let (source, destination) = (packet.get(layout, source)?, packet.get(layout, destination)?);
-        Some((version(source), version(destination)))
-    };
+/// The fields of the source and the destination address, and their version.
+fn addresses(layout: &Layout) -> (Field, Field, fn(u128) -> Address) {
     if layout.has(Header::Ip4) {
-        pair(Field::IpSrc, Field::IpDst, Address::V4)
+        (Field::IpSrc, Field::IpDst, Address::V4)
     } else if layout.has(Header::Ip6) {
-        pair(Field::Ip6Src, Field::Ip6Dst, Address::V6)
+        (Field::Ip6Src, Field::Ip6Dst, Address::V6)
     } else {
-        pair(Field::ArpSpa, Field::ArpTpa, Address::V4)
+        (Field::ArpSpa, Field::ArpTpa, Address::V4)
     }
 }
