@@ -1,14 +1,12 @@
 //! The parts of the compiled engines.
 
-use crate::chain_counters::ChainCounters;
 use crate::exec_context::Functions;
-use crate::held::Waiting;
+use crate::executor::Executor;
 use crate::options::Options;
 use crate::programs::Programs;
-use crate::work::Emission;
-use braid_flowcache::FlowCache;
 #[cfg(feature = "mutants")]
 use braid_flowcache::RecordMutant;
+use braid_flowcache::{FlowCache, FlowTable, Flows};
 use braid_ir::chain::{Chain, Node};
 use braid_ir::graph::Graph;
 use braid_ir::model::Setting;
@@ -20,24 +18,11 @@ use braid_packet::Layout;
 
 /// A chain that runs by residual programs.
 pub struct Compiled {
-    pub(crate) functions: Functions,
-    pub(crate) graph: Graph,
-    pub(crate) workers: u16,
-    /// Whether a packet has entered yet.
-    pub(crate) started: bool,
-    /// No timer fires and no held packet is released before this time.
-    pub(crate) wake: u64,
-    pub(crate) waiting: Waiting,
-    /// The number of the next held packet.
-    pub(crate) ids: u64,
-    pub(crate) chain_counters: ChainCounters,
-    pub(crate) programs: Programs,
+    pub(crate) executor: Executor,
     /// Memory for the layouts of a batch.
     pub(crate) layouts: Vec<Layout>,
     /// Memory for the ends of packets that enter one by one.
     pub(crate) reached: Vec<Reached>,
-    /// The packets that the running program has sent.
-    pub(crate) emissions: Vec<Emission>,
     /// The flow cache, if the engine makes flow records.
     pub(crate) cache: Option<Box<FlowCache>>,
 }
@@ -54,8 +39,6 @@ impl Compiled {
             check(node).map_err(|why| format!("{}: {why}", node.name))?;
         }
         let graph = Graph::new(&chain)?;
-        let workers = chain.workers.max(1);
-        let chain_counters = ChainCounters::new(&chain);
         let programs = Programs::new(&chain, &graph, extent, options.jit);
         let mut functions = Functions::new(chain, options.hash);
         functions.load(options.records > 0)?;
@@ -64,18 +47,9 @@ impl Compiled {
         let cache = (options.records > 0)
             .then(|| Box::new(FlowCache::new(&functions.chain, options.records, options.eager)));
         Ok(Self {
-            functions,
-            graph,
-            workers,
-            started: false,
-            wake: u64::MAX,
-            waiting: Waiting::default(),
-            ids: 0,
-            chain_counters,
-            programs,
+            executor: Executor::new(functions, graph, programs),
             layouts: Vec::new(),
             reached: Vec::new(),
-            emissions: Vec::new(),
             cache,
         })
     }
@@ -92,7 +66,7 @@ impl Compiled {
         bug: braid_compiler::synth::SynthMutant,
     ) -> Result<Self, String> {
         let mut engine = Self::new(chain, extent, options)?;
-        engine.programs.bug = Some(bug);
+        engine.executor.programs.bug = Some(bug);
         Ok(engine)
     }
 
@@ -108,8 +82,32 @@ impl Compiled {
         mutant: RecordMutant,
     ) -> Result<Self, String> {
         let mut engine = Self::new(chain, extent, options)?;
-        engine.functions.store.parts().0.plant(mutant);
+        engine.executor.functions.store.parts().0.plant(mutant);
         Ok(engine)
+    }
+
+    /// How packets were processed; `None` if the engine makes no records.
+    #[must_use]
+    pub fn flows(&self) -> Option<Flows> {
+        Some(
+            self.cache
+                .as_ref()?
+                .flows(self.executor.chain_counters.packets_in, &self.executor.functions),
+        )
+    }
+
+    /// From now on, each flow record keeps the total of its packets, even when its counters are
+    /// read and reset.
+    pub fn keep_flow_totals(&mut self) {
+        self.executor.functions.store.parts().0.keep_totals();
+    }
+
+    /// All flow records; `None` if the engine makes no records.
+    #[must_use]
+    pub fn flow_table(&self) -> Option<FlowTable> {
+        let (cache, flows) = (self.cache.as_ref()?, self.flows()?);
+        let Executor { programs, functions, graph, .. } = &self.executor;
+        Some(FlowTable::new(cache, flows, (&programs.set, functions, graph)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::compiled::Compiled;
 use crate::instance::{Instance, Rules, quotas, routes};
+use crate::report;
 use braid_externs::Backend as _;
 use braid_flowcache::Changed;
 use braid_ir::chain::{Change, Control};
@@ -12,18 +13,18 @@ use std::cell::Cell;
 impl Compiled {
     /// Applies a change now.
     pub(crate) fn change(&mut self, control: &Control) -> Result<(), String> {
-        let config = self.functions.chain.nodes.get(usize::from(control.node));
+        let config = self.executor.functions.chain.nodes.get(usize::from(control.node));
         let native = config.filter(|config| config.model.native.is_some());
         let Some(before) = native.map(|config| config.params.clone()) else {
             return self.change_value(control);
         };
         let node = usize::from(control.node);
         self.change_value(control)?;
-        if let Err(why) = self.functions.tell_natives(control) {
+        if let Err(why) = self.executor.functions.tell_natives(control) {
             let at = control.param.index();
-            let instance = &mut self.functions.instances[node];
+            let instance = &mut self.executor.functions.instances[node];
             instance.rules[at] = Rules::new(&before[at]);
-            self.functions.chain.nodes[node].params = before;
+            self.executor.functions.chain.nodes[node].params = before;
             return Err(why);
         }
         Ok(())
@@ -31,7 +32,7 @@ impl Compiled {
 
     fn change_value(&mut self, control: &Control) -> Result<(), String> {
         let node = usize::from(control.node);
-        let functions = &mut self.functions;
+        let functions = &mut self.executor.functions;
         let (Some(instance), Some(config)) =
             (functions.instances.get_mut(node), functions.chain.nodes.get_mut(node))
         else {
@@ -54,26 +55,31 @@ impl Compiled {
             self.take_value(control.node, param);
         }
         if let Some(cache) = &mut self.cache {
-            cache.outdate(&changed, &mut self.functions);
+            cache.outdate(&changed, &mut self.executor.functions);
         }
         Ok(())
     }
 
     /// Brings the function's structures up to date with a parameter's new value.
     fn take_value(&mut self, node: u16, param: ParamId) {
-        let functions = &mut self.functions;
+        let functions = &mut self.executor.functions;
         let params = &functions.chain.nodes[usize::from(node)].params;
         let value = &params[param.index()];
         let instance = &mut functions.instances[usize::from(node)];
         instance.take_value(param, value);
         if let ParamValue::Routes(_) = value {
-            functions.classes.clear();
-            self.programs.set.all.iter_mut().for_each(|program| program.stage.routes_changed());
+            functions.address_groups.clear();
+            self.executor
+                .programs
+                .set
+                .all
+                .iter_mut()
+                .for_each(|program| program.stage.routes_changed());
         }
         // Capacities and time-outs may have changed.
         functions.store.change(node, params);
         if is_compiled_in(&instance.model, param, value) {
-            self.forget_programs();
+            report::forget_programs(&mut self.executor, self.cache.as_deref_mut());
         }
     }
 }

@@ -2,14 +2,12 @@
 //! packet then takes the fast path (its flow's record) or the slow path (its program).
 
 use crate::compiled::Compiled;
-use crate::flow_cache::host;
-use crate::hot::Halt;
-use crate::programs::Programs;
+use crate::hot::{Halt, run_compiled};
+use crate::report;
 use crate::work::Walk;
-use braid_flowcache::{BATCH, Host};
+use braid_flowcache::{BATCH, PacketPath, foresee};
 use braid_ir::chain::Control;
 use braid_ir::engine::{Counters, Engine, Outputs, StateEntry};
-use braid_ir::residual::Point;
 use braid_ir::walk::{At, Reached};
 use braid_native::{Noted, Profile};
 use braid_packet::{Layout, Packet};
@@ -53,107 +51,79 @@ impl Compiled {
             packet.ingress = ingress;
         }
         let walk = &mut Walk { hops: 0, worker: 0, out };
-        let entry = self.entry(ingress);
-        self.chain_counters.packets_in += packets.len() as u64;
+        let Self { executor, cache, .. } = self;
+        let entry = executor.entry(ingress);
+        executor.chain_counters.packets_in += packets.len() as u64;
         let first = reached.len();
-        if let At::Point(point) = entry {
-            self.look_at(point, packets, layouts, walk.out);
+        if let (At::Point(point), Some(cache)) = (entry, &mut *cache) {
+            cache.look_at(&mut executor.host(walk.out), point, packets, layouts);
         }
-        self.prefetch(entry, packets, layouts, walk.out);
+        let has_record = |at| cache.as_ref().is_some_and(|cache| cache.has_record(at));
+        executor.prefetch(entry, (packets, layouts), has_record, walk.out);
         while let at = reached.len() - first
             && at < packets.len()
         {
             let halt = match entry {
-                At::Point(point) if self.started => {
-                    let some = (&mut packets[at..], &layouts[at..]);
-                    let taken = self.run_records(point, at, some, reached, walk.out);
-                    let at = at + taken;
-                    if at == packets.len() {
-                        break;
-                    }
-                    let slow = self.slow_path(at, &packets[at..], &layouts[at..], walk);
-                    let some = at..at + slow;
-                    self.run_compiled(
-                        point,
-                        &mut packets[some.clone()],
-                        &mut layouts[some],
-                        reached,
-                        walk,
-                    )
+                At::Point(point) if executor.started => {
+                    // The packets that run their programs.
+                    let slow = match cache {
+                        Some(cache) => {
+                            let host = &mut executor.host(walk.out);
+                            let rest = (&mut packets[at..], &layouts[at..]);
+                            let at = at + cache.run_records(host, (point, at), rest, reached);
+                            if at == packets.len() {
+                                break;
+                            }
+                            at..at + cache.slow_path(host, at, &packets[at..], &layouts[at..])
+                        }
+                        None => at..packets.len(),
+                    };
+                    let slow = (&mut packets[slow.clone()], &mut layouts[slow]);
+                    run_compiled(executor, point, slow, reached, walk)
                 }
                 _ => Some(Halt::Entering),
             };
             let Some(halt) = halt else { continue };
             let at = reached.len() - first;
-            reached.push(self.go_on(halt, entry, &mut packets[at], &mut layouts[at], walk));
+            reached.push(executor.go_on(halt, entry, &mut packets[at], &mut layouts[at], walk));
         }
-        self.functions.prefetch.forget();
+        executor.functions.prefetch.forget();
     }
 
-    /// Takes a packet further by the general walk.
-    #[inline(never)]
-    fn go_on(
+    /// Processes a packet as [`Engine::packet`] does, and returns its path if the engine makes
+    /// records.
+    pub fn packet_by_path(
         &mut self,
-        halt: Halt,
-        entry: At,
-        packet: &mut Packet,
-        layout: &mut Layout,
-        walk: &mut Walk<'_>,
-    ) -> Reached {
-        match halt {
-            Halt::Entering => {
-                self.advance_to(packet.time_ns, walk.out);
-                self.start_timers();
-                packet.time_ns = self.functions.now;
-                self.walk_in(entry, packet, layout, walk)
-            }
-            Halt::At(at) => self.travel(at, packet, walk),
-            Halt::Ended { number, ended } => {
-                let at = self.ended(number, ended, 0, packet, walk);
-                self.travel(at, packet, walk)
-            }
-        }
-    }
-
-    /// Lets the flow cache find the flows and records of packets that are about to enter at a
-    /// point.
-    fn look_at(
-        &mut self,
-        entry: Point,
-        packets: &[Packet],
-        layouts: &[Layout],
+        ingress: u16,
+        packet: Packet,
         out: &mut dyn Outputs,
-    ) {
-        if let Some(cache) = &mut self.cache {
-            cache.look_at(&mut host!(self, out), entry, packets, layouts);
-        }
+    ) -> Option<PacketPath> {
+        let before = self.flows();
+        let foreseen =
+            before.and_then(|before| Some((before, self.foresee(ingress, &packet, out)?)));
+        self.packet(ingress, packet, out);
+        let (before, path) = foreseen?;
+        Some(path.corrected(before, self.flows()?))
     }
 
-    /// The fast path: applies the records of packets of the batch, starting with the packet at
-    /// `from`. Returns the number of packets that took a record.
-    fn run_records(
+    /// The path that a packet would take now.
+    fn foresee(
         &mut self,
-        entry: Point,
-        from: usize,
-        packets: (&mut [Packet], &[Layout]),
-        reached: &mut Vec<Reached>,
+        ingress: u16,
+        packet: &Packet,
         out: &mut dyn Outputs,
-    ) -> usize {
-        let Some(cache) = &mut self.cache else { return 0 };
-        cache.run_records(&mut host!(self, out), (entry, from), packets, reached)
-    }
-
-    /// The packet at `from` has no record that it can use. Returns the number of packets, starting
-    /// with this packet, that run their programs.
-    fn slow_path(
-        &mut self,
-        from: usize,
-        packets: &[Packet],
-        layouts: &[Layout],
-        walk: &mut Walk<'_>,
-    ) -> usize {
-        let Some(cache) = &mut self.cache else { return packets.len() };
-        cache.slow_path(&mut host!(self, walk.out), from, packets, layouts)
+    ) -> Option<PacketPath> {
+        let (mut packet, mut layout) = (packet.clone(), Layout::default());
+        packet.parse_to(&mut layout);
+        packet.ingress = ingress;
+        let At::Point(point) = self.executor.entry(ingress) else {
+            return Some(PacketPath::miss("no function is where it enters"));
+        };
+        if !self.executor.started {
+            return Some(PacketPath::miss("it is the first packet of all"));
+        }
+        let cache = self.cache.as_mut()?;
+        Some(foresee(cache, self.executor.host(out), point, (&packet, &layout)))
     }
 }
 
@@ -170,32 +140,32 @@ impl Engine for Compiled {
     }
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
-        self.advance_to(time_ns, out);
-        self.functions.advance_natives(out);
+        self.executor.advance_to(time_ns, out);
+        self.executor.functions.advance_natives(out);
     }
 
     fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {
-        self.advance_to(control.time_ns, out);
+        self.executor.advance_to(control.time_ns, out);
         self.change(control)
     }
 
     fn counters(&self) -> Counters {
-        self.report_counters()
+        report::counters(&self.executor, self.cache.as_deref())
     }
 
     fn state(&self) -> Vec<StateEntry> {
-        let mut entries = self.functions.store.report();
-        entries.extend(self.functions.native_state());
+        let mut entries = self.executor.functions.store.report();
+        entries.extend(self.executor.functions.native_state());
         // Native functions have no tables, so the order within each function is kept.
         entries.sort_by_key(|entry| entry.node);
         entries
     }
 
     fn problems(&self) -> Vec<(u16, Noted)> {
-        self.functions.native_problems()
+        self.executor.functions.native_problems()
     }
 
     fn observed(&self) -> Vec<(u16, Profile)> {
-        self.functions.native_profiles()
+        self.executor.functions.native_profiles()
     }
 }

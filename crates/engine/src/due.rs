@@ -1,8 +1,8 @@
 //! Expiries, timers and held packets. Due work runs in the order of time, kind (expiry, timer, held
 //! packet), position in the chain, number of the table, timer or queue, and creation.
 
-use crate::compiled::Compiled;
 use crate::exec_context::Functions;
+use crate::executor::Executor;
 use crate::held::Held;
 use crate::model_interpreter;
 use crate::work::{Role, Walk};
@@ -18,7 +18,7 @@ enum Job {
     Release(u16, QueueId, u64),
 }
 
-impl Compiled {
+impl Executor {
     /// Runs all work that is due by `time`, and sets the clock to `time`. If the clock is already
     /// later, it runs the work that is due by the clock, because a change or a wait of zero can
     /// make work due immediately.

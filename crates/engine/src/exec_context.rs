@@ -1,7 +1,7 @@
 //! The execution context of a running program: the state that it uses and the outputs that it sends
 //! to.
 
-use crate::classes::Known;
+use crate::address_groups::Combinations;
 use crate::instance::Instance;
 use crate::options::Hashing;
 use crate::prefetch::Prefetch;
@@ -66,7 +66,7 @@ pub(crate) struct Functions {
     pub(crate) touched: Touched,
     pub(crate) scratch: Scratch,
     /// The address groups that machine code uses.
-    pub(crate) classes: Known,
+    pub(crate) address_groups: Combinations,
     /// The rule lookups made for the packets of a batch before they run.
     pub(crate) prefetch: Prefetch,
     /// The current time: the latest time of any packet or change so far.
@@ -103,7 +103,7 @@ impl Functions {
             locators.iter().map(near).collect::<Vec<_>>()
         });
         let tables = tables.collect();
-        let (classes, scratch) = (Known::default(), Scratch::default());
+        let (address_groups, scratch) = (Combinations::default(), Scratch::default());
         let prefetch = Prefetch::default();
         Self {
             chain,
@@ -114,7 +114,7 @@ impl Functions {
             owners,
             touched,
             scratch,
-            classes,
+            address_groups,
             prefetch,
             now: 0,
         }

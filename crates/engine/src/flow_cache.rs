@@ -1,19 +1,16 @@
 //! The interface between the engine and the flow cache.
 
-use crate::compiled::Compiled;
 use crate::exec_context::Functions;
-use crate::programs::{ProgramSet, Programs};
-use braid_flowcache::{BlockEnd, FlowTable, Flows, Host, PacketPath, State, foresee};
+use crate::programs::ProgramSet;
+use braid_flowcache::{BlockEnd, State};
 use braid_ir::chain::Chain;
-use braid_ir::engine::{Engine, Outputs};
+use braid_ir::engine::Outputs;
 use braid_ir::model::{Op, ParamId, StateId, ValueId};
 use braid_ir::residual::{CounterListId, HeaderMask, Point, Residual};
 use braid_ir::rules::RulePacket;
 use braid_ir::values::Values;
-use braid_ir::walk::At;
 use braid_jit::Count;
 use braid_native::Instance;
-use braid_packet::{Layout, Packet};
 use braid_state::{Handle, TableRef};
 
 impl braid_flowcache::Programs for ProgramSet {
@@ -146,80 +143,5 @@ impl braid_flowcache::Functions for Functions {
     fn native_mut(&mut self, node: u16, shard: u16) -> Option<(&mut Instance, &mut State)> {
         let shards = &mut self.instances.get_mut(usize::from(node))?.shards;
         Some((shards.get_mut(usize::from(shard))?.native.as_mut()?, &mut self.store))
-    }
-}
-
-/// The engine's parts that the flow cache uses. The cache itself is not among them.
-macro_rules! host {
-    ($engine:ident, $out:expr) => {{
-        let Programs { set, words, .. } = &mut $engine.programs;
-        Host {
-            programs: &*set,
-            functions: &mut $engine.functions,
-            graph: &$engine.graph,
-            workers: $engine.workers,
-            wake: $engine.wake,
-            words,
-            out: $out,
-        }
-    }};
-}
-pub(crate) use host;
-
-impl Compiled {
-    /// How packets were processed; `None` if the engine makes no records.
-    #[must_use]
-    pub fn flows(&self) -> Option<Flows> {
-        Some(self.cache.as_ref()?.flows(self.chain_counters.packets_in, &self.functions))
-    }
-
-    /// From now on, each flow record keeps the total of its packets, even when its counters are
-    /// read and reset.
-    pub fn keep_flow_totals(&mut self) {
-        self.functions.store.parts().0.keep_totals();
-    }
-
-    /// All flow records; `None` if the engine makes no records.
-    #[must_use]
-    pub fn flow_table(&self) -> Option<FlowTable> {
-        let (cache, flows) = (self.cache.as_ref()?, self.flows()?);
-        let engine = (&self.programs.set, &self.functions, &self.graph);
-        Some(FlowTable::new(cache, flows, engine))
-    }
-
-    /// Processes a packet as [`Engine::packet`] does, and returns its path if the engine makes
-    /// records.
-    pub fn packet_by_path(
-        &mut self,
-        ingress: u16,
-        packet: Packet,
-        out: &mut dyn Outputs,
-    ) -> Option<PacketPath> {
-        let before = self.flows();
-        let foreseen =
-            before.and_then(|before| Some((before, self.foresee(ingress, &packet, out)?)));
-        self.packet(ingress, packet, out);
-        let (before, path) = foreseen?;
-        Some(path.corrected(before, self.flows()?))
-    }
-
-    /// The path that a packet would take now.
-    fn foresee(
-        &mut self,
-        ingress: u16,
-        packet: &Packet,
-        out: &mut dyn Outputs,
-    ) -> Option<PacketPath> {
-        let (mut packet, mut layout) = (packet.clone(), Layout::default());
-        packet.parse_to(&mut layout);
-        packet.ingress = ingress;
-        let At::Point(point) = self.entry(ingress) else {
-            return Some(PacketPath::miss("no function is where it enters"));
-        };
-        if !self.started {
-            return Some(PacketPath::miss("it is the first packet of all"));
-        }
-        let cache = self.cache.as_mut()?;
-        Some(foresee(cache, host!(self, out), point, (&packet, &layout)))
     }
 }

@@ -3,7 +3,7 @@
 //! over a packet at any point.
 
 use crate::chain_counters::ChainCounters;
-use crate::compiled::Compiled;
+use crate::executor::Executor;
 use crate::machine_code::{Machine, MachineCode};
 use crate::program::{AtEnd, Program};
 use crate::programs::{Points, ProgramSet, Programs};
@@ -25,71 +25,67 @@ pub(crate) enum Halt {
     Ended { number: usize, ended: Ended },
 }
 
-impl Compiled {
-    /// Runs packets that enter at a point to their ends, in order, and adds each end to `reached`.
-    /// Stops at the first packet that must continue by the general walk, and returns the reason.
-    pub(crate) fn run_compiled(
-        &mut self,
-        entry: Point,
-        packets: &mut [Packet],
-        layouts: &mut [Layout],
-        reached: &mut Vec<Reached>,
-        walk: &mut Walk<'_>,
-    ) -> Option<Halt> {
-        let presence = layouts.first()?.presence();
-        let drops_malformed = self.functions.chain.malformed == Malformed::Drop;
-        let (wake, workers) = (self.wake, self.workers);
-        let Self { functions, programs, emissions, chain_counters, .. } = self;
-        let Programs { set: ProgramSet { all, points }, words, .. } = programs;
-        let Some(here) = Here::find(all, points, entry, presence, 0) else {
+/// Runs packets that enter at a point to their ends, in order, and adds each end to `reached`.
+/// Stops at the first packet that must continue by the general walk, and returns the reason.
+pub(crate) fn run_compiled(
+    executor: &mut Executor,
+    entry: Point,
+    (packets, layouts): (&mut [Packet], &mut [Layout]),
+    reached: &mut Vec<Reached>,
+    walk: &mut Walk<'_>,
+) -> Option<Halt> {
+    let presence = layouts.first()?.presence();
+    let drops_malformed = executor.functions.chain.malformed == Malformed::Drop;
+    let (wake, workers) = (executor.wake, executor.workers);
+    let Executor { functions, programs, emissions, chain_counters, .. } = executor;
+    let Programs { set: ProgramSet { all, points }, words, .. } = programs;
+    let Some(here) = Here::find(all, points, entry, presence, 0) else {
+        return Some(Halt::Entering);
+    };
+    let (program, code) = (here.program, here.code);
+    let mut machine = code.machine(&program.residual, words, functions, walk.out, emissions);
+    let Ok(runner) = code.code.runner(&mut machine, &program.counts) else {
+        return Some(Halt::Entering);
+    };
+    let Here { number, program, .. } = here;
+    let mut road = Road { runner, number, program, all, points, chain_counters };
+    // The program that ran on the last packet when it entered, and its header shape.
+    let (mut first, mut shape) = (number, program.residual.shape);
+    for (packet, layout) in packets.iter_mut().zip(layouts) {
+        let functions = &*road.runner.host().functions;
+        let now = packet.time_ns.max(functions.now);
+        if now >= wake.min(functions.store.next_due())
+            || (drops_malformed && layout.malformed().is_some())
+        {
             return Some(Halt::Entering);
-        };
-        let (program, code) = (here.program, here.code);
-        let mut machine = code.machine(&program.residual, words, functions, walk.out, emissions);
-        let Ok(runner) = code.code.runner(&mut machine, &program.counts) else {
-            return Some(Halt::Entering);
-        };
-        let Here { number, program, .. } = here;
-        let mut road = Road { runner, number, program, all, points, chain_counters };
-        // The program that ran on the last packet when it entered, and its header shape.
-        let (mut first, mut shape) = (number, program.residual.shape);
-        for (packet, layout) in packets.iter_mut().zip(layouts) {
-            let functions = &*road.runner.host().functions;
-            let now = packet.time_ns.max(functions.now);
-            if now >= wake.min(functions.store.next_due())
-                || (drops_malformed && layout.malformed().is_some())
-            {
+        }
+        if road.number != first || !shape.fits(layout.presence()) {
+            if !road.turn(entry, layout.presence(), 0) {
                 return Some(Halt::Entering);
             }
-            if road.number != first || !shape.fits(layout.presence()) {
-                if !road.turn(entry, layout.presence(), 0) {
-                    return Some(Halt::Entering);
-                }
-                (first, shape) = (road.number, road.program.residual.shape);
-            }
-            packet.time_ns = now;
-            walk.worker = worker(packet, workers);
-            road.runner.host().begin(now, walk.worker);
-            let end = match road.run(packet, layout, now) {
-                Ok((At::End(end), _)) => end,
-                Ok((at, visits)) => match road.rest(at, visits, packet, layout, now) {
-                    Ok(end) => end,
-                    Err((halt, hops)) => {
-                        walk.hops = hops;
-                        return Some(halt);
-                    }
-                },
-                Err(halt) => {
-                    walk.hops = 0;
+            (first, shape) = (road.number, road.program.residual.shape);
+        }
+        packet.time_ns = now;
+        walk.worker = worker(packet, workers);
+        road.runner.host().begin(now, walk.worker);
+        let end = match road.run(packet, layout, now) {
+            Ok((At::End(end), _)) => end,
+            Ok((at, visits)) => match road.rest(at, visits, packet, layout, now) {
+                Ok(end) => end,
+                Err((halt, hops)) => {
+                    walk.hops = hops;
                     return Some(halt);
                 }
-            };
-            reached.push(end);
-        }
-        None
+            },
+            Err(halt) => {
+                walk.hops = 0;
+                return Some(halt);
+            }
+        };
+        reached.push(end);
     }
+    None
 }
-
 /// A program in machine code for which the place of a packet's end determines the number of
 /// functions that it has visited.
 struct Here<'a> {

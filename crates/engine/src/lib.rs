@@ -6,14 +6,15 @@
 //! entries, functions under `Priority`, and packets near the hop limit.
 #![forbid(unsafe_code)]
 
+mod address_groups;
 mod chain_counters;
-mod classes;
 mod compiled;
 mod control;
 mod drive;
 mod due;
 mod exec;
 mod exec_context;
+mod executor;
 mod flow_cache;
 mod held;
 mod hot;

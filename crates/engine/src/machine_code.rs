@@ -98,7 +98,7 @@ impl Resources for Means<'_> {
     }
 
     fn address_groups(&mut self, tables: &[(u16, ParamId)], wide: bool) -> Option<AddressGroups> {
-        self.0.classes.of(&self.0.instances, tables, wide)
+        self.0.address_groups.of(&self.0.instances, tables, wide)
     }
 
     fn prefetches_rules(&mut self, node: u16, param: ParamId) -> bool {
@@ -352,8 +352,8 @@ impl Host for Machine<'_> {
     }
 
     fn address_group(&mut self, number: u32, addr: u128) -> u32 {
-        let classes = &self.functions.classes;
-        classes.search(&self.functions.instances, number, addr).unwrap_or(u32::MAX)
+        let groups = &self.functions.address_groups;
+        groups.search(&self.functions.instances, number, addr).unwrap_or(u32::MAX)
     }
 
     fn member(&mut self, number: u32, index: u64, column: u32) -> Option<u128> {

@@ -1,9 +1,10 @@
 //! A packet's walk from function to function along the links. Each walk ends before the next one
 //! begins.
 
-use crate::compiled::Compiled;
 use crate::exec::Exec;
+use crate::executor::Executor;
 use crate::held::Held;
+use crate::hot::Halt;
 use crate::instance::count;
 use crate::merge::merge;
 use crate::model_interpreter::{self, Outcome, Verdict, Write};
@@ -17,10 +18,35 @@ use braid_ir::walk::{At, ENDED, Reached, fits, onward};
 use braid_jit::Ended;
 use braid_packet::{Layout, Packet};
 
-impl Compiled {
+impl Executor {
     /// The first place of packets that enter at an interface.
     pub(crate) fn entry(&self, ingress: u16) -> At {
         onward(self.graph.entry(ingress))
+    }
+
+    /// Takes a packet further by the general walk.
+    #[inline(never)]
+    pub(crate) fn go_on(
+        &mut self,
+        halt: Halt,
+        entry: At,
+        packet: &mut Packet,
+        layout: &mut Layout,
+        walk: &mut Walk<'_>,
+    ) -> Reached {
+        match halt {
+            Halt::Entering => {
+                self.advance_to(packet.time_ns, walk.out);
+                self.start_timers();
+                packet.time_ns = self.functions.now;
+                self.walk_in(entry, packet, layout, walk)
+            }
+            Halt::At(at) => self.travel(at, packet, walk),
+            Halt::Ended { number, ended } => {
+                let at = self.ended(number, ended, 0, packet, walk);
+                self.travel(at, packet, walk)
+            }
+        }
     }
 
     /// Walks a packet that has entered to its end.
@@ -41,12 +67,13 @@ impl Compiled {
         self.travel_parsed(entry, packet, layout, walk)
     }
 
-    /// Prefetches the memory that packets will probably look up first when they enter.
+    /// Prefetches the memory that packets without a flow record will probably look up first when
+    /// they enter.
     pub(crate) fn prefetch(
         &mut self,
         entry: At,
-        packets: &mut [Packet],
-        layouts: &mut [Layout],
+        (packets, layouts): (&mut [Packet], &mut [Layout]),
+        has_record: impl Fn(usize) -> bool,
         out: &mut dyn Outputs,
     ) {
         let At::Point(point) = entry else { return };
@@ -58,8 +85,7 @@ impl Compiled {
             return;
         }
         for (at, (packet, layout)) in packets.iter_mut().zip(layouts).enumerate() {
-            let has_record = self.cache.as_ref().is_some_and(|cache| cache.has_record(at));
-            if has_record || !shape.fits(layout.presence()) {
+            if has_record(at) || !shape.fits(layout.presence()) {
                 continue;
             }
             let worker = worker(packet, self.workers);

@@ -9,29 +9,29 @@ use std::sync::Arc;
 /// The limits for combined tables: their routes, the number of combinations, and the bytes for all
 /// of them.
 const ROUTES: usize = 1 << 20;
-const GROUPS: usize = 256;
+const COMBINATIONS: usize = 256;
 const BYTES: usize = 256 << 20;
 /// The most entries of an index. A larger index would not stay in caches.
 const ENTRIES: usize = 1 << 21;
 
 /// The address groups of all combinations of tables. They become invalid when a table changes.
 #[derive(Default)]
-pub(crate) struct Known {
-    groups: Vec<Group>,
+pub(crate) struct Combinations {
+    all: Vec<Combination>,
     bytes: usize,
 }
 
 /// Tables that are searched for the same address.
-struct Group {
+struct Combination {
     tables: Vec<(u16, ParamId)>,
     wide: bool,
     /// `None` if there are too many address groups.
-    classes: Option<AddressGroups>,
+    groups: Option<AddressGroups>,
     /// For searches by the host, which refer to the combination by its number.
     trie: Option<ClassTrie>,
 }
 
-impl Known {
+impl Combinations {
     /// The address groups of a combination of tables.
     pub(crate) fn of(
         &mut self,
@@ -39,24 +39,24 @@ impl Known {
         tables: &[(u16, ParamId)],
         wide: bool,
     ) -> Option<AddressGroups> {
-        let mut groups = self.groups.iter();
-        if let Some(group) = groups.find(|group| group.tables == tables && group.wide == wide) {
-            return group.classes.clone();
+        let mut all = self.all.iter();
+        if let Some(known) = all.find(|one| one.tables == tables && one.wide == wide) {
+            return known.groups.clone();
         }
-        if self.groups.len() >= GROUPS {
+        if self.all.len() >= COMBINATIONS {
             return None;
         }
         let routes = |(node, param): &(u16, ParamId)| {
             instances.get(usize::from(*node))?.routes.get(param.index())?.as_ref()
         };
         let members: Vec<&Lpm> = tables.iter().map(routes).collect::<Option<_>>()?;
-        let (classes, trie) = self.make(&members, wide);
-        self.groups.push(Group { tables: tables.to_vec(), wide, classes, trie });
-        self.groups.last()?.classes.clone()
+        let (groups, trie) = self.make(&members, wide);
+        self.all.push(Combination { tables: tables.to_vec(), wide, groups, trie });
+        self.all.last()?.groups.clone()
     }
 
     fn make(&mut self, members: &[&Lpm], wide: bool) -> (Option<AddressGroups>, Option<ClassTrie>) {
-        let number = u32::try_from(self.groups.len()).unwrap_or(u32::MAX);
+        let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
         let by_host = |count| AddressGroups { count, search: Search::Host(number) };
         let routes: usize = members.iter().map(|table| table.len()).sum();
         if routes > ROUTES || self.bytes > BYTES {
@@ -83,13 +83,13 @@ impl Known {
     /// The address group of an address, in a combination that is searched by number.
     #[inline]
     pub(crate) fn search(&self, instances: &[Instance], number: u32, addr: u128) -> Option<u32> {
-        let group = self.groups.get(number as usize)?;
-        if let Some(trie) = &group.trie {
+        let one = self.all.get(number as usize)?;
+        if let Some(trie) = &one.trie {
             return Some(trie.get(addr));
         }
-        let (node, param) = *group.tables.first()?;
+        let (node, param) = *one.tables.first()?;
         let table = instances.get(usize::from(node))?.routes.get(param.index())?.as_ref()?;
-        Some(table.class(addr, group.wide))
+        Some(table.class(addr, one.wide))
     }
 
     /// Forgets all address groups.
