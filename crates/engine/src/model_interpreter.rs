@@ -9,7 +9,7 @@ use braid_ir::model::{
 };
 use braid_ir::rules::RulePacket;
 use braid_ir::values::Values;
-use braid_packet::{Field, FlowKey, Header, Layout, Packet};
+use braid_packet::{Field, FlowKey, Layout, Packet};
 use std::sync::Arc;
 
 /// A change that a program made to the packet.
@@ -300,7 +300,9 @@ impl Run<'_, '_> {
     /// Whether the packet passes a rule set, and the number of the deciding rule. Counts the rule.
     fn rules(&mut self, param: ParamId) -> (bool, u32) {
         let packet = match &self.subject {
-            Subject::Packet { work, .. } => rule_packet(work.packet, work.layout),
+            Subject::Packet { work, .. } => {
+                RulePacket::read(|field| work.packet.get(work.layout, field))
+            }
             Subject::Nothing | Subject::Ended(..) => None,
         };
         let answer = self.context.instance.classify(param, packet.as_ref());
@@ -369,24 +371,4 @@ impl<'a> Subject<'a> {
 fn pass(values: &mut Values<'_>, program: &Program, target: &Target) {
     let args: Vec<Word> = target.args.iter().map(|arg| values.get(*arg)).collect();
     values.set_all(&program.blocks[target.block.index()].params, &args);
-}
-
-/// The packet's values that rules test; `None` for packets that are not IP.
-fn rule_packet(packet: &Packet, layout: &Layout) -> Option<RulePacket> {
-    let word = |field| packet.get(layout, field);
-    let byte = |field| word(field).and_then(|value| u8::try_from(value).ok());
-    let port = |field| word(field).and_then(|value| u16::try_from(value).ok());
-    let (kind, code) = match layout.has(Header::Icmp6) {
-        true => (Field::Icmp6Type, Field::Icmp6Code),
-        false => (Field::IcmpType, Field::IcmpCode),
-    };
-    Some(RulePacket {
-        version: byte(Field::InetVersion)?,
-        src: word(Field::InetSrc)?,
-        dst: word(Field::InetDst)?,
-        proto: byte(Field::InetProto)?,
-        ports: port(Field::L4Sport).zip(port(Field::L4Dport)),
-        tcp_flags: byte(Field::TcpFlags),
-        icmp: byte(kind).zip(byte(code)),
-    })
 }

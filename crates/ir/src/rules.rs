@@ -3,7 +3,9 @@
 //! Evaluation is deliberately naive: rule after rule, condition after condition. Faster classifiers
 //! are compared with it. The text form is the simple rule file of `docs/rule-files.md`.
 
+use crate::model::Word;
 use crate::value::{Rule, RuleAddrs, RuleSet};
+use braid_packet::Field;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -33,6 +35,24 @@ pub struct RulePacket {
     pub tcp_flags: Option<u8>,
     /// ICMP or ICMPv6 type and code, if that header is present.
     pub icmp: Option<(u8, u8)>,
+}
+
+impl RulePacket {
+    /// The fields of a packet, given a way to read them. `None` for packets that are not IP.
+    pub fn read(field: impl Fn(Field) -> Option<Word>) -> Option<Self> {
+        let byte = |name| field(name).and_then(|value| u8::try_from(value).ok());
+        let port = |name| field(name).and_then(|value| u16::try_from(value).ok());
+        let icmp = byte(Field::IcmpType).zip(byte(Field::IcmpCode));
+        Some(Self {
+            version: byte(Field::InetVersion)?,
+            src: field(Field::InetSrc)?,
+            dst: field(Field::InetDst)?,
+            proto: byte(Field::InetProto)?,
+            ports: port(Field::L4Sport).zip(port(Field::L4Dport)),
+            tcp_flags: byte(Field::TcpFlags),
+            icmp: icmp.or_else(|| byte(Field::Icmp6Type).zip(byte(Field::Icmp6Code))),
+        })
+    }
 }
 
 /// The fields of an IPv4 packet that rules read, packed into words that can be compared at once.

@@ -24,30 +24,37 @@ pub struct FlowKey {
 }
 
 impl FlowKey {
+    /// The fields of a key in the order of its parts: IP version, source, destination, protocol,
+    /// source port, destination port.
+    pub const FIELDS: [Field; 6] = [
+        Field::InetVersion,
+        Field::InetSrc,
+        Field::InetDst,
+        Field::InetProto,
+        Field::InetSport,
+        Field::InetDport,
+    ];
+
+    /// The same fields of the packet that an ICMP error quotes.
+    const QUOTED_FIELDS: [Field; 6] = [
+        Field::QuotedInetVersion,
+        Field::QuotedInetSrc,
+        Field::QuotedInetDst,
+        Field::QuotedProto,
+        Field::QuotedInetSport,
+        Field::QuotedInetDport,
+    ];
+
     /// The key of a packet, if it has an IP header.
     #[must_use]
     pub fn of(packet: &Packet, layout: &Layout) -> Option<FlowKey> {
-        use Field::{InetDport, InetDst, InetProto, InetSport, InetSrc, InetVersion};
-        let fields = [InetVersion, InetSrc, InetDst, InetProto, InetSport, InetDport];
-        Self::read(packet, layout, fields)
+        Self::read(packet, layout, Self::FIELDS)
     }
 
     /// The key of the packet that an ICMP error quotes. `None` when it quotes none.
     #[must_use]
     pub fn of_quoted(packet: &Packet, layout: &Layout) -> Option<FlowKey> {
-        use Field::{
-            QuotedInetDport, QuotedInetDst, QuotedInetSport, QuotedInetSrc, QuotedInetVersion,
-            QuotedProto,
-        };
-        let fields = [
-            QuotedInetVersion,
-            QuotedInetSrc,
-            QuotedInetDst,
-            QuotedProto,
-            QuotedInetSport,
-            QuotedInetDport,
-        ];
-        Self::read(packet, layout, fields)
+        Self::read(packet, layout, Self::QUOTED_FIELDS)
     }
 
     fn read(packet: &Packet, layout: &Layout, fields: [Field; 6]) -> Option<FlowKey> {

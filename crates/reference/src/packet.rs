@@ -1,7 +1,7 @@
 //! The packet that a program works on: its current state, and its state on entry to the function.
 
 use braid_ir::rules::RulePacket;
-use braid_packet::{Field, Header, Layout, Packet};
+use braid_packet::{Field, Layout, Packet};
 
 /// A packet in a function.
 pub(super) struct PacketState {
@@ -53,20 +53,6 @@ impl PacketState {
 
     /// The fields that rules read. `None` for packets that are not IP.
     pub(super) fn for_rules(&self) -> Option<RulePacket> {
-        let byte = |field| self.get(field).and_then(|value| u8::try_from(value).ok());
-        let port = |field| self.get(field).and_then(|value| u16::try_from(value).ok());
-        let icmp = match self.layout.has(Header::Icmp6) {
-            true => byte(Field::Icmp6Type).zip(byte(Field::Icmp6Code)),
-            false => byte(Field::IcmpType).zip(byte(Field::IcmpCode)),
-        };
-        Some(RulePacket {
-            version: byte(Field::InetVersion)?,
-            src: self.get(Field::InetSrc)?,
-            dst: self.get(Field::InetDst)?,
-            proto: byte(Field::InetProto)?,
-            ports: port(Field::L4Sport).zip(port(Field::L4Dport)),
-            tcp_flags: byte(Field::TcpFlags),
-            icmp,
-        })
+        RulePacket::read(|field| self.get(field))
     }
 }
