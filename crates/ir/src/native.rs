@@ -5,7 +5,7 @@ mod fields;
 mod problem;
 mod profile;
 
-pub use fields::{FLOW, FieldSet, names_of};
+pub use fields::{FieldSet, names_of};
 pub use problem::{Noted, Problem, Problems};
 pub use profile::{Profile, UnknownName, may};
 

@@ -2,7 +2,6 @@
 
 use crate::host::{Refused, State};
 use crate::record::Payload;
-use braid_ir::native::FLOW;
 use braid_ir::native::Profile;
 use braid_packet::{Access, Field, FlowKey, Header, Layout, Packet};
 
@@ -39,7 +38,7 @@ impl Subject {
             return flow;
         }
         if state.is_observed() {
-            state.observed.reads.extend(FLOW);
+            state.observed.reads.extend(FlowKey::FIELDS);
         }
         let flow = self.key().map_or(0, |key| state.flow(key));
         self.flow = Some(flow);

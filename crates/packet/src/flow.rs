@@ -36,7 +36,7 @@ impl FlowKey {
     ];
 
     /// The same fields of the packet that an ICMP error quotes.
-    const QUOTED_FIELDS: [Field; 6] = [
+    pub const QUOTED_FIELDS: [Field; 6] = [
         Field::QuotedInetVersion,
         Field::QuotedInetSrc,
         Field::QuotedInetDst,

@@ -9,27 +9,7 @@ use braid_ir::model::{
     StateId, TagId, Term,
 };
 use braid_ir::native::{Native, Profile as Declared};
-use braid_packet::{Access, FIELDS, Field, HEADERS, Header};
-
-/// Fields that an implicit `flow` or `biflow` key reads.
-const FLOW: &[Field] = &[
-    Field::InetVersion,
-    Field::InetSrc,
-    Field::InetDst,
-    Field::InetProto,
-    Field::InetSport,
-    Field::InetDport,
-];
-
-/// Fields that the key of a quoted packet reads.
-const QUOTED_FLOW: &[Field] = &[
-    Field::QuotedInetVersion,
-    Field::QuotedInetSrc,
-    Field::QuotedInetDst,
-    Field::QuotedProto,
-    Field::QuotedInetSport,
-    Field::QuotedInetDport,
-];
+use braid_packet::{Access, FIELDS, Field, FlowKey, HEADERS, Header};
 
 /// Fields that a new packet copies from the link header.
 const LINK: &[Field] = &[
@@ -282,11 +262,11 @@ impl Walk<'_> {
         let Some(decl) = self.model.state.get(at) else { return };
         match key {
             Some(Key::Entry | Key::Reversed(false)) => match &decl.granularity {
-                Granularity::Flow | Granularity::Biflow => self.read(FLOW),
+                Granularity::Flow | Granularity::Biflow => self.read(&FlowKey::FIELDS),
                 Granularity::Fields(fields) => self.read(fields),
                 Granularity::Global | Granularity::Key(_) => {}
             },
-            Some(Key::Quoted | Key::Reversed(true)) => self.read(QUOTED_FLOW),
+            Some(Key::Quoted | Key::Reversed(true)) => self.read(&FlowKey::QUOTED_FIELDS),
             Some(Key::Explicit(_)) | None => {}
         }
         let expires = decl.idle.is_some() || decl.lives_with.is_some();

@@ -13,7 +13,7 @@ use braid_ir::model::{
 };
 use braid_ir::residual::{Counter, End, Fate, Point, Site, What};
 use braid_ir::value::ParamValue;
-use braid_packet::{Field, Header};
+use braid_packet::{Field, FlowKey, Header};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The visit of one function.
@@ -375,23 +375,6 @@ fn consulted(model: &Model) -> u128 {
     bits
 }
 
-const FLOW: [Field; 6] = [
-    Field::InetVersion,
-    Field::InetSrc,
-    Field::InetDst,
-    Field::InetProto,
-    Field::InetSport,
-    Field::InetDport,
-];
-const QUOTED_FLOW: [Field; 6] = [
-    Field::QuotedInetVersion,
-    Field::QuotedInetSrc,
-    Field::QuotedInetDst,
-    Field::QuotedProto,
-    Field::QuotedInetSport,
-    Field::QuotedInetDport,
-];
-
 /// The fields that a function reads in their state on entry.
 fn entry_fields(model: &Model) -> BTreeSet<Field> {
     let mut found = BTreeSet::new();
@@ -418,8 +401,8 @@ pub(super) fn key_fields<'a>(granularity: &'a Granularity, key: &Key) -> &'a [Fi
     match (key, granularity) {
         (Key::Explicit(_), _) | (_, Granularity::Global | Granularity::Key(_)) => &[],
         (_, Granularity::Fields(fields)) => fields,
-        (Key::Entry | Key::Reversed(false), _) => &FLOW,
-        (Key::Quoted | Key::Reversed(true), _) => &QUOTED_FLOW,
+        (Key::Entry | Key::Reversed(false), _) => &FlowKey::FIELDS,
+        (Key::Quoted | Key::Reversed(true), _) => &FlowKey::QUOTED_FIELDS,
     }
 }
 

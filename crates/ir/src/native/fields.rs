@@ -44,16 +44,6 @@ impl FieldSet {
     }
 }
 
-/// The fields of a flow key.
-pub const FLOW: [Field; 6] = [
-    Field::InetVersion,
-    Field::InetSrc,
-    Field::InetDst,
-    Field::InetProto,
-    Field::InetSport,
-    Field::InetDport,
-];
-
 /// All names of one place of a packet. A function that may read `inet.src` may also read `ip.src`,
 /// and so on.
 #[must_use]
