@@ -46,6 +46,28 @@ pub enum Value {
     Wrong,
 }
 
+impl Value {
+    /// The type of a single value. `Some(None)` for a number without a type, `None` for anything but a
+    /// single value.
+    pub fn scalar_ty(&self) -> Option<Option<Ty>> {
+        match self {
+            Value::Const(constant) => Some(constant.ty),
+            Value::Scalar(_, ty) => Some(Some(*ty)),
+            Value::Record(_) | Value::Text(_) | Value::Wrong => None,
+        }
+    }
+
+    /// Describes a value in words.
+    pub fn describe(&self) -> &'static str {
+        match self {
+            Value::Const(_) | Value::Scalar(..) => "a single value",
+            Value::Record(_) => "a record",
+            Value::Text(_) => "a text",
+            Value::Wrong => "nothing",
+        }
+    }
+}
+
 /// The declaration that a name of the function refers to.
 #[derive(Clone, Copy, Debug)]
 pub enum Binding<'a> {
