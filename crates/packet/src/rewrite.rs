@@ -375,7 +375,7 @@ mod tests {
                 }
             }
             let mut at_once = came.clone();
-            at_once.retag(&tags);
+            at_once.retag(tags.lost, &tags.got);
             assert_eq!(at_once, packet);
             assert_eq!(Outline::of(&packet.parse()), Some(outline.with(&tags)));
             for (at, byte) in packet.data().iter().enumerate() {
