@@ -69,7 +69,7 @@ codes! {
 }";
 
     UNKNOWN_FUNCTION = 207, Error, "unknown function",
-    "There is no function, action, built-in function or operator with this name. The manual lists the operators.",
+    "There is no function, action, built-in function or operator with this name. docs/externs.md lists the operators.",
     wrong: "nf f() {
   match {
     hsh(flow) % 2 == 0 => output;
@@ -104,7 +104,7 @@ nf f() { if has inet { emit SEEN { proto: inet.proto }; } output; }";
 }";
 
     DUPLICATE_NAME = 210, Error, "duplicate name",
-    "A name means one thing. Parameters, state, tags, queues, constants, functions and visible locals of a function must all have different names. Ports are named apart from these. So are the functions, constants and events of a file.",
+    "A name means one thing. Parameters, state, tags, queues, constants, functions and visible locals of a function must all have different names. A port may have the same name as one of these, and so may a function, constant or event of the file.",
     wrong: "nf f(limit: size) { let limit = 3 KiB; if pkt.len > limit { drop; } output; }",
     right: "nf f(limit: size) { let most = limit + 3 KiB; if pkt.len > most { drop; } output; }";
 
