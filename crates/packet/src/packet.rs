@@ -135,8 +135,8 @@ impl Packet {
         true
     }
 
-    /// Replaces the outermost VLAN tags by tags with these bytes. The packet must have the tags that
-    /// it loses. Earlier layouts become invalid.
+    /// Replaces the outermost VLAN tags by tags with these bytes. The packet must have the tags
+    /// that it loses. Earlier layouts become invalid.
     pub fn retag(&mut self, lost: usize, got: &[u8]) {
         let gone = ethernet::TYPE..ethernet::TYPE + lost * vlan::LEN;
         if gone.end <= self.data.len() {

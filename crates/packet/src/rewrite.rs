@@ -156,8 +156,8 @@ pub fn sums(
         let sum = counts.fold(0, |sum, (_, (old, new))| {
             sum + u32::from(!u16::from_be_bytes(*old)) + u32::from(u16::from_be_bytes(*new))
         });
-        // A word that stays adds all ones, which is 0 in one's complement. Skipped words add
-        // the same here.
+        // A word that stays adds all ones, which is 0 in one's complement. Skipped words add the
+        // same here.
         Sum16::default().with_word(sum + 0xffff).folded()
     };
     let (ip, l4) = (outline.ip, outline.l4());
@@ -292,8 +292,8 @@ impl Layout {
     }
 }
 
-/// A packet's narrow words and its protocol. `None` if the packet is too short. The packet must have
-/// the outline [`Outline::PLAIN`].
+/// A packet's narrow words and its protocol. `None` if the packet is too short. The packet must
+/// have the outline [`Outline::PLAIN`].
 #[must_use]
 #[inline(always)]
 pub fn narrow_words(data: &[u8]) -> Option<(Window<NARROW>, u8)> {

@@ -43,8 +43,8 @@ pub(super) fn lookup_op(run: &mut Run<'_>, program: &Program, op: &Op) -> Result
     Ok(())
 }
 
-/// Whether the packet passes a rule set, and the number of the rule that decides. Also counts
-/// the rule.
+/// Whether the packet passes a rule set, and the number of the rule that decides. Also counts the
+/// rule.
 fn decide(instance: &mut Instance, role: &Role, param: ParamId) -> (bool, u32) {
     let ParamValue::Rules(set) = &instance.params[param.index()] else { return (false, 0) };
     let none = u32::try_from(set.rules.len()).unwrap_or(u32::MAX);

@@ -34,8 +34,8 @@ fn binary_inner(p: &mut Parser<'_>, min: u8) -> Parsed<Expr> {
         if op.level() < min {
             break;
         }
-        // A sequence of operators makes a deep tree. It takes no recursion here, but later
-        // walks recurse.
+        // A sequence of operators makes a deep tree. It takes no recursion here, but later walks
+        // recurse.
         p.descend()?;
         ops::bump_operator(p, tokens);
         let right = binary(p, op.level() + 1)?;
@@ -46,8 +46,8 @@ fn binary_inner(p: &mut Parser<'_>, min: u8) -> Parsed<Expr> {
     Ok(left)
 }
 
-/// Reports comparisons and ranges in sequence, which are not allowed. The rest of the sequence
-/// is still parsed.
+/// Reports comparisons and ranges in sequence, which are not allowed. The rest of the sequence is
+/// still parsed.
 fn check_row(p: &mut Parser<'_>, op: Infix) -> bool {
     if ops::infix(p).is_none_or(|(next, _)| next.level() != op.level()) {
         return false;

@@ -34,8 +34,8 @@ pub(super) fn file(p: &mut Parser<'_>) -> File {
     File { items, doubtful: doubtful(p, &extents) }
 }
 
-/// The items with errors, by their order. An error behind an item may belong to it, as for an
-/// extra `}`.
+/// The items with errors, by their order. An error behind an item may belong to it, as for an extra
+/// `}`.
 fn doubtful(p: &Parser<'_>, extents: &[Span]) -> Vec<Span> {
     if p.diags.left_out() > 0 {
         let whole = p.span_from(0);

@@ -181,8 +181,8 @@ fn on_item(p: &mut Parser<'_>) -> Parsed<NfItem> {
     }
 }
 
-/// `state NAME: TYPE KEY [= DEFAULT] {, OPTION};` A state with an error in its options is kept,
-/// so that its uses are not reported.
+/// `state NAME: TYPE KEY [= DEFAULT] {, OPTION};` A state with an error in its options is kept, so
+/// that its uses are not reported.
 fn state(p: &mut Parser<'_>) -> Parsed<(StateDef, Parsed<()>)> {
     let start = p.pos;
     p.bump();

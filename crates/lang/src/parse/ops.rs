@@ -115,8 +115,7 @@ pub(super) fn infix(p: &Parser<'_>) -> Option<(Infix, usize)> {
     }
 }
 
-/// The assignment operator at the current token, and its number of tokens. `Some(None)` for
-/// `=`.
+/// The assignment operator at the current token, and its number of tokens. `Some(None)` for `=`.
 pub(super) fn assignment(p: &Parser<'_>) -> Option<(Option<BinOp>, usize)> {
     match (p.kind(), joined_kind(p, 1), joined_kind(p, 2)) {
         (Tok::Assign, _, _) => Some((None, 1)),

@@ -17,8 +17,7 @@ pub(super) fn block(p: &mut Parser<'_>) -> Parsed<Block> {
     Ok(Block { stmts, span: p.span_from(start) })
 }
 
-/// Parses a statement and adds it to `stmts`. A statement with an error becomes an `Error`
-/// node.
+/// Parses a statement and adds it to `stmts`. A statement with an error becomes an `Error` node.
 pub(super) fn stmt_into(p: &mut Parser<'_>, stmts: &mut Vec<Stmt>) -> Parsed<()> {
     let start = p.pos;
     let parsed = stmt(p);

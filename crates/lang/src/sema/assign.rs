@@ -3,8 +3,9 @@
 use braid_ir::model::{Granularity, Model, Op, StateId, Ty, ValueId, WhenFull};
 use braid_packet::Access;
 
-use super::lower::{Binding, Lower, Mode, Value};
+use super::lower::{Lower, Mode};
 use super::names::{self, Named};
+use super::scope::{Binding, Value};
 use super::state::{self, Entry, StatePlace};
 use super::types::{self, BOOL};
 use super::{ends, needs, operators};
@@ -20,7 +21,7 @@ pub fn assign<'a>(
     otherwise: Option<&'a Stmt>,
     span: Span,
 ) -> Option<()> {
-    if let Some(found) = state::state_place(lower, place) {
+    if let Some(found) = state::state_place(&lower.scope, place) {
         return assign_state(lower, &found, place, op, value, otherwise, span);
     }
     if let Some(otherwise) = otherwise {
@@ -233,7 +234,7 @@ fn assigned<'a>(
 
 /// Lowers `delete S;`.
 pub fn delete(lower: &mut Lower<'_>, place: &Expr) -> Option<()> {
-    let found = state::state_place(lower, place).filter(|found| found.slot.is_none());
+    let found = state::state_place(&lower.scope, place).filter(|found| found.slot.is_none());
     let Some(found) = found else {
         let message = "`delete` needs a state";
         return lower.fail(Diagnostic::new(codes::NOT_A_STATE, message, place.span, ""));

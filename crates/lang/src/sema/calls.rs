@@ -6,8 +6,9 @@ use braid_ir::model::{BinOp as IrBin, CmpOp, Model, Op, ParamId, ParamTy, Ty, Va
 use braid_packet::{Field, Header};
 
 use super::build::Builder;
-use super::lower::{Binding, Lower, Mode, Value};
+use super::lower::{Lower, Mode};
 use super::names::{self, is_word};
+use super::scope::{Binding, Value};
 use super::types::{self, BOOL, PORT, U32, U128, uint};
 use super::{arith, expand, needs, operators, say};
 use crate::ast::{Arg, BinOp, Expr, ExprKind, FnBody, Ident, Span};
@@ -27,7 +28,7 @@ pub fn call(
     span: Span,
     expect: Option<Ty>,
 ) -> Option<Value> {
-    if let Some(Binding::Fn(def)) = lower.binding(&name.text) {
+    if let Some(Binding::Fn(def)) = lower.scope.binding(&name.text) {
         return match &def.body {
             FnBody::Pure(ty, body) => {
                 let ty = names::scalar_type(lower, ty)?;
@@ -88,10 +89,8 @@ pub fn call(
 }
 
 fn unknown_function(lower: &Lower<'_>, name: &Ident) -> Diagnostic {
-    let own = lower.names.iter().filter(|(_, b)| matches!(b, Binding::Fn(_))).map(|(n, _)| *n);
-    let file = lower.module.fns.keys().copied();
     let operators = ops::all().iter().map(|op| op.signature.name);
-    let known = own.chain(file).chain(BUILT_IN.iter().copied()).chain(operators);
+    let known = lower.scope.functions().chain(BUILT_IN.iter().copied()).chain(operators);
     Diagnostic::new(
         codes::UNKNOWN_FUNCTION,
         format!("there is no function `{}`", name.text),
@@ -199,7 +198,7 @@ fn extreme(
 /// Lowers `len(LIST)` and `len(STATE)`.
 fn length(lower: &mut Lower<'_>, args: &[Arg], span: Span) -> Option<Value> {
     let [arg] = arguments(lower, args, span, "len")?;
-    let id = match names::bare(lower, arg) {
+    let id = match names::bare(&lower.scope, arg) {
         Some(Binding::State(state)) => lower.b.emit(U32, |out| Op::StateLen { out, state }),
         Some(Binding::Param(param)) if is_list(&lower.model, param) => {
             lower.b.emit(U32, |out| Op::ListLen { out, param })
@@ -225,15 +224,13 @@ fn special(
     wanted: &str,
     fits: impl Fn(&ParamTy) -> bool,
 ) -> Option<ParamId> {
-    if let Some(Binding::Param(param)) = names::bare(lower, expr)
+    if let Some(Binding::Param(param)) = names::bare(&lower.scope, expr)
         && lower.model.params.get(param.0 as usize).is_some_and(|decl| fits(&decl.ty))
     {
         return Some(param);
     }
     if let ExprKind::Path(path) = &expr.kind {
-        let known = path.parts.first().is_some_and(|first| {
-            lower.local(&first.text).is_some() || lower.binding(&first.text).is_some()
-        });
+        let known = path.parts.first().is_some_and(|first| lower.scope.knows(&first.text));
         if !known {
             names::resolve(lower, path)?;
         }
@@ -245,7 +242,7 @@ fn special(
 
 /// Describes an expression for a message: the description, and the label beside it.
 fn description(lower: &Lower<'_>, expr: &Expr) -> (String, String) {
-    let what = match names::bare(lower, expr) {
+    let what = match names::bare(&lower.scope, expr) {
         Some(Binding::Param(param)) => {
             let ty = lower.model.params.get(param.0 as usize).map(|decl| &decl.ty);
             format!("one of type {}", ty.map_or_else(String::new, types::param_name))

@@ -11,10 +11,12 @@ use braid_packet::field::FIELDS;
 
 use super::env::{Env, Loader};
 use super::eval::{param_value, record_parts};
-use super::lower::{Binding, Lower, MAX_DECLARATIONS};
+use super::lower::{Lower, MAX_DECLARATIONS};
 use super::module::unique;
+use super::names::{self, Named};
+use super::say;
+use super::scope::{Binding, Value};
 use super::types::{self, DURATION, Type, U64};
-use super::{names, say};
 use crate::ast::{
     self, Expr, ExprKind, FnDef, Ident, KeyDef, KeyPart, Nf, NfItem, ParamDef, Path, Span,
     StateDef, StateOption, TypeKind, joined,
@@ -42,8 +44,7 @@ pub fn declare<'a>(lower: &mut Lower<'a>, nf: &'a Nf, loader: &dyn Loader) {
         if let NfItem::Const(def) = item
             && unique(&mut seen, &def.name, lower.diags)
         {
-            lower.consts.own.insert(def.name.text.clone(), &def.value);
-            lower.names.insert(&def.name.text, Binding::Const(&def.value));
+            lower.scope.declare(&def.name.text, Binding::Const(&def.value));
         }
     }
     for param in &nf.params {
@@ -69,13 +70,13 @@ pub fn declare<'a>(lower: &mut Lower<'a>, nf: &'a Nf, loader: &dyn Loader) {
                 declare_state(lower, def);
             }
             NfItem::Fn(def) if unique(&mut seen, &def.name, lower.diags) => {
-                lower.names.insert(&def.name.text, Binding::Fn(def));
+                lower.scope.declare(&def.name.text, Binding::Fn(def));
             }
             _ => {}
         }
     }
     check_fn_params(lower, nf, &seen);
-    lower.declared = seen;
+    lower.scope.set_places(seen);
     lives_with(lower, nf);
     lower.roots = roots_of_state(&lower.model);
 }
@@ -93,8 +94,8 @@ fn roots_of_state(model: &Model) -> Vec<StateId> {
     roots
 }
 
-/// Checks the parameters of the program's own functions. They are locals, so their names must
-/// be new.
+/// Checks the parameters of the program's own functions. They are locals, so their names must be
+/// new.
 fn check_fn_params<'a>(lower: &mut Lower<'a>, nf: &'a Nf, seen: &BTreeMap<&str, Span>) {
     for item in &nf.items {
         let NfItem::Fn(FnDef { params, .. }) = item else { continue };
@@ -125,16 +126,16 @@ fn declare_param<'a>(
         }
         None => return broken(lower, &def.name),
     };
-    let env = Env { constants: &lower.consts, loader, sources: lower.sources };
+    let env = Env { constants: &lower.scope.consts, loader, sources: lower.sources };
     let default = def.default.as_ref().and_then(|expr| param_value(&ty, expr, &env, lower.diags));
     let id = ParamId(number(lower.model.params.len()));
     lower.model.params.push(ParamDecl { name: def.name.text.clone(), ty, default });
-    lower.names.insert(&def.name.text, Binding::Param(id));
+    lower.scope.declare(&def.name.text, Binding::Param(id));
 }
 
 /// Binds a name whose declaration has an error. Its uses are not reported again.
 fn broken(lower: &mut Lower<'_>, name: &Ident) {
-    lower.bind(&name.text, super::lower::Value::Wrong);
+    lower.scope.bind(&name.text, Value::Wrong);
 }
 
 fn declare_port<'a>(lower: &mut Lower<'a>, name: &'a Ident, ports: &mut BTreeMap<&'a str, Span>) {
@@ -153,14 +154,14 @@ fn declare_tag<'a>(lower: &mut Lower<'a>, name: &'a Ident, written: &crate::ast:
     let Some(ty) = names::scalar_type(lower, written) else { return broken(lower, name) };
     let id = TagId(number(lower.model.tags.len()));
     lower.model.tags.push(TagDecl { name: name.text.clone(), ty });
-    lower.names.insert(&name.text, Binding::Tag(id));
+    lower.scope.declare(&name.text, Binding::Tag(id));
 }
 
 fn declare_queue<'a>(lower: &mut Lower<'a>, name: &'a Ident, capacity: &Expr) {
     let capacity = limit(lower, capacity).unwrap_or(Setting::Const(1));
     let id = QueueId(number(lower.model.queues.len()));
     lower.model.queues.push(QueueDecl { name: name.text.clone(), capacity });
-    lower.names.insert(&name.text, Binding::Queue(id));
+    lower.scope.declare(&name.text, Binding::Queue(id));
 }
 
 /// A setting that is a number of entries.
@@ -194,7 +195,7 @@ fn not_zero(lower: &mut Lower<'_>, setting: Setting, span: Span, what: &str) -> 
 
 /// A setting: a constant or a scalar parameter. Plain numbers may be of any width.
 fn setting(lower: &mut Lower<'_>, expr: &Expr, ty: Ty) -> Option<Setting> {
-    if let Some(Binding::Param(param)) = names::bare(lower, expr) {
+    if let Some(Binding::Param(param)) = names::bare(&lower.scope, expr) {
         let decl = lower.model.params.get(param.0 as usize)?;
         if let ParamTy::Scalar(found) = decl.ty {
             let number = ty.kind == Kind::Uint && found.kind == Kind::Uint;
@@ -213,7 +214,7 @@ fn setting(lower: &mut Lower<'_>, expr: &Expr, ty: Ty) -> Option<Setting> {
 
 fn known(lower: &mut Lower<'_>, path: &Path) -> Option<()> {
     match names::resolve(lower, path)? {
-        super::names::Named::Local(super::lower::Value::Wrong) => None,
+        Named::Local(Value::Wrong) => None,
         _ => Some(()),
     }
 }
@@ -261,7 +262,7 @@ fn declare_state<'a>(lower: &mut Lower<'a>, def: &'a StateDef) {
     options(lower, def, &mut decl, global);
     let id = StateId(number(lower.model.state.len()));
     lower.model.state.push(decl);
-    lower.names.insert(&def.name.text, Binding::State(id));
+    lower.scope.declare(&def.name.text, Binding::State(id));
 }
 
 fn default(lower: &mut Lower<'_>, slots: &[(String, Ty)], expr: &Expr) -> Option<Vec<Setting>> {
@@ -410,7 +411,7 @@ fn lives_with<'a>(lower: &mut Lower<'a>, nf: &'a Nf) {
     let mut ties: Vec<(StateId, &Ident)> = Vec::new();
     for item in &nf.items {
         let NfItem::State(def) = item else { continue };
-        let Some(Binding::State(state)) = lower.names.get(def.name.text.as_str()).copied() else {
+        let Some(Binding::State(state)) = lower.scope.binding(&def.name.text) else {
             continue;
         };
         for option in &def.options {

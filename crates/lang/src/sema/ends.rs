@@ -2,8 +2,9 @@
 
 use braid_ir::model::{Dest, Op, PortId, QueueId, ReasonId, RowId, Term};
 
-use super::lower::{BODY, Binding, Lower};
+use super::lower::{BODY, Lower};
 use super::needs;
+use super::scope::Binding;
 use super::types::DURATION;
 use crate::ast::{Expr, Ident, Span, Stmt};
 use crate::diag::{Diagnostic, codes};
@@ -101,7 +102,7 @@ pub fn hold<'a>(
 
 /// The queue with this name.
 fn queue_named(lower: &mut Lower<'_>, name: &Ident) -> Option<QueueId> {
-    if let Some(Binding::Queue(queue)) = lower.binding(&name.text) {
+    if let Some(Binding::Queue(queue)) = lower.scope.binding(&name.text) {
         return Some(queue);
     }
     let known = lower.model.queues.iter().map(|queue| queue.name.as_str());

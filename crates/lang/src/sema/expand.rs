@@ -2,7 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::lower::{Binding, Frame, Lower, Value};
+use super::lower::Lower;
+use super::scope::Value;
 use super::types::Type;
 use super::{names, say, state};
 use crate::ast::{self, Arg, Expr, FnDef, Span};
@@ -24,15 +25,13 @@ pub fn expand<'a, T>(
         );
     }
     let bound = bind_arguments(lower, def, args, span)?;
-    let sees_nf = matches!(lower.names.get(def.name.text.as_str()), Some(Binding::Fn(own))
-        if std::ptr::eq(*own, def));
-    lower.frames.push(Frame { scopes: vec![bound], sees_nf });
+    lower.scope.enter(def, bound);
     lower.calls.push(def.name.text.clone());
     let wrapping = std::mem::replace(&mut lower.wrapping, false);
     let result = lower.deeper(span, inner);
     lower.wrapping = wrapping;
     lower.calls.pop();
-    lower.frames.pop();
+    lower.scope.leave();
     result
 }
 

@@ -3,9 +3,10 @@
 
 use braid_ir::model::{BlockId, Op, ParamId, ParamTy, Ty, ValueId};
 
-use super::lower::{Binding, Lower, Value};
+use super::lower::Lower;
 use super::names::{self, Named};
 use super::pred::{self, is_predicate};
+use super::scope::{Binding, Value};
 use super::types::{self, BOOL, U32};
 use super::{arith, calls, constant, operators, path, say, state};
 use crate::ast::{BinOp, Expr, ExprKind, Ident, Span};

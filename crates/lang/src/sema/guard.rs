@@ -7,14 +7,15 @@
 use braid_ir::model::StateId;
 use braid_packet::Header;
 
-use super::lower::{Binding, Lower};
+use super::lower::Lower;
+use super::scope::{Binding, Scope};
 use super::state::key_fields;
 use super::walk::{self, Visitor};
 use crate::ast::{Block, Expr, ExprKind, Ident, Path, Stmt, StmtKind};
 
 /// The headers that the implicit keys at the beginning of a row's body need.
 pub fn guards(lower: &Lower<'_>, body: &Block) -> Vec<Header> {
-    let mut keys = Keys { lower, states: Vec::new() };
+    let mut keys = Keys { scope: &lower.scope, states: Vec::new() };
     for stmt in &body.stmts {
         match &stmt.kind {
             StmtKind::Assign { place, op, value, .. } => {
@@ -49,7 +50,7 @@ pub fn guards(lower: &Lower<'_>, body: &Block) -> Vec<Header> {
 
 /// Collects the states whose implicit key is used.
 struct Keys<'l, 'a> {
-    lower: &'l Lower<'a>,
+    scope: &'l Scope<'a>,
     states: Vec<StateId>,
 }
 
@@ -57,11 +58,11 @@ impl Keys<'_, '_> {
     fn name(&mut self, path: &Path) {
         let Some(first) = path.parts.first() else { return };
         if braid_packet::Field::by_name(&crate::ast::joined(path)).is_some()
-            || self.lower.local(&first.text).is_some()
+            || self.scope.local(&first.text).is_some()
         {
             return;
         }
-        if let Some(Binding::State(state)) = self.lower.binding(&first.text) {
+        if let Some(Binding::State(state)) = self.scope.binding(&first.text) {
             self.states.push(state);
         }
     }

@@ -1,14 +1,14 @@
 //! The semantics: names, types, checks, and lowering of functions to models.
 //!
 //! `compile` assembles a program. `module` holds the declarations of a file, and `nf` lowers one
-//! function to a model. `decl` declares its names. `stmt`, `assign`, `rows`, `send` and `ends` lower
-//! statements. `expr`, `operators`, `calls`, `pred`, `path` and `state` lower expressions. `names`
-//! resolves names, and `needs` checks what the packet must have. All of them build the program with
-//! `build`, which carries the known facts (`facts`) along every edge.
+//! function to a model. `decl` declares its names. `stmt`, `assign`, `rows`, `send` and `ends`
+//! lower statements. `expr`, `operators`, `calls`, `pred`, `path` and `state` lower expressions.
+//! `names` resolves names, and `needs` checks what the packet must have. All of them build the
+//! program with `build`, which carries the known facts (`facts`) along every edge.
 //!
-//! These modules are functions over `Lower`, the state of lowering one function. Statements and
-//! expressions nest in each other, so `Lower` has a method for each of them: `statement`, `block`,
-//! `value` and `predicate`.
+//! These modules are functions over `Lower`, the state of lowering one function. Its names are in
+//! `scope`. Statements and expressions nest in each other, so `Lower` has a method for each of
+//! them: `statement`, `block`, `value` and `predicate`.
 
 pub(crate) mod arith;
 mod assign;
@@ -38,6 +38,7 @@ mod path;
 mod pred;
 mod rows;
 mod say;
+mod scope;
 mod send;
 mod state;
 mod stmt;

@@ -5,7 +5,8 @@ use braid_packet::Field;
 use braid_packet::field::FIELDS;
 
 use super::constant;
-use super::lower::{Binding, Lower, Mode, Value};
+use super::lower::{Lower, Mode};
+use super::scope::{Binding, Scope, Value};
 use super::types::{self, Type};
 use crate::ast::{self, Expr, ExprKind, Ident, Path, joined};
 use crate::diag::{Diagnostic, codes, did_you_mean_help, foreign_field};
@@ -29,8 +30,8 @@ pub enum Named<'a> {
     Stream,
 }
 
-/// Resolves a name. The caller resolves the parts behind a local or a name of the function.
-/// `None` for an unknown name, which is then reported.
+/// Resolves a name. The caller resolves the parts behind a local or a name of the function. `None`
+/// for an unknown name, which is then reported.
 pub fn resolve<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
     let first = path.parts.first()?;
     if path.parts.len() > 1
@@ -38,10 +39,10 @@ pub fn resolve<'a>(lower: &mut Lower<'a>, path: &Path) -> Option<Named<'a>> {
     {
         return Some(Named::Field(field));
     }
-    if let Some(value) = lower.local(&first.text) {
+    if let Some(value) = lower.scope.local(&first.text) {
         return Some(Named::Local(value.clone()));
     }
-    if let Some(binding) = lower.binding(&first.text) {
+    if let Some(binding) = lower.scope.binding(&first.text) {
         return Some(Named::Bound(binding));
     }
     if lower.mode == Mode::Stream && first.text == "stream" {
@@ -98,7 +99,7 @@ fn unknown_name(lower: &Lower<'_>, path: &Path, first: &Ident) -> Diagnostic {
     }
     if path.parts.len() > 1 {
         let fields = FIELDS.iter().map(|info| info.name);
-        let own = lower.names_in_sight();
+        let own = lower.scope.names_in_sight();
         let known: Vec<&str> = fields.chain(own.iter().map(String::as_str)).collect();
         return Diagnostic::new(
             codes::UNKNOWN_FIELD,
@@ -113,7 +114,7 @@ fn unknown_name(lower: &Lower<'_>, path: &Path, first: &Ident) -> Diagnostic {
         return Diagnostic::new(codes::NOT_A_VALUE, message, path.span, "")
             .help("write `packet in RULES`, `payload matches PATTERNS`, `hash(flow)`");
     }
-    let own = lower.names_in_sight();
+    let own = lower.scope.names_in_sight();
     let fields = FIELDS.iter().map(|info| info.name);
     let known = own.iter().map(String::as_str).chain(fields).chain(["forward", "backward"]);
     Diagnostic::new(
@@ -170,11 +171,11 @@ pub fn is_word(expr: &Expr, word: &str) -> bool {
 }
 
 /// The binding of an expression that is only a name.
-pub fn bare<'a>(lower: &Lower<'a>, expr: &Expr) -> Option<Binding<'a>> {
+pub fn bare<'a>(scope: &Scope<'a>, expr: &Expr) -> Option<Binding<'a>> {
     match &expr.kind {
         ExprKind::Path(path) if path.parts.len() == 1 => {
             let name = &path.parts[0].text;
-            if lower.local(name).is_some() { None } else { lower.binding(name) }
+            if scope.local(name).is_some() { None } else { scope.binding(name) }
         }
         _ => None,
     }
@@ -205,7 +206,7 @@ pub fn scalar_type(lower: &mut Lower<'_>, written: &ast::Type) -> Option<Ty> {
 
 /// The table with this name.
 pub fn state_named(lower: &mut Lower<'_>, name: &Ident) -> Option<StateId> {
-    if let Some(Binding::State(state)) = lower.binding(&name.text) {
+    if let Some(Binding::State(state)) = lower.scope.binding(&name.text) {
         return Some(state);
     }
     let states = lower.model.state.iter().map(|state| state.name.as_str());

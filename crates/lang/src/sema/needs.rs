@@ -29,9 +29,9 @@ pub fn packet(lower: &mut Lower<'_>, span: Span) -> bool {
     false
 }
 
-/// Makes sure that a header is present: it is known to be, or an atom tests it, or its absence
-/// is reported. `what` names the construct that needs it. With `entry`, the packet as it
-/// entered needs it.
+/// Makes sure that a header is present: it is known to be, or an atom tests it, or its absence is
+/// reported. `what` names the construct that needs it. With `entry`, the packet as it entered needs
+/// it.
 pub fn header(
     lower: &mut Lower<'_>,
     header: Header,

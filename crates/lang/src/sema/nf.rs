@@ -5,8 +5,9 @@ use braid_ir::model::{Model, Op, Program, RowDecl, RowId, StateId, Term, Timer};
 use super::build::Builder;
 use super::env::Loader;
 use super::facts::Facts;
-use super::lower::{BODY, Binding, Lower, Mode};
+use super::lower::{BODY, Lower, Mode};
 use super::module::Module;
+use super::scope::Binding;
 use super::{decl, names, unused};
 use crate::ast::{Block, Ident, Nf, NfItem, Stmt};
 use crate::diag::{Diagnostic, Diagnostics, codes};
@@ -127,8 +128,8 @@ pub fn program<'a>(lower: &mut Lower<'a>, mode: Mode, body: &'a Block) -> Progra
 
 /// Adds the program for ending entries of a table.
 pub fn on_expire<'a>(lower: &mut Lower<'a>, name: &'a Ident, body: &'a Block) {
-    let Some(Binding::State(state)) = lower.binding(&name.text) else {
-        if lower.local(&name.text).is_none() {
+    let Some(Binding::State(state)) = lower.scope.binding(&name.text) else {
+        if lower.scope.local(&name.text).is_none() {
             let _: Option<StateId> = names::state_named(lower, name);
         }
         return;

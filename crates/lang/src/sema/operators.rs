@@ -4,7 +4,8 @@ use braid_ir::model::{BinOp as IrBin, Ty, ValueId};
 
 use super::arith::{self, BIT_NANOS, How, Plan};
 use super::build::Builder;
-use super::lower::{Lower, Value};
+use super::lower::Lower;
+use super::scope::Value;
 use super::types::{self, U64, U128};
 use super::{constant, say};
 use crate::ast::{BinOp, Span};
@@ -24,8 +25,7 @@ pub fn coerce(lower: &mut Lower<'_>, value: Value, ty: Ty, span: Span) -> Option
     }
 }
 
-/// The types of two operands, which must be single values. A number without a type gives
-/// `None`.
+/// The types of two operands, which must be single values. A number without a type gives `None`.
 pub fn operand_types(
     lower: &mut Lower<'_>,
     (x, x_span): (&Value, Span),

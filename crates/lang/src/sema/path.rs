@@ -3,8 +3,9 @@
 use braid_ir::model::{EventArg, Op, ParamTy, Ty, ValueId};
 use braid_packet::Field;
 
-use super::lower::{Binding, Lower, Mode, Value};
+use super::lower::{Lower, Mode};
 use super::names::{self, Named};
+use super::scope::{Binding, Value};
 use super::types::{self, BOOL, SIZE};
 use super::{needs, state};
 use crate::ast::{Expr, ExprKind, Ident, Path, Span};
@@ -72,8 +73,8 @@ fn not_single<T>(lower: &mut Lower<'_>, name: &Ident, found: &str) -> Option<T> 
     lower.fail(Diagnostic::new(codes::WRONG_NAME, message, name.span, "not a value"))
 }
 
-/// Reads a field as it is now. Its header must be known to be present. In an atom, the header
-/// is tested.
+/// Reads a field as it is now. Its header must be known to be present. In an atom, the header is
+/// tested.
 pub fn read_field(lower: &mut Lower<'_>, field: Field, span: Span) -> Option<(ValueId, Ty)> {
     // Timers and ending entries have no packet, but they have a time.
     if field != Field::PktTime {

@@ -11,7 +11,8 @@ use braid_packet::field::HEADERS;
 use braid_packet::{Field, Header};
 
 use super::build::Builder;
-use super::lower::{Binding, Lower, Value};
+use super::lower::Lower;
+use super::scope::{Binding, Scope, Value};
 use super::types::{self, BOOL};
 use super::{arith, calls, constant, expand, names, needs, operators, path, say, state};
 use crate::ast::{BinOp, Expr, ExprKind, FnBody, Path, Span, is_comparison};
@@ -25,8 +26,8 @@ enum Truth {
     Value(ValueId),
 }
 
-/// Continues in both blocks. A predicate with errors does so, so that the code behind it is
-/// still checked.
+/// Continues in both blocks. A predicate with errors does so, so that the code behind it is still
+/// checked.
 pub fn either(b: &mut Builder, yes: BlockId, no: BlockId) {
     let cond = b.constant(BOOL, 0);
     b.branch(cond, yes, no);
@@ -55,7 +56,9 @@ pub fn any_predicate(lower: &mut Lower<'_>, expr: &Expr, yes: BlockId, no: Block
             lower.predicate(b, yes, no);
         }
         ExprKind::Has(path) => has(lower, path, yes, no),
-        ExprKind::Path(path) if is_forward(lower, path) => forward(lower, expr.span, yes, no),
+        ExprKind::Path(path) if is_forward(&lower.scope, path) => {
+            forward(lower, expr.span, yes, no)
+        }
         ExprKind::Exists(place) => {
             let done = lower.with_absent(Some(no), |this| state::exists(this, place, yes, no));
             if done.is_none() {
@@ -66,9 +69,9 @@ pub fn any_predicate(lower: &mut Lower<'_>, expr: &Expr, yes: BlockId, no: Block
     }
 }
 
-fn is_forward(lower: &Lower<'_>, path: &Path) -> bool {
+fn is_forward(scope: &Scope<'_>, path: &Path) -> bool {
     matches!(path.parts.as_slice(), [word] if word.text == "forward"
-        && lower.local("forward").is_none() && lower.binding("forward").is_none())
+        && !scope.knows("forward"))
 }
 
 fn forward(lower: &mut Lower<'_>, span: Span, yes: BlockId, no: BlockId) {
@@ -104,7 +107,7 @@ fn truth(lower: &mut Lower<'_>, expr: &Expr, yes: BlockId, no: BlockId) -> Optio
             calls::patterns(lower, payload, set).map(|(found, _)| Some(Truth::Value(found)))
         }
         ExprKind::Call(name, args) => {
-            if let Some(Binding::Fn(def)) = lower.binding(&name.text)
+            if let Some(Binding::Fn(def)) = lower.scope.binding(&name.text)
                 && let FnBody::Pure(ty, body) = &def.body
             {
                 let ty = names::scalar_type(lower, ty)?;
@@ -216,7 +219,7 @@ fn membership(lower: &mut Lower<'_>, item: &Expr, set: &Expr) -> Option<Truth> {
         }
         return calls::apply_rules(lower, set).map(|(pass, _)| Truth::Value(pass));
     }
-    if let Some(Binding::Param(param)) = names::bare(lower, set) {
+    if let Some(Binding::Param(param)) = names::bare(&lower.scope, set) {
         let ty = lower.model.params.get(param.0 as usize)?.ty.clone();
         match ty {
             ParamTy::Routes => {
@@ -257,7 +260,7 @@ fn param_name(model: &Model, param: braid_ir::model::ParamId) -> &str {
 fn column(lower: &mut Lower<'_>, set: &Expr) -> Option<Option<(Ty, SetRef)>> {
     let ExprKind::Path(path) = &set.kind else { return Some(None) };
     let [list, part] = path.parts.as_slice() else { return Some(None) };
-    let Some(Binding::Param(param)) = lower.binding(&list.text) else { return Some(None) };
+    let Some(Binding::Param(param)) = lower.scope.binding(&list.text) else { return Some(None) };
     let columns = match &lower.model.params.get(param.0 as usize)?.ty {
         ParamTy::List(columns) | ParamTy::Backends(columns) => columns.clone(),
         _ => return Some(None),
@@ -345,7 +348,7 @@ fn set_parts(
             }
             Some(())
         }
-        ExprKind::Path(_) if matches!(names::bare(lower, set), Some(Binding::Const(_))) => {
+        ExprKind::Path(_) if matches!(names::bare(&lower.scope, set), Some(Binding::Const(_))) => {
             lower.eval().intervals(set, ty, constants)
         }
         _ => {

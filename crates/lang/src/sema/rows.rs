@@ -103,7 +103,7 @@ fn rows_of(lower: &mut Lower<'_>, rows: &[Row], span: Span) -> Rc<Rows> {
 
 /// Reports rows that cannot match and a missing `else`.
 fn check_rows(lower: &mut Lower<'_>, rows: &[Row], guards: &[Vec<Header>], span: Span) -> Cover {
-    let found = cover::check(rows, guards, &lower.consts, lower.sources);
+    let found = cover::check(rows, guards, &lower.scope.consts, lower.sources);
     for (at, dead) in &found.dead {
         let head = row_head(&rows[*at]);
         let diagnostic = match dead {

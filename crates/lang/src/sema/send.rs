@@ -6,7 +6,8 @@ use braid_ir::model::{
 use braid_packet::field::FIELDS;
 use braid_packet::{Access, Field, Header};
 
-use super::lower::{Lower, Value};
+use super::lower::Lower;
+use super::scope::{Binding, Value};
 use super::types::{self, uint};
 use super::{ends, names, needs, say};
 use crate::ast::{Expr, Ident, Path, Span, joined};
@@ -200,7 +201,7 @@ fn event_arg(lower: &mut Lower<'_>, ty: EventTy, expr: &Expr) -> Option<EventArg
 }
 
 fn text_value(lower: &mut Lower<'_>, expr: &Expr) -> Option<Value> {
-    if let Some(super::lower::Binding::Param(param)) = names::bare(lower, expr)
+    if let Some(Binding::Param(param)) = names::bare(&lower.scope, expr)
         && let Some(decl) = lower.model.params.get(param.0 as usize)
         && decl.ty == ParamTy::Str
     {

@@ -6,8 +6,9 @@ use braid_packet::{Field, Header};
 use super::build::Builder;
 use super::eval::record_parts;
 use super::facts::KeyFact;
-use super::lower::{Binding, Lower, Mode, Value};
+use super::lower::{Lower, Mode};
 use super::names::{self, is_word, unknown_member};
+use super::scope::{Binding, Scope, Value};
 use super::types::{self, BOOL, PORT, U128, uint};
 use super::{needs, say};
 use crate::ast::{Expr, ExprKind, Ident, Span};
@@ -153,7 +154,7 @@ fn explicit_key(
 }
 
 /// Splits `S`, `S[key]`, `S.slot`, `S[key].slot` into table, key and slot.
-pub fn state_place<'e>(lower: &mut Lower<'_>, expr: &'e Expr) -> Option<StatePlace<'e>> {
+pub fn state_place<'e>(scope: &Scope<'_>, expr: &'e Expr) -> Option<StatePlace<'e>> {
     let (base, key, slot) = match &expr.kind {
         ExprKind::Member(inner, part) => match &inner.kind {
             ExprKind::Index(base, key) => (&**base, Some(key.as_slice()), Some(part)),
@@ -164,10 +165,10 @@ pub fn state_place<'e>(lower: &mut Lower<'_>, expr: &'e Expr) -> Option<StatePla
     };
     let ExprKind::Path(path) = &base.kind else { return None };
     let (name, rest) = path.parts.split_first()?;
-    if lower.local(&name.text).is_some() {
+    if scope.local(&name.text).is_some() {
         return None;
     }
-    let Some(Binding::State(state)) = lower.binding(&name.text) else { return None };
+    let Some(Binding::State(state)) = scope.binding(&name.text) else { return None };
     let slot = match (slot, rest) {
         (slot, []) => slot,
         (None, [part]) => Some(part),
@@ -183,7 +184,7 @@ pub fn exists(
     yes: braid_ir::model::BlockId,
     no: braid_ir::model::BlockId,
 ) -> Option<()> {
-    let found = state_place(lower, place).filter(|found| found.slot.is_none());
+    let found = state_place(&lower.scope, place).filter(|found| found.slot.is_none());
     let Some(found) = found else {
         if let ExprKind::Path(path) = &place.kind
             && let [name] = path.parts.as_slice()
@@ -235,8 +236,8 @@ fn get(lower: &mut Lower<'_>, entry: &Entry) -> Option<Vec<ValueId>> {
     Some(outs)
 }
 
-/// Makes sure that a read of an entry has a result: the entry has a default, or is known to
-/// exist, or an atom tests it.
+/// Makes sure that a read of an entry has a result: the entry has a default, or is known to exist,
+/// or an atom tests it.
 pub fn need_entry(lower: &mut Lower<'_>, entry: &Entry, span: Span) -> Option<()> {
     let decl = table(&lower.model, entry.state)?;
     let name = decl.name.clone();
@@ -267,8 +268,8 @@ pub fn need_entry(lower: &mut Lower<'_>, entry: &Entry, span: Span) -> Option<()
     Some(())
 }
 
-/// The values that an expression gives to all slots. The expression is a scalar, a record with
-/// its parts, or the value of another record.
+/// The values that an expression gives to all slots. The expression is a scalar, a record with its
+/// parts, or the value of another record.
 pub fn record(
     lower: &mut Lower<'_>,
     parts: &[(String, Ty)],
@@ -304,9 +305,7 @@ pub fn record(
 
 /// Whether `key[N]` means the key of the ending entry.
 pub fn key_in_sight(lower: &Lower<'_>) -> bool {
-    matches!(lower.mode, Mode::Expire(_))
-        && lower.local("key").is_none()
-        && lower.binding("key").is_none()
+    matches!(lower.mode, Mode::Expire(_)) && !lower.scope.knows("key")
 }
 
 /// Lowers `key[N]` in `on expire`.

@@ -1,13 +1,12 @@
-//! Lowers blocks and statements. `Lower::block` and `Lower::statement` are where other modules lower
-//! the statements inside their own.
-
-use std::collections::BTreeMap;
+//! Lowers blocks and statements. `Lower::block` and `Lower::statement` are where other modules
+//! lower the statements inside their own.
 
 use braid_ir::model::{Op, Term};
 use braid_packet::Header;
 
 use super::arith::Const;
-use super::lower::{Binding, Lower, MAX_ROUNDS, Mode, Value};
+use super::lower::{Lower, MAX_ROUNDS, Mode};
+use super::scope::{Binding, Scope, Value};
 use super::types::uint;
 use super::{assign, calls, ends, expand, needs, rows, send};
 use crate::ast::{Block, Expr, ExprKind, FnBody, Ident, Span, Stmt, StmtKind};
@@ -145,8 +144,8 @@ fn for_loop<'a>(lower: &mut Lower<'a>, var: &'a Ident, from: &Expr, to: &Expr, b
         );
         return;
     }
-    if taken(lower, &var.text) {
-        let diagnostic = duplicate(&lower.declared, var);
+    if lower.scope.is_taken(&var.text) {
+        let diagnostic = duplicate(&lower.scope, var);
         return lower.say(diagnostic);
     }
     lower.loops += 1;
@@ -156,7 +155,7 @@ fn for_loop<'a>(lower: &mut Lower<'a>, var: &'a Ident, from: &Expr, to: &Expr, b
             break;
         }
         lower.scoped(|this| {
-            this.bind(&var.text, Value::Const(Const::plain(round)));
+            this.scope.bind(&var.text, Value::Const(Const::plain(round)));
             this.block(body);
         });
     }
@@ -177,18 +176,12 @@ fn bound(lower: &mut Lower<'_>, expr: &Expr) -> Option<(u128, Span)> {
     }
 }
 
-/// Whether a name is already in use here.
-fn taken(lower: &Lower<'_>, name: &str) -> bool {
-    lower.local(name).is_some()
-        || lower.names.contains_key(name) && lower.frames.last().is_none_or(|f| f.sees_nf)
-}
-
 /// The message for a name that is already in use.
-fn duplicate(declared: &BTreeMap<&str, Span>, name: &Ident) -> Diagnostic {
+fn duplicate(scope: &Scope<'_>, name: &Ident) -> Diagnostic {
     let message = format!("`{}` is declared twice", name.text);
     let found = Diagnostic::new(codes::DUPLICATE_NAME, message, name.span, "again here");
-    match declared.get(name.text.as_str()) {
-        Some(first) => found.label(*first, "first here"),
+    match scope.place(&name.text) {
+        Some(first) => found.label(first, "first here"),
         None => found,
     }
     .help("give one of them another name")
@@ -200,8 +193,8 @@ fn let_statement<'a>(
     value: &Expr,
     otherwise: Option<&'a Stmt>,
 ) {
-    if taken(lower, &name.text) {
-        let diagnostic = duplicate(&lower.declared, name);
+    if lower.scope.is_taken(&name.text) {
+        let diagnostic = duplicate(&lower.scope, name);
         lower.say(diagnostic);
     }
     let value = match otherwise {
@@ -209,9 +202,9 @@ fn let_statement<'a>(
         Some(otherwise) => let_else(lower, value, otherwise),
     };
     match value {
-        Some(value) => lower.bind(&name.text, value),
+        Some(value) => lower.scope.bind(&name.text, value),
         // Uses of a local with a wrong value are not reported again.
-        None => lower.bind(&name.text, Value::Wrong),
+        None => lower.scope.bind(&name.text, Value::Wrong),
     }
 }
 
@@ -292,13 +285,13 @@ fn only_vlan(lower: &mut Lower<'_>, header: &Ident) -> Option<()> {
 /// Checks that a single word is an action, or at least a known name.
 fn known_statement(lower: &mut Lower<'_>, name: &Ident) -> Option<()> {
     let word = name.text.as_str();
-    let known = lower.local(word).is_some() || lower.binding(word).is_some();
+    let known = lower.scope.knows(word);
     if known || matches!(word, "forward" | "backward" | "close" | "reset") {
         return Some(());
     }
     lower.doubt = true;
     let words = ["output", "drop", "consume", "resubmit"];
-    let own = lower.names_in_sight();
+    let own = lower.scope.names_in_sight();
     let known = words.into_iter().chain(own.iter().map(String::as_str));
     let help = foreign_statement(word).or_else(|| lower.suggest(word, known));
     let message = format!("`{word}` is neither a statement nor an action");
@@ -317,7 +310,7 @@ fn call_statement(lower: &mut Lower<'_>, call: &Expr) -> Option<()> {
         }
         _ => return None,
     };
-    if let Some(Binding::Fn(def)) = lower.binding(&name.text)
+    if let Some(Binding::Fn(def)) = lower.scope.binding(&name.text)
         && let FnBody::Action(body) = &def.body
     {
         return expand::expand(lower, def, args, call.span, |this| {
