@@ -38,5 +38,5 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(tagged.pop_vlan());
         assert_eq!(tagged.data(), packet.data());
     }
-    let _ = packet.summary();
+    let _ = packet.to_string();
 });

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::answer::Failure;
 use crate::output::tell;
-use crate::read::read_text;
+use crate::read::{read_bytes, read_text};
 
 /// The largest size of a file of the language.
 pub const MAX_BYTES: usize = braid_lang::source::MAX_FILE_BYTES;
@@ -47,8 +47,12 @@ pub struct Program {
 
 /// Compiles a file. The caller looks at its errors.
 pub fn checked(path: &Path) -> Result<Program, Failure> {
-    let text = text(path)?;
     let name = path.display().to_string();
+    let bytes = read_bytes(path).map_err(|why| Failure::file(path, why))?;
+    let text = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => return Ok(Program::not_text(path, error.as_bytes())),
+    };
     let library: Vec<(&str, &str)> =
         braid_nfs::all().iter().map(|nf| (nf.name, nf.source)).collect();
     let Compiled { unit, functions, chains, diagnostics, sources } =
@@ -112,6 +116,15 @@ fn style() -> Style {
 }
 
 impl Program {
+    /// The program of a file that is not text: it has nothing but this error.
+    fn not_text(path: &Path, bytes: &[u8]) -> Self {
+        let (mut sources, mut found) = (SourceMap::new(), Diagnostics::new());
+        let (_, wrong) = sources.add_bytes(path.display().to_string(), bytes);
+        wrong.into_iter().for_each(|wrong| found.push(wrong));
+        let path = path.to_owned();
+        Self { path, unit: None, functions: Vec::new(), chains: Vec::new(), sources, found }
+    }
+
     /// Whether the program has errors, so that it cannot run.
     pub fn has_errors(&self) -> bool {
         self.found.has_errors()

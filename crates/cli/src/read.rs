@@ -32,14 +32,24 @@ pub fn read_text(path: &Path) -> Result<String, ReadError> {
     text(File::open(path)?, MAX_TEXT_BYTES)
 }
 
-fn text(mut input: impl Read, max: u64) -> Result<String, ReadError> {
+/// Reads the bytes of a file like [`read_text`], but they need not be text.
+///
+/// # Errors
+/// Returns an error when the file cannot be read or is longer than [`MAX_TEXT_BYTES`].
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
+    bytes(File::open(path)?, MAX_TEXT_BYTES)
+}
+
+fn bytes(mut input: impl Read, max: u64) -> Result<Vec<u8>, ReadError> {
     let mut magic = Vec::new();
     input.by_ref().take(2).read_to_end(&mut magic)?;
     let is_gzip = magic == [0x1f, 0x8b];
     let whole = magic.as_slice().chain(input);
-    let bytes =
-        if is_gzip { bounded(MultiGzDecoder::new(whole), max) } else { bounded(whole, max) }?;
-    String::from_utf8(bytes).map_err(|error| {
+    if is_gzip { bounded(MultiGzDecoder::new(whole), max) } else { bounded(whole, max) }
+}
+
+fn text(input: impl Read, max: u64) -> Result<String, ReadError> {
+    String::from_utf8(bytes(input, max)?).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let before = error.as_bytes().get(..valid).unwrap_or_default();
         ReadError::NotText { line: before.iter().filter(|&&b| b == b'\n').count() + 1 }

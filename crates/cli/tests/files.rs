@@ -52,6 +52,15 @@ fn check_reads_control_files() {
 }
 
 #[test]
+fn file_that_is_not_text_is_an_error_at_its_first_wrong_byte() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("bad.braid"), b"nf f() {\n  \xff output; }\n").unwrap();
+    let text = folder.braid(&["check", "bad.braid"]).code(1);
+    text.warns("E0120").warns("bad.braid:2:3");
+    folder.braid(&["ir", "bad.braid"]).code(3).warns("E0120");
+}
+
+#[test]
 fn check_of_a_missing_file_ends_with_3() {
     let ended = braid(&["check", "/nonexistent.braid", "--json"]).code(3);
     assert!(ended.json()["error"].as_str().unwrap().contains("/nonexistent.braid"));

@@ -88,7 +88,7 @@ impl Bindings {
                 continue;
             }
             if let Some(HeaderChange { rewrite, bytes, sums }) = one.before.as_deref() {
-                packet.rewrite_wide((layout, outline), rewrite, bytes, *sums);
+                layout.rewrite_wide((packet.data_mut(), outline), rewrite, bytes, *sums);
             }
             (packet.backward, packet.held) = (one.backward, false);
             function.run_state(one.flow, &one.functions, packet, time);

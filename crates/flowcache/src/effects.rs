@@ -8,7 +8,7 @@ use braid_ir::chain::Chain;
 use braid_ir::engine::{Event, EventValue, Outputs};
 use braid_ir::model::{Dest, EventId, Kind, Word};
 use braid_packet::Packet;
-use braid_packet::rewrite::Retag;
+use braid_packet::rewrite::{Retag, wide_window};
 use std::fmt;
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ impl Publication {
         let value = |arg: &Arg| {
             let (kind, value) = match arg {
                 Arg::Word(kind, value) => (kind, *value),
-                Arg::Bits(kind, bits) => (kind, bits.get(&packet.wide_window())),
+                Arg::Bits(kind, bits) => (kind, bits.get(&wide_window(packet.data()))),
                 Arg::Number(kind, number, shift, add) => {
                     let number = number.of(packet.data(), packet.wire_len) >> shift;
                     (kind, Word::from(number).wrapping_add_signed((*add).into()))
@@ -149,7 +149,7 @@ impl SideEffects {
             }
         }
         if self.vlans != Retag::default() {
-            packet.retag(&self.vlans);
+            packet.retag(self.vlans.lost, &self.vlans.got);
         }
         for splice in &self.splices {
             // An earlier check found that the bytes are there and that the packet has room.

@@ -154,7 +154,7 @@ fn take<'a, 'p>(
         if let Some(bindings) = bindings {
             bindings.run(functions, packet, (layout, outline), time, out);
         }
-        packet.rewrite_wide((layout, outline), &template.rewrite, &head, sums);
+        layout.rewrite_wide((packet.data_mut(), outline), &template.rewrite, &head, sums);
     } else {
         let record = records.get::<NARROW, NARROW>(flow.record)?;
         record.hot.count(time, packet.wire_len);

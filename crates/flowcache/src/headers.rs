@@ -9,7 +9,7 @@ use crate::mutants::{Mutants, RecordMutant};
 use braid_ir::model::Word;
 use braid_ir::residual::HeaderMask;
 use braid_packet::field::Cover;
-use braid_packet::rewrite::{Outline, Retag, Rewrite, WIDE, WIDE_BYTES, sums, words};
+use braid_packet::rewrite::{Outline, Retag, Rewrite, WIDE, WIDE_BYTES, sums, wide_window, words};
 use braid_packet::{Base, Field, Header, Layout, Packet};
 use std::borrow::Cow;
 
@@ -68,7 +68,7 @@ impl<'a> Headers<'a> {
         outline: Outline,
         mutants: Mutants,
     ) -> Self {
-        let (head, none) = (packet.wide_window(), [0; WIDE_BYTES]);
+        let (head, none) = (wide_window(packet.data()), [0; WIDE_BYTES]);
         Self {
             origin: packet,
             layout,
@@ -137,7 +137,7 @@ impl<'a> Headers<'a> {
         self.down = self.down_before + rewrite.ttl;
         self.summed.iter_mut().zip(rewrite.sums).for_each(|(summed, sum)| *summed |= sum);
         self.written.iter_mut().zip(self.mask).for_each(|(written, mask)| *written |= mask);
-        if self.head != self.packet.wide_window() {
+        if self.head != wide_window(self.packet.data()) {
             let len = self.packet.data().len().min(WIDE_BYTES);
             self.packet.to_mut().data_mut()[..len].copy_from_slice(&self.head[..len]);
             let layout = self.packet.parse();

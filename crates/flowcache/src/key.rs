@@ -3,7 +3,9 @@
 use crate::guard::{Link, Number, WIRE};
 use braid_ir::model::Op;
 use braid_ir::residual::{HeaderMask, Residual, What};
-use braid_packet::rewrite::{NARROW, Outline, WIDE, WIDE_BYTES, Window, narrowed, widened, words};
+use braid_packet::rewrite::{
+    NARROW, Outline, WIDE, WIDE_BYTES, Window, narrow_words, narrowed, wide_window, widened, words,
+};
 use braid_packet::{Base, FIELDS, Field, Header, Layout, Packet, Spot};
 
 /// Where the protocol is in a narrow key: above everything else in the key.
@@ -78,7 +80,7 @@ impl KeyExtractor {
     /// The bits of link addresses that belong to the flow of a packet with a narrow key, and their
     /// values.
     pub(crate) fn link(&self, packet: &Packet) -> Link {
-        let [one, two, ..]: Window<WIDE> = words(&packet.wide_window());
+        let [one, two, ..]: Window<WIDE> = words(&wide_window(packet.data()));
         Link { mask: self.link, is: [one & self.link[0], two & self.link[1]] }
     }
 
@@ -118,7 +120,7 @@ impl KeyExtractor {
         if !layout.is_plain() {
             return None;
         }
-        let (words, proto) = packet.narrow_words()?;
+        let (words, proto) = narrow_words(packet.data())?;
         Some([words[0] & mask[0], words[1] & mask[1] | u64::from(proto) << PROTO_SHIFT])
     }
 
@@ -127,7 +129,7 @@ impl KeyExtractor {
     pub(crate) fn wide_key(&self, packet: &Packet, layout: &Layout) -> Option<(Window<WIDE>, u32)> {
         let number = number(Outline::of(layout)?);
         let mask = self.wide.get(number)?.as_ref()?;
-        let window: Window<WIDE> = words(&packet.wide_window());
+        let window: Window<WIDE> = words(&wide_window(packet.data()));
         Some((std::array::from_fn(|at| window[at] & mask[at]), number as u32))
     }
 }

@@ -2,9 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use braid_lang::diag::{Style, render};
 use braid_lang::{Compiled, Loader, compile};
 
 struct Files(BTreeMap<&'static str, &'static str>);
+
+/// Every file has these bytes.
+struct Bytes(&'static [u8]);
+
+impl Loader for Bytes {
+    fn read(&self, _path: &str, _relative_to: &str) -> Result<Vec<u8>, String> {
+        Ok(self.0.to_vec())
+    }
+}
 
 impl Loader for Files {
     fn read(&self, path: &str, _relative_to: &str) -> Result<Vec<u8>, String> {
@@ -37,6 +47,15 @@ fn files_that_use_each_other_are_an_error() {
     let found =
         with(&[("a.braid", "use \"main.braid\";")], &[], "use \"a.braid\"; nf f() { output; }");
     assert_eq!(codes(&found), [218]);
+}
+
+#[test]
+fn used_file_that_is_not_text_is_reported_once_at_its_first_wrong_byte() {
+    let root = "use \"a.braid\"; use \"a.braid\"; nf f() { output; }";
+    let found = compile(("main.braid", root), &[], &Bytes(b"nf g()\n{ \xff output; }"));
+    assert_eq!(codes(&found), [120]);
+    let text = render(&found.diagnostics, &found.sources, Style::default());
+    assert!(text.contains("a.braid:2:3") && text.contains("used here"), "{text}");
 }
 
 #[test]

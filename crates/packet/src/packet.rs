@@ -2,7 +2,6 @@
 
 use crate::layout::Layout;
 pub use crate::link::Link;
-use crate::rewrite::Retag;
 use crate::wire::{ethernet, vlan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -136,13 +135,14 @@ impl Packet {
         true
     }
 
-    /// Changes the packet's VLAN tags. The packet must have the tags that it loses. Earlier layouts
-    /// become invalid.
-    pub fn retag(&mut self, tags: &Retag) {
-        let gone = ethernet::TYPE..ethernet::TYPE + tags.lost * vlan::LEN;
+    /// Replaces the outermost VLAN tags by tags with these bytes. The packet must have the tags
+    /// that it loses. Earlier layouts become invalid.
+    pub fn retag(&mut self, lost: usize, got: &[u8]) {
+        let gone = ethernet::TYPE..ethernet::TYPE + lost * vlan::LEN;
         if gone.end <= self.data.len() {
-            self.data.splice(gone, tags.got.iter().copied());
-            self.wire_len = self.wire_len.saturating_add_signed(tags.longer());
+            let longer = got.len() as i32 - gone.len() as i32;
+            self.data.splice(gone, got.iter().copied());
+            self.wire_len = self.wire_len.saturating_add_signed(longer);
         }
     }
 

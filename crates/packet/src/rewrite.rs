@@ -5,7 +5,6 @@
 use crate::checksum::{self, Delta, Sum16};
 use crate::field::Header;
 use crate::layout::{Layout, Sum};
-use crate::packet::Packet;
 use crate::wire::{ethernet, ipv4, ipv6, proto, vlan};
 
 /// Number of narrow words. A masked rewrite reads and writes only these where they suffice: they
@@ -157,8 +156,8 @@ pub fn sums(
         let sum = counts.fold(0, |sum, (_, (old, new))| {
             sum + u32::from(!u16::from_be_bytes(*old)) + u32::from(u16::from_be_bytes(*new))
         });
-        // A word that stays adds all ones, which is 0 in one's complement. Skipped words add
-        // the same here.
+        // A word that stays adds all ones, which is 0 in one's complement. Skipped words add the
+        // same here.
         Sum16::default().with_word(sum + 0xffff).folded()
     };
     let (ip, l4) = (outline.ip, outline.l4());
@@ -263,6 +262,28 @@ impl Layout {
         }
     }
 
+    /// Does the same as [`Layout::rewrite_narrow`] for any outline.
+    pub fn rewrite_wide(
+        &self,
+        (data, outline): (&mut [u8], Outline),
+        rewrite: &Rewrite,
+        bytes: &Window<WIDE>,
+        added: [u16; 2],
+    ) {
+        let mut head = wide_window(data);
+        write(&mut head, &rewrite.keep, bytes);
+        let ttl = &mut head[outline.ttl()];
+        *ttl = ttl.wrapping_sub(rewrite.ttl);
+        let len = data.len().min(WIDE_BYTES);
+        data[..len].copy_from_slice(&head[..len]);
+        if rewrite.sums[0] {
+            update_ip(data, outline, added[0]);
+        }
+        if rewrite.sums[1] {
+            self.update_transport(data, added[1]);
+        }
+    }
+
     #[inline(always)]
     fn update_transport(&self, data: &mut [u8], added: u16) {
         if let Some(sum) = self.sum() {
@@ -271,48 +292,22 @@ impl Layout {
     }
 }
 
-impl Packet {
-    /// The packet's narrow words and its protocol. `None` if the packet is too short. The packet
-    /// must have the outline [`Outline::PLAIN`].
-    #[must_use]
-    #[inline(always)]
-    pub fn narrow_words(&self) -> Option<(Window<NARROW>, u8)> {
-        let head = self.data().first_chunk::<NARROW_BYTES>()?;
-        Some((words(&head[NARROW_AT..]), head[Outline::PLAIN.proto()]))
-    }
+/// A packet's narrow words and its protocol. `None` if the packet is too short. The packet must
+/// have the outline [`Outline::PLAIN`].
+#[must_use]
+#[inline(always)]
+pub fn narrow_words(data: &[u8]) -> Option<(Window<NARROW>, u8)> {
+    let head = data.first_chunk::<NARROW_BYTES>()?;
+    Some((words(&head[NARROW_AT..]), head[Outline::PLAIN.proto()]))
+}
 
-    /// The packet's first bytes. Bytes past its end are zero.
-    #[must_use]
-    pub fn wide_window(&self) -> [u8; WIDE_BYTES] {
-        let mut bytes = [0; WIDE_BYTES];
-        let data = self.data();
-        let len = data.len().min(WIDE_BYTES);
-        bytes[..len].copy_from_slice(&data[..len]);
-        bytes
-    }
-
-    /// Does the same as [`Layout::rewrite_narrow`] for any outline.
-    pub fn rewrite_wide(
-        &mut self,
-        (layout, outline): (&Layout, Outline),
-        rewrite: &Rewrite,
-        bytes: &Window<WIDE>,
-        added: [u16; 2],
-    ) {
-        let mut head = self.wide_window();
-        write(&mut head, &rewrite.keep, bytes);
-        let ttl = &mut head[outline.ttl()];
-        *ttl = ttl.wrapping_sub(rewrite.ttl);
-        let data = self.data_mut();
-        let len = data.len().min(WIDE_BYTES);
-        data[..len].copy_from_slice(&head[..len]);
-        if rewrite.sums[0] {
-            update_ip(data, outline, added[0]);
-        }
-        if rewrite.sums[1] {
-            layout.update_transport(data, added[1]);
-        }
-    }
+/// A packet's first bytes. Bytes past its end are zero.
+#[must_use]
+pub fn wide_window(data: &[u8]) -> [u8; WIDE_BYTES] {
+    let mut bytes = [0; WIDE_BYTES];
+    let len = data.len().min(WIDE_BYTES);
+    bytes[..len].copy_from_slice(&data[..len]);
+    bytes
 }
 
 /// Updates the IPv4 header's checksum.
@@ -336,6 +331,7 @@ mod tests {
     use crate::build::{Shape, build_fresh};
     use crate::field::Field::{self, *};
     use crate::packet::Link;
+    use crate::packet::Packet;
 
     /// A generator of 31-bit numbers.
     fn random() -> impl FnMut() -> u64 {
@@ -379,7 +375,7 @@ mod tests {
                 }
             }
             let mut at_once = came.clone();
-            at_once.retag(&tags);
+            at_once.retag(tags.lost, &tags.got);
             assert_eq!(at_once, packet);
             assert_eq!(Outline::of(&packet.parse()), Some(outline.with(&tags)));
             for (at, byte) in packet.data().iter().enumerate() {
@@ -395,7 +391,7 @@ mod tests {
         zeros.write(layout, field, 0);
         ones.write(layout, field, u128::MAX);
         let (zeros, ones): (Window<WIDE>, Window<WIDE>) =
-            (words(&zeros.wide_window()), words(&ones.wide_window()));
+            (words(&wide_window(zeros.data())), words(&wide_window(ones.data())));
         std::array::from_fn(|at| zeros[at] ^ ones[at])
     }
 
@@ -424,7 +420,7 @@ mod tests {
             if Outline::of(&layout) != Some(outline) {
                 continue;
             }
-            let before = packet.wide_window();
+            let before = wide_window(packet.data());
             let mut expected = packet.clone();
             let mut mask = Window::<WIDE>::default();
             let mut assigned = Vec::new();
@@ -445,7 +441,7 @@ mod tests {
                 expected.set(&layout, InetTtl, u128::from(9 - ttl));
                 assigned.push(InetTtl);
             }
-            let after = expected.wide_window();
+            let after = wide_window(expected.data());
             let is_ip = |field: &Field| matches!(field.info().header, Header::Ip4 | Header::Inet);
             let in_sum = |field: &Field| {
                 let is_address = matches!(field, IpSrc | IpDst | Ip6Src | Ip6Dst);
@@ -461,7 +457,7 @@ mod tests {
             bytes.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
             let added = sums(&layout, outline, &before, &after);
             let mut wide = packet.clone();
-            wide.rewrite_wide((&layout, outline), &rewrite, &bytes, added);
+            layout.rewrite_wide((wide.data_mut(), outline), &rewrite, &bytes, added);
             assert_eq!(wide, expected, "{shape:?} {assigned:?} ttl -{ttl}");
             if outline == Outline::PLAIN && rewrite.is_narrow() {
                 let own = rewrite.narrow([bytes[0], bytes[1]]);

@@ -1,45 +1,45 @@
 //! Changes of configuration.
 
-use super::Reference;
 use super::instance::Instance;
+use super::native;
+use super::schedule::Expiries;
 use super::table::EntryRef;
 use braid_externs::Backend as _;
 use braid_ir::chain::{Change, Control};
 use braid_ir::model::{ParamId, ParamTy, Setting, StateId, Word};
 use braid_ir::value::{Backend, Health, ParamValue, Rule};
 
-impl Reference {
-    /// Applies a change now.
-    pub(super) fn change(&mut self, control: &Control) -> Result<(), String> {
-        let instance = self
-            .nodes
-            .get_mut(usize::from(control.node))
-            .ok_or_else(|| format!("no function number {}", control.node))?;
-        let is_native = instance.model.native.is_some();
-        let before = is_native.then(|| (instance.params.clone(), instance.counters.rules.clone()));
-        instance.change(control.param, &control.change)?;
-        if let Some((params, rules)) = before
-            && let Err(why) = self.tell_natives(control)
-        {
-            let instance = &mut self.nodes[usize::from(control.node)];
-            (instance.params, instance.counters.rules) = (params, rules);
-            return Err(why);
-        }
-        if matches!(control.change, Change::Set(_)) {
-            self.reschedule(control.node);
-        }
-        Ok(())
+/// Applies a change now.
+pub(super) fn change(
+    nodes: &mut [Instance],
+    expiries: &mut Expiries,
+    control: &Control,
+) -> Result<(), String> {
+    let instance = nodes
+        .get_mut(usize::from(control.node))
+        .ok_or_else(|| format!("no function number {}", control.node))?;
+    let is_native = instance.model.native.is_some();
+    let before = is_native.then(|| (instance.params.clone(), instance.counters.rules.clone()));
+    instance.change(control.param, &control.change)?;
+    if let Some((params, rules)) = before
+        && let Err(why) = native::tell(instance, control.param)
+    {
+        (instance.params, instance.counters.rules) = (params, rules);
+        return Err(why);
     }
+    if matches!(control.change, Change::Set(_)) {
+        reschedule(instance, control.node, expiries);
+    }
+    Ok(())
+}
 
-    /// Computes deadlines again, because time-outs and ticks may have changed.
-    fn reschedule(&mut self, node: u16) {
-        self.expiries.forget(node);
-        let instance = &self.nodes[usize::from(node)];
-        for (shard, part) in instance.shards.iter().enumerate() {
-            for (state, table) in (0..).map(StateId).zip(&part.tables) {
-                for (id, _) in table.iter().filter(|(_, entry)| entry.lives_with.is_none()) {
-                    self.expiries.schedule(instance, node, shard, EntryRef { state, id });
-                }
+/// Computes deadlines again, because time-outs and ticks may have changed.
+fn reschedule(instance: &Instance, node: u16, expiries: &mut Expiries) {
+    expiries.forget(node);
+    for (shard, part) in instance.shards.iter().enumerate() {
+        for (state, table) in (0..).map(StateId).zip(&part.tables) {
+            for (id, _) in table.iter().filter(|(_, entry)| entry.lives_with.is_none()) {
+                expiries.schedule(instance, node, shard, EntryRef { state, id });
             }
         }
     }

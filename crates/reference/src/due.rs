@@ -1,72 +1,15 @@
 //! Time. Due work runs in the order (time, expiry before timer before held packet, position in the
 //! chain, table or timer or queue, creation).
 
-use super::Reference;
+use super::engine::{Reference, Walk};
 use super::instance::Instance;
 use super::run::{Env, Role, in_background};
+use super::schedule::Held;
 use super::state::{Cause, end_group};
 use super::table::EntryRef;
-use super::walk::Walk;
 use crate::trace::Observer;
 use braid_ir::engine::{CATCH_UP, Outputs};
 use braid_ir::model::{QueueId, StateId};
-use braid_packet::Packet;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-/// The expiry times of entries, in the order in which they are due. An entry has an item if it
-/// lives with no other and has a time-out. The time may be too early, because a packet may have
-/// found the entry since. The entry is checked again when its item is due.
-#[derive(Default)]
-pub(super) struct Expiries {
-    due: BTreeSet<Expiry>,
-    /// The item of each entry, by the entry's number.
-    by_entry: HashMap<u64, Expiry>,
-}
-
-/// (deadline, function, table, creation, shard). There is one item for each entry, so the type is
-/// small. A u16 can hold the shard, because there are at most as many shards as workers.
-type Expiry = (u64, u16, StateId, u64, u16);
-
-impl Expiries {
-    /// Records when an entry expires.
-    pub(super) fn schedule(
-        &mut self,
-        instance: &Instance,
-        node: u16,
-        shard: usize,
-        root: EntryRef,
-    ) {
-        if let Some(deadline) = instance.deadline(root, shard) {
-            let expiry = (deadline, node, root.state, root.id, shard as u16);
-            self.due.insert(expiry);
-            self.by_entry.insert(root.id, expiry);
-        }
-    }
-
-    /// Removes an entry that has ended. The number of items is therefore bounded by the tables.
-    pub(super) fn cancel(&mut self, id: u64) {
-        if let Some(expiry) = self.by_entry.remove(&id) {
-            self.due.remove(&expiry);
-        }
-    }
-
-    /// Removes all entries of a function.
-    pub(super) fn forget(&mut self, node: u16) {
-        self.due.retain(|expiry| expiry.1 != node);
-        self.by_entry.retain(|_, expiry| expiry.1 != node);
-    }
-}
-
-/// A held packet.
-pub(super) struct Held {
-    pub(super) packet: Packet,
-    /// Number of function visits so far.
-    pub(super) hops: u32,
-    pub(super) worker: u16,
-}
-
-/// Held packets: by (time, function, queue, order of arrival).
-pub(super) type Waiting = BTreeMap<(u64, u16, QueueId, u64), Held>;
 
 /// The next due work, with its time. The order of the variants is their order at equal times.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,8 +48,8 @@ impl Reference {
     }
 
     fn next_due(&self) -> Option<(u64, Due)> {
-        let expiry = self.expiries.due.first();
-        let expiry = expiry.map(|&(at, node, state, id, shard)| {
+        let expiry = self.expiries.first();
+        let expiry = expiry.map(|(at, node, state, id, shard)| {
             (at, Due::Expiry(node, state, id, usize::from(shard)))
         });
         let release = self.waiting.first_key_value();
@@ -249,7 +192,7 @@ mod tests {
     use braid_ir::engine::{Engine, Event};
     use braid_ir::model::LEFT;
     use braid_ir::value::IntervalSet;
-    use braid_packet::{Field, Link, Shape, build_fresh};
+    use braid_packet::{Field, Link, Packet, Shape, build_fresh};
 
     struct Nothing;
 
@@ -300,7 +243,7 @@ mod tests {
         for port in 0..100 {
             send(&mut engine, 1, port);
         }
-        assert_eq!((engine.expiries.due.len(), engine.expiries.by_entry.len()), (2, 2));
+        assert_eq!(engine.expiries.lens(), (2, 2));
     }
 
     #[test]
@@ -309,9 +252,9 @@ mod tests {
         for time in 0..100 {
             send(&mut engine, time * 1000, 7);
         }
-        assert_eq!((engine.expiries.due.len(), engine.expiries.by_entry.len()), (1, 1));
+        assert_eq!(engine.expiries.lens(), (1, 1));
         engine.advance(u64::MAX, &mut Nothing);
-        assert!(engine.expiries.due.is_empty() && engine.expiries.by_entry.is_empty());
+        assert!(engine.expiries.lens() == (0, 0));
         assert_eq!(engine.counters().nodes[0].tables[0].expired, 1);
     }
 }

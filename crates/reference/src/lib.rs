@@ -7,19 +7,21 @@ mod arith;
 mod calls;
 mod control;
 mod due;
+mod engine;
 mod instance;
 mod native;
 mod ops;
 mod packet;
 mod report;
 mod run;
+mod schedule;
 mod state;
 mod table;
 pub mod trace;
 mod walk;
 
 use crate::trace::{Observer, Silent};
-use braid_ir::chain::{Chain, Control, Malformed};
+use braid_ir::chain::{Chain, Control};
 use braid_ir::engine::{Counters, Engine, Outputs, StateEntry, malformed_loss, worker};
 use braid_ir::graph::Graph;
 use braid_ir::model::Setting;
@@ -27,27 +29,10 @@ use braid_ir::value::ParamValue;
 use braid_ir::verify::verify;
 use braid_native::{Noted, Profile};
 use braid_packet::Packet;
-use due::{Expiries, Waiting};
+pub use engine::Reference;
+use engine::Walk;
 use instance::Instance;
-use walk::Walk;
-
-/// The reference engine.
-pub struct Reference {
-    graph: Graph,
-    malformed: Malformed,
-    workers: u16,
-    /// Functions in the order of their position.
-    nodes: Vec<Instance>,
-    /// The current time: the latest time of any packet or change.
-    now: u64,
-    /// Whether a packet has entered yet.
-    started: bool,
-    expiries: Expiries,
-    waiting: Waiting,
-    /// The number of the next entry or held packet.
-    ids: u64,
-    counters: Counters,
-}
+use schedule::{Expiries, Waiting};
 
 impl Reference {
     /// An engine for a chain, before its first packet.
@@ -79,7 +64,7 @@ impl Reference {
             ids,
             counters: Counters::default(),
         };
-        engine.load(&chain)?;
+        native::load(&mut engine.nodes, &chain)?;
         Ok(engine)
     }
 
@@ -112,28 +97,28 @@ impl Engine for Reference {
 
     fn advance(&mut self, time_ns: u64, out: &mut dyn Outputs) {
         self.advance_to(time_ns, out, &mut Silent);
-        self.advance_natives(out);
+        native::advance(&mut self.nodes, self.now, out);
     }
 
     fn control(&mut self, control: &Control, out: &mut dyn Outputs) -> Result<(), String> {
         self.advance_to(control.time_ns, out, &mut Silent);
-        self.change(control)
+        control::change(&mut self.nodes, &mut self.expiries, control)
     }
 
     fn counters(&self) -> Counters {
-        self.report_counters()
+        report::counters(&self.nodes, &self.counters)
     }
 
     fn state(&self) -> Vec<StateEntry> {
-        self.report_state()
+        report::state(&self.nodes)
     }
 
     fn problems(&self) -> Vec<(u16, Noted)> {
-        self.native_problems()
+        native::problems(&self.nodes)
     }
 
     fn observed(&self) -> Vec<(u16, Profile)> {
-        self.native_profiles()
+        native::profiles(&self.nodes)
     }
 }
 

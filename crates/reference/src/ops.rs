@@ -3,6 +3,7 @@
 use super::arith::{binary, compare};
 use super::packet::PacketState;
 use super::run::{Role, Run, Write};
+use super::{calls, native};
 use braid_ir::engine::Fault;
 use braid_ir::model::{Model, Op, ParamId, Program, SetRef, ValueId, Word};
 use braid_ir::show::max_of;
@@ -37,12 +38,12 @@ impl Run<'_> {
             | Op::Mirror { .. }
             | Op::Create { .. } => self.packet_op(model, op),
             Op::Native { out } => {
-                let answer = self.native(model)?;
+                let answer = native::call(&mut self.env, &mut self.role, model)?;
                 self.define(*out, answer);
                 Ok(())
             }
             Op::Rules { .. } | Op::Route { .. } | Op::Patterns { .. } | Op::Extern { .. } => {
-                self.lookup_op(program, op)
+                calls::lookup_op(self, program, op)
             }
             Op::StateExists { .. }
             | Op::StateGet { .. }
@@ -52,9 +53,9 @@ impl Run<'_> {
             | Op::StateLen { .. }
             | Op::Expiring { .. }
             | Op::ExpiringKey { .. } => self.state_op(op),
-            Op::Take { .. } | Op::TakeThis { .. } | Op::Release { .. } => self.pool_op(op),
+            Op::Take { .. } | Op::TakeThis { .. } | Op::Release { .. } => calls::pool_op(self, op),
             Op::Emit { event, args } => {
-                self.emit(model, program, *event, args);
+                calls::publish(self, model, program, *event, args);
                 Ok(())
             }
         }
@@ -95,12 +96,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn param(&self, param: ParamId) -> &ParamValue {
-        &self.env.instance.params[param.index()]
-    }
-
     fn scalar_param(&self, param: ParamId) -> Word {
-        match self.param(param) {
+        match self.env.param(param) {
             ParamValue::Scalar(value) => *value,
             _ => 0,
         }
@@ -108,7 +105,7 @@ impl Run<'_> {
 
     /// The rows of a list or of backends.
     fn members(&self, param: ParamId) -> Vec<&[Word]> {
-        match self.param(param) {
+        match self.env.param(param) {
             ParamValue::List(rows) => rows.iter().map(|row| &**row).collect(),
             ParamValue::Backends(all) => all.iter().map(|one| &*one.columns).collect(),
             _ => Vec::new(),
@@ -116,7 +113,7 @@ impl Run<'_> {
     }
 
     fn backend_up(&self, param: ParamId, index: usize) -> Result<bool, Fault> {
-        match self.param(param) {
+        match self.env.param(param) {
             ParamValue::Backends(all) => {
                 all.get(index).map(braid_externs::Backend::is_up).ok_or(Fault::Index)
             }
@@ -127,11 +124,11 @@ impl Run<'_> {
     fn in_set(&self, value: Word, set: &SetRef) -> bool {
         match set {
             SetRef::Const(members) => members.contains(value),
-            SetRef::Param(param) => match self.param(*param) {
+            SetRef::Param(param) => match self.env.param(*param) {
                 ParamValue::Set(members) => members.contains(value),
                 _ => false,
             },
-            SetRef::List(param, column) => match self.param(*param) {
+            SetRef::List(param, column) => match self.env.param(*param) {
                 ParamValue::Backends(all) => all
                     .iter()
                     .any(|one| !one.is_removed() && one.columns[*column as usize] == value),
@@ -184,8 +181,8 @@ impl Run<'_> {
                 self.env.instance.count_row(*row, bytes);
                 self.env.observer.count(self.env.node, *row);
             }
-            Op::Mirror { port } => self.mirror(*port)?,
-            Op::Create { new, port } => self.create_packet(new, *port)?,
+            Op::Mirror { port } => calls::mirror(self, *port)?,
+            Op::Create { new, port } => calls::create(self, new, *port)?,
             _ => {}
         }
         Ok(())

@@ -1,46 +1,45 @@
 //! Reports of the engine: counters and state.
 
-use super::Reference;
 use super::instance::Instance;
 use super::table::{Entry, EntryRef};
 use braid_ir::engine::{Counters, StateEntry};
 use braid_ir::model::{Granularity, Kind, StateDecl, StateId, Word};
 use braid_ir::show::field_kind;
 
-impl Reference {
-    pub(super) fn report_counters(&self) -> Counters {
-        let nodes = self.nodes.iter().map(|instance| {
-            let mut counters = instance.counters.clone();
-            for (index, table) in counters.tables.iter_mut().enumerate() {
-                table.entries = instance.shards.iter().map(|shard| shard.tables[index].len()).sum();
-            }
-            counters
-        });
-        Counters { nodes: nodes.collect(), ..self.counters.clone() }
-    }
-
-    pub(super) fn report_state(&self) -> Vec<StateEntry> {
-        let mut all = Vec::new();
-        for (node, instance) in (0..).zip(&self.nodes) {
-            for state in (0..).map(StateId).take(instance.model.state.len()) {
-                let mut entries: Vec<_> = (0..instance.shards.len())
-                    .flat_map(|shard| {
-                        let table = &instance.shards[shard].tables[state.index()];
-                        table.iter().map(move |(id, entry)| (id, shard, entry))
-                    })
-                    .collect();
-                entries.sort_unstable_by_key(|(id, ..)| *id);
-                all.extend(entries.into_iter().map(|(id, shard, entry)| {
-                    report_entry(node, instance, EntryRef { state, id }, shard, entry)
-                }));
-            }
-            for (shard, part) in (0..).zip(&instance.shards) {
-                let function = part.native.iter();
-                all.extend(function.flat_map(|f| braid_native::bridge::report(node, shard, f)));
-            }
+/// All counters: `chain` holds those of the chain as a whole.
+pub(super) fn counters(nodes: &[Instance], chain: &Counters) -> Counters {
+    let nodes = nodes.iter().map(|instance| {
+        let mut counters = instance.counters.clone();
+        for (index, table) in counters.tables.iter_mut().enumerate() {
+            table.entries = instance.shards.iter().map(|shard| shard.tables[index].len()).sum();
         }
-        all
+        counters
+    });
+    Counters { nodes: nodes.collect(), ..chain.clone() }
+}
+
+/// All entries, by function, table and creation.
+pub(super) fn state(nodes: &[Instance]) -> Vec<StateEntry> {
+    let mut all = Vec::new();
+    for (node, instance) in (0..).zip(nodes) {
+        for state in (0..).map(StateId).take(instance.model.state.len()) {
+            let mut entries: Vec<_> = (0..instance.shards.len())
+                .flat_map(|shard| {
+                    let table = &instance.shards[shard].tables[state.index()];
+                    table.iter().map(move |(id, entry)| (id, shard, entry))
+                })
+                .collect();
+            entries.sort_unstable_by_key(|(id, ..)| *id);
+            all.extend(entries.into_iter().map(|(id, shard, entry)| {
+                report_entry(node, instance, EntryRef { state, id }, shard, entry)
+            }));
+        }
+        for (shard, part) in (0..).zip(&instance.shards) {
+            let function = part.native.iter();
+            all.extend(function.flat_map(|f| braid_native::bridge::report(node, shard, f)));
+        }
     }
+    all
 }
 
 fn report_entry(

@@ -1,12 +1,13 @@
 //! Runs one program of an instance: the packet program on a packet, a timer program or an expiry
 //! program.
 
-use super::due::Expiries;
-use super::instance::Instance;
+use super::instance::{Instance, Shard};
 use super::packet::PacketState;
+use super::schedule::Expiries;
 use crate::trace::{Observer, Verdict};
 use braid_ir::engine::{Fault, Outputs, RESUBMIT_LIMIT};
-use braid_ir::model::{Dest, Model, Program, Target, Term, ValueId, Word};
+use braid_ir::model::{Dest, Model, ParamId, Program, Target, Term, ValueId, Word};
+use braid_ir::value::ParamValue;
 use braid_packet::Packet;
 
 /// The data that a program may access besides its own values and packet.
@@ -27,6 +28,16 @@ pub(super) struct Env<'a> {
 }
 
 impl Env<'_> {
+    /// The value of a parameter.
+    pub(super) fn param(&self, param: ParamId) -> &ParamValue {
+        &self.instance.params[param.index()]
+    }
+
+    /// The shard of the instance in which the program runs.
+    pub(super) fn shard(&mut self) -> &mut Shard {
+        &mut self.instance.shards[self.shard]
+    }
+
     /// The same environment, for a program that runs within this one.
     pub(super) fn nested(&mut self) -> Env<'_> {
         Env {

@@ -1,26 +1,16 @@
 //! A packet's walk from function to function along the links. Each walk runs to its end before the
 //! next begins.
 
-use super::Reference;
-use super::due::Held;
+use super::engine::{Reference, Walk};
 use super::instance::count;
 use super::run::{Emission, Env, Outcome, Write, on_packet};
-use crate::trace::{Observer, Verdict};
+use super::schedule::Held;
+use crate::trace::Verdict;
 use braid_ir::chain::Sink;
-use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED, Outputs};
+use braid_ir::engine::{HOP_LIMIT, LOST_HOP_LIMIT, LOST_UNLINKED};
 use braid_ir::graph::{may_drop, port};
 use braid_ir::model::{Dest, RIGHT, RowId};
 use braid_packet::{Field, Packet};
-
-/// The state that an entering packet shares with its copies and answers.
-pub(super) struct Walk<'a> {
-    /// Number of function visits so far.
-    pub(super) hops: u32,
-    /// The worker that the packet belongs to.
-    pub(super) worker: u16,
-    pub(super) out: &'a mut dyn Outputs,
-    pub(super) observer: &'a mut dyn Observer,
-}
 
 impl Reference {
     /// Processes a packet that arrives behind a link.

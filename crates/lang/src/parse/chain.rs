@@ -1,7 +1,8 @@
 //! Parses chains: interfaces, instances, paths, links, policy.
 
+use super::expr;
 use super::marks::{GLUE, LINE};
-use super::state::{Parsed, Parser};
+use super::state::{Bail, Parsed, Parser};
 use super::words::CHAIN_ITEMS;
 use crate::ast::{Arrow, Chain, ChainItem, Expr, PathEnd, PolicyKind, PolicyRule};
 use crate::diag::{Diagnostic, codes, did_you_mean_help};
@@ -9,189 +10,186 @@ use crate::lexer::Tok;
 
 const POLICY_RULES: [&str; 3] = ["Order", "Priority", "Position"];
 
-impl Parser<'_> {
-    /// `chain NAME { … }`
-    pub(super) fn chain(&mut self) -> Parsed<Chain> {
-        let start = self.pos;
-        self.bump();
-        let name = self.name("the name of the chain")?;
-        let mut items = Vec::new();
-        self.body(LINE, |p| {
-            items.push(p.chain_item()?);
-            Ok(())
-        })?;
-        Ok(Chain { name, items, span: self.span_from(start) })
-    }
+/// `chain NAME { … }`
+pub(super) fn chain(p: &mut Parser<'_>) -> Parsed<Chain> {
+    let start = p.pos;
+    p.bump();
+    let name = p.name("the name of the chain")?;
+    let mut items = Vec::new();
+    p.body(LINE, |p| {
+        items.push(chain_item(p)?);
+        Ok(())
+    })?;
+    Ok(Chain { name, items, span: p.span_from(start) })
+}
 
-    fn chain_item(&mut self) -> Parsed<ChainItem> {
-        if self.at(Tok::Ident) && self.token(1).kind == Tok::Assign {
-            return self.instance();
+fn chain_item(p: &mut Parser<'_>) -> Parsed<ChainItem> {
+    if p.at(Tok::Ident) && p.token(1).kind == Tok::Assign {
+        return instance(p);
+    }
+    match p.word() {
+        "interface" => interface(p),
+        "path" => path_item(p),
+        "link" => link_item(p),
+        "policy" => policy(p),
+        "malformed" => {
+            p.bump();
+            let what = p.any_word("`drop` or `pass`")?;
+            p.semicolon()?;
+            Ok(ChainItem::Malformed(what))
         }
-        match self.word() {
-            "interface" => self.interface(),
-            "path" => self.path_item(),
-            "link" => self.link_item(),
-            "policy" => self.policy(),
-            "malformed" => {
-                self.bump();
-                let what = self.any_word("`drop` or `pass`")?;
-                self.semicolon()?;
-                Ok(ChainItem::Malformed(what))
-            }
-            "seed" | "workers" => {
-                let name = self.any_word("a setting")?;
-                let value = self.expr()?;
-                self.semicolon()?;
-                Ok(ChainItem::Setting { name, value })
-            }
-            _ => Err(self.unknown_item("a part of the chain", CHAIN_ITEMS)),
+        "seed" | "workers" => {
+            let name = p.any_word("a setting")?;
+            let value = expr::expr(p)?;
+            p.semicolon()?;
+            Ok(ChainItem::Setting { name, value })
         }
+        _ => Err(p.unknown_item("a part of the chain", CHAIN_ITEMS)),
     }
+}
 
-    /// `NAME = FUNCTION(…);`
-    fn instance(&mut self) -> Parsed<ChainItem> {
-        let start = self.pos;
-        let name = self.any_word("a name")?;
-        self.bump();
-        let function = self.name("the name of a function")?;
-        let args = self.args()?;
-        self.semicolon()?;
-        Ok(ChainItem::Instance { name, function, args, span: self.span_from(start) })
-    }
+/// `NAME = FUNCTION(…);`
+fn instance(p: &mut Parser<'_>) -> Parsed<ChainItem> {
+    let start = p.pos;
+    let name = p.any_word("a name")?;
+    p.bump();
+    let function = p.name("the name of a function")?;
+    let args = expr::args(p)?;
+    p.semicolon()?;
+    Ok(ChainItem::Instance { name, function, args, span: p.span_from(start) })
+}
 
-    /// `interface NAME;` or `interface NAME { behind PREFIX, …; }`. The inner `;` is optional.
-    fn interface(&mut self) -> Parsed<ChainItem> {
-        let start = self.pos;
-        self.bump();
-        let name = self.any_word("the name of the interface")?;
-        let mut behind = Vec::new();
-        if self.at(Tok::LBrace) {
-            let open = self.bump();
-            if !self.at(Tok::RBrace) {
-                behind = self.behind()?;
-            }
-            self.close(open, Tok::RBrace, "")?;
-        } else {
-            self.semicolon()?;
+/// `interface NAME;` or `interface NAME { behind PREFIX, …; }`. The inner `;` is optional.
+fn interface(p: &mut Parser<'_>) -> Parsed<ChainItem> {
+    let start = p.pos;
+    p.bump();
+    let name = p.any_word("the name of the interface")?;
+    let mut behind = Vec::new();
+    if p.at(Tok::LBrace) {
+        let open = p.bump();
+        if !p.at(Tok::RBrace) {
+            behind = prefixes_behind(p)?;
         }
-        Ok(ChainItem::Interface { name, behind, span: self.span_from(start) })
+        p.close(open, Tok::RBrace, "")?;
+    } else {
+        p.semicolon()?;
     }
+    Ok(ChainItem::Interface { name, behind, span: p.span_from(start) })
+}
 
-    fn behind(&mut self) -> Parsed<Vec<Expr>> {
-        self.expect_word("behind")?;
-        let mut prefixes = vec![self.expr()?];
-        while self.eat(Tok::Comma) {
-            if matches!(self.kind(), Tok::Semi | Tok::RBrace) {
-                break;
-            }
-            prefixes.push(self.expr()?);
+fn prefixes_behind(p: &mut Parser<'_>) -> Parsed<Vec<Expr>> {
+    p.expect_word("behind")?;
+    let mut prefixes = vec![expr::expr(p)?];
+    while p.eat(Tok::Comma) {
+        if matches!(p.kind(), Tok::Semi | Tok::RBrace) {
+            break;
         }
-        self.eat(Tok::Semi);
-        Ok(prefixes)
+        prefixes.push(expr::expr(p)?);
     }
+    p.eat(Tok::Semi);
+    Ok(prefixes)
+}
 
-    fn arrow(&mut self) -> Option<Arrow> {
-        let arrow = match self.kind() {
-            Tok::Arrow => Arrow::OneWay,
-            Tok::BothArrow => Arrow::TwoWay,
-            _ => return None,
-        };
-        self.bump();
-        Some(arrow)
+fn arrow(p: &mut Parser<'_>) -> Option<Arrow> {
+    let arrow = match p.kind() {
+        Tok::Arrow => Arrow::OneWay,
+        Tok::BothArrow => Arrow::TwoWay,
+        _ => return None,
+    };
+    p.bump();
+    Some(arrow)
+}
+
+fn path_item(p: &mut Parser<'_>) -> Parsed<ChainItem> {
+    let start = p.pos;
+    p.bump();
+    let mut ends = vec![path_end(p)?];
+    let mut arrows = Vec::new();
+    while let Some(arrow) = arrow(p) {
+        arrows.push(arrow);
+        ends.push(path_end(p)?);
     }
+    if !p.at(Tok::Semi) && !p.on_new_line() {
+        return Err(p.expected("`<->`, `->` or `;`"));
+    }
+    p.semicolon()?;
+    Ok(ChainItem::Path { ends, arrows, span: p.span_from(start) })
+}
 
-    fn path_item(&mut self) -> Parsed<ChainItem> {
-        let start = self.pos;
-        self.bump();
-        let mut ends = vec![self.path_end()?];
-        let mut arrows = Vec::new();
-        while let Some(arrow) = self.arrow() {
-            arrows.push(arrow);
-            ends.push(self.path_end()?);
+fn link_item(p: &mut Parser<'_>) -> Parsed<ChainItem> {
+    let start = p.pos;
+    p.bump();
+    let from = path_end(p)?;
+    let Some(arrow) = arrow(p) else {
+        return Err(p.expected("`->` or `<->`"));
+    };
+    let to = path_end(p)?;
+    p.semicolon()?;
+    Ok(ChainItem::Link { from, arrow, to, span: p.span_from(start) })
+}
+
+/// `NAME`, `NAME.PORT` or `FUNCTION(…)`
+fn path_end(p: &mut Parser<'_>) -> Parsed<PathEnd> {
+    let start = p.pos;
+    let name = p.any_word("an interface or function")?;
+    let mut port = None;
+    let mut args = None;
+    if p.at(Tok::LParen) {
+        args = Some(expr::args(p)?);
+    } else if p.eat(Tok::Dot) {
+        port = Some(p.any_word("a port")?);
+    }
+    Ok(PathEnd { name, port, args, span: p.span_from(start) })
+}
+
+fn policy(p: &mut Parser<'_>) -> Parsed<ChainItem> {
+    let start = p.pos;
+    p.bump();
+    let mut rules = Vec::new();
+    p.body(super::marks::STMT, |p| {
+        rules.push(policy_rule(p)?);
+        Ok(())
+    })?;
+    Ok(ChainItem::Policy { rules, span: p.span_from(start) })
+}
+
+fn policy_rule(p: &mut Parser<'_>) -> Parsed<PolicyRule> {
+    let start = p.pos;
+    let word = p.word();
+    if !POLICY_RULES.contains(&word) {
+        return Err(unknown_rule(p));
+    }
+    p.bump();
+    p.mark(GLUE);
+    let open = p.expect(Tok::LParen, "`(`")?;
+    let first = p.any_word("the name of a function")?;
+    let kind = match word {
+        "Order" => {
+            p.expect(Tok::Comma, "`, before, NAME`")?;
+            p.expect_word("before")?;
+            p.expect(Tok::Comma, "`,` and the name of a function")?;
+            PolicyKind::Order(first, p.any_word("the name of a function")?)
         }
-        if !self.at(Tok::Semi) && !self.on_new_line() {
-            return Err(self.expected("`<->`, `->` or `;`"));
+        "Priority" => {
+            p.expect(Tok::Gt, "`>` and the name of a function")?;
+            PolicyKind::Priority(first, p.any_word("the name of a function")?)
         }
-        self.semicolon()?;
-        Ok(ChainItem::Path { ends, arrows, span: self.span_from(start) })
-    }
-
-    fn link_item(&mut self) -> Parsed<ChainItem> {
-        let start = self.pos;
-        self.bump();
-        let from = self.path_end()?;
-        let Some(arrow) = self.arrow() else {
-            return Err(self.expected("`->` or `<->`"));
-        };
-        let to = self.path_end()?;
-        self.semicolon()?;
-        Ok(ChainItem::Link { from, arrow, to, span: self.span_from(start) })
-    }
-
-    /// `NAME`, `NAME.PORT` or `FUNCTION(…)`
-    fn path_end(&mut self) -> Parsed<PathEnd> {
-        let start = self.pos;
-        let name = self.any_word("an interface or function")?;
-        let mut port = None;
-        let mut args = None;
-        if self.at(Tok::LParen) {
-            args = Some(self.args()?);
-        } else if self.eat(Tok::Dot) {
-            port = Some(self.any_word("a port")?);
+        _ => {
+            p.expect(Tok::Comma, "`, first` or `, last`")?;
+            PolicyKind::Position(first, p.any_word("`first` or `last`")?)
         }
-        Ok(PathEnd { name, port, args, span: self.span_from(start) })
-    }
+    };
+    p.close(open, Tok::RParen, "")?;
+    p.semicolon()?;
+    Ok(PolicyRule { kind, span: p.span_from(start) })
+}
 
-    fn policy(&mut self) -> Parsed<ChainItem> {
-        let start = self.pos;
-        self.bump();
-        let mut rules = Vec::new();
-        self.body(super::marks::STMT, |p| {
-            rules.push(p.policy_rule()?);
-            Ok(())
-        })?;
-        Ok(ChainItem::Policy { rules, span: self.span_from(start) })
+fn unknown_rule(p: &mut Parser<'_>) -> Bail {
+    if p.at(Tok::Error) {
+        return Bail;
     }
-
-    fn policy_rule(&mut self) -> Parsed<PolicyRule> {
-        let start = self.pos;
-        let word = self.word();
-        if !POLICY_RULES.contains(&word) {
-            return Err(self.unknown_rule());
-        }
-        self.bump();
-        self.mark(GLUE);
-        let open = self.expect(Tok::LParen, "`(`")?;
-        let first = self.any_word("the name of a function")?;
-        let kind = match word {
-            "Order" => {
-                self.expect(Tok::Comma, "`, before, NAME`")?;
-                self.expect_word("before")?;
-                self.expect(Tok::Comma, "`,` and the name of a function")?;
-                PolicyKind::Order(first, self.any_word("the name of a function")?)
-            }
-            "Priority" => {
-                self.expect(Tok::Gt, "`>` and the name of a function")?;
-                PolicyKind::Priority(first, self.any_word("the name of a function")?)
-            }
-            _ => {
-                self.expect(Tok::Comma, "`, first` or `, last`")?;
-                PolicyKind::Position(first, self.any_word("`first` or `last`")?)
-            }
-        };
-        self.close(open, Tok::RParen, "")?;
-        self.semicolon()?;
-        Ok(PolicyRule { kind, span: self.span_from(start) })
-    }
-
-    fn unknown_rule(&mut self) -> super::state::Bail {
-        if self.at(Tok::Error) {
-            return super::state::Bail;
-        }
-        let message = format!("expected `Order`, `Priority` or `Position`, found {}", self.found());
-        let found =
-            Diagnostic::new(codes::UNKNOWN_POLICY_RULE, message, self.here(), "unknown rule");
-        let help = did_you_mean_help(self.word(), POLICY_RULES);
-        self.report(found.help_if(help))
-    }
+    let message = format!("expected `Order`, `Priority` or `Position`, found {}", p.found());
+    let found = Diagnostic::new(codes::UNKNOWN_POLICY_RULE, message, p.here(), "unknown rule");
+    let help = did_you_mean_help(p.word(), POLICY_RULES);
+    p.report(found.help_if(help))
 }

@@ -151,6 +151,19 @@ impl<'t> Parser<'t> {
         self.expected_with(what, help)
     }
 
+    /// Reports that no declaration starts here.
+    pub(super) fn unknown_item(&mut self, what: &str, words: &[&str]) -> Bail {
+        if self.at(Tok::Error) {
+            return Bail;
+        }
+        let message = format!("expected {what}, found {}", self.found());
+        let found = Diagnostic::new(codes::UNKNOWN_ITEM, message, self.here(), "");
+        let list: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+        let note = format!("allowed here: {}", list.join(", "));
+        let help = did_you_mean_help(self.word(), words.iter().copied());
+        self.report(found.note(note).help_if(help))
+    }
+
     pub(super) fn expect(&mut self, kind: Tok, what: &str) -> Parsed<Token> {
         if self.at(kind) { Ok(self.bump()) } else { Err(self.expected(what)) }
     }

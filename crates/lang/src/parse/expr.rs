@@ -4,377 +4,375 @@ use super::marks::GLUE;
 use super::ops::{Infix, level};
 use super::state::{Parsed, Parser};
 use super::words::{RATES, UNITS, is_keyword};
+use super::{ops, types};
 use crate::ast::{Arg, Expr, ExprKind, Ident, Path};
 use crate::diag::{Diagnostic, codes, did_you_mean, did_you_mean_help, foreign_unit};
 use crate::lexer::{Address, Tok, address, int_value, string_value};
 
-impl Parser<'_> {
-    pub(super) fn expr(&mut self) -> Parsed<Expr> {
-        self.binary(level::OR)
-    }
+pub(super) fn expr(p: &mut Parser<'_>) -> Parsed<Expr> {
+    binary(p, level::OR)
+}
 
-    /// Parses operators that bind at least as tightly as `min`.
-    pub(super) fn binary(&mut self, min: u8) -> Parsed<Expr> {
-        self.deeper(|p| p.binary_inner(min))
+/// Parses an expression that fills the whole text.
+pub(super) fn whole_expr(p: &mut Parser<'_>) -> Parsed<Expr> {
+    let expr = expr(p)?;
+    if !p.at(Tok::Eof) {
+        return Err(p.expected("the end of the value"));
     }
+    Ok(expr)
+}
 
-    fn binary_inner(&mut self, min: u8) -> Parsed<Expr> {
-        let start = self.pos;
-        let mut left = if self.at_word("not") { self.not(min)? } else { self.unary()? };
-        while let Some((op, tokens)) = self.infix() {
-            if op.level() < min {
-                break;
-            }
-            // A sequence of operators makes a deep tree. It takes no recursion here, but later
-            // walks recurse.
-            self.descend()?;
-            self.bump_operator(tokens);
-            let right = self.binary(op.level() + 1)?;
-            let follows = self.check_row(op);
-            let kind = if follows { ExprKind::Error } else { infix_kind(op, left, right) };
-            left = Expr { kind, span: self.span_from(start) };
+/// Parses operators that bind at least as tightly as `min`.
+pub(super) fn binary(p: &mut Parser<'_>, min: u8) -> Parsed<Expr> {
+    p.deeper(|p| binary_inner(p, min))
+}
+
+fn binary_inner(p: &mut Parser<'_>, min: u8) -> Parsed<Expr> {
+    let start = p.pos;
+    let mut left = if p.at_word("not") { not(p, min)? } else { unary(p)? };
+    while let Some((op, tokens)) = ops::infix(p) {
+        if op.level() < min {
+            break;
         }
-        Ok(left)
+        // A sequence of operators makes a deep tree. It takes no recursion here, but later walks
+        // recurse.
+        p.descend()?;
+        ops::bump_operator(p, tokens);
+        let right = binary(p, op.level() + 1)?;
+        let follows = check_row(p, op);
+        let kind = if follows { ExprKind::Error } else { infix_kind(op, left, right) };
+        left = Expr { kind, span: p.span_from(start) };
     }
+    Ok(left)
+}
 
-    /// Reports comparisons and ranges in sequence, which are not allowed. The rest of the sequence
-    /// is still parsed.
-    fn check_row(&mut self, op: Infix) -> bool {
-        if self.infix().is_none_or(|(next, _)| next.level() != op.level()) {
-            return false;
-        }
-        let found = match op.level() {
-            level::COMPARE => {
-                let message = "comparisons cannot follow one another";
-                Diagnostic::new(
-                    codes::CHAINED_COMPARISON,
-                    message,
-                    self.here(),
-                    "second comparison",
-                )
+/// Reports comparisons and ranges in sequence, which are not allowed. The rest of the sequence is
+/// still parsed.
+fn check_row(p: &mut Parser<'_>, op: Infix) -> bool {
+    if ops::infix(p).is_none_or(|(next, _)| next.level() != op.level()) {
+        return false;
+    }
+    let found = match op.level() {
+        level::COMPARE => {
+            let message = "comparisons cannot follow one another";
+            Diagnostic::new(codes::CHAINED_COMPARISON, message, p.here(), "second comparison")
                 .help("join two with `and`, or use a range: `x in 1..5`")
-            }
-            level::RANGE => {
-                let message = "a range has two ends";
-                Diagnostic::new(codes::NEEDS_PARENTHESES, message, self.here(), "third end")
-            }
-            _ => return false,
-        };
-        self.report(found);
-        true
-    }
-
-    fn not(&mut self, min: u8) -> Parsed<Expr> {
-        let start = self.pos;
-        let misplaced = min > level::NOT;
-        if misplaced {
-            let message = "`not` on the right of this operator needs parentheses";
-            let found = Diagnostic::new(codes::NEEDS_PARENTHESES, message, self.here(), "");
-            self.report(found.help("write `(not …)`, or `!` before a single operand"));
         }
-        self.bump();
-        let operand = Box::new(self.binary(level::NOT)?);
-        let kind = if misplaced { ExprKind::Error } else { ExprKind::Not(operand) };
-        Ok(Expr { kind, span: self.span_from(start) })
-    }
-
-    fn unary(&mut self) -> Parsed<Expr> {
-        let start = self.pos;
-        match self.kind() {
-            Tok::Bang | Tok::Tilde => {
-                let complement = self.bump().kind == Tok::Tilde;
-                self.mark(GLUE);
-                let operand = Box::new(self.deeper(Self::unary)?);
-                let kind = if complement { ExprKind::Complement } else { ExprKind::Not };
-                Ok(Expr { kind: kind(operand), span: self.span_from(start) })
-            }
-            Tok::Minus => {
-                let message = "numbers are unsigned; there is no negation";
-                let found = Diagnostic::new(codes::NEGATIVE_NUMBER, message, self.here(), "");
-                self.report(found.help("write a difference: `a - b`"));
-                self.bump();
-                self.deeper(Self::unary)?;
-                Ok(Expr { kind: ExprKind::Error, span: self.span_from(start) })
-            }
-            _ => self.postfix(),
+        level::RANGE => {
+            let message = "a range has two ends";
+            Diagnostic::new(codes::NEEDS_PARENTHESES, message, p.here(), "third end")
         }
-    }
+        _ => return false,
+    };
+    p.report(found);
+    true
+}
 
-    /// Parses a primary expression with the `[…]` and `.name` behind it.
-    pub(super) fn postfix(&mut self) -> Parsed<Expr> {
-        let depth = self.depth;
-        let expr = self.postfix_inner();
-        self.depth = depth;
-        expr
+fn not(p: &mut Parser<'_>, min: u8) -> Parsed<Expr> {
+    let start = p.pos;
+    let misplaced = min > level::NOT;
+    if misplaced {
+        let message = "`not` on the right of this operator needs parentheses";
+        let found = Diagnostic::new(codes::NEEDS_PARENTHESES, message, p.here(), "");
+        p.report(found.help("write `(not …)`, or `!` before a single operand"));
     }
+    p.bump();
+    let operand = Box::new(binary(p, level::NOT)?);
+    let kind = if misplaced { ExprKind::Error } else { ExprKind::Not(operand) };
+    Ok(Expr { kind, span: p.span_from(start) })
+}
 
-    fn postfix_inner(&mut self) -> Parsed<Expr> {
-        let start = self.pos;
-        let mut base = self.primary()?;
-        loop {
-            let kind = match self.kind() {
-                Tok::LBracket => {
-                    self.descend()?;
-                    ExprKind::Index(Box::new(base), self.key()?)
-                }
-                Tok::Dot => {
-                    self.descend()?;
-                    self.bump();
-                    let member = self.any_word("a name after the `.`")?;
-                    ExprKind::Member(Box::new(base), member)
-                }
-                _ => return Ok(base),
-            };
-            base = Expr { kind, span: self.span_from(start) };
+fn unary(p: &mut Parser<'_>) -> Parsed<Expr> {
+    let start = p.pos;
+    match p.kind() {
+        Tok::Bang | Tok::Tilde => {
+            let complement = p.bump().kind == Tok::Tilde;
+            p.mark(GLUE);
+            let operand = Box::new(p.deeper(unary)?);
+            let kind = if complement { ExprKind::Complement } else { ExprKind::Not };
+            Ok(Expr { kind: kind(operand), span: p.span_from(start) })
         }
-    }
-
-    /// Parses `[a, b]`, or `[quoted reverse]`, which holds the two words.
-    fn key(&mut self) -> Parsed<Vec<Expr>> {
-        self.mark(GLUE);
-        let open = self.bump();
-        if self.word() == "quoted" && self.word_ahead(1) == "reverse" {
-            let words = vec![self.path_expr()?, self.path_expr()?];
-            self.close(open, Tok::RBracket, "")?;
-            return Ok(words);
+        Tok::Minus => {
+            let message = "numbers are unsigned; there is no negation";
+            let found = Diagnostic::new(codes::NEGATIVE_NUMBER, message, p.here(), "");
+            p.report(found.help("write a difference: `a - b`"));
+            p.bump();
+            p.deeper(unary)?;
+            Ok(Expr { kind: ExprKind::Error, span: p.span_from(start) })
         }
-        self.list(open, Tok::RBracket, Self::expr)
+        _ => postfix(p),
     }
+}
 
-    fn primary(&mut self) -> Parsed<Expr> {
-        let start = self.pos;
-        let kind = match self.kind() {
-            Tok::Int => self.number(),
-            Tok::Str => ExprKind::Str(string_value(self.take_text()).unwrap_or_default()),
-            Tok::Ip4 | Tok::Ip6 | Tok::Mac | Tok::Prefix4 | Tok::Prefix6 => {
-                address_kind(self.take_text())
-            }
-            Tok::Ident => return self.word_expr(),
-            Tok::LParen => {
-                let open = self.bump();
-                let inner = self.expr()?;
-                let inner = self.not_assignment(inner)?;
-                self.close(open, Tok::RParen, "")?;
-                return Ok(Expr { span: self.span_from(start), ..inner });
-            }
+/// Parses a primary expression with the `[…]` and `.name` behind it.
+pub(super) fn postfix(p: &mut Parser<'_>) -> Parsed<Expr> {
+    let depth = p.depth;
+    let expr = postfix_inner(p);
+    p.depth = depth;
+    expr
+}
+
+fn postfix_inner(p: &mut Parser<'_>) -> Parsed<Expr> {
+    let start = p.pos;
+    let mut base = primary(p)?;
+    loop {
+        let kind = match p.kind() {
             Tok::LBracket => {
-                ExprKind::List(self.bracketed((Tok::LBracket, Tok::RBracket), false, Self::expr)?)
+                p.descend()?;
+                ExprKind::Index(Box::new(base), key(p)?)
             }
-            Tok::LBrace => self.braces()?,
-            Tok::Error => {
-                let number = self.take_text().starts_with(|c: char| c.is_ascii_digit());
-                if number && !self.on_new_line() {
-                    self.skip_unit();
-                }
-                ExprKind::Error
-            }
-            _ => return Err(self.expected("an expression")),
-        };
-        Ok(Expr { kind, span: self.span_from(start) })
-    }
-
-    fn take_text(&mut self) -> &str {
-        let text = self.text(0);
-        self.bump();
-        text
-    }
-
-    /// Parses a number with its unit, if there is one.
-    fn number(&mut self) -> ExprKind {
-        let value = int_value(self.text(0)).unwrap_or_default();
-        self.bump();
-        let unit = self.word();
-        if unit.is_empty() || self.on_new_line() || (is_keyword(unit) && !self.joined_to_last()) {
-            return ExprKind::Int(value);
-        }
-        if RATES.contains(&unit) && self.rate_follows() {
-            self.bump();
-            self.mark(GLUE);
-            self.bump();
-            self.mark(GLUE);
-            self.bump();
-            return ExprKind::Quantity(value, format!("{unit}/s"));
-        }
-        if UNITS.contains(&unit) {
-            self.bump();
-            return ExprKind::Quantity(value, unit.to_owned());
-        }
-        self.unknown_unit(unit)
-    }
-
-    /// Consumes the unit of a number that is malformed.
-    fn skip_unit(&mut self) {
-        let rate = RATES.contains(&self.word()) && self.rate_follows();
-        if rate || UNITS.contains(&self.word()) {
-            for _ in 0..if rate { 3 } else { 1 } {
-                self.bump();
-            }
-        }
-    }
-
-    fn joined_to_last(&self) -> bool {
-        self.pos > 0 && self.tokens[self.pos - 1].end == self.token(0).start
-    }
-
-    /// Whether `/s` follows the current word without a space.
-    fn rate_follows(&self) -> bool {
-        self.token(1).kind == Tok::Slash
-            && self.joined(1)
-            && self.joined(2)
-            && self.word_ahead(2) == "s"
-    }
-
-    fn unknown_unit(&mut self, unit: &str) -> ExprKind {
-        let rate = did_you_mean(unit, RATES.iter().copied())
-            .filter(|_| self.token(1).kind == Tok::Slash)
-            .map(|near| format!("did you mean `{near}/s`?"));
-        let help = match unit {
-            "K" => Some("`k` is a thousand, `Ki` is 1,024".into()),
-            _ => rate
-                .or_else(|| foreign_unit(unit))
-                .or_else(|| did_you_mean_help(unit, UNITS.iter().copied())),
-        };
-        let message = format!("`{unit}` is not a unit of a number");
-        let found = Diagnostic::new(codes::UNKNOWN_UNIT, message, self.here(), "unknown unit");
-        self.report(found.help_if(help));
-        self.bump();
-        if self.at(Tok::Slash) && self.word_ahead(1) == "s" && self.joined(1) {
-            self.bump();
-            self.bump();
-        }
-        ExprKind::Error
-    }
-
-    /// Parses an expression that starts with a word.
-    fn word_expr(&mut self) -> Parsed<Expr> {
-        let start = self.pos;
-        let kind = match self.word() {
-            word @ ("true" | "false") => {
-                self.bump();
-                ExprKind::Bool(word == "true")
-            }
-            "exists" => {
-                self.bump();
-                ExprKind::Exists(Box::new(self.deeper(Self::postfix)?))
-            }
-            "has" => {
-                self.bump();
-                ExprKind::Has(self.path("a header")?)
-            }
-            "if" => self.if_expr()?,
-            word if is_keyword(word) => {
-                return Err(self.expected_with("an expression", keyword_help(word)));
-            }
-            _ if self.token(1).kind == Tok::LParen => {
-                let name = self.name("a name")?;
-                ExprKind::Call(name, self.args()?)
-            }
-            _ => return self.path_expr(),
-        };
-        Ok(Expr { kind, span: self.span_from(start) })
-    }
-
-    fn path_expr(&mut self) -> Parsed<Expr> {
-        let path = self.path("a name")?;
-        let span = path.span;
-        if self.at(Tok::LParen) && self.joined_to_last() {
-            let help = "only plain names can be called, such as `hash(ip.src)`";
-            return Err(self.expected_with("an operator", Some(help.into())));
-        }
-        Ok(Expr { kind: ExprKind::Path(path), span })
-    }
-
-    /// `(VALUE, name: VALUE, …)`
-    pub(super) fn args(&mut self) -> Parsed<Vec<Arg>> {
-        self.bracketed((Tok::LParen, Tok::RParen), true, |p| {
-            let named = p.at(Tok::Ident) && p.token(1).kind == Tok::Colon;
-            let name = if named { Some(p.any_word("a name")?) } else { None };
-            if named {
+            Tok::Dot => {
+                p.descend()?;
                 p.bump();
+                let member = p.any_word("a name after the `.`")?;
+                ExprKind::Member(Box::new(base), member)
             }
-            let value = p.arg_value()?;
-            Ok(Arg { name, value })
-        })
-    }
-
-    /// Parses a value. A lone keyword is a name here, as in `default: drop`.
-    fn arg_value(&mut self) -> Parsed<Expr> {
-        let word = self.word();
-        let alone = matches!(self.token(1).kind, Tok::Comma | Tok::RParen);
-        if alone && is_keyword(word) && !matches!(word, "true" | "false") {
-            let name = self.any_word("a name")?;
-            let span = name.span;
-            return Ok(Expr { kind: ExprKind::Path(Path { parts: vec![name], span }), span });
-        }
-        let value = self.expr()?;
-        self.not_assignment(value)
-    }
-
-    /// Parses a set, or a record if a name and a `:` come first.
-    fn braces(&mut self) -> Parsed<ExprKind> {
-        if self.token(1).kind == Tok::Ident && self.token(2).kind == Tok::Colon {
-            return Ok(ExprKind::Record(self.record()?));
-        }
-        let pair = (Tok::LBrace, Tok::RBrace);
-        Ok(ExprKind::Set(self.bracketed(pair, false, Self::expr)?))
-    }
-
-    /// `{ name: EXPR, … }`
-    pub(super) fn record(&mut self) -> Parsed<Vec<(Ident, Expr)>> {
-        self.bracketed((Tok::LBrace, Tok::RBrace), false, |p| {
-            let name = p.any_word("a name and `:`")?;
-            p.expect(Tok::Colon, "`:` and a value")?;
-            Ok((name, p.expr()?))
-        })
-    }
-
-    fn if_expr(&mut self) -> Parsed<ExprKind> {
-        self.bump();
-        let cond = self.condition()?;
-        let then = self.braced_expr()?;
-        if !self.at_word("else") {
-            let help = "an `if` that is a value needs both branches";
-            return Err(self.expected_with("`else`", Some(help.into())));
-        }
-        self.bump();
-        let otherwise = if self.at_word("if") {
-            let start = self.pos;
-            let kind = self.deeper(Self::if_expr)?;
-            Expr { kind, span: self.span_from(start) }
-        } else {
-            self.braced_expr()?
+            _ => return Ok(base),
         };
-        Ok(ExprKind::If(Box::new(cond), Box::new(then), Box::new(otherwise)))
+        base = Expr { kind, span: p.span_from(start) };
     }
+}
 
-    fn braced_expr(&mut self) -> Parsed<Expr> {
-        let open = self.expect(Tok::LBrace, "`{`")?;
-        let value = self.expr()?;
-        self.close(open, Tok::RBrace, "")?;
-        Ok(value)
+/// Parses `[a, b]`, or `[quoted reverse]`, which holds the two words.
+fn key(p: &mut Parser<'_>) -> Parsed<Vec<Expr>> {
+    p.mark(GLUE);
+    let open = p.bump();
+    if p.word() == "quoted" && p.word_ahead(1) == "reverse" {
+        let words = vec![path_expr(p)?, path_expr(p)?];
+        p.close(open, Tok::RBracket, "")?;
+        return Ok(words);
     }
+    p.list(open, Tok::RBracket, expr)
+}
 
-    /// Parses the condition of an `if`, or a row's predicate.
-    pub(super) fn condition(&mut self) -> Parsed<Expr> {
-        if self.at(Tok::LBrace) {
-            return Err(self.expected("a condition"));
+fn primary(p: &mut Parser<'_>) -> Parsed<Expr> {
+    let start = p.pos;
+    let kind = match p.kind() {
+        Tok::Int => number(p),
+        Tok::Str => ExprKind::Str(string_value(take_text(p)).unwrap_or_default()),
+        Tok::Ip4 | Tok::Ip6 | Tok::Mac | Tok::Prefix4 | Tok::Prefix6 => address_kind(take_text(p)),
+        Tok::Ident => return word_expr(p),
+        Tok::LParen => {
+            let open = p.bump();
+            let inner = expr(p)?;
+            let inner = not_assignment(p, inner)?;
+            p.close(open, Tok::RParen, "")?;
+            return Ok(Expr { span: p.span_from(start), ..inner });
         }
-        let cond = self.expr()?;
-        self.not_assignment(cond)
-    }
-
-    /// Reports a `=` behind a value, where only `==` is possible.
-    fn not_assignment(&mut self, value: Expr) -> Parsed<Expr> {
-        if !self.at(Tok::Assign) {
-            return Ok(value);
+        Tok::LBracket => {
+            ExprKind::List(p.bracketed((Tok::LBracket, Tok::RBracket), false, expr)?)
         }
-        let message = "`=` assigns and cannot stand in an expression";
-        let found = Diagnostic::new(codes::ASSIGN_IN_CONDITION, message, self.here(), "");
-        self.report(found.help("compare with `==`"));
-        self.bump();
-        let right = self.expr()?;
-        Ok(Expr { kind: ExprKind::Error, span: value.span.to(right.span) })
+        Tok::LBrace => braces(p)?,
+        Tok::Error => {
+            let number = take_text(p).starts_with(|c: char| c.is_ascii_digit());
+            if number && !p.on_new_line() {
+                skip_unit(p);
+            }
+            ExprKind::Error
+        }
+        _ => return Err(p.expected("an expression")),
+    };
+    Ok(Expr { kind, span: p.span_from(start) })
+}
+
+fn take_text<'t>(p: &mut Parser<'t>) -> &'t str {
+    let text = p.text(0);
+    p.bump();
+    text
+}
+
+/// Parses a number with its unit, if there is one.
+fn number(p: &mut Parser<'_>) -> ExprKind {
+    let value = int_value(p.text(0)).unwrap_or_default();
+    p.bump();
+    let unit = p.word();
+    if unit.is_empty() || p.on_new_line() || (is_keyword(unit) && !joined_to_last(p)) {
+        return ExprKind::Int(value);
     }
+    if RATES.contains(&unit) && rate_follows(p) {
+        p.bump();
+        p.mark(GLUE);
+        p.bump();
+        p.mark(GLUE);
+        p.bump();
+        return ExprKind::Quantity(value, format!("{unit}/s"));
+    }
+    if UNITS.contains(&unit) {
+        p.bump();
+        return ExprKind::Quantity(value, unit.to_owned());
+    }
+    unknown_unit(p, unit)
+}
+
+/// Consumes the unit of a number that is malformed.
+fn skip_unit(p: &mut Parser<'_>) {
+    let rate = RATES.contains(&p.word()) && rate_follows(p);
+    if rate || UNITS.contains(&p.word()) {
+        for _ in 0..if rate { 3 } else { 1 } {
+            p.bump();
+        }
+    }
+}
+
+fn joined_to_last(p: &Parser<'_>) -> bool {
+    p.pos > 0 && p.tokens[p.pos - 1].end == p.token(0).start
+}
+
+/// Whether `/s` follows the current word without a space.
+fn rate_follows(p: &Parser<'_>) -> bool {
+    p.token(1).kind == Tok::Slash && p.joined(1) && p.joined(2) && p.word_ahead(2) == "s"
+}
+
+fn unknown_unit(p: &mut Parser<'_>, unit: &str) -> ExprKind {
+    let rate = did_you_mean(unit, RATES.iter().copied())
+        .filter(|_| p.token(1).kind == Tok::Slash)
+        .map(|near| format!("did you mean `{near}/s`?"));
+    let help = match unit {
+        "K" => Some("`k` is a thousand, `Ki` is 1,024".into()),
+        _ => rate
+            .or_else(|| foreign_unit(unit))
+            .or_else(|| did_you_mean_help(unit, UNITS.iter().copied())),
+    };
+    let message = format!("`{unit}` is not a unit of a number");
+    let found = Diagnostic::new(codes::UNKNOWN_UNIT, message, p.here(), "unknown unit");
+    p.report(found.help_if(help));
+    p.bump();
+    if p.at(Tok::Slash) && p.word_ahead(1) == "s" && p.joined(1) {
+        p.bump();
+        p.bump();
+    }
+    ExprKind::Error
+}
+
+/// Parses an expression that starts with a word.
+fn word_expr(p: &mut Parser<'_>) -> Parsed<Expr> {
+    let start = p.pos;
+    let kind = match p.word() {
+        word @ ("true" | "false") => {
+            p.bump();
+            ExprKind::Bool(word == "true")
+        }
+        "exists" => {
+            p.bump();
+            ExprKind::Exists(Box::new(p.deeper(postfix)?))
+        }
+        "has" => {
+            p.bump();
+            ExprKind::Has(types::path(p, "a header")?)
+        }
+        "if" => if_expr(p)?,
+        word if is_keyword(word) => {
+            return Err(p.expected_with("an expression", keyword_help(word)));
+        }
+        _ if p.token(1).kind == Tok::LParen => {
+            let name = p.name("a name")?;
+            ExprKind::Call(name, args(p)?)
+        }
+        _ => return path_expr(p),
+    };
+    Ok(Expr { kind, span: p.span_from(start) })
+}
+
+fn path_expr(p: &mut Parser<'_>) -> Parsed<Expr> {
+    let path = types::path(p, "a name")?;
+    let span = path.span;
+    if p.at(Tok::LParen) && joined_to_last(p) {
+        let help = "only plain names can be called, such as `hash(ip.src)`";
+        return Err(p.expected_with("an operator", Some(help.into())));
+    }
+    Ok(Expr { kind: ExprKind::Path(path), span })
+}
+
+/// `(VALUE, name: VALUE, …)`
+pub(super) fn args(p: &mut Parser<'_>) -> Parsed<Vec<Arg>> {
+    p.bracketed((Tok::LParen, Tok::RParen), true, |p| {
+        let named = p.at(Tok::Ident) && p.token(1).kind == Tok::Colon;
+        let name = if named { Some(p.any_word("a name")?) } else { None };
+        if named {
+            p.bump();
+        }
+        let value = arg_value(p)?;
+        Ok(Arg { name, value })
+    })
+}
+
+/// Parses a value. A lone keyword is a name here, as in `default: drop`.
+fn arg_value(p: &mut Parser<'_>) -> Parsed<Expr> {
+    let word = p.word();
+    let alone = matches!(p.token(1).kind, Tok::Comma | Tok::RParen);
+    if alone && is_keyword(word) && !matches!(word, "true" | "false") {
+        let name = p.any_word("a name")?;
+        let span = name.span;
+        return Ok(Expr { kind: ExprKind::Path(Path { parts: vec![name], span }), span });
+    }
+    let value = expr(p)?;
+    not_assignment(p, value)
+}
+
+/// Parses a set, or a record if a name and a `:` come first.
+fn braces(p: &mut Parser<'_>) -> Parsed<ExprKind> {
+    if p.token(1).kind == Tok::Ident && p.token(2).kind == Tok::Colon {
+        return Ok(ExprKind::Record(record(p)?));
+    }
+    let pair = (Tok::LBrace, Tok::RBrace);
+    Ok(ExprKind::Set(p.bracketed(pair, false, expr)?))
+}
+
+/// `{ name: EXPR, … }`
+pub(super) fn record(p: &mut Parser<'_>) -> Parsed<Vec<(Ident, Expr)>> {
+    p.bracketed((Tok::LBrace, Tok::RBrace), false, |p| {
+        let name = p.any_word("a name and `:`")?;
+        p.expect(Tok::Colon, "`:` and a value")?;
+        Ok((name, expr(p)?))
+    })
+}
+
+fn if_expr(p: &mut Parser<'_>) -> Parsed<ExprKind> {
+    p.bump();
+    let cond = condition(p)?;
+    let then = braced_expr(p)?;
+    if !p.at_word("else") {
+        let help = "an `if` that is a value needs both branches";
+        return Err(p.expected_with("`else`", Some(help.into())));
+    }
+    p.bump();
+    let otherwise = if p.at_word("if") {
+        let start = p.pos;
+        let kind = p.deeper(if_expr)?;
+        Expr { kind, span: p.span_from(start) }
+    } else {
+        braced_expr(p)?
+    };
+    Ok(ExprKind::If(Box::new(cond), Box::new(then), Box::new(otherwise)))
+}
+
+fn braced_expr(p: &mut Parser<'_>) -> Parsed<Expr> {
+    let open = p.expect(Tok::LBrace, "`{`")?;
+    let value = expr(p)?;
+    p.close(open, Tok::RBrace, "")?;
+    Ok(value)
+}
+
+/// Parses the condition of an `if`, or a row's predicate.
+pub(super) fn condition(p: &mut Parser<'_>) -> Parsed<Expr> {
+    if p.at(Tok::LBrace) {
+        return Err(p.expected("a condition"));
+    }
+    let cond = expr(p)?;
+    not_assignment(p, cond)
+}
+
+/// Reports a `=` behind a value, where only `==` is possible.
+fn not_assignment(p: &mut Parser<'_>, value: Expr) -> Parsed<Expr> {
+    if !p.at(Tok::Assign) {
+        return Ok(value);
+    }
+    let message = "`=` assigns and cannot stand in an expression";
+    let found = Diagnostic::new(codes::ASSIGN_IN_CONDITION, message, p.here(), "");
+    p.report(found.help("compare with `==`"));
+    p.bump();
+    let right = expr(p)?;
+    Ok(Expr { kind: ExprKind::Error, span: value.span.to(right.span) })
 }
 
 fn infix_kind(op: Infix, left: Expr, right: Expr) -> ExprKind {

@@ -1,5 +1,8 @@
 //! Parses tokens to a syntax tree, by recursive descent.
 //!
+//! `Parser` moves over the tokens and reports what it expected. The grammar is free functions over
+//! it, one for each part of the language.
+//!
 //! Parsing is total: any text gives a tree and all its errors. A wrong part is reported once and
 //! omitted (statements and expressions leave an `Error` node). Parsing continues at the next `;`,
 //! `}`, row or declaration. `MAX_DEPTH` bounds the nesting, so neither the parser nor later walks
@@ -22,8 +25,7 @@ pub(crate) use state::Parser;
 
 use crate::ast::{Expr, ExprKind, File};
 use crate::diag::Diagnostics;
-use crate::lexer::{Comment, Tok, Token, lex};
-use state::Parsed;
+use crate::lexer::{Comment, Token, lex};
 
 /// A file with its tokens, comments and marks for the formatter.
 pub(crate) struct Source {
@@ -46,7 +48,7 @@ pub(crate) fn parse_source(text: &str, file: u32) -> Source {
     let mut lexed = lex(text, file, 0);
     let comments = std::mem::take(&mut lexed.comments);
     let mut parser = Parser::new(text, file, 0, lexed);
-    let file = parser.file();
+    let file = item::file(&mut parser);
     let Parser { tokens, diags, marks, .. } = parser;
     Source { file, diagnostics: diags.sorted(), tokens, comments, marks }
 }
@@ -56,18 +58,8 @@ pub(crate) fn parse_source(text: &str, file: u32) -> Source {
 #[must_use]
 pub fn parse_expr(text: &str, file: u32, base: u32) -> (Expr, Diagnostics) {
     let mut parser = Parser::new(text, file, base, lex(text, file, base));
-    let parsed = parser.whole_expr();
+    let parsed = expr::whole_expr(&mut parser);
     let span = parser.span_from(0);
     let expr = parsed.unwrap_or(Expr { kind: ExprKind::Error, span });
     (expr, parser.diags.sorted())
-}
-
-impl Parser<'_> {
-    fn whole_expr(&mut self) -> Parsed<Expr> {
-        let expr = self.expr()?;
-        if !self.at(Tok::Eof) {
-            return Err(self.expected("the end of the value"));
-        }
-        Ok(expr)
-    }
 }

@@ -91,49 +91,46 @@ fn assigning(kind: Tok) -> Option<BinOp> {
     })
 }
 
-impl Parser<'_> {
-    fn joined_kind(&self, ahead: usize) -> Option<Tok> {
-        self.joined(ahead).then(|| self.token(ahead).kind)
-    }
+fn joined_kind(p: &Parser<'_>, ahead: usize) -> Option<Tok> {
+    p.joined(ahead).then(|| p.token(ahead).kind)
+}
 
-    /// The infix operator at the current token, and its number of tokens.
-    pub(super) fn infix(&self) -> Option<(Infix, usize)> {
-        let joined = (self.joined_kind(1), self.joined_kind(2));
-        match (self.kind(), joined) {
-            (Tok::DotDot, _) => Some((Infix::Range, 1)),
-            (Tok::Gt, (Some(Tok::Gt), Some(Tok::Assign))) => None,
-            (Tok::Gt, (Some(Tok::Gt), _)) => Some((Infix::Binary(BinOp::Shr), 2)),
-            (Tok::Gt, (Some(Tok::Assign), _)) => Some((Infix::Binary(BinOp::Ge), 2)),
-            (Tok::Ident, _) => match self.word() {
-                "or" => Some((Infix::Binary(BinOp::Or), 1)),
-                "and" => Some((Infix::Binary(BinOp::And), 1)),
-                "in" => Some((Infix::In, 1)),
-                "matches" => Some((Infix::Matches, 1)),
-                "not" if self.word_ahead(1) == "in" => Some((Infix::NotIn, 2)),
-                _ => None,
-            },
-            (kind, _) => single(kind).map(|op| (Infix::Binary(op), 1)),
-        }
+/// The infix operator at the current token, and its number of tokens.
+pub(super) fn infix(p: &Parser<'_>) -> Option<(Infix, usize)> {
+    let joined = (joined_kind(p, 1), joined_kind(p, 2));
+    match (p.kind(), joined) {
+        (Tok::DotDot, _) => Some((Infix::Range, 1)),
+        (Tok::Gt, (Some(Tok::Gt), Some(Tok::Assign))) => None,
+        (Tok::Gt, (Some(Tok::Gt), _)) => Some((Infix::Binary(BinOp::Shr), 2)),
+        (Tok::Gt, (Some(Tok::Assign), _)) => Some((Infix::Binary(BinOp::Ge), 2)),
+        (Tok::Ident, _) => match p.word() {
+            "or" => Some((Infix::Binary(BinOp::Or), 1)),
+            "and" => Some((Infix::Binary(BinOp::And), 1)),
+            "in" => Some((Infix::In, 1)),
+            "matches" => Some((Infix::Matches, 1)),
+            "not" if p.word_ahead(1) == "in" => Some((Infix::NotIn, 2)),
+            _ => None,
+        },
+        (kind, _) => single(kind).map(|op| (Infix::Binary(op), 1)),
     }
+}
 
-    /// The assignment operator at the current token, and its number of tokens. `Some(None)` for
-    /// `=`.
-    pub(super) fn assignment(&self) -> Option<(Option<BinOp>, usize)> {
-        match (self.kind(), self.joined_kind(1), self.joined_kind(2)) {
-            (Tok::Assign, _, _) => Some((None, 1)),
-            (Tok::Gt, Some(Tok::Gt), Some(Tok::Assign)) => Some((Some(BinOp::Shr), 3)),
-            (kind, _, _) => assigning(kind).map(|op| (Some(op), 1)),
-        }
+/// The assignment operator at the current token, and its number of tokens. `Some(None)` for `=`.
+pub(super) fn assignment(p: &Parser<'_>) -> Option<(Option<BinOp>, usize)> {
+    match (p.kind(), joined_kind(p, 1), joined_kind(p, 2)) {
+        (Tok::Assign, _, _) => Some((None, 1)),
+        (Tok::Gt, Some(Tok::Gt), Some(Tok::Assign)) => Some((Some(BinOp::Shr), 3)),
+        (kind, _, _) => assigning(kind).map(|op| (Some(op), 1)),
     }
+}
 
-    /// Consumes an operator of several tokens. Tokens after the first get no space.
-    pub(super) fn bump_operator(&mut self, tokens: usize) {
-        self.bump();
-        for _ in 1..tokens {
-            if !self.at(Tok::Ident) {
-                self.mark(GLUE);
-            }
-            self.bump();
+/// Consumes an operator of several tokens. Tokens after the first get no space.
+pub(super) fn bump_operator(p: &mut Parser<'_>, tokens: usize) {
+    p.bump();
+    for _ in 1..tokens {
+        if !p.at(Tok::Ident) {
+            p.mark(GLUE);
         }
+        p.bump();
     }
 }

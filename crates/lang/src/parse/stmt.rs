@@ -4,276 +4,273 @@ use super::marks::{GLUE, LINE, STMT};
 use super::ops::level;
 use super::state::{Parsed, Parser};
 use super::words::is_keyword;
+use super::{expr, ops, types};
 use crate::ast::{BinOp, Block, Expr, ExprKind, Ident, Path, Row, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, codes};
 use crate::lexer::{Tok, string_value};
 
-impl Parser<'_> {
-    /// `{ stmt … }`
-    pub(super) fn block(&mut self) -> Parsed<Block> {
-        let start = self.pos;
-        let mut stmts = Vec::new();
-        self.body(STMT, |p| p.stmt_into(&mut stmts))?;
-        Ok(Block { stmts, span: self.span_from(start) })
-    }
+/// `{ stmt … }`
+pub(super) fn block(p: &mut Parser<'_>) -> Parsed<Block> {
+    let start = p.pos;
+    let mut stmts = Vec::new();
+    p.body(STMT, |p| stmt_into(p, &mut stmts))?;
+    Ok(Block { stmts, span: p.span_from(start) })
+}
 
-    /// Parses a statement and adds it to `stmts`. A statement with an error becomes an `Error`
-    /// node.
-    pub(super) fn stmt_into(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
-        let start = self.pos;
-        let parsed = self.stmt();
-        let span = self.span_from(start);
-        let result = parsed.as_ref().map(|_| ()).map_err(|bail| *bail);
-        stmts.push(parsed.unwrap_or(Stmt { kind: StmtKind::Error, span }));
-        result
-    }
+/// Parses a statement and adds it to `stmts`. A statement with an error becomes an `Error` node.
+pub(super) fn stmt_into(p: &mut Parser<'_>, stmts: &mut Vec<Stmt>) -> Parsed<()> {
+    let start = p.pos;
+    let parsed = stmt(p);
+    let span = p.span_from(start);
+    let result = parsed.as_ref().map(|_| ()).map_err(|bail| *bail);
+    stmts.push(parsed.unwrap_or(Stmt { kind: StmtKind::Error, span }));
+    result
+}
 
-    pub(super) fn stmt(&mut self) -> Parsed<Stmt> {
-        self.deeper(|p| {
-            let start = p.pos;
-            let kind = p.stmt_kind()?;
-            Ok(Stmt { kind, span: p.span_from(start) })
-        })
-    }
+fn stmt(p: &mut Parser<'_>) -> Parsed<Stmt> {
+    p.deeper(|p| {
+        let start = p.pos;
+        let kind = stmt_kind(p)?;
+        Ok(Stmt { kind, span: p.span_from(start) })
+    })
+}
 
-    fn stmt_kind(&mut self) -> Parsed<StmtKind> {
-        if self.at(Tok::LBrace) {
-            return Ok(StmtKind::Block(self.block()?));
+fn stmt_kind(p: &mut Parser<'_>) -> Parsed<StmtKind> {
+    if p.at(Tok::LBrace) {
+        return Ok(StmtKind::Block(block(p)?));
+    }
+    match p.word() {
+        "match" => match_stmt(p),
+        "if" => if_stmt(p),
+        "for" => for_stmt(p),
+        "let" => let_stmt(p),
+        "hold" => hold_stmt(p),
+        "send" => send_stmt(p),
+        "emit" => emit_stmt(p),
+        "delete" | "output" | "drop" | "consume" | "mirror" | "resubmit" | "push" | "pop" => {
+            let kind = simple_stmt(p)?;
+            p.semicolon()?;
+            Ok(kind)
         }
-        match self.word() {
-            "match" => self.match_stmt(),
-            "if" => self.if_stmt(),
-            "for" => self.for_stmt(),
-            "let" => self.let_stmt(),
-            "hold" => self.hold_stmt(),
-            "send" => self.send_stmt(),
-            "emit" => self.emit_stmt(),
-            "delete" | "output" | "drop" | "consume" | "mirror" | "resubmit" | "push" | "pop" => {
-                let kind = self.simple_stmt()?;
-                self.semicolon()?;
-                Ok(kind)
-            }
-            _ => self.assign_or_call(),
-        }
+        _ => assign_or_call(p),
     }
+}
 
-    fn simple_stmt(&mut self) -> Parsed<StmtKind> {
-        let word = self.word();
-        self.bump();
-        Ok(match word {
-            "delete" if !self.at(Tok::Ident) => return Err(self.expected("a state")),
-            "delete" => StmtKind::Delete(self.postfix()?),
-            "output" => StmtKind::Output(self.ports()?),
-            "drop" => StmtKind::Drop(self.reason()),
-            "consume" => StmtKind::Consume,
-            "mirror" => StmtKind::Mirror(self.any_word("a port")?),
-            "push" => self.push()?,
-            "pop" => StmtKind::Pop(self.any_word("a header, such as `vlan`")?),
-            _ => StmtKind::Resubmit,
-        })
+fn simple_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
+    let word = p.word();
+    p.bump();
+    Ok(match word {
+        "delete" if !p.at(Tok::Ident) => return Err(p.expected("a state")),
+        "delete" => StmtKind::Delete(expr::postfix(p)?),
+        "output" => StmtKind::Output(ports(p)?),
+        "drop" => StmtKind::Drop(reason(p)),
+        "consume" => StmtKind::Consume,
+        "mirror" => StmtKind::Mirror(p.any_word("a port")?),
+        "push" => push(p)?,
+        "pop" => StmtKind::Pop(p.any_word("a header, such as `vlan`")?),
+        _ => StmtKind::Resubmit,
+    })
+}
+
+/// Parses ports between commas, or none.
+fn ports(p: &mut Parser<'_>) -> Parsed<Vec<Ident>> {
+    let mut ports = Vec::new();
+    if matches!(p.kind(), Tok::Semi | Tok::RBrace) || p.on_new_line() {
+        return Ok(ports);
     }
-
-    /// Parses ports between commas, or none.
-    fn ports(&mut self) -> Parsed<Vec<Ident>> {
-        let mut ports = Vec::new();
-        if matches!(self.kind(), Tok::Semi | Tok::RBrace) || self.on_new_line() {
+    loop {
+        ports.push(p.any_word("a port or `;`")?);
+        if !p.eat(Tok::Comma) {
             return Ok(ports);
         }
-        loop {
-            ports.push(self.any_word("a port or `;`")?);
-            if !self.eat(Tok::Comma) {
-                return Ok(ports);
+    }
+}
+
+fn reason(p: &mut Parser<'_>) -> Option<(String, Span)> {
+    if !matches!(p.kind(), Tok::Str | Tok::Error) {
+        return None;
+    }
+    let span = p.here();
+    let text = string_value(p.text(0)).unwrap_or_default();
+    p.bump();
+    Some((text, span))
+}
+
+fn push(p: &mut Parser<'_>) -> Parsed<StmtKind> {
+    let header = p.any_word("a header, such as `vlan`")?;
+    let mut args = Vec::new();
+    if p.at(Tok::LParen) {
+        args = p.bracketed((Tok::LParen, Tok::RParen), true, expr::expr)?;
+    }
+    Ok(StmtKind::Push { header, args })
+}
+
+/// Parses `else STMT`, which has its own `;`, or the `;`.
+fn otherwise(p: &mut Parser<'_>) -> Parsed<Option<Box<Stmt>>> {
+    if p.eat_word("else") {
+        return Ok(Some(Box::new(stmt(p)?)));
+    }
+    p.semicolon()?;
+    Ok(None)
+}
+
+fn let_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
+    p.bump();
+    let name = p.name("a name")?;
+    p.expect(Tok::Assign, "`=` and a value")?;
+    let value = expr::expr(p)?;
+    Ok(StmtKind::Let { name, value, otherwise: otherwise(p)? })
+}
+
+fn hold_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
+    p.bump();
+    let queue = p.name("the name of a queue")?;
+    p.expect_word("for")?;
+    let delay = expr::expr(p)?;
+    Ok(StmtKind::Hold { queue, delay, otherwise: otherwise(p)? })
+}
+
+fn assign_or_call(p: &mut Parser<'_>) -> Parsed<StmtKind> {
+    let word = p.word();
+    let value = matches!(word, "exists" | "has" | "not" | "true" | "false");
+    if word == "else" {
+        let help = "an `else` follows the `}` of its `if`, or the value of a statement";
+        return Err(p.expected_with("a statement", Some(help.into())));
+    }
+    let starts = !word.is_empty() && (value || !is_keyword(word));
+    if !starts && !p.at(Tok::LParen) {
+        return Err(p.expected("a statement"));
+    }
+    let place = expr::expr(p)?;
+    if let Some((op, tokens)) = ops::assignment(p) {
+        ops::bump_operator(p, tokens);
+        let value = expr::expr(p)?;
+        return Ok(StmtKind::Assign { place, op, value, otherwise: otherwise(p)? });
+    }
+    let plain = matches!(&place.kind, ExprKind::Path(path) if path.parts.len() == 1);
+    let call = matches!(place.kind, ExprKind::Call(..)) || plain;
+    let ends = p.at(Tok::Semi) || p.on_new_line() || p.at_block_end();
+    if !ends {
+        return Err(p.expected("`;` or an assignment"));
+    }
+    if !call && !matches!(place.kind, ExprKind::Error) {
+        useless(p, &place);
+    }
+    p.semicolon()?;
+    Ok(if call { StmtKind::Call(place) } else { StmtKind::Error })
+}
+
+fn useless(p: &mut Parser<'_>, value: &Expr) {
+    let message = "this expression has no effect";
+    let found = Diagnostic::new(codes::USELESS_STATEMENT, message, value.span, "not a statement");
+    let equality = matches!(value.kind, ExprKind::Binary(BinOp::Eq, ..));
+    let help = if equality { "assign with `=`" } else { "assign it, or remove it" };
+    p.report(found.help(help));
+}
+
+fn if_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
+    p.bump();
+    let cond = expr::condition(p)?;
+    let then = block(p)?;
+    if !p.eat_word("else") {
+        return Ok(StmtKind::If { cond, then, otherwise: None });
+    }
+    let otherwise = if p.at_word("if") {
+        let nested = stmt(p)?;
+        Block { span: nested.span, stmts: vec![nested] }
+    } else {
+        block(p)?
+    };
+    Ok(StmtKind::If { cond, then, otherwise: Some(otherwise) })
+}
+
+fn for_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
+    p.bump();
+    let var = p.name("a name")?;
+    p.expect_word("in")?;
+    let from = expr::binary(p, level::BIT_OR)?;
+    p.expect(Tok::DotDot, "`..` and the upper bound")?;
+    let to = expr::binary(p, level::BIT_OR)?;
+    Ok(StmtKind::For { var, from, to, body: block(p)? })
+}
+
+fn match_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
+    p.bump();
+    let mut rows = Vec::new();
+    p.body(LINE, |p| {
+        rows.push(row(p)?);
+        Ok(())
+    })?;
+    Ok(StmtKind::Match(rows))
+}
+
+fn row(p: &mut Parser<'_>) -> Parsed<Row> {
+    let start = p.pos;
+    let pred = if p.eat_word("else") { None } else { Some(expr::condition(p)?) };
+    p.expect(Tok::FatArrow, "`=>`")?;
+    let body = if p.at(Tok::LBrace) {
+        block(p)?
+    } else {
+        let only = stmt(p)?;
+        Block { span: only.span, stmts: vec![only] }
+    };
+    Ok(Row { pred, body, span: p.span_from(start) })
+}
+
+fn send_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
+    p.bump();
+    let shape = p.any_word("the kind of packet, such as `icmp`")?;
+    let mut fields = Vec::new();
+    let mut payload = None;
+    p.body(STMT, |p| {
+        if p.at_word("payload") && p.token(1).kind == Tok::Assign {
+            let span = p.here();
+            let value = send_payload(p)?;
+            if payload.replace(value).is_some() {
+                let message = "the payload of the new packet is given twice";
+                p.report(Diagnostic::new(codes::PAYLOAD_TWICE, message, span, "again"));
             }
-        }
-    }
-
-    fn reason(&mut self) -> Option<(String, Span)> {
-        if !matches!(self.kind(), Tok::Str | Tok::Error) {
-            return None;
-        }
-        let span = self.here();
-        let text = string_value(self.text(0)).unwrap_or_default();
-        self.bump();
-        Some((text, span))
-    }
-
-    fn push(&mut self) -> Parsed<StmtKind> {
-        let header = self.any_word("a header, such as `vlan`")?;
-        let mut args = Vec::new();
-        if self.at(Tok::LParen) {
-            args = self.bracketed((Tok::LParen, Tok::RParen), true, Self::expr)?;
-        }
-        Ok(StmtKind::Push { header, args })
-    }
-
-    /// Parses `else STMT`, which has its own `;`, or the `;`.
-    fn otherwise(&mut self) -> Parsed<Option<Box<Stmt>>> {
-        if self.eat_word("else") {
-            return Ok(Some(Box::new(self.stmt()?)));
-        }
-        self.semicolon()?;
-        Ok(None)
-    }
-
-    fn let_stmt(&mut self) -> Parsed<StmtKind> {
-        self.bump();
-        let name = self.name("a name")?;
-        self.expect(Tok::Assign, "`=` and a value")?;
-        let value = self.expr()?;
-        Ok(StmtKind::Let { name, value, otherwise: self.otherwise()? })
-    }
-
-    fn hold_stmt(&mut self) -> Parsed<StmtKind> {
-        self.bump();
-        let queue = self.name("the name of a queue")?;
-        self.expect_word("for")?;
-        let delay = self.expr()?;
-        Ok(StmtKind::Hold { queue, delay, otherwise: self.otherwise()? })
-    }
-
-    fn assign_or_call(&mut self) -> Parsed<StmtKind> {
-        let word = self.word();
-        let value = matches!(word, "exists" | "has" | "not" | "true" | "false");
-        if word == "else" {
-            let help = "an `else` follows the `}` of its `if`, or the value of a statement";
-            return Err(self.expected_with("a statement", Some(help.into())));
-        }
-        let starts = !word.is_empty() && (value || !is_keyword(word));
-        if !starts && !self.at(Tok::LParen) {
-            return Err(self.expected("a statement"));
-        }
-        let place = self.expr()?;
-        if let Some((op, tokens)) = self.assignment() {
-            self.bump_operator(tokens);
-            let value = self.expr()?;
-            return Ok(StmtKind::Assign { place, op, value, otherwise: self.otherwise()? });
-        }
-        let plain = matches!(&place.kind, ExprKind::Path(path) if path.parts.len() == 1);
-        let call = matches!(place.kind, ExprKind::Call(..)) || plain;
-        let ends = self.at(Tok::Semi) || self.on_new_line() || self.at_block_end();
-        if !ends {
-            return Err(self.expected("`;` or an assignment"));
-        }
-        if !call && !matches!(place.kind, ExprKind::Error) {
-            self.useless(&place);
-        }
-        self.semicolon()?;
-        Ok(if call { StmtKind::Call(place) } else { StmtKind::Error })
-    }
-
-    fn useless(&mut self, value: &Expr) {
-        let message = "this expression has no effect";
-        let found =
-            Diagnostic::new(codes::USELESS_STATEMENT, message, value.span, "not a statement");
-        let equality = matches!(value.kind, ExprKind::Binary(BinOp::Eq, ..));
-        let help = if equality { "assign with `=`" } else { "assign it, or remove it" };
-        self.report(found.help(help));
-    }
-
-    fn if_stmt(&mut self) -> Parsed<StmtKind> {
-        self.bump();
-        let cond = self.condition()?;
-        let then = self.block()?;
-        if !self.eat_word("else") {
-            return Ok(StmtKind::If { cond, then, otherwise: None });
-        }
-        let otherwise = if self.at_word("if") {
-            let nested = self.stmt()?;
-            Block { span: nested.span, stmts: vec![nested] }
         } else {
-            self.block()?
-        };
-        Ok(StmtKind::If { cond, then, otherwise: Some(otherwise) })
-    }
-
-    fn for_stmt(&mut self) -> Parsed<StmtKind> {
-        self.bump();
-        let var = self.name("a name")?;
-        self.expect_word("in")?;
-        let from = self.binary(level::BIT_OR)?;
-        self.expect(Tok::DotDot, "`..` and the upper bound")?;
-        let to = self.binary(level::BIT_OR)?;
-        Ok(StmtKind::For { var, from, to, body: self.block()? })
-    }
-
-    fn match_stmt(&mut self) -> Parsed<StmtKind> {
-        self.bump();
-        let mut rows = Vec::new();
-        self.body(LINE, |p| {
-            rows.push(p.row()?);
-            Ok(())
-        })?;
-        Ok(StmtKind::Match(rows))
-    }
-
-    fn row(&mut self) -> Parsed<Row> {
-        let start = self.pos;
-        let pred = if self.eat_word("else") { None } else { Some(self.condition()?) };
-        self.expect(Tok::FatArrow, "`=>`")?;
-        let body = if self.at(Tok::LBrace) {
-            self.block()?
-        } else {
-            let only = self.stmt()?;
-            Block { span: only.span, stmts: vec![only] }
-        };
-        Ok(Row { pred, body, span: self.span_from(start) })
-    }
-
-    fn send_stmt(&mut self) -> Parsed<StmtKind> {
-        self.bump();
-        let shape = self.any_word("the kind of packet, such as `icmp`")?;
-        let mut fields = Vec::new();
-        let mut payload = None;
-        self.body(STMT, |p| {
-            if p.at_word("payload") && p.token(1).kind == Tok::Assign {
-                let span = p.here();
-                let value = p.payload()?;
-                if payload.replace(value).is_some() {
-                    let message = "the payload of the new packet is given twice";
-                    p.report(Diagnostic::new(codes::PAYLOAD_TWICE, message, span, "again"));
-                }
-            } else {
-                fields.push(p.send_field()?);
-            }
-            Ok(())
-        })?;
-        let mut port = None;
-        if self.eat_word("to") {
-            port = Some(self.any_word("a port")?);
-            self.semicolon()?;
+            fields.push(send_field(p)?);
         }
-        Ok(StmtKind::Send { shape, fields, payload, port })
+        Ok(())
+    })?;
+    let mut port = None;
+    if p.eat_word("to") {
+        port = Some(p.any_word("a port")?);
+        p.semicolon()?;
     }
+    Ok(StmtKind::Send { shape, fields, payload, port })
+}
 
-    fn send_field(&mut self) -> Parsed<(Path, Expr)> {
-        let field = self.path("a field of the new packet")?;
-        self.expect(Tok::Assign, "`=` and a value")?;
-        let value = self.expr()?;
-        self.semicolon()?;
-        Ok((field, value))
-    }
+fn send_field(p: &mut Parser<'_>) -> Parsed<(Path, Expr)> {
+    let field = types::path(p, "a field of the new packet")?;
+    p.expect(Tok::Assign, "`=` and a value")?;
+    let value = expr::expr(p)?;
+    p.semicolon()?;
+    Ok((field, value))
+}
 
-    /// `payload = quote(N);`, `payload = same;`
-    fn payload(&mut self) -> Parsed<(Ident, Option<Expr>)> {
-        self.bump();
-        self.bump();
-        let what = self.any_word("`quote(N)` or `same`")?;
-        let mut length = None;
-        if self.at(Tok::LParen) {
-            self.mark(GLUE);
-            let open = self.bump();
-            length = Some(self.expr()?);
-            self.close(open, Tok::RParen, "")?;
-        }
-        self.semicolon()?;
-        Ok((what, length))
+/// `payload = quote(N);`, `payload = same;`
+fn send_payload(p: &mut Parser<'_>) -> Parsed<(Ident, Option<Expr>)> {
+    p.bump();
+    p.bump();
+    let what = p.any_word("`quote(N)` or `same`")?;
+    let mut length = None;
+    if p.at(Tok::LParen) {
+        p.mark(GLUE);
+        let open = p.bump();
+        length = Some(expr::expr(p)?);
+        p.close(open, Tok::RParen, "")?;
     }
+    p.semicolon()?;
+    Ok((what, length))
+}
 
-    fn emit_stmt(&mut self) -> Parsed<StmtKind> {
-        self.bump();
-        let event = self.any_word("the name of an event")?;
-        let args = if self.at(Tok::LBrace) { self.record()? } else { Vec::new() };
-        self.semicolon()?;
-        Ok(StmtKind::Emit { event, args })
-    }
+fn emit_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
+    p.bump();
+    let event = p.any_word("the name of an event")?;
+    let args = if p.at(Tok::LBrace) { expr::record(p)? } else { Vec::new() };
+    p.semicolon()?;
+    Ok(StmtKind::Emit { event, args })
 }

@@ -4,7 +4,10 @@
 //! share. `finish` removes unreachable blocks, joins chains of blocks, and puts the others in
 //! topological order.
 
-use braid_ir::model::{Block, BlockId, Op, ParamId, Program, Target, Term, Ty, ValueId, Word};
+use braid_ir::model::{
+    BinOp, Block, BlockId, Op, ParamId, Program, Target, Term, Ty, ValueId, Word,
+};
+use braid_packet::Header;
 
 use super::facts::{Facts, KeyPart};
 use super::order;
@@ -186,6 +189,40 @@ impl Builder {
     /// Ends the current block with a branch.
     pub fn branch(&mut self, cond: ValueId, yes: BlockId, no: BlockId) {
         self.branch_learning(cond, yes, no, |_, _| {});
+    }
+
+    /// Adds a binary operation of the IR.
+    pub fn bin(&mut self, ty: Ty, op: BinOp, a: ValueId, b: ValueId) -> ValueId {
+        self.emit(ty, |out| Op::Bin { out, op, a, b })
+    }
+
+    /// Converts a value to a width that is not smaller.
+    pub fn widen(&mut self, a: ValueId, from: Ty, to: Ty) -> ValueId {
+        if from.width == to.width { a } else { self.emit(to, |out| Op::Resize { out, a }) }
+    }
+
+    /// Converts a value to another width. A larger value becomes the largest value of that width.
+    pub fn clamp(&mut self, a: ValueId, from: Ty, to: Ty) -> ValueId {
+        if from.width <= to.width {
+            return self.widen(a, from, to);
+        }
+        self.emit(to, |out| Op::Clamp { out, a })
+    }
+
+    /// Inverts all bits of a value.
+    pub fn complement(&mut self, a: ValueId, ty: Ty) -> ValueId {
+        self.emit(ty, |out| Op::Not { out, a })
+    }
+
+    /// Branches on the presence of a header. Each target learns the result.
+    pub fn branch_on_header(&mut self, cond: ValueId, header: Header, yes: BlockId, no: BlockId) {
+        self.branch_learning(cond, yes, no, |facts, present| {
+            if present {
+                facts.learn(header);
+            } else {
+                facts.learn_absent(header);
+            }
+        });
     }
 
     /// Ends the current block with `Hold`.

@@ -137,8 +137,17 @@ impl Files<'_> {
         }
         match self.loader.read(path, from).map(String::from_utf8) {
             Ok(Ok(text)) => self.add(&name, &text, Some(span), into),
-            Ok(Err(_)) => self.failed(&format!("`{path}` is not UTF-8 text"), Some(span)),
+            Ok(Err(error)) => self.not_text(name, error.as_bytes(), span),
             Err(why) => self.failed(&format!("cannot read `{path}`: {why}"), Some(span)),
+        }
+    }
+
+    /// Reports a used file that is not text, once.
+    fn not_text(&mut self, name: String, bytes: &[u8], used: Span) {
+        let (_, found) = self.sources.add_bytes(name.clone(), bytes);
+        self.seen.push((name, false));
+        if let Some(found) = found {
+            self.diags.push(found.label(used, "used here"));
         }
     }
 

@@ -7,51 +7,50 @@
 use braid_ir::model::StateId;
 use braid_packet::Header;
 
-use super::lower::{Binding, Lower};
+use super::lower::Lower;
+use super::scope::{Binding, Scope};
 use super::state::key_fields;
 use super::walk::{self, Visitor};
 use crate::ast::{Block, Expr, ExprKind, Ident, Path, Stmt, StmtKind};
 
-impl Lower<'_> {
-    /// The headers that the implicit keys at the beginning of a row's body need.
-    pub fn guards(&self, body: &Block) -> Vec<Header> {
-        let mut keys = Keys { lower: self, states: Vec::new() };
-        for stmt in &body.stmts {
-            match &stmt.kind {
-                StmtKind::Assign { place, op, value, .. } => {
-                    if op.is_some() {
-                        walk::expr(place, &mut keys);
-                    } else {
-                        keys.place(place);
-                    }
-                    walk::expr(value, &mut keys);
+/// The headers that the implicit keys at the beginning of a row's body need.
+pub fn guards(lower: &Lower<'_>, body: &Block) -> Vec<Header> {
+    let mut keys = Keys { scope: &lower.scope, states: Vec::new() };
+    for stmt in &body.stmts {
+        match &stmt.kind {
+            StmtKind::Assign { place, op, value, .. } => {
+                if op.is_some() {
+                    walk::expr(place, &mut keys);
+                } else {
+                    keys.place(place);
                 }
-                StmtKind::Let { value, .. } => walk::expr(value, &mut keys),
-                StmtKind::Delete(place) => keys.place(place),
-                StmtKind::Emit { args, .. } => {
-                    args.iter().for_each(|(_, value)| walk::expr(value, &mut keys));
-                }
-                StmtKind::Mirror(_) | StmtKind::Error => {}
-                _ => break,
+                walk::expr(value, &mut keys);
             }
-        }
-        let mut headers: Vec<Header> = Vec::new();
-        for state in keys.states {
-            let Some(decl) = self.model.state.get(state.0 as usize) else { continue };
-            for field in key_fields(&decl.granularity) {
-                let header = field.info().header;
-                if !headers.contains(&header) {
-                    headers.push(header);
-                }
+            StmtKind::Let { value, .. } => walk::expr(value, &mut keys),
+            StmtKind::Delete(place) => keys.place(place),
+            StmtKind::Emit { args, .. } => {
+                args.iter().for_each(|(_, value)| walk::expr(value, &mut keys));
             }
+            StmtKind::Mirror(_) | StmtKind::Error => {}
+            _ => break,
         }
-        headers
     }
+    let mut headers: Vec<Header> = Vec::new();
+    for state in keys.states {
+        let Some(decl) = lower.model.state.get(state.0 as usize) else { continue };
+        for field in key_fields(&decl.granularity) {
+            let header = field.info().header;
+            if !headers.contains(&header) {
+                headers.push(header);
+            }
+        }
+    }
+    headers
 }
 
 /// Collects the states whose implicit key is used.
 struct Keys<'l, 'a> {
-    lower: &'l Lower<'a>,
+    scope: &'l Scope<'a>,
     states: Vec<StateId>,
 }
 
@@ -59,11 +58,11 @@ impl Keys<'_, '_> {
     fn name(&mut self, path: &Path) {
         let Some(first) = path.parts.first() else { return };
         if braid_packet::Field::by_name(&crate::ast::joined(path)).is_some()
-            || self.lower.local(&first.text).is_some()
+            || self.scope.local(&first.text).is_some()
         {
             return;
         }
-        if let Some(Binding::State(state)) = self.lower.binding(&first.text) {
+        if let Some(Binding::State(state)) = self.scope.binding(&first.text) {
             self.states.push(state);
         }
     }
@@ -94,7 +93,7 @@ impl<'e> Visitor<'e> for Keys<'_, '_> {
             // An absent header or entry makes a predicate false, so a predicate requires none.
             ExprKind::If(..) => return false,
             ExprKind::Call(name, _) if name.text == "len" => return false,
-            _ => return !super::expr::is_predicate(expr),
+            _ => return !super::pred::is_predicate(expr),
         }
         true
     }

@@ -1,22 +1,18 @@
-//! The state of lowering one function: the names in scope and the position in the program.
+//! The state of lowering one function: the names in scope, the program so far, the limits.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use braid_ir::model::{
-    BlockId, EventArg, EventId, Model, ParamId, QueueId, ReasonId, RowId, StateId, TagId, Ty,
-    ValueId,
-};
+use braid_ir::model::{BlockId, EventId, Model, ReasonId, RowId, StateId};
 use rustc_hash::FxHashMap;
 
-use super::arith::Const;
 use super::build::Builder;
 use super::cover::Rows;
-use super::env::Constants;
 use super::facts::Facts;
 use super::module::Module;
+use super::scope::Scope;
 use super::{constant, say};
-use crate::ast::{Expr, FnDef, Span};
+use crate::ast::Span;
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::source::SourceMap;
 
@@ -31,32 +27,6 @@ pub const MAX_ROUNDS: usize = 1024;
 /// Stands for the row `body` until all rows have numbers.
 pub const BODY: RowId = RowId(u32::MAX);
 
-/// The result of an expression.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Value {
-    /// A constant. It may have no type until its context gives it one.
-    Const(Const),
-    /// A value of the program.
-    Scalar(ValueId, Ty),
-    /// Several named values.
-    Record(Vec<(String, ValueId, Ty)>),
-    /// Text, for events.
-    Text(EventArg),
-    /// An expression with an error that is already reported.
-    Wrong,
-}
-
-/// The declaration that a name of the function refers to.
-#[derive(Clone, Copy, Debug)]
-pub enum Binding<'a> {
-    Param(ParamId),
-    State(StateId),
-    Const(&'a Expr),
-    Tag(TagId),
-    Queue(QueueId),
-    Fn(&'a FnDef),
-}
-
 /// The kind of program that is built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
@@ -70,39 +40,13 @@ pub enum Mode {
     Stream,
 }
 
-/// The constants of the function and those of the file.
-pub struct Consts<'a> {
-    pub own: BTreeMap<String, &'a Expr>,
-    pub file: &'a BTreeMap<String, &'a Expr>,
-}
-
-impl Constants for Consts<'_> {
-    fn find(&self, name: &str) -> Option<&Expr> {
-        self.own.get(name).or_else(|| self.file.get(name)).copied()
-    }
-}
-
-/// The local names of a call, in nested blocks.
-#[derive(Default)]
-pub struct Frame {
-    /// The nested blocks, with the innermost last.
-    pub scopes: Vec<FxHashMap<String, Value>>,
-    /// Whether the names of the network function are in scope. A function of the file does not see
-    /// them.
-    pub sees_nf: bool,
-}
-
 /// The lowering of one function.
 pub struct Lower<'a> {
     pub module: &'a Module<'a>,
     pub sources: &'a SourceMap,
     pub diags: &'a mut Diagnostics,
     pub model: Model,
-    pub names: BTreeMap<&'a str, Binding<'a>>,
-    /// Where each name of the function is declared.
-    pub declared: BTreeMap<&'a str, Span>,
-    pub consts: Consts<'a>,
-    pub frames: Vec<Frame>,
+    pub scope: Scope<'a>,
     pub b: Builder,
     pub mode: Mode,
     /// The row at which statements count. `None` outside of any row.
@@ -152,10 +96,7 @@ impl<'a> Lower<'a> {
             sources,
             diags,
             model,
-            names: BTreeMap::new(),
-            declared: BTreeMap::new(),
-            consts: Consts { own: BTreeMap::new(), file: &module.consts },
-            frames: vec![Frame { scopes: vec![FxHashMap::default()], sees_nf: true }],
+            scope: Scope::new(module),
             b: Builder::new(Facts::start()),
             mode: Mode::Packet,
             row: None,
@@ -224,46 +165,10 @@ impl<'a> Lower<'a> {
 
     /// Opens a block of names, runs `inner` and closes the block.
     pub fn scoped<T>(&mut self, inner: impl FnOnce(&mut Self) -> T) -> T {
-        self.frame().scopes.push(FxHashMap::default());
+        self.scope.open();
         let result = inner(self);
-        self.frame().scopes.pop();
+        self.scope.close();
         result
-    }
-
-    fn frame(&mut self) -> &mut Frame {
-        if self.frames.is_empty() {
-            self.frames.push(Frame::default());
-        }
-        let last = self.frames.len() - 1;
-        &mut self.frames[last]
-    }
-
-    /// Binds a local.
-    pub fn bind(&mut self, name: &str, value: Value) {
-        let frame = self.frame();
-        if frame.scopes.is_empty() {
-            frame.scopes.push(FxHashMap::default());
-        }
-        if let Some(scope) = frame.scopes.last_mut() {
-            scope.insert(name.to_owned(), value);
-        }
-    }
-
-    /// The value of the local with this name.
-    pub fn local(&self, name: &str) -> Option<&Value> {
-        self.frames.last()?.scopes.iter().rev().find_map(|scope| scope.get(name))
-    }
-
-    /// The binding of a name of the function or the file. Locals are not considered.
-    pub fn binding(&self, name: &str) -> Option<Binding<'a>> {
-        let sees_nf = self.frames.last().is_none_or(|frame| frame.sees_nf);
-        if sees_nf && let Some(found) = self.names.get(name) {
-            return Some(*found);
-        }
-        if let Some(value) = self.module.consts.get(name) {
-            return Some(Binding::Const(value));
-        }
-        self.module.fns.get(name).map(|def| Binding::Fn(def))
     }
 
     /// The help line for a misspelt name, unless there are too many messages already.
@@ -275,21 +180,9 @@ impl<'a> Lower<'a> {
         say::suggest(self.diags, name, known)
     }
 
-    /// All names in scope, for suggestions.
-    pub fn names_in_sight(&self) -> Vec<String> {
-        let locals = self
-            .frames
-            .last()
-            .into_iter()
-            .flat_map(|frame| frame.scopes.iter().flat_map(|scope| scope.keys().cloned()));
-        let own = self.names.keys().map(|name| (*name).to_owned());
-        let file = self.module.consts.keys().cloned();
-        locals.chain(own).chain(file).collect()
-    }
-
     /// An evaluator of constants.
     pub fn eval(&mut self) -> constant::Eval<'_> {
-        constant::Eval::new(&self.consts, self.diags)
+        constant::Eval::new(&self.scope.consts, self.diags)
     }
 
     /// Runs `inner` with another target for atoms that read something absent.

@@ -1,9 +1,14 @@
 //! The semantics: names, types, checks, and lowering of functions to models.
 //!
 //! `compile` assembles a program. `module` holds the declarations of a file, and `nf` lowers one
-//! function to a model. `decl` declares its names. `stmt`, `assign`, `rows`, `state` and `send`
-//! lower statements. `expr`, `calls`, `pred` and `names` lower expressions. All of them build the
+//! function to a model. `decl` declares its names. `stmt`, `assign`, `rows`, `send` and `ends`
+//! lower statements. `expr`, `operators`, `calls`, `pred`, `path` and `state` lower expressions.
+//! `names` resolves names, and `needs` checks what the packet must have. All of them build the
 //! program with `build`, which carries the known facts (`facts`) along every edge.
+//!
+//! These modules are functions over `Lower`, the state of lowering one function. Its names are in
+//! `scope`. Statements and expressions nest in each other, so `Lower` has a method for each of
+//! them: `statement`, `block`, `value` and `predicate`.
 
 pub(crate) mod arith;
 mod assign;
@@ -13,6 +18,7 @@ mod compile;
 mod constant;
 mod cover;
 mod decl;
+mod ends;
 pub(crate) mod env;
 pub(crate) mod eval;
 mod expand;
@@ -24,11 +30,15 @@ mod lower;
 mod module;
 mod names;
 mod native;
+mod needs;
 mod nf;
+mod operators;
 mod order;
+mod path;
 mod pred;
 mod rows;
 mod say;
+mod scope;
 mod send;
 mod state;
 mod stmt;

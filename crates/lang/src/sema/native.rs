@@ -4,6 +4,7 @@
 use braid_ir::model::Model;
 use braid_native::{Checks, LoadError, Reference, is_path};
 
+use super::decl;
 use super::env::Loader;
 use super::lower::Lower;
 use super::module::Module;
@@ -23,7 +24,7 @@ pub fn lower(
 ) -> Option<Model> {
     let mut found = Diagnostics::new();
     let mut lower = Lower::new(module, sources, &mut found, empty(&nf.name.text));
-    lower.declare(nf, loader);
+    decl::declare(&mut lower, nf, loader);
     let params = lower.model.params;
     let failed = module.is_damaged(nf.span) || found.has_errors();
     diags.extend(found);

@@ -5,9 +5,10 @@ use braid_ir::model::{Model, Op, Program, RowDecl, RowId, StateId, Term, Timer};
 use super::build::Builder;
 use super::env::Loader;
 use super::facts::Facts;
-use super::lower::{BODY, Binding, Lower, Mode};
+use super::lower::{BODY, Lower, Mode};
 use super::module::Module;
-use super::unused;
+use super::scope::Binding;
+use super::{decl, names, unused};
 use crate::ast::{Block, Ident, Nf, NfItem, Stmt};
 use crate::diag::{Diagnostic, Diagnostics, codes};
 use crate::source::SourceMap;
@@ -25,18 +26,18 @@ pub fn lower(
     let mut lower = Lower::new(module, sources, &mut found, model);
     let damaged = module.is_damaged(nf.span);
     lower.doubt = damaged;
-    lower.declare(nf, loader);
-    lower.packet_program(nf);
+    decl::declare(&mut lower, nf, loader);
+    packet_program(&mut lower, nf);
     for item in &nf.items {
         match item {
             NfItem::Every { period, body, .. } => {
-                let period = lower.time_setting(period, "a period");
-                let body = lower.program(Mode::Timer, body);
+                let period = decl::time_setting(&mut lower, period, "a period");
+                let body = program(&mut lower, Mode::Timer, body);
                 if let Some(period) = period {
                     lower.model.timers.push(Timer { period, body });
                 }
             }
-            NfItem::OnExpire { state, body, .. } => lower.on_expire(state, body),
+            NfItem::OnExpire { state, body, .. } => on_expire(&mut lower, state, body),
             NfItem::OnStream { what, .. } => {
                 let message = format!("`on {}` belongs to stream functions", what.text);
                 lower.say(
@@ -79,78 +80,75 @@ pub(super) fn empty(name: &str) -> Model {
     }
 }
 
-impl<'a> Lower<'a> {
-    fn packet_program(&mut self, nf: &'a Nf) {
-        self.begin(Mode::Packet, Facts::start());
-        let stmts: Vec<&'a Stmt> = nf
-            .items
-            .iter()
-            .filter_map(|item| match item {
-                NfItem::Stmt(stmt) => Some(stmt),
-                _ => None,
-            })
-            .collect();
-        self.scoped(|this| this.statements(stmts.into_iter(), nf.head));
-        if self.b.live() && !self.too_large && !self.doubt {
-            for (span, label) in std::mem::take(&mut self.exits) {
-                let message = "a packet may get here, and no statement decides where it goes";
-                self.say(
-                    Diagnostic::new(codes::NO_END, message, span, label).help(
-                        "end the path with `output`, `drop`, `consume`, `hold` or `resubmit`",
-                    ),
-                );
-            }
+fn packet_program<'a>(lower: &mut Lower<'a>, nf: &'a Nf) {
+    begin(lower, Mode::Packet, Facts::start());
+    let stmts: Vec<&'a Stmt> = nf
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            NfItem::Stmt(stmt) => Some(stmt),
+            _ => None,
+        })
+        .collect();
+    lower.scoped(|this| this.statements(stmts.into_iter(), nf.head));
+    if lower.b.live() && !lower.too_large && !lower.doubt {
+        for (span, label) in std::mem::take(&mut lower.exits) {
+            let message = "a packet may get here, and no statement decides where it goes";
+            lower.say(
+                Diagnostic::new(codes::NO_END, message, span, label)
+                    .help("end the path with `output`, `drop`, `consume`, `hold` or `resubmit`"),
+            );
         }
-        self.b.end(Term::Return);
-        self.model.packet = self.end_program();
     }
+    lower.b.end(Term::Return);
+    lower.model.packet = end_program(lower);
+}
 
-    fn begin(&mut self, mode: Mode, facts: Facts) {
-        self.mode = mode;
-        self.b = Builder::new(facts);
-        self.row = None;
-        self.absent = None;
-        self.exits.clear();
-    }
+fn begin(lower: &mut Lower<'_>, mode: Mode, facts: Facts) {
+    lower.mode = mode;
+    lower.b = Builder::new(facts);
+    lower.row = None;
+    lower.absent = None;
+    lower.exits.clear();
+}
 
-    fn end_program(&mut self) -> Program {
-        self.spent += self.b.size();
-        let built = std::mem::replace(&mut self.b, Builder::new(Facts::start()));
-        built.finish()
-    }
+fn end_program(lower: &mut Lower<'_>) -> Program {
+    lower.spent += lower.b.size();
+    let built = std::mem::replace(&mut lower.b, Builder::new(Facts::start()));
+    built.finish()
+}
 
-    /// The program of a block that runs without a packet.
-    pub fn program(&mut self, mode: Mode, body: &'a Block) -> Program {
-        self.begin(mode, Facts::start());
-        self.block(body);
-        self.b.end(Term::Return);
-        self.end_program()
-    }
+/// The program of a block that runs without a packet.
+pub fn program<'a>(lower: &mut Lower<'a>, mode: Mode, body: &'a Block) -> Program {
+    begin(lower, mode, Facts::start());
+    lower.block(body);
+    lower.b.end(Term::Return);
+    end_program(lower)
+}
 
-    /// Adds the program for ending entries of a table.
-    pub fn on_expire(&mut self, name: &'a Ident, body: &'a Block) {
-        let Some(Binding::State(state)) = self.binding(&name.text) else {
-            if self.local(&name.text).is_none() {
-                let _: Option<StateId> = self.state_named(name);
-            }
-            return;
-        };
-        if self.model.expire.iter().any(|(known, _)| *known == state) {
-            let message = format!("`on expire {}` is there already", name.text);
-            self.say(Diagnostic::new(codes::DUPLICATE_NAME, message, name.span, "again"));
+/// Adds the program for ending entries of a table.
+pub fn on_expire<'a>(lower: &mut Lower<'a>, name: &'a Ident, body: &'a Block) {
+    let Some(Binding::State(state)) = lower.scope.binding(&name.text) else {
+        if lower.scope.local(&name.text).is_none() {
+            let _: Option<StateId> = names::state_named(lower, name);
         }
-        let global = self
-            .model
-            .state
-            .get(state.0 as usize)
-            .is_some_and(|decl| decl.granularity == braid_ir::model::Granularity::Global);
-        if global {
-            let message = format!("`{}` is global, so its entry never ends", name.text);
-            self.say(Diagnostic::new(codes::BAD_OPTION, message, name.span, ""));
-        }
-        let program = self.program(Mode::Expire(state), body);
-        self.model.expire.push((state, program));
+        return;
+    };
+    if lower.model.expire.iter().any(|(known, _)| *known == state) {
+        let message = format!("`on expire {}` is there already", name.text);
+        lower.say(Diagnostic::new(codes::DUPLICATE_NAME, message, name.span, "again"));
     }
+    let global = lower
+        .model
+        .state
+        .get(state.0 as usize)
+        .is_some_and(|decl| decl.granularity == braid_ir::model::Granularity::Global);
+    if global {
+        let message = format!("`{}` is global, so its entry never ends", name.text);
+        lower.say(Diagnostic::new(codes::BAD_OPTION, message, name.span, ""));
+    }
+    let program = program(lower, Mode::Expire(state), body);
+    lower.model.expire.push((state, program));
 }
 
 /// Gives the row `body` a number if anything counts there, and adds the row `fault`.

@@ -6,11 +6,11 @@ use braid_ir::model::{
 use braid_packet::field::FIELDS;
 use braid_packet::{Access, Field, Header};
 
-use super::lower::{Lower, Value};
-use super::say;
+use super::lower::Lower;
+use super::scope::{Binding, Value};
 use super::types::{self, uint};
-use crate::ast::joined;
-use crate::ast::{Expr, Ident, Path, Span};
+use super::{ends, names, needs, say};
+use crate::ast::{Expr, Ident, Path, Span, joined};
 use crate::diag::{Diagnostic, codes};
 
 /// The shapes by name.
@@ -24,197 +24,200 @@ const SHAPES: &[(&str, Shape)] = &[
     ("arp", Shape::Arp),
 ];
 
-impl Lower<'_> {
-    /// Lowers `send SHAPE { … } [to PORT];`.
-    pub fn send(
-        &mut self,
-        shape: &Ident,
-        fields: &[(Path, Expr)],
-        payload: Option<&(Ident, Option<Expr>)>,
-        port: Option<&Ident>,
-        span: Span,
-    ) -> Option<()> {
-        if !self.needs_packet(span) {
-            return None;
-        }
-        let found = SHAPES.iter().find(|(name, _)| *name == shape.text).map(|(_, shape)| *shape);
-        let Some(found) = found else {
-            let known = SHAPES.iter().map(|(name, _)| *name);
-            let message = format!("there is no shape `{}`", shape.text);
-            let diagnostic = Diagnostic::new(codes::SHAPE_FIELD, message, shape.span, "unknown");
-            return self.fail(
-                diagnostic
-                    .help("the shapes are icmp, icmp6, tcp, tcp6, udp, udp6 and arp")
-                    .help_if(self.suggest(&shape.text, known)),
-            );
-        };
-        let mut assigned = Vec::new();
-        let mut whole = true;
-        for (path, value) in fields {
-            match self.new_field(found, path) {
-                Some(field) => match self.typed(value, types::of_field(field)) {
-                    Some(id) => assigned.push((field, id)),
-                    None => whole = false,
-                },
+/// Lowers `send SHAPE { … } [to PORT];`.
+pub fn send(
+    lower: &mut Lower<'_>,
+    shape: &Ident,
+    fields: &[(Path, Expr)],
+    payload: Option<&(Ident, Option<Expr>)>,
+    port: Option<&Ident>,
+    span: Span,
+) -> Option<()> {
+    if !needs::packet(lower, span) {
+        return None;
+    }
+    let found = SHAPES.iter().find(|(name, _)| *name == shape.text).map(|(_, shape)| *shape);
+    let Some(found) = found else {
+        let known = SHAPES.iter().map(|(name, _)| *name);
+        let message = format!("there is no shape `{}`", shape.text);
+        let diagnostic = Diagnostic::new(codes::SHAPE_FIELD, message, shape.span, "unknown");
+        return lower.fail(
+            diagnostic
+                .help("the shapes are icmp, icmp6, tcp, tcp6, udp, udp6 and arp")
+                .help_if(lower.suggest(&shape.text, known)),
+        );
+    };
+    let mut assigned = Vec::new();
+    let mut whole = true;
+    for (path, value) in fields {
+        match new_field(lower, found, path) {
+            Some(field) => match lower.typed(value, types::of_field(field)) {
+                Some(id) => assigned.push((field, id)),
                 None => whole = false,
-            }
+            },
+            None => whole = false,
         }
-        let payload = match payload {
-            Some((what, length)) => self.payload(what, length.as_ref()),
-            None => Some(NewPayload::Empty),
+    }
+    let payload = match payload {
+        Some((what, length)) => new_payload(lower, what, length.as_ref()),
+        None => Some(NewPayload::Empty),
+    };
+    let port = match port {
+        Some(port) => ends::dest(lower, port),
+        None => Some(Dest::Back),
+    };
+    if found == Shape::Arp {
+        needs::header(lower, Header::Eth, false, span, "`send arp`")?;
+    } else {
+        // Unless both addresses are assigned, the new packet takes addresses from the current
+        // packet.
+        let (header, ends) = ip_part(found);
+        let given = |end: &Field| assigned.iter().any(|(field, _)| field == end);
+        if !ends.iter().all(given) {
+            needs::header(lower, header, false, span, &format!("`send {}`", shape.text))?;
+        }
+    }
+    let new = NewPacket { shape: found, fields: assigned, payload: payload? };
+    let port = port?;
+    if whole {
+        lower.b.op(Op::Create { new: Box::new(new), port });
+    }
+    Some(())
+}
+
+fn new_field(lower: &mut Lower<'_>, shape: Shape, path: &Path) -> Option<Field> {
+    let name = joined(path);
+    let fits = |field: &Field| headers(shape).contains(&field.info().header);
+    match Field::by_name(&name) {
+        Some(field) if fits(&field) && field.info().access == Access::Rw => Some(field),
+        Some(field) if fits(&field) => {
+            let message = format!("`{name}` cannot be assigned");
+            lower.fail(
+                Diagnostic::new(codes::READ_ONLY_FIELD, message, path.span, "read-only")
+                    .note(field.info().doc),
+            )
+        }
+        _ => {
+            let known = FIELDS.iter().filter(|info| fits(&info.field)).map(|info| info.name);
+            let message = format!("`{name}` is not a field of the new packet");
+            lower.fail(
+                Diagnostic::new(codes::SHAPE_FIELD, message, path.span, "not in this shape")
+                    .help_if(lower.suggest(&name, known)),
+            )
+        }
+    }
+}
+
+fn new_payload(lower: &mut Lower<'_>, what: &Ident, length: Option<&Expr>) -> Option<NewPayload> {
+    match (what.text.as_str(), length) {
+        ("same", None) => Some(NewPayload::Same),
+        ("quote", Some(length)) => {
+            let bytes = lower.eval().number(length, uint(16))?;
+            Some(NewPayload::Quote(u16::try_from(bytes).unwrap_or(u16::MAX)))
+        }
+        _ => {
+            let message = "the payload of a new packet is `quote(N)` or `same`";
+            lower.fail(Diagnostic::new(codes::SHAPE_FIELD, message, what.span, "neither"))
+        }
+    }
+}
+
+/// Lowers `emit EVENT { … };`.
+pub fn emit_event(
+    lower: &mut Lower<'_>,
+    name: &Ident,
+    args: &[(Ident, Expr)],
+    span: Span,
+) -> Option<()> {
+    let decl = lower.module.event(name, lower.diags)?.clone();
+    if args.len() > types::MAX_PARTS {
+        let message = format!("an event has at most {} fields", types::MAX_PARTS);
+        return lower.fail(Diagnostic::new(codes::EVENT_FIELDS, message, span, "too many"));
+    }
+    let mut whole = check_event_args(lower, &decl, name, args, span);
+    let mut values = Vec::new();
+    for (field, ty) in &decl.fields {
+        let Some((_, value)) = args.iter().find(|(arg, _)| arg.text == *field) else {
+            continue;
         };
-        let port = match port {
-            Some(port) => self.dest(port),
-            None => Some(Dest::Back),
-        };
-        if found == Shape::Arp {
-            self.need_header(Header::Eth, false, span, "`send arp`")?;
-        } else {
-            // Unless both addresses are assigned, the new packet takes addresses from the current
-            // packet.
-            let (header, ends) = ip_part(found);
-            let given = |end: &Field| assigned.iter().any(|(field, _)| field == end);
-            if !ends.iter().all(given) {
-                self.need_header(header, false, span, &format!("`send {}`", shape.text))?;
-            }
-        }
-        let new = NewPacket { shape: found, fields: assigned, payload: payload? };
-        let port = port?;
-        if whole {
-            self.b.op(Op::Create { new: Box::new(new), port });
-        }
-        Some(())
-    }
-
-    fn new_field(&mut self, shape: Shape, path: &Path) -> Option<Field> {
-        let name = joined(path);
-        let fits = |field: &Field| headers(shape).contains(&field.info().header);
-        match Field::by_name(&name) {
-            Some(field) if fits(&field) && field.info().access == Access::Rw => Some(field),
-            Some(field) if fits(&field) => {
-                let message = format!("`{name}` cannot be assigned");
-                self.fail(
-                    Diagnostic::new(codes::READ_ONLY_FIELD, message, path.span, "read-only")
-                        .note(field.info().doc),
-                )
-            }
-            _ => {
-                let known = FIELDS.iter().filter(|info| fits(&info.field)).map(|info| info.name);
-                let message = format!("`{name}` is not a field of the new packet");
-                self.fail(
-                    Diagnostic::new(codes::SHAPE_FIELD, message, path.span, "not in this shape")
-                        .help_if(self.suggest(&name, known)),
-                )
-            }
+        match event_arg(lower, *ty, value) {
+            Some(value) => values.push(value),
+            None => whole = false,
         }
     }
-
-    fn payload(&mut self, what: &Ident, length: Option<&Expr>) -> Option<NewPayload> {
-        match (what.text.as_str(), length) {
-            ("same", None) => Some(NewPayload::Same),
-            ("quote", Some(length)) => {
-                let bytes = self.eval().number(length, uint(16))?;
-                Some(NewPayload::Quote(u16::try_from(bytes).unwrap_or(u16::MAX)))
-            }
-            _ => {
-                let message = "the payload of a new packet is `quote(N)` or `same`";
-                self.fail(Diagnostic::new(codes::SHAPE_FIELD, message, what.span, "neither"))
-            }
-        }
+    if !whole {
+        return None;
     }
+    let event = event_id(lower, decl);
+    lower.b.op(Op::Emit { event, args: values });
+    Some(())
+}
 
-    /// Lowers `emit EVENT { … };`.
-    pub fn emit_event(&mut self, name: &Ident, args: &[(Ident, Expr)], span: Span) -> Option<()> {
-        let decl = self.module.event(name, self.diags)?.clone();
-        if args.len() > types::MAX_PARTS {
-            let message = format!("an event has at most {} fields", types::MAX_PARTS);
-            return self.fail(Diagnostic::new(codes::EVENT_FIELDS, message, span, "too many"));
-        }
-        let mut whole = self.check_event_args(&decl, name, args, span);
-        let mut values = Vec::new();
-        for (field, ty) in &decl.fields {
-            let Some((_, value)) = args.iter().find(|(arg, _)| arg.text == *field) else {
-                continue;
-            };
-            match self.event_arg(*ty, value) {
-                Some(value) => values.push(value),
-                None => whole = false,
-            }
-        }
-        if !whole {
-            return None;
-        }
-        let event = self.event_id(decl);
-        self.b.op(Op::Emit { event, args: values });
-        Some(())
-    }
-
-    fn check_event_args(
-        &mut self,
-        decl: &EventDecl,
-        name: &Ident,
-        args: &[(Ident, Expr)],
-        span: Span,
-    ) -> bool {
-        let mut whole = true;
-        for (at, (arg, _)) in args.iter().enumerate() {
-            if !decl.fields.iter().any(|(field, _)| *field == arg.text) {
-                let known = decl.fields.iter().map(|(field, _)| field.as_str());
-                let message = format!("`{}` has no field `{}`", name.text, arg.text);
-                let help = self.suggest(&arg.text, known);
-                let wrong = Diagnostic::new(codes::EVENT_FIELDS, message, arg.span, "unknown");
-                self.say(wrong.help_if(help));
-                whole = false;
-            } else if args[..at].iter().any(|(before, _)| before.text == arg.text) {
-                let message = format!("the field `{}` is given twice", arg.text);
-                self.say(Diagnostic::new(codes::EVENT_FIELDS, message, arg.span, "again"));
-                whole = false;
-            }
-        }
-        let missing: Vec<String> = decl
-            .fields
-            .iter()
-            .filter(|(field, _)| !args.iter().any(|(arg, _)| arg.text == *field))
-            .map(|(field, _)| format!("`{field}`"))
-            .collect();
-        if !missing.is_empty() {
-            let message = format!("`{}` lacks {}", name.text, missing.join(", "));
-            self.say(Diagnostic::new(codes::EVENT_FIELDS, message, span, "give every field"));
+fn check_event_args(
+    lower: &mut Lower<'_>,
+    decl: &EventDecl,
+    name: &Ident,
+    args: &[(Ident, Expr)],
+    span: Span,
+) -> bool {
+    let mut whole = true;
+    for (at, (arg, _)) in args.iter().enumerate() {
+        if !decl.fields.iter().any(|(field, _)| *field == arg.text) {
+            let known = decl.fields.iter().map(|(field, _)| field.as_str());
+            let message = format!("`{}` has no field `{}`", name.text, arg.text);
+            let help = lower.suggest(&arg.text, known);
+            let wrong = Diagnostic::new(codes::EVENT_FIELDS, message, arg.span, "unknown");
+            lower.say(wrong.help_if(help));
+            whole = false;
+        } else if args[..at].iter().any(|(before, _)| before.text == arg.text) {
+            let message = format!("the field `{}` is given twice", arg.text);
+            lower.say(Diagnostic::new(codes::EVENT_FIELDS, message, arg.span, "again"));
             whole = false;
         }
-        whole
     }
+    let missing: Vec<String> = decl
+        .fields
+        .iter()
+        .filter(|(field, _)| !args.iter().any(|(arg, _)| arg.text == *field))
+        .map(|(field, _)| format!("`{field}`"))
+        .collect();
+    if !missing.is_empty() {
+        let message = format!("`{}` lacks {}", name.text, missing.join(", "));
+        lower.say(Diagnostic::new(codes::EVENT_FIELDS, message, span, "give every field"));
+        whole = false;
+    }
+    whole
+}
 
-    fn event_arg(&mut self, ty: EventTy, expr: &Expr) -> Option<EventArg> {
-        match ty {
-            EventTy::Scalar(ty) => self.typed(expr, ty).map(EventArg::Value),
-            EventTy::Str => match self.text_value(expr)? {
-                Value::Text(text) => Some(text),
-                Value::Wrong => None,
-                _ => self.fail(say::expected_type("a text", "a number", expr.span)),
-            },
-        }
+fn event_arg(lower: &mut Lower<'_>, ty: EventTy, expr: &Expr) -> Option<EventArg> {
+    match ty {
+        EventTy::Scalar(ty) => lower.typed(expr, ty).map(EventArg::Value),
+        EventTy::Str => match text_value(lower, expr)? {
+            Value::Text(text) => Some(text),
+            Value::Wrong => None,
+            _ => lower.fail(say::expected_type("a text", "a number", expr.span)),
+        },
     }
+}
 
-    fn text_value(&mut self, expr: &Expr) -> Option<Value> {
-        if let Some(super::lower::Binding::Param(param)) = self.bare(expr)
-            && let Some(decl) = self.model.params.get(param.0 as usize)
-            && decl.ty == ParamTy::Str
-        {
-            return Some(Value::Text(EventArg::Param(param)));
-        }
-        self.value(expr, None)
+fn text_value(lower: &mut Lower<'_>, expr: &Expr) -> Option<Value> {
+    if let Some(Binding::Param(param)) = names::bare(&lower.scope, expr)
+        && let Some(decl) = lower.model.params.get(param.0 as usize)
+        && decl.ty == ParamTy::Str
+    {
+        return Some(Value::Text(EventArg::Param(param)));
     }
+    lower.value(expr, None)
+}
 
-    fn event_id(&mut self, decl: EventDecl) -> EventId {
-        if let Some(known) = self.events.get(&decl.name) {
-            return *known;
-        }
-        let id = EventId(u32::try_from(self.model.events.len()).unwrap_or(u32::MAX));
-        self.events.insert(decl.name.clone(), id);
-        self.model.events.push(decl);
-        id
+fn event_id(lower: &mut Lower<'_>, decl: EventDecl) -> EventId {
+    if let Some(known) = lower.events.get(&decl.name) {
+        return *known;
     }
+    let id = EventId(u32::try_from(lower.model.events.len()).unwrap_or(u32::MAX));
+    lower.events.insert(decl.name.clone(), id);
+    lower.model.events.push(decl);
+    id
 }
 
 /// The IP header of a shape, and its address fields.

@@ -1,16 +1,17 @@
 //! Lowers state: keys, reads, assignments, deletions.
 
-use braid_ir::model::{Granularity, Key, Op, StateDecl, StateId, Ty, ValueId, WhenFull};
+use braid_ir::model::{Granularity, Key, Model, Op, StateDecl, StateId, Ty, ValueId};
 use braid_packet::{Field, Header};
 
-use super::calls::is_word;
+use super::build::Builder;
 use super::eval::record_parts;
 use super::facts::KeyFact;
-use super::lower::{Binding, Lower, Mode, Value};
-use super::names::unknown_member;
-use super::say;
+use super::lower::{Lower, Mode};
+use super::names::{self, is_word, unknown_member};
+use super::scope::{Binding, Scope, Value};
 use super::types::{self, BOOL, PORT, U128, uint};
-use crate::ast::{Expr, ExprKind, Ident, Span, Stmt};
+use super::{needs, say};
+use crate::ast::{Expr, ExprKind, Ident, Span};
 use crate::diag::{Diagnostic, codes};
 
 /// An entry of a table.
@@ -24,428 +25,330 @@ pub struct Entry {
     pub fact: KeyFact,
 }
 
-impl<'a> Lower<'a> {
-    fn state(&self, state: StateId) -> Option<&StateDecl> {
-        self.model.state.get(state.0 as usize)
-    }
+/// The declaration of a table.
+pub fn table(model: &Model, state: StateId) -> Option<&StateDecl> {
+    model.state.get(state.0 as usize)
+}
 
-    /// The entry of a state with these key parts, or with its implicit key.
-    pub fn entry(&mut self, state: StateId, key: Option<&[Expr]>, span: Span) -> Option<Entry> {
-        let decl = self.state(state)?;
-        let (name, granularity) = (decl.name.clone(), decl.granularity.clone());
-        let (key, fact) = match key {
-            None => self.implicit_key(&name, &granularity, span)?,
-            Some(parts) => match special_key(parts) {
-                Some((quoted, reverse)) => {
-                    self.special_entry(&name, &granularity, quoted, reverse, span)?
-                }
-                None => self.explicit_key(&name, &granularity, parts, span)?,
-            },
-        };
-        Some(Entry { state, key, fact })
-    }
-
-    fn implicit_key(
-        &mut self,
-        name: &str,
-        granularity: &Granularity,
-        span: Span,
-    ) -> Option<(Key, KeyFact)> {
-        let headers: Vec<Header> = match granularity {
-            Granularity::Global => return Some((Key::Entry, KeyFact::Entry)),
-            Granularity::Flow | Granularity::Biflow => vec![Header::Inet],
-            Granularity::Fields(fields) => fields.iter().map(|f| f.info().header).collect(),
-            Granularity::Key(parts) => {
-                let list: Vec<String> = parts.iter().map(|ty| types::name(*ty)).collect();
-                let message = format!("`{name}` is per ({}) and needs a key", list.join(", "));
-                return self.fail(
-                    Diagnostic::new(codes::KEY_PARTS, message, span, "which entry?")
-                        .help(format!("write `{name}[…]`")),
-                );
+/// The entry of a state with these key parts, or with its implicit key.
+pub fn entry(
+    lower: &mut Lower<'_>,
+    state: StateId,
+    key: Option<&[Expr]>,
+    span: Span,
+) -> Option<Entry> {
+    let decl = table(&lower.model, state)?;
+    let (name, granularity) = (decl.name.clone(), decl.granularity.clone());
+    let (key, fact) = match key {
+        None => implicit_key(lower, &name, &granularity, span)?,
+        Some(parts) => match special_key(parts) {
+            Some((quoted, reverse)) => {
+                special_entry(lower, &name, &granularity, quoted, reverse, span)?
             }
-        };
-        // A stream belongs to one flow, and all headers of the flow key are present.
-        if self.mode == Mode::Stream {
-            return Some((Key::Entry, KeyFact::Entry));
-        }
-        if !self.needs_packet(span) {
-            return None;
-        }
-        let what = format!("the key of `{name}`");
-        for header in headers {
-            self.need_header(header, true, span, &what)?;
-        }
-        Some((Key::Entry, KeyFact::Entry))
-    }
+            None => explicit_key(lower, &name, &granularity, parts, span)?,
+        },
+    };
+    Some(Entry { state, key, fact })
+}
 
-    fn special_entry(
-        &mut self,
-        name: &str,
-        granularity: &Granularity,
-        quoted: bool,
-        reverse: bool,
-        span: Span,
-    ) -> Option<(Key, KeyFact)> {
-        let fits = match granularity {
-            Granularity::Flow => true,
-            Granularity::Biflow => !reverse,
-            _ => false,
-        };
-        if !fits {
-            let word = if reverse { "reverse" } else { "quoted" };
-            let needs = if reverse { "per flow" } else { "per flow or per biflow" };
-            let message = format!("`[{word}]` needs a state {needs}, which `{name}` is not");
-            return self.fail(Diagnostic::new(codes::SPECIAL_KEY, message, span, ""));
-        }
-        if !self.needs_packet(span) {
-            return None;
-        }
-        let header = if quoted { Header::Quoted } else { Header::Inet };
-        self.need_header(header, true, span, &format!("the key of `{name}`"))?;
-        Some(match (quoted, reverse) {
-            (_, true) => (Key::Reversed(quoted), KeyFact::Reversed(quoted)),
-            (true, false) => (Key::Quoted, KeyFact::Quoted),
-            (false, false) => (Key::Entry, KeyFact::Entry),
-        })
-    }
-
-    fn explicit_key(
-        &mut self,
-        name: &str,
-        granularity: &Granularity,
-        parts: &[Expr],
-        span: Span,
-    ) -> Option<(Key, KeyFact)> {
-        let tys = match granularity {
-            Granularity::Global => {
-                let message = format!("`{name}` is global and has no key");
-                return self.fail(Diagnostic::new(codes::KEY_PARTS, message, span, ""));
-            }
-            // A biflow has two notations, so a written key would be ambiguous.
-            Granularity::Biflow => {
-                let message = format!("`{name}` is per biflow; its key cannot be written out");
-                return self.fail(
-                    Diagnostic::new(codes::KEY_PARTS, message, span, "")
-                        .help("use the implicit key or `[quoted]`"),
-                );
-            }
-            other => key_types(other),
-        };
-        if tys.len() != parts.len() {
-            let list: Vec<String> = tys.iter().map(|ty| types::name(*ty)).collect();
-            let message = format!(
-                "the key of `{name}` is ({}), found {}",
-                list.join(", "),
-                say::count(parts.len(), "part")
+fn implicit_key(
+    lower: &mut Lower<'_>,
+    name: &str,
+    granularity: &Granularity,
+    span: Span,
+) -> Option<(Key, KeyFact)> {
+    let headers: Vec<Header> = match granularity {
+        Granularity::Global => return Some((Key::Entry, KeyFact::Entry)),
+        Granularity::Flow | Granularity::Biflow => vec![Header::Inet],
+        Granularity::Fields(fields) => fields.iter().map(|f| f.info().header).collect(),
+        Granularity::Key(parts) => {
+            let list: Vec<String> = parts.iter().map(|ty| types::name(*ty)).collect();
+            let message = format!("`{name}` is per ({}) and needs a key", list.join(", "));
+            return lower.fail(
+                Diagnostic::new(codes::KEY_PARTS, message, span, "which entry?")
+                    .help(format!("write `{name}[…]`")),
             );
-            return self.fail(Diagnostic::new(codes::KEY_PARTS, message, span, ""));
         }
-        let values: Vec<Option<ValueId>> =
-            parts.iter().zip(&tys).map(|(part, ty)| self.typed(part, *ty)).collect();
-        let values: Vec<ValueId> = values.into_iter().collect::<Option<_>>()?;
-        let fact = values.iter().map(|value| self.b.key_part(*value)).collect();
-        Some((Key::Explicit(values), KeyFact::Explicit(fact)))
+    };
+    // A stream belongs to one flow, and all headers of the flow key are present.
+    if lower.mode == Mode::Stream {
+        return Some((Key::Entry, KeyFact::Entry));
     }
+    if !needs::packet(lower, span) {
+        return None;
+    }
+    let what = format!("the key of `{name}`");
+    for header in headers {
+        needs::header(lower, header, true, span, &what)?;
+    }
+    Some((Key::Entry, KeyFact::Entry))
+}
 
-    /// Splits `S`, `S[key]`, `S.slot`, `S[key].slot` into table, key and slot.
-    pub fn state_place<'e>(&mut self, expr: &'e Expr) -> Option<StatePlace<'e>> {
-        let (base, key, slot) = match &expr.kind {
-            ExprKind::Member(inner, part) => match &inner.kind {
-                ExprKind::Index(base, key) => (&**base, Some(key.as_slice()), Some(part)),
-                _ => (&**inner, None, Some(part)),
-            },
-            ExprKind::Index(base, key) => (&**base, Some(key.as_slice()), None),
-            _ => (expr, None, None),
-        };
-        let ExprKind::Path(path) = &base.kind else { return None };
-        let (name, rest) = path.parts.split_first()?;
-        if self.local(&name.text).is_some() {
-            return None;
+fn special_entry(
+    lower: &mut Lower<'_>,
+    name: &str,
+    granularity: &Granularity,
+    quoted: bool,
+    reverse: bool,
+    span: Span,
+) -> Option<(Key, KeyFact)> {
+    let fits = match granularity {
+        Granularity::Flow => true,
+        Granularity::Biflow => !reverse,
+        _ => false,
+    };
+    if !fits {
+        let word = if reverse { "reverse" } else { "quoted" };
+        let needs = if reverse { "per flow" } else { "per flow or per biflow" };
+        let message = format!("`[{word}]` needs a state {needs}, which `{name}` is not");
+        return lower.fail(Diagnostic::new(codes::SPECIAL_KEY, message, span, ""));
+    }
+    if !needs::packet(lower, span) {
+        return None;
+    }
+    let header = if quoted { Header::Quoted } else { Header::Inet };
+    needs::header(lower, header, true, span, &format!("the key of `{name}`"))?;
+    Some(match (quoted, reverse) {
+        (_, true) => (Key::Reversed(quoted), KeyFact::Reversed(quoted)),
+        (true, false) => (Key::Quoted, KeyFact::Quoted),
+        (false, false) => (Key::Entry, KeyFact::Entry),
+    })
+}
+
+fn explicit_key(
+    lower: &mut Lower<'_>,
+    name: &str,
+    granularity: &Granularity,
+    parts: &[Expr],
+    span: Span,
+) -> Option<(Key, KeyFact)> {
+    let tys = match granularity {
+        Granularity::Global => {
+            let message = format!("`{name}` is global and has no key");
+            return lower.fail(Diagnostic::new(codes::KEY_PARTS, message, span, ""));
         }
-        let Some(Binding::State(state)) = self.binding(&name.text) else { return None };
-        let slot = match (slot, rest) {
-            (slot, []) => slot,
-            (None, [part]) => Some(part),
-            _ => return None,
-        };
-        Some(StatePlace { state, key, slot })
-    }
-
-    /// Lowers `exists S` and `exists S[key]`. Continues in `yes` or `no`.
-    pub fn exists(
-        &mut self,
-        place: &Expr,
-        yes: braid_ir::model::BlockId,
-        no: braid_ir::model::BlockId,
-    ) -> Option<()> {
-        let found = self.state_place(place).filter(|found| found.slot.is_none());
-        let Some(found) = found else {
-            if let ExprKind::Path(path) = &place.kind
-                && let [name] = path.parts.as_slice()
-            {
-                self.state_named(name)?;
-            }
-            let message = "`exists` needs a state";
-            return self.fail(Diagnostic::new(codes::NOT_A_STATE, message, place.span, ""));
-        };
-        let entry = self.entry(found.state, found.key, place.span)?;
-        let Entry { state, key, fact } = entry;
-        if self.b.facts.exists(state, &fact) {
-            self.b.jump(yes, Vec::new());
-            return Some(());
-        }
-        let cond = self.b.emit(BOOL, |out| Op::StateExists { out, state, key });
-        self.b.branch_learning(cond, yes, no, |facts, there| {
-            if there {
-                facts.learn_entry(state, fact.clone());
-            }
-        });
-        Some(())
-    }
-
-    /// Reads an entry, or a part of an entry.
-    pub fn read_state(
-        &mut self,
-        state: StateId,
-        key: Option<&[Expr]>,
-        parts: &[Ident],
-        span: Span,
-    ) -> Option<Value> {
-        let slots = self.state(state)?.slots.clone();
-        if self.mode == Mode::Expire(state) && key.is_none() {
-            let outs: Vec<ValueId> = slots.iter().map(|(_, ty)| self.b.value(*ty)).collect();
-            self.b.op(Op::Expiring { outs: outs.clone() });
-            return self.members(slots_value(&slots, &outs), parts);
-        }
-        let entry = self.entry(state, key, span)?;
-        self.need_entry(&entry, span)?;
-        let outs = self.get(&entry)?;
-        self.members(slots_value(&slots, &outs), parts)
-    }
-
-    fn get(&mut self, entry: &Entry) -> Option<Vec<ValueId>> {
-        let slots = self.state(entry.state)?.slots.clone();
-        let outs: Vec<ValueId> = slots.iter().map(|(_, ty)| self.b.value(*ty)).collect();
-        self.b.op(Op::StateGet { outs: outs.clone(), state: entry.state, key: entry.key.clone() });
-        Some(outs)
-    }
-
-    /// Makes sure that a read of an entry has a result: the entry has a default, or is known to
-    /// exist, or an atom tests it.
-    fn need_entry(&mut self, entry: &Entry, span: Span) -> Option<()> {
-        let decl = self.state(entry.state)?;
-        let name = decl.name.clone();
-        if decl.default.is_some() || self.b.facts.exists(entry.state, &entry.fact) {
-            return Some(());
-        }
-        let Some(absent) = self.absent else {
-            self.b.facts.learn_entry(entry.state, entry.fact.clone());
-            return self.fail(
-                Diagnostic::new(
-                    codes::STATE_MAY_BE_ABSENT,
-                    format!("`{name}` may have no entry here, and has no default"),
-                    span,
-                    "no test on the way here",
-                )
-                .help(format!("test `exists {name}` first, or declare it with `= DEFAULT`")),
+        // A biflow has two notations, so a written key would be ambiguous.
+        Granularity::Biflow => {
+            let message = format!("`{name}` is per biflow; its key cannot be written out");
+            return lower.fail(
+                Diagnostic::new(codes::KEY_PARTS, message, span, "")
+                    .help("use the implicit key or `[quoted]`"),
             );
-        };
-        let next = self.b.block();
-        let Entry { state, key, fact } = entry.clone();
-        let cond = self.b.emit(BOOL, |out| Op::StateExists { out, state, key });
-        self.b.branch_learning(cond, next, absent, |facts, there| {
-            if there {
-                facts.learn_entry(state, fact.clone());
-            }
-        });
-        self.b.start(next);
-        Some(())
-    }
-
-    /// Whether a table may refuse an assignment.
-    pub fn refusable(&self, state: StateId) -> bool {
-        self.state(state).is_some_and(|decl| {
-            decl.granularity != Granularity::Global
-                && (decl.when_full == WhenFull::Refuse || decl.lives_with.is_some())
-        })
-    }
-
-    /// The values that an expression gives to all slots. The expression is a scalar, a record with
-    /// its parts, or the value of another record.
-    pub fn record(
-        &mut self,
-        parts: &[(String, Ty)],
-        expr: &Expr,
-    ) -> Option<Vec<(String, ValueId, Ty)>> {
-        if matches!(expr.kind, ExprKind::Record(_) | ExprKind::Set(_)) {
-            let given = record_parts(parts, expr, self.diags)?;
-            let values: Vec<Option<(String, ValueId, Ty)>> = parts
-                .iter()
-                .zip(given)
-                .map(|((name, ty), part)| Some((name.clone(), self.typed(part, *ty)?, *ty)))
-                .collect();
-            return values.into_iter().collect();
         }
-        if let [(name, ty)] = parts
-            && name.is_empty()
+        other => key_types(other),
+    };
+    if tys.len() != parts.len() {
+        let list: Vec<String> = tys.iter().map(|ty| types::name(*ty)).collect();
+        let message = format!(
+            "the key of `{name}` is ({}), found {}",
+            list.join(", "),
+            say::count(parts.len(), "part")
+        );
+        return lower.fail(Diagnostic::new(codes::KEY_PARTS, message, span, ""));
+    }
+    let values: Vec<Option<ValueId>> =
+        parts.iter().zip(&tys).map(|(part, ty)| lower.typed(part, *ty)).collect();
+    let values: Vec<ValueId> = values.into_iter().collect::<Option<_>>()?;
+    let fact = values.iter().map(|value| lower.b.key_part(*value)).collect();
+    Some((Key::Explicit(values), KeyFact::Explicit(fact)))
+}
+
+/// Splits `S`, `S[key]`, `S.slot`, `S[key].slot` into table, key and slot.
+pub fn state_place<'e>(scope: &Scope<'_>, expr: &'e Expr) -> Option<StatePlace<'e>> {
+    let (base, key, slot) = match &expr.kind {
+        ExprKind::Member(inner, part) => match &inner.kind {
+            ExprKind::Index(base, key) => (&**base, Some(key.as_slice()), Some(part)),
+            _ => (&**inner, None, Some(part)),
+        },
+        ExprKind::Index(base, key) => (&**base, Some(key.as_slice()), None),
+        _ => (expr, None, None),
+    };
+    let ExprKind::Path(path) = &base.kind else { return None };
+    let (name, rest) = path.parts.split_first()?;
+    if scope.local(&name.text).is_some() {
+        return None;
+    }
+    let Some(Binding::State(state)) = scope.binding(&name.text) else { return None };
+    let slot = match (slot, rest) {
+        (slot, []) => slot,
+        (None, [part]) => Some(part),
+        _ => return None,
+    };
+    Some(StatePlace { state, key, slot })
+}
+
+/// Lowers `exists S` and `exists S[key]`. Continues in `yes` or `no`.
+pub fn exists(
+    lower: &mut Lower<'_>,
+    place: &Expr,
+    yes: braid_ir::model::BlockId,
+    no: braid_ir::model::BlockId,
+) -> Option<()> {
+    let found = state_place(&lower.scope, place).filter(|found| found.slot.is_none());
+    let Some(found) = found else {
+        if let ExprKind::Path(path) = &place.kind
+            && let [name] = path.parts.as_slice()
         {
-            return Some(vec![(String::new(), self.typed(expr, *ty)?, *ty)]);
+            names::state_named(lower, name)?;
         }
-        let value = self.value(expr, None)?;
-        if let Value::Record(found) = value {
-            let same = found.len() == parts.len()
-                && parts.iter().zip(&found).all(|((name, ty), (other, _, found))| {
-                    name == other && types::compatible(*ty, *found)
-                });
-            if same {
-                return Some(found);
-            }
+        let message = "`exists` needs a state";
+        return lower.fail(Diagnostic::new(codes::NOT_A_STATE, message, place.span, ""));
+    };
+    let entry = entry(lower, found.state, found.key, place.span)?;
+    let Entry { state, key, fact } = entry;
+    if lower.b.facts.exists(state, &fact) {
+        lower.b.jump(yes, Vec::new());
+        return Some(());
+    }
+    let cond = lower.b.emit(BOOL, |out| Op::StateExists { out, state, key });
+    lower.b.branch_learning(cond, yes, no, |facts, there| {
+        if there {
+            facts.learn_entry(state, fact.clone());
         }
-        let record = types::record_name(parts);
-        self.fail(say::expected_type(&record, "something else", expr.span))
-    }
+    });
+    Some(())
+}
 
-    /// Lowers `S = …`, which assigns all slots.
-    pub fn assign_entry(
-        &mut self,
-        entry: &Entry,
-        values: Vec<ValueId>,
-        otherwise: Option<&'a Stmt>,
-        span: Span,
-    ) {
-        let (state, key) = (entry.state, entry.key.clone());
-        let ok = self.b.emit(BOOL, |ok| Op::StateSet { ok, state, key, values });
-        self.assigned(entry, ok, otherwise, span);
+/// Reads an entry, or a part of an entry.
+pub fn read_state(
+    lower: &mut Lower<'_>,
+    state: StateId,
+    key: Option<&[Expr]>,
+    parts: &[Ident],
+    span: Span,
+) -> Option<Value> {
+    let slots = table(&lower.model, state)?.slots.clone();
+    if lower.mode == Mode::Expire(state) && key.is_none() {
+        let outs: Vec<ValueId> = slots.iter().map(|(_, ty)| lower.b.value(*ty)).collect();
+        lower.b.op(Op::Expiring { outs: outs.clone() });
+        return names::members(lower, slots_value(&slots, &outs), parts);
     }
+    let entry = entry(lower, state, key, span)?;
+    need_entry(lower, &entry, span)?;
+    let outs = get(lower, &entry)?;
+    names::members(lower, slots_value(&slots, &outs), parts)
+}
 
-    /// Lowers `S.slot = …`, which assigns one slot. Without a default, the entry must exist.
-    pub fn assign_slot(
-        &mut self,
-        entry: &Entry,
-        slot: usize,
-        value: ValueId,
-        otherwise: Option<&'a Stmt>,
-        span: Span,
-    ) -> Option<()> {
-        self.need_entry(entry, span)?;
-        let (state, key) = (entry.state, entry.key.clone());
-        let slot = u32::try_from(slot).unwrap_or(u32::MAX);
-        let ok = self.b.emit(BOOL, |ok| Op::StatePut { ok, state, key, slot, value });
-        self.assigned(entry, ok, otherwise, span);
-        Some(())
+fn get(lower: &mut Lower<'_>, entry: &Entry) -> Option<Vec<ValueId>> {
+    let slots = table(&lower.model, entry.state)?.slots.clone();
+    let outs: Vec<ValueId> = slots.iter().map(|(_, ty)| lower.b.value(*ty)).collect();
+    lower.b.op(Op::StateGet { outs: outs.clone(), state: entry.state, key: entry.key.clone() });
+    Some(outs)
+}
+
+/// Makes sure that a read of an entry has a result: the entry has a default, or is known to exist,
+/// or an atom tests it.
+pub fn need_entry(lower: &mut Lower<'_>, entry: &Entry, span: Span) -> Option<()> {
+    let decl = table(&lower.model, entry.state)?;
+    let name = decl.name.clone();
+    if decl.default.is_some() || lower.b.facts.exists(entry.state, &entry.fact) {
+        return Some(());
     }
-
-    fn assigned(&mut self, entry: &Entry, ok: ValueId, otherwise: Option<&'a Stmt>, span: Span) {
-        let Some(decl) = self.state(entry.state) else { return };
-        let (name, evicts) = (decl.name.clone(), decl.when_full == WhenFull::EvictOldest);
-        let known = self.b.facts.exists(entry.state, &entry.fact);
-        if evicts && !known {
-            self.forget_relatives(entry.state);
+    let Some(absent) = lower.absent else {
+        lower.b.facts.learn_entry(entry.state, entry.fact.clone());
+        return lower.fail(
+            Diagnostic::new(
+                codes::STATE_MAY_BE_ABSENT,
+                format!("`{name}` may have no entry here, and has no default"),
+                span,
+                "no test on the way here",
+            )
+            .help(format!("test `exists {name}` first, or declare it with `= DEFAULT`")),
+        );
+    };
+    let next = lower.b.block();
+    let Entry { state, key, fact } = entry.clone();
+    let cond = lower.b.emit(BOOL, |out| Op::StateExists { out, state, key });
+    lower.b.branch_learning(cond, next, absent, |facts, there| {
+        if there {
+            facts.learn_entry(state, fact.clone());
         }
-        if !self.refusable(entry.state) {
-            if let Some(otherwise) = otherwise {
-                self.say(never_refused(&name, otherwise.span));
-            }
-            self.b.facts.learn_entry(entry.state, entry.fact.clone());
-            return;
-        }
-        if known && otherwise.is_none() {
-            return;
-        }
-        let (done, refused) = (self.b.block(), self.b.block());
-        let (state, fact) = (entry.state, entry.fact.clone());
-        self.b.branch_learning(ok, done, refused, |facts, there| {
-            if there {
-                facts.learn_entry(state, fact.clone());
-            }
-        });
-        self.b.start(refused);
-        match otherwise {
-            Some(otherwise) => {
-                self.scoped(|this| this.statement(otherwise));
-            }
-            None if self.mode == Mode::Packet => {
-                self.drop_packet(&format!("{name} full"), span);
-            }
-            None => {}
-        }
-        self.b.jump(done, Vec::new());
-        self.b.start(done);
-    }
+    });
+    lower.b.start(next);
+    Some(())
+}
 
-    /// Lowers `delete S;`.
-    pub fn delete(&mut self, place: &Expr) -> Option<()> {
-        let found = self.state_place(place).filter(|found| found.slot.is_none());
-        let Some(found) = found else {
-            let message = "`delete` needs a state";
-            return self.fail(Diagnostic::new(codes::NOT_A_STATE, message, place.span, ""));
-        };
-        if matches!(self.state(found.state)?.granularity, Granularity::Global) {
-            let message = "a global state has one entry, which stays";
-            return self.fail(Diagnostic::new(codes::NOT_A_STATE, message, place.span, ""));
-        }
-        let Entry { state, key, .. } = self.entry(found.state, found.key, place.span)?;
-        self.b.op(Op::StateDelete { state, key });
-        self.forget_relatives(state);
-        Some(())
+/// The values that an expression gives to all slots. The expression is a scalar, a record with its
+/// parts, or the value of another record.
+pub fn record(
+    lower: &mut Lower<'_>,
+    parts: &[(String, Ty)],
+    expr: &Expr,
+) -> Option<Vec<(String, ValueId, Ty)>> {
+    if matches!(expr.kind, ExprKind::Record(_) | ExprKind::Set(_)) {
+        let given = record_parts(parts, expr, lower.diags)?;
+        let values: Vec<Option<(String, ValueId, Ty)>> = parts
+            .iter()
+            .zip(given)
+            .map(|((name, ty), part)| Some((name.clone(), lower.typed(part, *ty)?, *ty)))
+            .collect();
+        return values.into_iter().collect();
     }
-
-    /// Forgets entries of a table and of the tables that live with it, because they may have ended.
-    fn forget_relatives(&mut self, state: StateId) {
-        let root = |at: StateId| self.roots.get(at.0 as usize).copied().unwrap_or(at);
-        let mine = root(state);
-        self.b.facts.forget_entries(|at| root(at) == mine);
+    if let [(name, ty)] = parts
+        && name.is_empty()
+    {
+        return Some(vec![(String::new(), lower.typed(expr, *ty)?, *ty)]);
     }
-
-    /// Whether `key[N]` means the key of the ending entry.
-    pub fn key_in_sight(&self) -> bool {
-        matches!(self.mode, Mode::Expire(_))
-            && self.local("key").is_none()
-            && self.binding("key").is_none()
-    }
-
-    /// Lowers `key[N]` in `on expire`.
-    pub fn expired_key(&mut self, index: &[Expr], span: Span) -> Option<Value> {
-        let Mode::Expire(state) = self.mode else { return None };
-        let tys = key_types(&self.state(state)?.granularity);
-        let at = match index {
-            [index] => self.eval().number(index, types::U32)?,
-            _ => u128::MAX,
-        };
-        match usize::try_from(at).ok().filter(|at| *at < tys.len()) {
-            Some(at) => Some(self.ending_key(&tys, at)),
-            None => {
-                let message = format!("the key has {} parts, numbered from 0", tys.len());
-                self.fail(Diagnostic::new(codes::KEY_PARTS, message, span, ""))
-            }
+    let value = lower.value(expr, None)?;
+    if let Value::Record(found) = value {
+        let same = found.len() == parts.len()
+            && parts.iter().zip(&found).all(|((name, ty), (other, _, found))| {
+                name == other && types::compatible(*ty, *found)
+            });
+        if same {
+            return Some(found);
         }
     }
+    let record = types::record_name(parts);
+    lower.fail(say::expected_type(&record, "something else", expr.span))
+}
 
-    /// Lowers a field in `on expire`, which is a part of the ending entry's key.
-    pub fn expired_key_field(
-        &mut self,
-        state: StateId,
-        field: Field,
-        span: Span,
-    ) -> Option<(ValueId, Ty)> {
-        let granularity = self.state(state)?.granularity.clone();
-        let fields = key_fields(&granularity);
-        let Some(at) = fields.iter().position(|known| *known == field) else {
-            self.needs_packet(span);
-            return None;
-        };
-        match self.ending_key(&key_types(&granularity), at) {
-            Value::Scalar(id, ty) => Some((id, ty)),
-            _ => None,
+/// Whether `key[N]` means the key of the ending entry.
+pub fn key_in_sight(lower: &Lower<'_>) -> bool {
+    matches!(lower.mode, Mode::Expire(_)) && !lower.scope.knows("key")
+}
+
+/// Lowers `key[N]` in `on expire`.
+pub fn expired_key(lower: &mut Lower<'_>, index: &[Expr], span: Span) -> Option<Value> {
+    let Mode::Expire(state) = lower.mode else { return None };
+    let tys = key_types(&table(&lower.model, state)?.granularity);
+    let at = match index {
+        [index] => lower.eval().number(index, types::U32)?,
+        _ => u128::MAX,
+    };
+    match usize::try_from(at).ok().filter(|at| *at < tys.len()) {
+        Some(at) => Some(ending_key(&mut lower.b, &tys, at)),
+        None => {
+            let message = format!("the key has {} parts, numbered from 0", tys.len());
+            lower.fail(Diagnostic::new(codes::KEY_PARTS, message, span, ""))
         }
     }
+}
 
-    fn ending_key(&mut self, tys: &[Ty], at: usize) -> Value {
-        let outs: Vec<ValueId> = tys.iter().map(|ty| self.b.value(*ty)).collect();
-        let value = Value::Scalar(outs[at], tys[at]);
-        self.b.op(Op::ExpiringKey { outs });
-        value
+/// Lowers a field in `on expire`, which is a part of the ending entry's key.
+pub fn expired_key_field(
+    lower: &mut Lower<'_>,
+    state: StateId,
+    field: Field,
+    span: Span,
+) -> Option<(ValueId, Ty)> {
+    let granularity = table(&lower.model, state)?.granularity.clone();
+    let fields = key_fields(&granularity);
+    let Some(at) = fields.iter().position(|known| *known == field) else {
+        needs::packet(lower, span);
+        return None;
+    };
+    match ending_key(&mut lower.b, &key_types(&granularity), at) {
+        Value::Scalar(id, ty) => Some((id, ty)),
+        _ => None,
     }
+}
+
+fn ending_key(b: &mut Builder, tys: &[Ty], at: usize) -> Value {
+    let outs: Vec<ValueId> = tys.iter().map(|ty| b.value(*ty)).collect();
+    let value = Value::Scalar(outs[at], tys[at]);
+    b.op(Op::ExpiringKey { outs });
+    value
 }
 
 /// A written state: the table, its key, a slot.
@@ -468,16 +371,6 @@ impl StatePlace<'_> {
             _ => Err(unknown_member(part, decl.slots.iter().map(|(name, _)| name.as_str()))),
         })
     }
-}
-
-fn never_refused(name: &str, span: Span) -> Diagnostic {
-    Diagnostic::new(
-        codes::UNREACHABLE_STATEMENT,
-        format!("assigning `{name}` is never refused"),
-        span,
-        "this `else` is never reached",
-    )
-    .help("leave it out")
 }
 
 fn slots_value(slots: &[(String, Ty)], outs: &[ValueId]) -> Value {

@@ -7,9 +7,9 @@ use braid_packet::Field;
 use super::env::Loader;
 use super::lower::{Lower, Mode};
 use super::module::Module;
-use super::nf::empty;
-use super::unused;
+use super::nf::{self, empty};
 use super::walk::{self, Visitor};
+use super::{decl, unused};
 use crate::ast::joined;
 use crate::ast::{Expr, ExprKind, Ident, Nf, NfItem, Path, Span, Stmt, StmtKind};
 use crate::diag::{Diagnostic, Diagnostics, codes, did_you_mean_help};
@@ -80,17 +80,17 @@ fn types(
 ) {
     let mut lower = Lower::new(module, sources, diags, empty(&nf.name.text));
     lower.doubt = module.is_damaged(nf.span);
-    lower.declare(nf, loader);
+    decl::declare(&mut lower, nf, loader);
     for item in &nf.items {
         match item {
             NfItem::OnStream { body, .. } => {
-                lower.program(Mode::Stream, body);
+                nf::program(&mut lower, Mode::Stream, body);
             }
             NfItem::Every { period, body, .. } => {
-                lower.time_setting(period, "a period");
-                lower.program(Mode::Timer, body);
+                decl::time_setting(&mut lower, period, "a period");
+                nf::program(&mut lower, Mode::Timer, body);
             }
-            NfItem::OnExpire { state, body, .. } => lower.on_expire(state, body),
+            NfItem::OnExpire { state, body, .. } => nf::on_expire(&mut lower, state, body),
             _ => {}
         }
     }

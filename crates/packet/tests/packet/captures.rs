@@ -55,7 +55,7 @@ fn rewrite(packet: &Packet) {
         }
     }
     assert_eq!(changed.parse(), layout);
-    assert_eq!(checksum::verify(&changed, &layout), before, "{}", packet.summary());
+    assert_eq!(checksum::verify(&changed, &layout), before, "{packet}");
 }
 
 #[test]

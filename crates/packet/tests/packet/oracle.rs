@@ -14,7 +14,7 @@ fn number(bytes: &[u8]) -> u128 {
 /// Compares fields of this parser with the oracle's values.
 fn same(packet: &Packet, layout: &Layout, pairs: &[(Field, u128)]) {
     for (field, expected) in pairs {
-        let (name, summary) = (field.info().name, packet.summary());
+        let (name, summary) = (field.info().name, packet.to_string());
         assert_eq!(packet.get(layout, *field), Some(*expected), "{name} of {summary}");
     }
 }
@@ -168,7 +168,7 @@ pub fn compare(packet: &Packet) -> bool {
         Ok(sliced) => sliced,
         Err(error) => {
             let excused = oracle_is_stricter(packet, &layout, &error);
-            assert!(excused || layout.malformed().is_some(), "{error}: {}", packet.summary());
+            assert!(excused || layout.malformed().is_some(), "{error}: {packet}");
             return false;
         }
     };

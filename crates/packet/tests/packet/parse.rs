@@ -79,7 +79,7 @@ fn payload_behind_geneve_is_behind_its_options() {
     assert_eq!(layout.payload_offset(), 14 + 40 + 8 + 16);
     assert_eq!(packet.payload(&layout)[12..14], [8, 0]);
     assert_eq!(
-        packet.summary(),
+        packet.to_string(),
         "[2001:db8::1]:50000 > [2001:db8::ff]:6081 Geneve 1193046 len 177"
     );
 }
@@ -90,7 +90,7 @@ fn packets_of_other_ppp_protocols_have_their_data_as_payload() {
     let packet = ethernet(eth(0x8864, &cat(&[&pppoe(0, &lcp), &[0; 30]])));
     assert_eq!(headers(&packet), [Eth, Pppoe, Ppp]);
     assert_eq!(packet.payload(&packet.parse()), &lcp[2..]);
-    assert_eq!(packet.summary(), "PPPoE code 0x00 session 5 len 60");
+    assert_eq!(packet.to_string(), "PPPoE code 0x00 session 5 len 60");
     let compressed = ethernet(eth(0x8864, &pppoe(0, &[0x21, 0x45])));
     assert_eq!(headers(&compressed), [Eth, Pppoe]);
 }
@@ -394,16 +394,16 @@ fn quoted_flow_key_is_the_key_of_the_quoted_packet() {
 
 #[test]
 fn summaries_say_who_talks_to_whom() {
-    let summary = |name: &str| named(name).summary();
+    let summary = |name: &str| named(name).to_string();
     assert_eq!(summary("tcp"), "10.1.2.3:4660 > 198.51.100.7:443 TCP SYN,ACK len 99");
     assert_eq!(summary("udp6"), "[2001:db8::1]:4321 > [2001:db8::ff]:53 UDP len 91");
     assert_eq!(summary("arp"), "10.1.2.3 > 10.1.2.9 ARP op 1 len 60");
     assert_eq!(summary("echo"), "10.1.2.3 > 198.51.100.7 ICMP type 8 code 0 len 63");
     let cut = Packet::snapped(Link::Ethernet, 0, named("esp").data()[..34].to_vec(), 46);
-    assert_eq!(cut.summary(), "10.1.2.3 > 198.51.100.7 proto 50 len 46 captured 34");
+    assert_eq!(cut.to_string(), "10.1.2.3 > 198.51.100.7 proto 50 len 46 captured 34");
     let bad = ethernet(eth(0x0800, &[0x44; 20]));
     assert_eq!(
-        bad.summary(),
+        bad.to_string(),
         "02:00:00:00:00:01 > 02:00:00:00:00:02 type 0x0800 len 34 malformed ip_header_length"
     );
 }
@@ -425,7 +425,7 @@ fn exercise(packet: &Packet) {
         assert!(!implied || header.implies().iter().all(|h| layout.has(*h)), "{name}");
     }
     assert!(packet.payload(&layout).len() <= layout.payload_len());
-    assert!(!packet.summary().is_empty());
+    assert!(!packet.to_string().is_empty());
     let mut packet = packet.clone();
     for info in braid_packet::FIELDS {
         let present = layout.has(info.header) && info.access == braid_packet::Access::Rw;

@@ -24,6 +24,20 @@ impl Spec {
         data.truncate(self.snap.unwrap_or(usize::MAX));
         Frame { link: self.link(), data, wire_len }
     }
+
+    /// The link type.
+    #[must_use]
+    pub fn link(&self) -> LinkKind {
+        if let Some(link) = self.raw_link {
+            return link;
+        }
+        match self.layers.first() {
+            Some(Layer::RawIp) => LinkKind::RawIp,
+            Some(Layer::Cooked(cooked)) if cooked.v2 => LinkKind::Cooked2,
+            Some(Layer::Cooked(_)) => LinkKind::Cooked,
+            _ => LinkKind::Ethernet,
+        }
+    }
 }
 
 fn encode(layers: &[Layer], outer: Outer<'_>) -> Vec<u8> {

@@ -297,19 +297,3 @@ impl Tcp {
         }
     }
 }
-
-impl Spec {
-    /// The link type.
-    #[must_use]
-    pub fn link(&self) -> LinkKind {
-        if let Some(link) = self.raw_link {
-            return link;
-        }
-        match self.layers.first() {
-            Some(Layer::RawIp) => LinkKind::RawIp,
-            Some(Layer::Cooked(cooked)) if cooked.v2 => LinkKind::Cooked2,
-            Some(Layer::Cooked(_)) => LinkKind::Cooked,
-            _ => LinkKind::Ethernet,
-        }
-    }
-}

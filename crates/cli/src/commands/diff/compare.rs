@@ -75,8 +75,8 @@ pub fn compare(
         let what = match (a, b) {
             (None, None) => break,
             (Some(a), Some(b)) => differing_fields(&a, &b, options),
-            (Some(a), None) => Some(What::OnlyFirst(a.summary())),
-            (None, Some(b)) => Some(What::OnlySecond(b.summary())),
+            (Some(a), None) => Some(What::OnlyFirst(a.to_string())),
+            (None, Some(b)) => Some(What::OnlySecond(b.to_string())),
         };
         let Some(what) = what else { continue };
         comparison.different += 1;

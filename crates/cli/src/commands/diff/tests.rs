@@ -78,10 +78,10 @@ fn packets_of_one_capture_only_are_told_with_their_number() {
     let longer = [a.clone(), b.clone()];
     let comparison = compared(&longer, &longer[..1], Options::default());
     assert_eq!((comparison.packets, comparison.different), ([2, 1], 1));
-    let what = What::OnlyFirst(b.summary());
+    let what = What::OnlyFirst(b.to_string());
     assert_eq!(comparison.shown, [PacketDifference { number: 2, what }]);
     let comparison = compared(&[], &longer[..1], Options::default());
-    let what = What::OnlySecond(a.summary());
+    let what = What::OnlySecond(a.to_string());
     assert_eq!(comparison.shown, [PacketDifference { number: 1, what }]);
 }
 

@@ -58,7 +58,7 @@ impl Recorder {
         Self(Walk {
             time_ns: packet.time_ns,
             interface,
-            packet: packet.summary(),
+            packet: packet.to_string(),
             steps: Vec::new(),
             left_out: 0,
         })
@@ -79,7 +79,7 @@ impl Recorder {
 
 impl Observer for Recorder {
     fn enter(&mut self, node: u16, packet: &Packet) {
-        self.push(Step::Enter { node, packet: packet.summary(), backward: packet.backward });
+        self.push(Step::Enter { node, packet: packet.to_string(), backward: packet.backward });
     }
 
     fn has(&mut self, node: u16, header: Header, present: bool) {
@@ -120,7 +120,7 @@ impl Observer for Recorder {
     }
 
     fn send(&mut self, node: u16, dest: Dest, packet: &Packet, created: bool) {
-        self.push(Step::Send { node, dest, packet: packet.summary(), created });
+        self.push(Step::Send { node, dest, packet: packet.to_string(), created });
     }
 
     fn verdict(&mut self, node: u16, verdict: &Verdict) {
@@ -132,7 +132,7 @@ impl Observer for Recorder {
     }
 
     fn leave(&mut self, interface: u16, packet: &Packet) {
-        self.push(Step::Leave { interface, packet: packet.summary() });
+        self.push(Step::Leave { interface, packet: packet.to_string() });
     }
 
     fn lost(&mut self, reason: &str) {

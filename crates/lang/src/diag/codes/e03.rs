@@ -2,17 +2,17 @@
 
 codes! {
     TYPE_MISMATCH = 301, Error, "types do not match",
-    "Everything has a type. A number without a unit takes the type that its place needs; everything else is converted only by a cast such as `u16(x)`, `ip4(x)`. Only `port` and `u16` stand for each other.",
+    "Every value has a type. A number without a unit takes the type that its place needs. Any other value must be converted with a cast, such as `u16(x)` or `ip4(x)`. Only `port` and `u16` need no cast between them.",
     wrong: "nf f(limit: duration) { if pkt.len > limit { drop; } output; }",
     right: "nf f(limit: size) { if pkt.len > limit { drop; } output; }";
 
     WIDTH_MISMATCH = 302, Error, "widths do not match",
-    "Both sides of an operator, and both sides of an assignment, have the same number of bits. Casts widen with zeros and narrow by stopping at the largest value: `u32(x)`.",
+    "Both sides of an operator or an assignment must have the same number of bits. A cast such as `u32(x)` changes the number of bits. If the value is too large for the new width, the cast gives the largest value that fits.",
     wrong: "nf f(limit: u32) { if has ip and ip.ttl > limit { drop; } output; }",
     right: "nf f(limit: u32) { if has ip and u32(ip.ttl) > limit { drop; } output; }";
 
     NUMBER_TOO_LARGE = 303, Error, "number is too large for its type",
-    "A number must fit the type that its place needs. A capacity written as a constant is at most 4294967295 entries.",
+    "The number must fit the type that its place needs. A constant capacity may be at most 4294967295 entries.",
     wrong: "nf f() {
   match {
     ip.ttl == 256 => drop;
@@ -27,7 +27,7 @@ codes! {
 }";
 
     CONSTANT_OVERFLOW = 304, Error, "constant arithmetic overflows",
-    "Arithmetic on constants must not leave the range of its type. At run time arithmetic stops at the ends of the range, except inside `wrapping( … )`.",
+    "The result of constant arithmetic must fit its type. At run time, a result that would not fit becomes the smallest or largest value of the type, except inside `wrapping( … )`.",
     wrong: "nf f() {
   const A = 3 - 5;
   match {
@@ -44,7 +44,7 @@ codes! {
 }";
 
     DIVISION_BY_ZERO = 305, Error, "division by zero",
-    "The divisor is 0. (A divisor that may be 0 at run time is allowed: then the packet is dropped at the row `fault`.)",
+    "The divisor is 0. A divisor that becomes 0 at run time is no error here: the packet is then dropped, and counted at the row `fault`.",
     wrong: "nf f() {
   match {
     pkt.len % 0 == 1 => drop;
@@ -59,7 +59,7 @@ codes! {
 }";
 
     NEEDS_UNIT = 306, Error, "a number needs a unit",
-    "Durations, times and bit rates are not plain numbers: write `30 s`, `10 Mbit/s`. Only 0 goes without a unit. Sizes may go without: they are bytes.",
+    "Durations, times and bit rates need a unit: write `30 s` or `10 Mbit/s`. Only 0 needs none. A size without a unit is in bytes.",
     wrong: "nf f() {
   state seen: bool per flow = false, idle 30;
   match {
@@ -78,7 +78,7 @@ codes! {
 }";
 
     NOT_CONSTANT = 307, Error, "not a constant",
-    "This value must be known before packets arrive: a constant, or (for limits and times of state, queues and timers) a parameter by itself.",
+    "This value must be known before packets arrive, so it must be a constant. For the limits and times of states, queues and timers, it may also be a parameter.",
     wrong: "nf f() {
   state seen: bool per flow = false, capacity pkt.len;
   match {
@@ -97,12 +97,12 @@ codes! {
 }";
 
     READ_ONLY_FIELD = 308, Error, "read-only field",
-    "Lengths, protocol numbers and other fields that say how a packet is built cannot be assigned, attributes neither, and checksums follow by themselves.",
+    "This field cannot be assigned. Lengths, protocol numbers and similar fields describe how the packet is built, and attributes describe how it arrived. Braid updates checksums itself.",
     wrong: "nf f() { if has ip { ip.checksum = 0; } output; }",
     right: "nf f() { if has ip { ip.ttl = 64; } output; }";
 
     BAD_OPERANDS = 309, Error, "the operator is not defined for these",
-    "Times can be subtracted from each other and moved by durations; durations, sizes and bit rates can be multiplied and divided by numbers; bitrate * duration is a size. Conditions have no arithmetic.",
+    "The operator does not work on values of these types. Two times can be subtracted, and a duration can be added to a time or subtracted from it. Durations, sizes and bit rates can be multiplied and divided by numbers. A bit rate times a duration is a size. Conditions have no arithmetic.",
     wrong: "nf f() {
   state last: time global = 0;
   last = last + pkt.time; output;
@@ -113,7 +113,7 @@ codes! {
 }";
 
     NOT_A_CONDITION = 310, Error, "a condition is needed",
-    "A predicate is a comparison, a test such as `has`, `exists` or `in`, a value of type bool, or several of these joined by `and`, `or`, `not`. Numbers are not conditions.",
+    "A condition is a comparison, a test such as `has`, `exists` or `in`, or a value of type bool. Conditions can be joined with `and`, `or` and `not`. A number is not a condition: compare it, such as `x != 0`.",
     wrong: "nf f() {
   match {
     tcp.flags & 2 => drop;
@@ -128,7 +128,7 @@ codes! {
 }";
 
     WRONG_ARGUMENTS = 311, Error, "wrong arguments",
-    "The call gives too few or too many arguments, or names one where names are not used.",
+    "The call has too many or too few arguments, or it names an argument of a function that takes no names.",
     wrong: "nf f() {
   match {
     min(pkt.len) > 100 => drop;
@@ -143,14 +143,14 @@ codes! {
 }";
 
     EVENT_FIELDS = 312, Error, "an event's fields do not fit its type",
-    "`emit` gives every field of the event type, inherited ones included, once and by name.",
+    "`emit` must give each field of the event type once, by name. The fields include those of the types that it extends.",
     wrong: "event SEEN { proto: u8, ttl: u8 }
 nf f() { if has ip { emit SEEN { proto: ip.proto }; } output; }",
     right: "event SEEN { proto: u8, ttl: u8 }
 nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
 
     RECORD_PARTS = 313, Error, "a record's parts do not fit its type",
-    "A record is given part by part, each once: `{ addr: ip.src, port: l4.sport }` in any order, or `{ ip.src, l4.sport }` in the order of its type.",
+    "Give each part of a record once: in any order with names, as in `{ addr: ip.src, port: l4.sport }`, or in the order of the type without names, as in `{ ip.src, l4.sport }`.",
     wrong: "nf f() {
   state first: { ttl: u8, len: size } per flow;
   match {
@@ -169,7 +169,7 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
 }";
 
     ZERO_SETTING = 314, Error, "a limit or period of zero",
-    "Tables and queues hold at least one entry; time-outs, ticks and periods are longer than nothing.",
+    "A table or queue must have room for at least one entry. Time-outs, ticks and periods must be longer than 0.",
     wrong: "nf f() {
   queue later capacity 0;
   if pkt.held { output; }
@@ -182,7 +182,7 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
 }";
 
     KEY_PARTS = 315, Error, "the key does not fit the state",
-    "A key gives a value for each part that the state's declaration lists. A state per types (`per (ip4, port)`) has no implicit key, so its key is always written; a global state has none.",
+    "A key must give a value for each part that the state's declaration lists. A state that is declared with types (`per (ip4, port)`) needs a key at each use. A global state takes no key.",
     wrong: "nf f() {
   state seen: bool per (ip.src, ip.dst) = false;
   match {
@@ -201,7 +201,7 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
 }";
 
     SPECIAL_KEY = 316, Error, "`quoted` or `reverse` does not fit the state",
-    "`[quoted]` is the key of the packet that an ICMP error quotes: for states per flow and per biflow. `[reverse]` exchanges source and destination: for states per flow (in a state per biflow both directions have one key).",
+    "`[quoted]` is the key of the packet that an ICMP error quotes. It works for states `per flow` and `per biflow`. `[reverse]` exchanges source and destination. It works for states `per flow`; in a state `per biflow` both directions have the same key anyway.",
     wrong: "nf f() {
   state seen: bool per ip.src = false;
   match {
@@ -220,12 +220,12 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
 }";
 
     LOOP_BOUNDS = 317, Error, "a loop without constant bounds",
-    "Loops are unrolled, so both bounds must be constants, and all loops of a function together make at most 1,024 rounds. This keeps the work per packet bounded.",
+    "Braid unrolls loops, so that the work for each packet is bounded. Both bounds of a loop must be constants, and all loops of a function together may have at most 1,024 rounds.",
     wrong: "nf f(n: u8) { if has ip { for i in 0..n { ip.ttl -= i; } } output; }",
     right: "nf f() { if has ip { for i in 0..3 { ip.ttl -= i; } } output; }";
 
     EMPTY_RANGE = 318, Error, "an empty range",
-    "The lower end of a range must not be above the upper one.",
+    "The lower end of the range is above the upper end. Exchange them.",
     wrong: "nf f() {
   match {
     l4.dport in 90..80 => drop;
@@ -240,7 +240,7 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
 }";
 
     EITHER_FAMILY = 319, Error, "an address of either family",
-    "`inet.src` and `inet.dst` are 128 bits wide for IPv4 and IPv6 alike, which says nothing of the family. Route tables and prefixes need `ip.dst` or `ip6.dst`.",
+    "`inet.src` and `inet.dst` have 128 bits for IPv4 and IPv6 alike, so they do not say which of the two an address is. Route tables and prefixes need `ip.dst` or `ip6.dst`.",
     wrong: "nf f(table: routes) {
   match {
     inet.dst in table => output;
@@ -255,7 +255,7 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
 }";
 
     SHAPE_FIELD = 320, Error, "the field is not part of the new packet",
-    "`send` builds a packet of a shape: icmp, icmp6, tcp, tcp6, udp, udp6 or arp. Its fields are those of the link, IP and transport header of that shape. Lengths and checksums follow by themselves.",
+    "`send` builds a packet of one of these kinds: icmp, icmp6, tcp, tcp6, udp, udp6 or arp. Only fields of that packet's link, IP and transport headers can be set. Braid sets lengths and checksums itself.",
     wrong: "nf f() {
   match {
     has icmp.echo => { send icmp { tcp.seq = 0; } consume; }
@@ -273,12 +273,12 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
 }";
 
     NOT_ASSIGNABLE = 321, Error, "not assignable",
-    "Fields, tags and state are assigned. Parameters, constants, locals and loop variables are not: give a new value a new name with `let`.",
+    "Only fields, tags and state can be assigned. Parameters, constants, locals and loop variables keep their value. For a new value, declare a new name with `let`.",
     wrong: "nf f(limit: size) { limit = 3; if pkt.len > limit { drop; } output; }",
     right: "nf f(limit: size) { let more = limit + 3; if pkt.len > more { drop; } output; }";
 
     UNCLEAR_TYPE = 322, Error, "the type of a number is not clear",
-    "A number without a unit takes its type from its place. Here nothing says how wide it is; write a cast such as `u32(5)`.",
+    "A number without a unit takes its type from its place, but here the place does not say how wide the number is. Write a cast, such as `u32(5)`.",
     wrong: "nf f() {
   match {
     hash(5) == 0 => drop;
@@ -293,7 +293,7 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
 }";
 
     BAD_TYPE = 323, Error, "this type cannot stand here",
-    "State, tags, keys, events, list columns and arguments hold scalars (state and columns also records of scalars). Lists, sets, pools, rules, routes, patterns and backends are parameters only; strings are parameters and fields of events.",
+    "This type is not allowed here. State, tags, keys, fields of events, columns of lists and arguments hold single values. State and columns may also hold records of single values. Lists, sets, pools, rules, routes, patterns and backends can only be parameters. Strings can only be parameters and fields of events.",
     wrong: "nf f() {
   tag kind: rules;
   kind = 3;
@@ -308,7 +308,7 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
 }";
 
     NOT_A_VALUE = 324, Error, "not a single value",
-    "A prefix, range, set, list or string stands for more than one number or none. Test membership with `in`.",
+    "A single value is needed here. A prefix, range, set or list has many values, and a string is not a number. To test membership, use `in`.",
     wrong: "nf f() {
   match {
     ip.src == 10.0.0.0/8 => drop;
@@ -323,7 +323,7 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
 }";
 
     BAD_PARAMETER_VALUE = 325, Error, "the value does not fit the parameter",
-    "The value given for a parameter, or its default, is not of the parameter's type.",
+    "The value of a parameter, or its default, does not have the type of the parameter.",
     wrong: r#"nf f(ports: pool<port> = "high") {
   let p = take(ports) else drop;
   if has l4 { l4.sport = p; }
@@ -336,7 +336,7 @@ nf f() { if has ip { emit SEEN { proto: ip.proto, ttl: ip.ttl }; } output; }";
 }";
 
     BAD_OPTION = 326, Error, "an option that does not fit",
-    "Options of a state are idle, hard, tick, capacity, `full refuse` or `full evict_oldest`, `lives with STATE` and sharded, each at most once. A global state has one entry that stays, so it takes none of them but sharded.",
+    "The options of a state are `idle`, `hard`, `tick`, `capacity`, `full refuse` or `full evict_oldest`, `lives with STATE`, and `sharded`, each at most once. A global state has one entry that never ends, so it can only be `sharded`.",
     wrong: "nf f() {
   state seen: bool per flow = false, full drop;
   match {

@@ -2,12 +2,12 @@
 
 codes! {
     HEADER_MAY_BE_ABSENT = 401, Error, "the header may be absent",
-    "A statement uses a field of a header that the packet may lack. Test it first: in the row's predicate (a comparison with a field of the header is a test too), with `if has HEADER { … }`, or by dropping packets without it before. In a predicate itself no test is needed: what compares an absent field is false.",
+    "A statement uses a field of a header that the packet may not have. Test the header first: in the predicate of the row, with `if has HEADER { … }`, or with a statement before that drops packets without it. A comparison with a field of the header is such a test, too. Predicates themselves need no test: a comparison with an absent field is false.",
     wrong: "nf f() { l4.sport = 80; output; }",
     right: "nf f() { if has l4 { l4.sport = 80; } output; }";
 
     STATE_MAY_BE_ABSENT = 402, Error, "the state's entry may be absent",
-    "A statement reads a state without a default, and nothing says that there is an entry. Test it with `exists` first, assign it first, or give the state a default.",
+    "A statement reads a state that may have no entry for this packet. Test it with `exists` first, assign it first, or declare it with a default.",
     wrong: "nf f() {
   state mark: u8 per flow;
   match {
@@ -25,7 +25,7 @@ codes! {
 }";
 
     MISSING_ELSE = 403, Error, "a match without `else`",
-    "Every packet must match a row, so the last row is `else`, unless rows `forward` and `backward` cover all packets.",
+    "Every packet must match a row, so the last row must be `else`. No `else` is needed if two of the rows are `forward` and `backward`, because together these match all packets.",
     wrong: "nf f() {
   match {
     has tcp => output;
@@ -39,7 +39,7 @@ codes! {
 }";
 
     UNREACHABLE_ROW = 404, Error, "the row can never match",
-    "Rows are tried in order. Every packet that this row would match is taken by rows before it, or its predicate contradicts itself.",
+    "Rows are tried in order, and the first one that matches is taken. This row never is: rows before it match all its packets, or its own predicate contradicts itself.",
     wrong: "nf f() {
   match {
     l4.dport in 1..1023 => drop;
@@ -56,22 +56,22 @@ codes! {
 }";
 
     UNREACHABLE_STATEMENT = 405, Error, "the statement is never reached",
-    "What stands before always ends the packet's way.",
+    "The statements before this one always end the packet's path, so this one never runs.",
     wrong: "nf f() { drop; output; }",
     right: "nf f() { output; }";
 
     NO_END = 406, Error, "the packet's way does not end",
-    "Every way through a function ends in output, drop, consume, hold or resubmit, so that no packet is lost silently.",
+    "Every path through a function must end with output, drop, consume, hold or resubmit. So no packet is lost without a trace.",
     wrong: "nf f() { if has ip { output; } }",
     right: r#"nf f() { if has ip { output; } drop "not ip"; }"#;
 
     NEEDS_ELSE = 407, Error, "this may fail and needs an `else`",
-    "A pool may be empty, a route may lack, no backend may be up. `let NAME = … else STATEMENT;` says what happens then.",
+    "This call can fail: a pool may be empty, there may be no route, or no backend may be up. Write `let NAME = … else STATEMENT;` to say what happens then.",
     wrong: "nf f(ports: pool<port>) { if has l4 { let p = take(ports); l4.sport = p; } output; }",
     right: "nf f(ports: pool<port>) { if has l4 { let p = take(ports) else drop; l4.sport = p; } output; }";
 
     ELSE_CONTINUES = 408, Error, "the `else` of a `let` goes on",
-    "Behind `let NAME = … else STATEMENT;` the name must have a value, so the statement must end the packet's way.",
+    "After `let NAME = … else STATEMENT;` the name must have a value. So the statement after `else` must end the packet's path.",
     wrong: "nf f(ports: pool<port>) {
   if has l4 { let p = take(ports) else l4.sport = 1; l4.sport = p; }
   output;
@@ -79,7 +79,7 @@ codes! {
     right: "nf f(ports: pool<port>) { if has l4 { let p = take(ports) else drop; l4.sport = p; } output; }";
 
     NO_PACKET = 409, Error, "there is no packet here",
-    "Timers and `on expire` run without a packet: fields, output, drop and implicit keys have no meaning there. In `on expire S` the state's name gives the ending entry, and the fields of its key give the key.",
+    "Timers and `on expire` run without a packet. They cannot use fields, output, drop or keys that come from the packet. In `on expire S`, the name `S` is the ending entry, and the fields of its key can be read.",
     wrong: "nf f() {
   state n: size global = 0;
   every 1 s { n = pkt.len; }
@@ -95,7 +95,7 @@ codes! {
 }";
 
     TOO_LARGE = 410, Error, "the function is too large",
-    "Loops are unrolled and functions of one's own are expanded where they are called. The result is limited to 65,536 operations, and nesting to 200 levels.",
+    "Braid unrolls loops, and replaces each call of a function of the program by its definition. After that, a function may have at most 65,536 operations and 200 levels of nesting.",
     wrong: "nf f() {
   fn a(x: u8) -> u8 = x ^ x << 1 ^ x >> 1 ^ x << 2;
   fn b(x: u8) -> u8 = a(a(a(a(x))));
@@ -110,7 +110,7 @@ codes! {
 }";
 
     MIXED_STREAM = 411, Error, "packet and stream operators mixed",
-    "A `stream nf` sees the bytes of a TCP stream, in `on open`, `on data` and `on close`, with stream.data, stream.len and stream.offset, and ends with forward, close or reset. A plain `nf` sees packets. Neither has the operators of the other (NFD §III).",
+    "A `stream nf` works on the bytes of a TCP stream. It uses `on open`, `on data` and `on close`, reads stream.data, stream.len and stream.offset, and ends with forward, close or reset. A plain `nf` works on packets. Neither can use what belongs to the other (NFD §III).",
     wrong: "stream nf f() {
   on data { ip.ttl = 3; forward; }
 }",
@@ -119,7 +119,7 @@ codes! {
 }";
 
     LIVES_WITH = 412, Error, "`lives with` does not fit",
-    "A state lives with another state of the function that is not global; the relation has no circles. It takes its time-outs from there, so it has no idle or hard of its own.",
+    "With `lives with STATE`, an entry ends together with an entry of another state. That state must belong to the same function, must not be global, and must not live with this one in turn. Time-outs come from it, so `idle` and `hard` are not allowed here.",
     wrong: "nf f() {
   state a: bool per flow = false, lives with b;
   state b: bool per flow = false, lives with a;
@@ -136,7 +136,7 @@ codes! {
 }";
 
     NEEDS_DEFAULT = 413, Error, "a global state needs a default",
-    "A global state has one entry, from the start on; its default is the value that it starts with.",
+    "A global state has one entry, which exists from the start. The default is the value that it starts with.",
     wrong: "nf f() {
   state n: u32 global;
   n += 1; output;
@@ -147,7 +147,7 @@ codes! {
 }";
 
     HEADER_CHANGED = 414, Error, "the header as it was on entry is not known",
-    "Implicit keys are read from the packet as it entered the function. After `push` or `pop`, a test can no longer say whether the entering packet had this header; test it before.",
+    "A key that is not written out is read from the packet as it entered the function. After `push` or `pop`, a test can no longer find out whether the entering packet had this header. Test it before.",
     wrong: "nf f() {
   state n: u32 per vlan.id = 0;
   if has eth { push vlan(3); n += 1; }

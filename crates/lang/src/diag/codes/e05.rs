@@ -2,102 +2,102 @@
 
 codes! {
     CHAIN_UNKNOWN_FUNCTION = 501, Error, "unknown function",
-    "An instance names a function that is neither in the file, nor in a file that it uses, nor in the library. `braid nfs` lists the library.",
+    "There is no function with this name: not in the file, not in the files that it uses, and not in the library. `braid nfs` lists the library.",
     wrong: "nf pass_on() { output; }\nchain c { f = pas_on(); path in <-> f <-> out; }",
     right: "nf pass_on() { output; }\nchain c { f = pass_on(); path in <-> f <-> out; }";
 
     CHAIN_UNKNOWN_END = 502, Error, "unknown name in a path or link",
-    "The ends of paths and links are interfaces, instances declared in the chain (`fw = stateful_firewall(…);`), or functions in place with their arguments (`monitor()`). A chain that declares no interface has `in` and `out`.",
+    "A path or link connects interfaces, instances that the chain declares (`fw = stateful_firewall(…);`), and functions written in place with their arguments (`monitor()`). A chain that declares no interface has the interfaces `in` and `out`.",
     wrong: "nf pass_on() { output; }\nchain c { f = pass_on(); path in <-> g <-> out; }",
     right: "nf pass_on() { output; }\nchain c { f = pass_on(); path in <-> f <-> out; }";
 
     CHAIN_DUPLICATE_NAME = 503, Error, "a name declared twice in a chain",
-    "Interfaces and instances of a chain share one space of names, because paths name either.",
+    "The interfaces and instances of a chain must all have different names, because paths use the names of both.",
     wrong: "nf pass_on() { output; }\nchain c { f = pass_on(); f = pass_on(); path in <-> f <-> out; }",
     right: "nf pass_on() { output; }\nchain c { f = pass_on(); g = pass_on(); path in <-> f <-> g <-> out; }";
 
     CHAIN_UNKNOWN_ARGUMENT = 504, Error, "unknown parameter",
-    "An argument names a parameter that the function does not have. The head of the function lists its parameters.",
+    "The function has no parameter with this name. The first line of the function lists its parameters.",
     wrong: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(mots: 1500 B); }",
     right: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(most: 1500 B); }";
 
     CHAIN_MISSING_ARGUMENT = 505, Error, "missing argument",
-    "A parameter without a default needs an argument wherever the function is used in a chain.",
+    "This parameter has no default, so a chain that uses the function must give its value.",
     wrong: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(); }",
     right: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(most: 1500 B); }";
 
     CHAIN_DUPLICATE_ARGUMENT = 506, Error, "argument given twice",
-    "Each parameter takes one argument. Arguments without a name come first and stand for the parameters in order.",
+    "A parameter can be given only once. Arguments without names come first and are for the parameters in order.",
     wrong: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(most: 1500 B, most: 9000 B); }",
     right: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(most: 1500 B); }";
 
     CHAIN_TOO_MANY_ARGUMENTS = 507, Error, "argument out of place",
-    "Arguments without a name come before those with one and stand for the parameters in order; there cannot be more of them than parameters.",
+    "Arguments without names must come before those with names, and are for the parameters in order. There cannot be more arguments than parameters.",
     wrong: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(1500 B, 9000 B); }",
     right: "nf limit(most: size) { match { pkt.len <= most => output; else => drop; } }\nchain c { path limit(1500 B); }";
 
     CHAIN_UNKNOWN_PORT = 508, Error, "unknown port",
-    "Every function has the ports `left` and `right`; others are declared in it (`port dmz;`). Interfaces have no ports.",
+    "Every function has the ports `left` and `right`, and the ports that it declares, such as `port dmz;`. Interfaces have no ports.",
     wrong: "nf pass_on() { output; }\nchain c { f = pass_on(); path in <-> f; link f.rihgt <-> out; }",
     right: "nf pass_on() { output; }\nchain c { f = pass_on(); path in <-> f; link f.right <-> out; }";
 
     PORT_INSIDE_PATH = 509, Error, "port inside a path",
-    "Inside a path, packets enter a function on one side and leave on the other, so a port can be named at the ends of the path only. A `link` names a port at both of its ends.",
+    "In the middle of a path, packets enter a function on one side and leave on the other. So only the first and the last function of a path can have a port. A `link` can name a port at both ends.",
     wrong: "nf tap() { port copy; mirror copy; output; }\nchain c { interface a; interface b; t = tap(); path a <-> t.copy <-> b; }",
     right: "nf tap() { port copy; mirror copy; output; }\nchain c { interface a; interface b; interface log; t = tap(); path a <-> t <-> b; link t.copy -> log; }";
 
     LINKED_TWICE = 510, Error, "a source linked twice",
-    "A packet that leaves an interface or a port goes to one place. A function that sends a packet to several places says so with further ports: `output a, b;` or `mirror a;`.",
+    "Packets that leave an interface or a port can go to only one place. To send packets to several places, give the function more ports: `output a, b;` or `mirror a;`.",
     wrong: "nf pass_on() { output; }\nchain c { interface a; interface b; interface d; f = pass_on(); path a <-> f <-> b; link f.right -> d; }",
     right: "nf tap() { port copy; mirror copy; output; }\nchain c { interface a; interface b; interface d; f = tap(); path a <-> f <-> b; link f.copy -> d; }";
 
     UNLINKED_PORT = 511, Error, "an unlinked port",
-    "A packet can reach the function in the direction that the message names, and a row can then send it to this port, which leads nowhere. Link the port to a function or an interface; for packets that shall end there, have the function drop them.",
+    "The function can send packets to this port, but nothing is linked to it. The message says which direction the packets come from. Link the port to a function or an interface. If the packets should end there, drop them in the function.",
     wrong: "nf tap() { port copy; mirror copy; output; }\nchain c { f = tap(); path in <-> f <-> out; }",
     right: "nf tap() { port copy; mirror copy; output; }\nchain c { interface a; interface b; interface log; f = tap(); path a <-> f <-> b; link f.copy -> log; }";
 
     CHAIN_LOOP = 512, Error, "a loop",
-    "A chain is a graph without cycles: a packet that goes on in its direction never comes to the same function again. The two directions of `<->` are no loop.",
+    "A packet that goes on in its direction must never come to the same function again. The two directions of `<->` are not a loop.",
     wrong: "nf pass_on() { output; }\nchain c { f = pass_on(); g = pass_on(); path in -> f -> g -> f; }",
     right: "nf pass_on() { output; }\nchain c { f = pass_on(); g = pass_on(); path in -> f -> g -> out; }";
 
     UNREACHABLE_FUNCTION = 513, Error, "a function that no packet reaches",
-    "The function is in the chain, but no link leads from an interface to it. Put it on a path or remove it.",
+    "The chain declares this function, but no link leads to it from an interface. Put it on a path, or remove it.",
     wrong: "nf pass_on() { output; }\nchain c { f = pass_on(); g = pass_on(); path in <-> f <-> out; }",
     right: "nf pass_on() { output; }\nchain c { f = pass_on(); g = pass_on(); path in <-> f <-> g <-> out; }";
 
     UNLINKED_INTERFACE = 514, Error, "an interface without a link",
-    "No path or link names the interface: packets that come in there could go nowhere, and none could leave. Link it or remove it.",
+    "No path or link names this interface. So packets that come in there cannot go anywhere, and no packet leaves there. Link it, or remove it.",
     wrong: "nf pass_on() { output; }\nchain c { interface a; interface b; interface d; path a <-> pass_on() <-> b; }",
     right: "nf pass_on() { output; }\nchain c { interface a; interface b; path a <-> pass_on() <-> b; }";
 
     PREFIX_OVERLAP = 515, Error, "prefixes behind two interfaces",
-    "The prefixes behind interfaces tell at which one a packet of a capture came in, so an address can be behind one interface only.",
+    "When Braid reads a capture, it uses these prefixes to find out at which interface a packet came in. So an address can be behind only one interface.",
     wrong: "chain c { interface a { behind 10.0.0.0/8; } interface b { behind 10.1.0.0/16; } path a <-> b; }",
     right: "chain c { interface a { behind 10.0.0.0/16; } interface b { behind 10.1.0.0/16; } path a <-> b; }";
 
     NOT_A_PREFIX = 516, Error, "neither prefix nor address",
-    "`behind` lists prefixes (`10.0.0.0/8`, `fd00::/8`) and addresses.",
+    "`behind` takes prefixes, such as `10.0.0.0/8` or `fd00::/8`, and addresses.",
     wrong: "chain c { interface a { behind 10; } interface b; path a <-> b; }",
     right: "chain c { interface a { behind 10.0.0.0/8; } interface b; path a <-> b; }";
 
     NO_PATH = 517, Error, "a chain without a path",
-    "A chain needs at least one path or link, or packets that come in could go nowhere. `path in <-> out;` passes everything on.",
+    "A chain needs a path or a link. Without one, packets that come in cannot go anywhere. `path in <-> out;` passes everything on.",
     wrong: "chain c { }",
     right: "chain c { path in <-> out; }";
 
     CHAIN_STREAM_FUNCTION = 518, Error, "a stream function in a chain",
-    "Stream functions see bytes of TCP streams instead of packets. They are checked, but this version does not run them yet.",
+    "A stream function works on the bytes of TCP streams, not on packets. This version checks such functions but cannot run them yet.",
     wrong: "stream nf s() { on data { forward; } }\nchain c { path s(); }",
     right: "nf s() { output; }\nchain c { path s(); }";
 
     BAD_SETTING = 519, Error, "a setting that cannot be",
-    "The settings of a chain are `malformed drop;` or `malformed pass;`, `seed N;` and `workers N;` (1 to 1024), each at most once.",
+    "The settings of a chain are `malformed drop;` or `malformed pass;`, `seed N;`, and `workers N;` with 1 to 1024 workers. Each may be given once.",
     wrong: "chain c { path in <-> out; workers 0; }",
     right: "chain c { path in <-> out; workers 2; }";
 
     CHAIN_TOO_LARGE = 520, Error, "a chain beyond the limits",
-    "A chain has at most 1,024 functions, 256 interfaces, 4,096 links (each direction counted) and 4,096 policy rules.",
+    "A chain may have at most 1,024 functions, 256 interfaces, 4,096 links and 4,096 policy rules. A link in both directions counts twice.",
     wrong: "chain c { /* 257 interfaces */ }",
     right: "chain c { path in <-> out; }";
 }

@@ -2,7 +2,7 @@
 
 codes! {
     FILE_UNREADABLE = 601, Error, "a file cannot be read",
-    "A file that a value names cannot be opened, is too large, or is no text. Paths are relative to the `.braid` file that names them.",
+    "Braid cannot open this file, or it is too large, or it is not text. The path is relative to the `.braid` file that names it.",
     wrong: r#"nf f(ok: rules) {
   match {
     packet in ok => output;
@@ -28,7 +28,7 @@ pass proto tcp
 default drop"#;
 
     FILE_CONTENT = 602, Error, "a line of a file cannot be used",
-    "Every line of a rule file, route table, prefix list or pattern file must be understood: a rule that is silently left out is a hole. The message gives the line and what was expected there; docs/rule-files.md describes the formats.",
+    "Braid does not understand a line of a rule file, route table, prefix list or pattern file. It skips no line, because a rule that is missing without notice is a security hole. The message shows the line and what was expected there. docs/rule-files.md describes the formats.",
     wrong: r#"nf f(ok: rules) {
   match {
     packet in ok => output;
@@ -55,7 +55,7 @@ chain c {
 pass proto tcp"#;
 
     FILE_VALUE = 603, Error, "a file's kind does not fit",
-    "`rules(\"F\")` and `classbench(\"F\", match: pass, default: drop)` give rules, `routes(\"F\")` a route table, `prefixes(\"F\")` a set of addresses, `patterns(\"F\")` patterns. The parameter must be of that type.",
+    "The file's contents and the parameter must have the same type. `rules(\"F\")` and `classbench(\"F\", match: pass, default: drop)` give rules, `routes(\"F\")` gives a route table, `prefixes(\"F\")` gives a set of addresses, and `patterns(\"F\")` gives patterns.",
     wrong: r#"nf f(ok: rules) {
   match {
     packet in ok => output;
@@ -82,22 +82,22 @@ chain c {
 pass proto tcp"#;
 
     NATIVE_LIBRARY = 604, Error, "a native function's library cannot be loaded",
-    "A `native nf` names the shared library that has its code: a path (with a `/`, or ending in `.so`), relative to the `.braid` file, or a set of functions that comes with Braid, such as \"five\". The message says what the system says.",
+    "A `native nf` names the shared library with its code. This is a path with a `/` or with the ending `.so`, relative to the `.braid` file, or a set of functions that comes with Braid, such as \"five\". The message ends with the system's own reason.",
     wrong: "native nf monitor() from \"./missing.so\";\nchain c { f = monitor(); path f; }",
     right: "native nf monitor() from \"five\";\nchain c { f = monitor(); path f; }";
 
     NATIVE_FUNCTION = 605, Error, "a library lacks a native function",
-    "The library has a symbol `braid_nf_NAME` for each function of it, which the macro BRAID_NF of braid_nf.h makes. `from \"LIBRARY\" function NAME` names one that has another name there than in this file.",
+    "The library has no function with this name. A library makes each function known by a symbol `braid_nf_NAME`; the macro BRAID_NF of braid_nf.h makes this symbol. If the function has another name in the library, write `from \"LIBRARY\" function NAME`.",
     wrong: "native nf watcher() from \"five\";\nchain c { f = watcher(); path f; }",
     right: "native nf watcher() from \"five\" function monitor;\nchain c { f = watcher(); path f; }";
 
     NATIVE_UNFIT = 606, Error, "a native function does not fit",
-    "What the library says of the function cannot be used: it was built for another version of braid_nf.h, has no code, or declares what makes no sense.",
+    "Braid cannot use the function that the library offers. It was built for another version of braid_nf.h, it has no code, or its declaration contradicts itself.",
     wrong: "native nf monitor() from \"./built_for_another_version.so\";\nchain c { f = monitor(); path f; }",
     right: "native nf monitor() from \"five\";\nchain c { f = monitor(); path f; }";
 
     NATIVE_REFUSES = 607, Error, "a native function refuses its configuration",
-    "A native function is made once when its chain is checked, with the values that the chain gives. It said that it cannot work with them; the message is its own.",
+    "When Braid checks a chain, it starts each native function once with the values that the chain gives. This function reported that it cannot work with them. The message is the function's own.",
     wrong: "native nf maglev(vip: ip4, servers: backends<ip4>) from \"five\";\nchain c { f = maglev(vip: 203.0.113.1, servers: []); path f; }",
     right: "native nf maglev(vip: ip4, servers: backends<ip4>) from \"five\";\nchain c { f = maglev(vip: 203.0.113.1, servers: [10.0.0.1]); path f; }";
 }

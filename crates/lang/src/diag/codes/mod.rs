@@ -4,7 +4,6 @@
 //! "…";` and defines the constant `NAME`. Examples are whole `.braid` files. If an example needs
 //! further files (rules, a control file), a line `=== NAME ===` starts each one (see
 //! [`example_files`]).
-//! file), a line `=== NAME ===` starts each; see [`example_files`].
 
 use std::fmt;
 

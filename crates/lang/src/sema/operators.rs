@@ -1,0 +1,119 @@
+//! Applies operators to values, and converts values to types.
+
+use braid_ir::model::{BinOp as IrBin, Ty, ValueId};
+
+use super::arith::{self, BIT_NANOS, How, Plan};
+use super::build::Builder;
+use super::lower::Lower;
+use super::scope::Value;
+use super::types::{self, U64, U128};
+use super::{constant, say};
+use crate::ast::{BinOp, Span};
+
+/// Converts a value to this type.
+pub fn coerce(lower: &mut Lower<'_>, value: Value, ty: Ty, span: Span) -> Option<ValueId> {
+    match value {
+        Value::Const(constant) => {
+            let word = say::fit(constant, ty, span, lower.diags)?;
+            Some(lower.b.constant(ty, word))
+        }
+        Value::Scalar(id, found) if types::compatible(ty, found) => Some(id),
+        Value::Scalar(_, found) => lower.fail(say::mismatch(ty, found, span)),
+        Value::Record(_) => lower.fail(say::expected_type(&types::name(ty), "a record", span)),
+        Value::Text(_) => lower.fail(say::expected_type(&types::name(ty), "a text", span)),
+        Value::Wrong => None,
+    }
+}
+
+/// The types of two operands, which must be single values. A number without a type gives `None`.
+pub fn operand_types(
+    lower: &mut Lower<'_>,
+    (x, x_span): (&Value, Span),
+    (y, y_span): (&Value, Span),
+) -> Option<(Option<Ty>, Option<Ty>)> {
+    match (x.scalar_ty(), y.scalar_ty()) {
+        (Some(a), Some(b)) => Some((a, b)),
+        (None, _) => lower.fail(say::expected_type("a single value", x.describe(), x_span)),
+        _ => lower.fail(say::expected_type("a single value", y.describe(), y_span)),
+    }
+}
+
+/// Applies `op` to two values.
+pub fn combine(
+    lower: &mut Lower<'_>,
+    op: BinOp,
+    (x, x_span): (Value, Span),
+    (y, y_span): (Value, Span),
+    span: Span,
+) -> Option<Value> {
+    let (ta, tb) = operand_types(lower, (&x, x_span), (&y, y_span))?;
+    if let (Value::Const(x), Value::Const(y)) = (&x, &y) {
+        let wrapping = lower.wrapping;
+        return constant::combine(op, wrapping, (*x, x_span), (*y, y_span), span, lower.diags)
+            .map(Value::Const);
+    }
+    if matches!(op, BinOp::Div | BinOp::Rem)
+        && let Value::Const(divisor) = &y
+        && divisor.value == 0
+    {
+        return lower.fail(say::fault(arith::Fault::Division, y_span));
+    }
+    let plan = match arith::plan(op, ta, tb) {
+        Ok(plan) => plan,
+        Err(wrong) => return lower.fail(say::operands(wrong, op, ta, tb, span)),
+    };
+    let (left, right) = (coerce(lower, x, plan.left, x_span), coerce(lower, y, plan.right, y_span));
+    let op = ir_op(op, lower.wrapping);
+    Some(Value::Scalar(planned(&mut lower.b, op, &plan, left?, right?), plan.result))
+}
+
+/// Adds the operations of a plan.
+fn planned(build: &mut Builder, op: IrBin, plan: &Plan, a: ValueId, b: ValueId) -> ValueId {
+    match plan.how {
+        How::Plain => build.bin(plan.result, op, a, b),
+        How::Shift => {
+            let by = build.clamp(b, plan.right, plan.left);
+            build.bin(plan.result, op, a, by)
+        }
+        How::Scale => {
+            let count = build.widen(b, plan.right, U64);
+            build.bin(plan.result, op, a, count)
+        }
+        How::ScaleLeft => {
+            let count = build.widen(a, plan.left, U64);
+            build.bin(plan.result, op, count, b)
+        }
+        How::RateTime | How::TimeRate => {
+            let (a, b) = (build.widen(a, plan.left, U128), build.widen(b, plan.right, U128));
+            let product = build.bin(U128, IrBin::MulSat, a, b);
+            let unit = build.constant(U128, BIT_NANOS);
+            let wide = build.bin(U128, IrBin::Div, product, unit);
+            build.clamp(wide, U128, plan.result)
+        }
+        How::PerSize => {
+            let (a, b) = (build.widen(a, plan.left, U128), build.widen(b, plan.right, U128));
+            let unit = build.constant(U128, BIT_NANOS);
+            let scaled = build.bin(U128, IrBin::MulSat, a, unit);
+            let wide = build.bin(U128, IrBin::Div, scaled, b);
+            build.clamp(wide, U128, plan.result)
+        }
+    }
+}
+
+fn ir_op(op: BinOp, wrapping: bool) -> IrBin {
+    match op {
+        BinOp::Add if wrapping => IrBin::AddWrap,
+        BinOp::Sub if wrapping => IrBin::SubWrap,
+        BinOp::Mul if wrapping => IrBin::MulWrap,
+        BinOp::Add => IrBin::AddSat,
+        BinOp::Sub => IrBin::SubSat,
+        BinOp::Mul => IrBin::MulSat,
+        BinOp::Div => IrBin::Div,
+        BinOp::Rem => IrBin::Rem,
+        BinOp::BitAnd | BinOp::And => IrBin::And,
+        BinOp::BitOr | BinOp::Or => IrBin::Or,
+        BinOp::Shl => IrBin::Shl,
+        BinOp::Shr => IrBin::Shr,
+        _ => IrBin::Xor,
+    }
+}

@@ -1,0 +1,36 @@
+//! The engine's data. `walk` moves packets from function to function, and `due` runs what is due.
+
+use super::instance::Instance;
+use super::schedule::{Expiries, Waiting};
+use crate::trace::Observer;
+use braid_ir::chain::Malformed;
+use braid_ir::engine::{Counters, Outputs};
+use braid_ir::graph::Graph;
+
+/// The reference engine.
+pub struct Reference {
+    pub(super) graph: Graph,
+    pub(super) malformed: Malformed,
+    pub(super) workers: u16,
+    /// Functions in the order of their position.
+    pub(super) nodes: Vec<Instance>,
+    /// The current time: the latest time of any packet or change.
+    pub(super) now: u64,
+    /// Whether a packet has entered yet.
+    pub(super) started: bool,
+    pub(super) expiries: Expiries,
+    pub(super) waiting: Waiting,
+    /// The number of the next entry or held packet.
+    pub(super) ids: u64,
+    pub(super) counters: Counters,
+}
+
+/// The state that an entering packet shares with its copies and answers.
+pub(super) struct Walk<'a> {
+    /// Number of function visits so far.
+    pub(super) hops: u32,
+    /// The worker that the packet belongs to.
+    pub(super) worker: u16,
+    pub(super) out: &'a mut dyn Outputs,
+    pub(super) observer: &'a mut dyn Observer,
+}
