@@ -2,7 +2,7 @@
 
 use crate::layout::Layout;
 pub use crate::link::Link;
-use crate::rewrite::Retag;
+use crate::retag::Retag;
 use crate::wire::{ethernet, vlan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
