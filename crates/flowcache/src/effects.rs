@@ -149,7 +149,7 @@ impl SideEffects {
             }
         }
         if self.vlans != Retag::default() {
-            packet.retag(self.vlans.lost, &self.vlans.got);
+            packet.retag(&self.vlans);
         }
         for splice in &self.splices {
             // An earlier check found that the bytes are there and that the packet has room.

@@ -17,6 +17,7 @@ pub mod rules;
 pub mod service_graph;
 pub mod show;
 pub mod text;
+mod ty;
 pub mod value;
 pub mod values;
 pub mod verify;

@@ -5,45 +5,9 @@
 //! bits. Every access to a header field, the payload, state, a pool or a queue is a separate
 //! operation, so analyses see all accesses. `docs/ir.md` describes the text form.
 
+pub use crate::ty::{Kind, ParamTy, PoolOrder, Ty, Word};
 use braid_packet::{Field, Header};
 pub use braid_packet::{NewPayload, Shape};
-
-/// A scalar value, in the low bits.
-pub type Word = u128;
-
-/// The meaning of a scalar. It decides how the scalar is printed, never how it is computed.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
-    /// A plain unsigned integer.
-    Uint,
-    /// `bool`, one bit.
-    Bool,
-    /// IPv4 address.
-    Ip4,
-    /// IPv6 address.
-    Ip6,
-    /// MAC address.
-    Mac,
-    /// Transport port.
-    Port,
-    /// Nanoseconds.
-    Duration,
-    /// Nanoseconds since the epoch.
-    Time,
-    /// Bytes.
-    Size,
-    /// Bits per second.
-    Bitrate,
-}
-
-/// The type of a scalar value.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Ty {
-    /// Width in bits, 1 to 128.
-    pub width: u16,
-    /// Its meaning.
-    pub kind: Kind,
-}
 
 /// Index newtypes of a model's parts.
 macro_rules! ids {
@@ -136,41 +100,6 @@ pub struct ParamDecl {
     pub ty: ParamTy,
     /// The value when a chain gives none.
     pub default: Option<crate::value::ParamValue>,
-}
-
-/// The type of a parameter.
-#[derive(Clone, PartialEq, Debug)]
-pub enum ParamTy {
-    /// One scalar.
-    Scalar(Ty),
-    /// A list of records. A list of scalars has one column named "".
-    List(Vec<(String, Ty)>),
-    /// A set of scalars as intervals: prefixes, port ranges, enumerated values.
-    Set(Ty),
-    /// An ordered rule set over packets. The first rule that matches decides.
-    Rules,
-    /// A longest-prefix-match table from IPv4 and IPv6 prefixes to a next hop number (32 bits).
-    Routes,
-    /// Patterns over the payload: literals and regular expressions, each with a number (32 bits).
-    Patterns,
-    /// A pool of scalars. The instance keeps the record of taken members.
-    Pool(Ty, PoolOrder),
-    /// Backends with health: columns as in `List`, plus up or down.
-    Backends(Vec<(String, Ty)>),
-    /// Text (names in logs and events).
-    Str,
-}
-
-/// The order in which a pool hands out its members.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PoolOrder {
-    /// The lowest free member.
-    Lowest,
-    /// The member that has been free for longest (first in, first out).
-    Fifo,
-    /// A uniformly random free member, chosen by the instance's seeded generator (NFD's
-    /// non-replacing sampling, §III-B).
-    Random,
 }
 
 /// A number that is fixed when an instance starts: a constant or a scalar parameter's value.

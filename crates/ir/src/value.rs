@@ -1,6 +1,6 @@
 //! Values of parameters: sets, rule sets, route tables, backends, pools, patterns.
 
-use crate::model::{ParamTy, Ty, Word};
+use crate::ty::{ParamTy, Ty, Word};
 
 /// A set of unsigned integers as inclusive intervals. The intervals are sorted, disjoint and not
 /// adjacent.

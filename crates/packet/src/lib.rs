@@ -24,6 +24,7 @@ pub mod packet;
 mod parse;
 mod place;
 mod presence;
+mod retag;
 pub mod rewrite;
 pub mod show;
 mod window;

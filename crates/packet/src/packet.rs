@@ -2,6 +2,7 @@
 
 use crate::layout::Layout;
 pub use crate::link::Link;
+use crate::retag::Retag;
 use crate::wire::{ethernet, vlan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -137,12 +138,11 @@ impl Packet {
 
     /// Replaces the outermost VLAN tags by tags with these bytes. The packet must have the tags
     /// that it loses. Earlier layouts become invalid.
-    pub fn retag(&mut self, lost: usize, got: &[u8]) {
-        let gone = ethernet::TYPE..ethernet::TYPE + lost * vlan::LEN;
+    pub fn retag(&mut self, tags: &Retag) {
+        let gone = ethernet::TYPE..ethernet::TYPE + tags.lost * vlan::LEN;
         if gone.end <= self.data.len() {
-            let longer = got.len() as i32 - gone.len() as i32;
-            self.data.splice(gone, got.iter().copied());
-            self.wire_len = self.wire_len.saturating_add_signed(longer);
+            self.data.splice(gone, tags.got.iter().copied());
+            self.wire_len = self.wire_len.saturating_add_signed(tags.longer());
         }
     }
 

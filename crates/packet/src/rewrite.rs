@@ -5,6 +5,7 @@
 use crate::checksum::{self, Delta, Sum16};
 use crate::field::Header;
 use crate::layout::{Layout, Sum};
+pub use crate::retag::Retag;
 use crate::wire::{ethernet, ipv4, ipv6, proto, vlan};
 
 /// Number of narrow words. A masked rewrite reads and writes only these where they suffice: they
@@ -31,34 +32,6 @@ pub struct Outline {
     pub ip: usize,
     /// Whether the IP header is IPv6.
     pub is_ip6: bool,
-}
-
-/// VLAN tags that packets of a flow lose and get.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Retag {
-    /// How many tags the packets lose, the outermost first.
-    pub lost: usize,
-    /// The bytes of the tags that the packets get, the outermost first.
-    pub got: Vec<u8>,
-}
-
-impl Retag {
-    /// How many bytes a packet grows by. Negative when it shrinks.
-    #[must_use]
-    pub fn longer(&self) -> i32 {
-        self.got.len() as i32 - (self.lost * vlan::LEN) as i32
-    }
-
-    /// Maps an offset in the packet with its new tags to the offset before the change. `None` for a
-    /// byte of a new tag.
-    #[must_use]
-    pub fn origin(&self, at: usize) -> Option<usize> {
-        match at.checked_sub(ethernet::TYPE) {
-            None => Some(at),
-            Some(behind) if behind < self.got.len() => None,
-            Some(_) => Some(at - self.got.len() + self.lost * vlan::LEN),
-        }
-    }
 }
 
 /// A masked rewrite of the headers of a flow's packets.
@@ -375,7 +348,7 @@ mod tests {
                 }
             }
             let mut at_once = came.clone();
-            at_once.retag(tags.lost, &tags.got);
+            at_once.retag(&tags);
             assert_eq!(at_once, packet);
             assert_eq!(Outline::of(&packet.parse()), Some(outline.with(&tags)));
             for (at, byte) in packet.data().iter().enumerate() {

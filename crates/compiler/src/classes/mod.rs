@@ -2,6 +2,7 @@
 //! headers, the paths through them, and the work that joining functions saves (SNF, Fig. 5 and 6).
 
 mod count;
+mod data;
 mod layout;
 mod say;
 mod svg;
@@ -9,6 +10,7 @@ mod text;
 mod ways;
 
 pub use count::Elements;
+pub use data::{Classes, Detail, Entry, Program};
 pub use svg::svg;
 pub use text::text;
 pub use ways::Way;
@@ -17,76 +19,9 @@ use crate::synth::{Stats, general};
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::Graph;
 use braid_ir::model::RIGHT;
-use braid_ir::residual::{End, Extent, Fate, Point, Residual};
+use braid_ir::residual::{Extent, Point, Residual};
 use braid_packet::{HEADERS, presences};
-use serde::Serialize;
-
-/// The amount of detail that is shown.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Detail {
-    /// The maximum number of listed paths of each program.
-    pub ways: usize,
-    /// Whether the texts of the programs are shown.
-    pub programs: bool,
-}
-
-/// The traffic classes of a chain.
-#[derive(Clone, Debug, Serialize)]
-pub struct Classes {
-    /// The chain's name.
-    pub chain: String,
-    /// The names of its functions, in chain order.
-    pub functions: Vec<String>,
-    /// The packets of each interface.
-    pub entries: Vec<Entry>,
-}
-
-/// Packets of an interface.
-#[derive(Clone, Debug, Serialize)]
-pub struct Entry {
-    /// The interface.
-    pub interface: String,
-    /// The native function that packets reach first, if there is one. Then there are no programs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub native: Option<String>,
-    /// The programs for these packets. Programs with more function visits come first. Each packet
-    /// belongs to one program.
-    pub programs: Vec<Program>,
-}
-
-/// A program and its paths, which are traffic classes.
-#[derive(Clone, Debug, Serialize)]
-pub struct Program {
-    /// The relevant headers that its packets have.
-    pub present: Vec<&'static str>,
-    /// The relevant headers that its packets lack.
-    pub absent: Vec<&'static str>,
-    /// The number of possible header sets that have this shape.
-    pub shapes: usize,
-    /// The maximum number of functions that a packet visits.
-    pub visits: u32,
-    /// The number of blocks of the program.
-    pub blocks: usize,
-    /// The number of paths through the program's graph, as text because it may be very large. The
-    /// paths that packets can take are the program's traffic classes.
-    pub classes: String,
-    /// The number of blocks where packets are dropped.
-    pub drops: usize,
-    /// The elements of the functions on the longest path when each function works alone.
-    pub before: Elements,
-    /// The elements of the program on its longest path.
-    pub after: Elements,
-    /// The work that synthesis saved, over all paths.
-    pub saved: Stats,
-    /// The first paths.
-    pub ways: Vec<Way>,
-    /// The program's text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    /// The program.
-    #[serde(skip)]
-    pub residual: Residual,
-}
+use data::is_drop;
 
 /// The traffic classes of a chain.
 ///
@@ -164,8 +99,4 @@ fn describe(
         text: detail.programs.then(|| braid_ir::residual::print(&residual, chain)),
         residual,
     }
-}
-
-fn is_drop(end: &End) -> bool {
-    matches!(end, End::Exit(exit) if matches!(exit.fate, Fate::Drop { .. }))
 }

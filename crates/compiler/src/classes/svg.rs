@@ -1,8 +1,8 @@
 //! A program's graph as a picture: blocks by depth, with their tests and the fates of packets.
 
+use super::data::{Classes, Program, is_drop};
 use super::layout::{HEIGHT, Layout, WIDTH};
 use super::say::{Bound, Speaker, end_text};
-use super::{Classes, Program};
 use crate::picture::{Labelled, Picture};
 use braid_ir::chain::Chain;
 use braid_ir::residual::{End, Residual};
@@ -74,7 +74,7 @@ fn draw(picture: &mut Picture, chain: &Chain, program: &Residual, top: usize) ->
         let (class, text) = match &block.end {
             End::Branch { cond, .. } => ("test", speaker.on(&none).condition(*cond)),
             End::Jump(_) => ("test", format!("{} steps", block.steps.len())),
-            end if super::is_drop(end) => ("drop", end_text(chain, end)),
+            end if is_drop(end) => ("drop", end_text(chain, end)),
             end => ("end", end_text(chain, end)),
         };
         picture.labelled(&Labelled {

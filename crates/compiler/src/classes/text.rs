@@ -1,6 +1,7 @@
 //! Traffic classes as text.
 
-use super::{Classes, Program, Way};
+use super::data::{Classes, Program};
+use super::ways::Way;
 use std::fmt::Write as _;
 
 /// The traffic classes of a chain as text.

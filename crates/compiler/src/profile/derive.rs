@@ -1,8 +1,8 @@
 //! Derives a profile: one pass over the operations that each program can reach.
 
+use super::data::{Profile, StateUse};
 use super::faults::{self, Sound};
 use super::runs::Runs;
-use super::{Profile, StateUse};
 use braid_externs::signature::Touch;
 use braid_ir::model::{
     BinOp, Dest, Granularity, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, Shape,

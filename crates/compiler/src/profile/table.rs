@@ -1,6 +1,6 @@
 //! Profiles as text: a table in the shape of NFP Table 2, and a list of all parts.
 
-use super::{COLUMNS, Profile, StateUse};
+use super::data::{COLUMNS, Profile, StateUse, Use};
 use braid_packet::{Field, Header};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ fn row(profile: &Profile) -> Vec<String> {
 
 /// `seen/biflow R/W`
 fn state(state: &StateUse) -> String {
-    let usage = super::Use::of(state.reads, state.writes).text();
+    let usage = Use::of(state.reads, state.writes).text();
     let space = if usage.is_empty() { "" } else { " " };
     format!("{}/{}{space}{usage}", state.name, state.per)
 }

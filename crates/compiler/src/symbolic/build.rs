@@ -5,6 +5,10 @@ use braid_ir::model::{BlockId, Target, ValueId};
 use braid_ir::residual::{Block, CounterList, CounterListId, End, Exit, Fate};
 use std::collections::HashMap;
 
+/// The maximum number of blocks of a program. Functions behind that limit get programs of their
+/// own.
+pub(super) const MOST_BLOCKS: usize = 50_000;
+
 /// Where an edge starts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Slot {
@@ -32,6 +36,11 @@ pub(super) struct Way {
 }
 
 impl Way {
+    /// The program's value for a value of the model.
+    pub(super) fn value(&self, value: ValueId) -> ValueId {
+        self.state.env[&value]
+    }
+
     /// The edge from the path's current block on.
     pub(super) fn edge(self) -> Edge {
         Edge { from: self.at, slot: Slot::Open, state: self.state }
@@ -58,6 +67,11 @@ pub(super) fn nowhere() -> Target {
     Target { block: NOWHERE, args: Vec::new() }
 }
 
+/// The jump to a block without parameters.
+pub(super) fn to(block: usize) -> Target {
+    Target { block: BlockId(u32::try_from(block).unwrap_or(u32::MAX)), args: Vec::new() }
+}
+
 impl Blocks {
     /// A new block.
     pub(super) fn add(&mut self, params: Vec<ValueId>) -> usize {
@@ -78,7 +92,7 @@ impl Blocks {
 
     /// Makes an edge lead to a block.
     pub(super) fn lead(&mut self, edge: &Edge, block: usize, args: Vec<ValueId>) {
-        let to = Target { block: BlockId(u32::try_from(block).unwrap_or(u32::MAX)), args };
+        let to = Target { args, ..to(block) };
         match (&mut self.all[edge.from].end, edge.slot) {
             (End::Jump(target), _)
             | (End::Branch { yes: target, .. }, Slot::Yes)

@@ -2,9 +2,18 @@
 //! cell, some bits of a cell, or two cells together.
 
 use super::headers::{Headers, behind_ports, listed};
-use braid_ir::model::Word;
+use braid_ir::model::{ValueId, Word};
 use braid_packet::field::{Address, Cover, Where};
 use braid_packet::{Field, Header};
+
+/// A cell's content.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Cell {
+    /// This value, and whether it is still unwritten.
+    Value(ValueId, bool),
+    /// The current content of the packet's bytes.
+    Reload,
+}
 
 /// How a field is stored in packets of a shape.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -5,9 +5,8 @@
 //! The likely path avoids drops and packets that answer the sender. Where both sides of a branch do
 //! or neither side does, the likely path takes the longer side.
 
-use super::Synth;
-use super::facts::Facts;
-use super::range::{ends, full, intersect, is_full};
+use super::facts::{Facts, allowed};
+use super::range::{complement, ends, full, intersect, is_full, one, shifted};
 use super::values::{Def, Pure, Values};
 use braid_ir::model::{BinOp, CmpOp, Kind, Op, Ty, ValueId};
 use braid_ir::residual::{Block, End, Fate, What};
@@ -25,91 +24,87 @@ pub(super) struct Guard {
     pub(super) facts: Facts,
 }
 
-impl Synth<'_> {
-    /// The conditions that packets share if they take the likely path from a block on.
-    pub(super) fn guard(&mut self, from: usize) -> Option<Guard> {
-        let wanted = conditions(&self.values, &self.blocks.all, from);
-        let mut facts = Facts::default();
-        let mut fields: BTreeMap<Field, IntervalSet> = BTreeMap::new();
-        let mut others = Vec::new();
-        let mut count = 0;
-        for (cond, truth) in wanted {
-            if !facts.decide(&self.values, cond, truth) {
-                return None;
-            }
-            count += 1;
-            match self.of_one_field(cond, truth) {
-                Some((field, set)) => {
-                    let width = field.info().width;
-                    let known = fields.entry(field).or_insert_with(|| full(width));
-                    *known = intersect(known, &set);
-                }
-                None => others.push((cond, truth)),
-            }
-        }
-        if count < 2 {
+/// The conditions that packets share if they take the likely path from a block on.
+pub(super) fn guard(values: &mut Values, blocks: &[Block], from: usize) -> Option<Guard> {
+    let wanted = conditions(values, blocks, from);
+    let mut facts = Facts::default();
+    let mut fields: BTreeMap<Field, IntervalSet> = BTreeMap::new();
+    let mut others = Vec::new();
+    let mut count = 0;
+    for (cond, truth) in wanted {
+        if !facts.decide(values, cond, truth) {
             return None;
         }
-        let mut cond = self.values.truth(true);
-        for (field, set) in fields {
-            let test = self.test(field, &set)?;
-            cond = self.values.bin(BinOp::And, BOOL, cond, test);
+        count += 1;
+        match of_one_field(values, cond, truth) {
+            Some((field, set)) => {
+                let width = field.info().width;
+                let known = fields.entry(field).or_insert_with(|| full(width));
+                *known = intersect(known, &set);
+            }
+            None => others.push((cond, truth)),
         }
-        for (other, truth) in others {
-            let test = if truth { other } else { self.values.not(BOOL, other) };
-            cond = self.values.bin(BinOp::And, BOOL, cond, test);
-        }
-        Some(Guard { cond, facts })
     }
+    if count < 2 {
+        return None;
+    }
+    let mut cond = values.truth(true);
+    for (field, set) in fields {
+        let test = test(values, field, &set)?;
+        cond = values.bin(BinOp::And, BOOL, cond, test);
+    }
+    for (other, truth) in others {
+        let test = if truth { other } else { values.not(BOOL, other) };
+        cond = values.bin(BinOp::And, BOOL, cond, test);
+    }
+    Some(Guard { cond, facts })
+}
 
-    /// The values of one field for which a condition has this outcome.
-    fn of_one_field(&self, cond: ValueId, truth: bool) -> Option<(Field, IntervalSet)> {
-        let (value, set) = match self.values.def(cond) {
-            Def::Pure(Pure::Cmp(op, a, b)) => {
-                let set = self.values.known(*b)?;
-                let width = self.values.ty(*a).width;
-                let set = super::facts::allowed(*op, &super::range::one(set), width, truth);
-                (*a, set)
-            }
-            Def::Pure(Pure::InSet(a, set)) => {
-                let set = self.values.set(*set);
-                let width = self.values.ty(*a).width;
-                let out = super::range::complement(set, width);
-                (*a, if truth { set.clone() } else { out })
-            }
-            Def::Pure(Pure::Not(inner)) => return self.of_one_field(*inner, !truth),
-            _ => return None,
-        };
-        let (base, by) = self.values.split(value);
-        let width = self.values.ty(base).width;
-        match self.values.def(base) {
-            Def::Pure(Pure::Init(field)) => {
-                Some((*field, super::range::shifted(&set, by.wrapping_neg(), width)))
-            }
-            _ => None,
+/// The values of one field for which a condition has this outcome.
+fn of_one_field(values: &Values, cond: ValueId, truth: bool) -> Option<(Field, IntervalSet)> {
+    let (value, set) = match values.def(cond) {
+        Def::Pure(Pure::Cmp(op, a, b)) => {
+            let set = values.known(*b)?;
+            let width = values.ty(*a).width;
+            let set = allowed(*op, &one(set), width, truth);
+            (*a, set)
         }
+        Def::Pure(Pure::InSet(a, set)) => {
+            let set = values.set(*set);
+            let width = values.ty(*a).width;
+            let out = complement(set, width);
+            (*a, if truth { set.clone() } else { out })
+        }
+        Def::Pure(Pure::Not(inner)) => return of_one_field(values, *inner, !truth),
+        _ => return None,
+    };
+    let (base, by) = values.split(value);
+    let width = values.ty(base).width;
+    match values.def(base) {
+        Def::Pure(Pure::Init(field)) => Some((*field, shifted(&set, by.wrapping_neg(), width))),
+        _ => None,
     }
+}
 
-    /// Whether a field is in a set.
-    fn test(&mut self, field: Field, set: &IntervalSet) -> Option<ValueId> {
-        let value = self.values.init(field);
-        let ty = self.values.ty(value);
-        let (low, high) = ends(set)?;
-        if is_full(set, ty.width) {
-            return Some(self.values.truth(true));
-        }
-        let single = set.intervals().len() == 1;
-        Some(if single && high == ty.max() {
-            let low = self.values.constant(ty, low);
-            self.values.cmp(CmpOp::Ge, value, low)
-        } else if single && low == 0 {
-            let high = self.values.constant(ty, high);
-            self.values.cmp(CmpOp::Le, value, high)
-        } else {
-            let number = self.values.intern(set);
-            self.values.pure(BOOL, Pure::InSet(value, number))
-        })
+/// Whether a field is in a set.
+fn test(values: &mut Values, field: Field, set: &IntervalSet) -> Option<ValueId> {
+    let value = values.init(field);
+    let ty = values.ty(value);
+    let (low, high) = ends(set)?;
+    if is_full(set, ty.width) {
+        return Some(values.truth(true));
     }
+    let single = set.intervals().len() == 1;
+    Some(if single && high == ty.max() {
+        let low = values.constant(ty, low);
+        values.cmp(CmpOp::Ge, value, low)
+    } else if single && low == 0 {
+        let high = values.constant(ty, high);
+        values.cmp(CmpOp::Le, value, high)
+    } else {
+        let number = values.intern(set);
+        values.pure(BOOL, Pure::InSet(value, number))
+    })
 }
 
 /// The conditions of the likely path that depend on the packet alone, with their outcomes on that

@@ -1,5 +1,6 @@
 //! What is known about each header of a packet on a path: it is present, absent, or unknown.
 
+use braid_ir::residual::HeaderMask;
 use braid_packet::{Field, Header};
 
 /// Headers, as bits by number.
@@ -46,9 +47,54 @@ pub(super) fn listed(bits: u128) -> impl Iterator<Item = Header> {
     all().filter(move |header| bits & bit(*header) != 0)
 }
 
+/// The fields of a quoted packet.
+pub(super) fn quoted_fields() -> impl Iterator<Item = Field> {
+    let quoted = |header: Header| {
+        behind_icmp() & bit(header) != 0 && !matches!(header, Header::IcmpEcho | Header::Icmp6Echo)
+    };
+    braid_packet::FIELDS.iter().filter(move |info| quoted(info.header)).map(|info| info.field)
+}
+
+/// The headers of a quoted packet.
+pub(super) fn quoted_parts() -> impl Iterator<Item = Header> {
+    listed(behind_icmp()).filter(|header| header.implies().contains(&Header::Quoted))
+}
+
+/// The headers of the packets that enter a program.
+pub(super) struct Entering {
+    present: u128,
+    /// Headers whose presence matters to the program.
+    pub(super) asked: u128,
+}
+
+impl Entering {
+    /// Packets with exactly these headers.
+    pub(super) fn new(present: u128) -> Self {
+        Self { present, asked: 0 }
+    }
+
+    /// What is known about their headers.
+    pub(super) fn headers(&self) -> Headers {
+        Headers::exactly(self.present)
+    }
+
+    /// Whether they have a field's header.
+    pub(super) fn has_field(&mut self, field: Field) -> bool {
+        let header = bit(field.info().header);
+        self.asked |= header;
+        (self.present | bit(Header::Pkt)) & header != 0
+    }
+
+    /// The header shape that the program is for.
+    pub(super) fn shape(&self) -> HeaderMask {
+        let care = self.asked & !bit(Header::Pkt);
+        HeaderMask { care, present: self.present & care }
+    }
+}
+
 impl Headers {
     /// Exactly these headers are present.
-    pub(super) fn exactly(present: u128) -> Self {
+    fn exactly(present: u128) -> Self {
         Self { present: present | bit(Header::Pkt), open: 0, together: 0, asked: 0 }
     }
 

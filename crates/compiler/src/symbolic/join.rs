@@ -1,23 +1,43 @@
 //! The place where paths meet: one block for several edges, with parameters for the values that
 //! differ.
 
-use super::Synth;
 use super::build::{Edge, Way};
+use super::cells::Cell;
+use super::draft::Draft;
 use super::facts::Facts;
 use super::mutants::SynthMutant;
 use super::range::union;
-use super::state::{Cell, Memo, Shared, State, common};
-use super::values::Def;
-use super::vlan::Outline;
+use super::state::{Memo, Shared, State, common};
+use super::values::{Def, Values};
+use super::waiting::Outline;
+use super::write::flush;
 use braid_ir::model::ValueId;
-use braid_ir::residual::{Step, What};
+use braid_ir::residual::{ListedCounter, What};
 use braid_packet::Field;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Values that differ between edges, and the parameters that stand for them.
+#[derive(Default)]
 struct Phis {
     columns: BTreeMap<Vec<ValueId>, ValueId>,
     order: Vec<(Vec<ValueId>, ValueId)>,
+}
+
+impl Phis {
+    /// One value that stands for a value of each edge.
+    fn value(&mut self, values: &mut Values, column: Vec<ValueId>) -> ValueId {
+        if column.iter().all(|value| *value == column[0]) {
+            return column[0];
+        }
+        if let Some(found) = self.columns.get(&column) {
+            return *found;
+        }
+        let ty = values.ty(column[0]);
+        let param = values.fresh(ty, Def::Param);
+        self.columns.insert(column.clone(), param);
+        self.order.push((column, param));
+        param
+    }
 }
 
 /// The maximum number of groups of paths that one place keeps apart.
@@ -27,204 +47,194 @@ const MOST_GROUPS: usize = 8;
 /// canonical, waiting tag changes, and whether the function has sent other packets.
 type Kind = ((u128, u128, u128), u32, Outline, bool);
 
-impl Synth<'_> {
-    /// Groups the edges to one place. The edges of one group can be joined.
-    pub(super) fn groups(&mut self, edges: Vec<Edge>) -> Vec<Vec<Edge>> {
-        let mut groups: BTreeMap<Kind, Vec<Edge>> = BTreeMap::new();
-        for mut edge in edges {
-            let mut kind = of(&edge.state);
-            let open = kind.1 != 0 || !edge.state.waiting.is_empty();
-            if !groups.contains_key(&kind) && groups.len() >= MOST_GROUPS && open {
-                // There are too many groups, so the assigned fields are written here already.
-                let mut way = self.blocks.open(edge);
-                self.flush(&mut way);
-                edge = way.edge();
-                kind = of(&edge.state);
-            }
-            groups.entry(kind).or_default().push(edge);
+/// Groups the edges to one place. The edges of one group can be joined.
+pub(super) fn groups(draft: &mut Draft, edges: Vec<Edge>) -> Vec<Vec<Edge>> {
+    let mut groups: BTreeMap<Kind, Vec<Edge>> = BTreeMap::new();
+    for mut edge in edges {
+        let mut kind = of(&edge.state);
+        let open = kind.1 != 0 || !edge.state.waiting.is_empty();
+        if !groups.contains_key(&kind) && groups.len() >= MOST_GROUPS && open {
+            // There are too many groups, so the assigned fields are written here already.
+            let mut way = draft.blocks.open(edge);
+            flush(draft, &mut way);
+            edge = way.edge();
+            kind = of(&edge.state);
         }
-        groups.into_values().collect()
+        groups.entry(kind).or_default().push(edge);
     }
+    groups.into_values().collect()
+}
 
-    /// Joins the edges of one group. `live` are the values of the model's program that later blocks
-    /// use.
-    pub(super) fn join(&mut self, mut edges: Vec<Edge>, live: &BTreeSet<ValueId>) -> Option<Way> {
-        if edges.len() <= 1 {
-            let mut edge = edges.pop()?;
-            edge.state.keep_values(live);
-            return Some(self.blocks.open(edge));
-        }
-        self.flush_clashes(&mut edges);
-        let pending = self.settle_counts(&mut edges);
-        let mut phis = Phis { columns: BTreeMap::new(), order: Vec::new() };
-        let states: Vec<&State> = edges.iter().map(|edge| &edge.state).collect();
-        let mut state = states[0].clone();
-        state.pending = pending;
-        if !states[1..].iter().all(|other| other.facts.is(&state.facts)) {
-            let all = states.iter().map(|state| &*state.facts);
-            state.facts = Facts::meet(&self.values, all).into();
-        }
-        for other in &states[1..] {
-            state.sent |= other.sent;
-            state.stale |= other.stale;
-            state.moved |= other.moved;
-            state.written.extend(&other.written);
-            state.visits = state.visits.max(other.visits);
-            keep_common(&mut state.tags, &other.tags);
-            keep_common(&mut state.last, &other.last);
-        }
-        state.env = self.join_env(&states, live, &mut phis).into();
-        state.entry = self.join_entry(&states, &mut phis).into();
-        state.cells = self.join_cells(&states, &mut phis).into();
-        if !states[1..].iter().all(|other| other.memo.is(&state.memo)) {
-            state.memo = self.join_memo(&states, &mut phis).into();
-        }
-        for (column, param) in &phis.order {
-            let sets = states.iter().zip(column);
-            let sets = sets.map(|(state, value)| state.facts.range(&self.values, *value));
-            if let Some(set) = sets.reduce(|a, b| union(&a, &b)) {
-                state.facts.note(&self.values, *param, set);
-            }
-        }
-        let params = phis.order.iter().map(|(_, param)| *param).collect();
-        let at = self.blocks.add(params);
-        for (number, edge) in edges.iter().enumerate() {
-            let args = phis.order.iter().map(|(column, _)| column[number]).collect();
-            self.blocks.lead(edge, at, args);
-        }
-        Some(Way { at, state })
+/// Joins the edges of one group. `live` are the values of the model's program that later blocks
+/// use.
+pub(super) fn join(
+    draft: &mut Draft,
+    mut edges: Vec<Edge>,
+    live: &BTreeSet<ValueId>,
+) -> Option<Way> {
+    if edges.len() <= 1 {
+        let mut edge = edges.pop()?;
+        edge.state.keep_values(live);
+        return Some(draft.blocks.open(edge));
     }
-
-    /// Writes a cell before paths meet if it is unwritten on one path and another path must read it
-    /// from the packet's bytes.
-    fn flush_clashes(&mut self, edges: &mut Vec<Edge>) {
-        let of = |wanted: fn(&Cell) -> bool| -> BTreeSet<Field> {
-            let cells = edges.iter().flat_map(|edge| edge.state.cells.iter());
-            cells.filter(|(_, cell)| wanted(cell)).map(|(field, _)| *field).collect()
-        };
-        let mut reload = of(|cell| *cell == Cell::Reload);
-        let dirty = of(|cell| matches!(cell, Cell::Value(_, true)));
-        reload.extend(dirty.iter().filter(|field| !self.was_present(**field)));
-        if reload.is_disjoint(&dirty) {
-            return;
-        }
-        for edge in std::mem::take(edges) {
-            let mut way = self.blocks.open(edge);
-            self.flush(&mut way);
-            edges.push(way.edge());
+    flush_clashes(draft, &mut edges);
+    let pending = settle_counts(draft, &mut edges);
+    let mut phis = Phis::default();
+    let states: Vec<&State> = edges.iter().map(|edge| &edge.state).collect();
+    let mut state = states[0].clone();
+    state.pending = pending;
+    if !states[1..].iter().all(|other| other.facts.is(&state.facts)) {
+        let all = states.iter().map(|state| &*state.facts);
+        state.facts = Facts::meet(&draft.values, all).into();
+    }
+    for other in &states[1..] {
+        state.sent |= other.sent;
+        state.stale |= other.stale;
+        state.moved |= other.moved;
+        state.written.extend(&other.written);
+        state.visits = state.visits.max(other.visits);
+        keep_common(&mut state.tags, &other.tags);
+        keep_common(&mut state.last, &other.last);
+    }
+    state.env = join_env(&mut draft.values, &states, live, &mut phis).into();
+    state.entry = join_entry(&mut draft.values, &states, &mut phis).into();
+    state.cells = join_cells(draft, &states, &mut phis).into();
+    if !states[1..].iter().all(|other| other.memo.is(&state.memo)) {
+        state.memo = join_memo(&mut draft.values, &states, &mut phis).into();
+    }
+    for (column, param) in &phis.order {
+        let sets = states.iter().zip(column);
+        let sets = sets.map(|(state, value)| state.facts.range(&draft.values, *value));
+        if let Some(set) = sets.reduce(|a, b| union(&a, &b)) {
+            state.facts.note(&draft.values, *param, set);
         }
     }
-
-    /// Keeps the counts that all paths share pending, and adds the other counts here.
-    fn settle_counts(&mut self, edges: &mut Vec<Edge>) -> Vec<braid_ir::residual::ListedCounter> {
-        let lists: Vec<&[_]> = edges.iter().map(|edge| &*edge.state.pending).collect();
-        let (shared, rests) = common(&lists);
-        let all = std::mem::take(edges);
-        for (edge, mut rest) in all.into_iter().zip(rests) {
-            if rest.is_empty() {
-                edges.push(edge);
-                continue;
-            }
-            rest.sort_unstable();
-            if self.has_mutant(SynthMutant::CountDropped) {
-                edges.push(edge);
-                continue;
-            }
-            let what = What::Count(self.blocks.counters(rest));
-            let way = self.blocks.open(edge);
-            let step = Step { site: self.values.site, what, fault: None };
-            self.blocks.all[way.at].steps.push(step);
-            edges.push(way.edge());
-        }
-        shared
+    let params = phis.order.iter().map(|(_, param)| *param).collect();
+    let at = draft.blocks.add(params);
+    for (number, edge) in edges.iter().enumerate() {
+        let args = phis.order.iter().map(|(column, _)| column[number]).collect();
+        draft.blocks.lead(edge, at, args);
     }
+    Some(Way { at, state })
+}
 
-    fn join_env(
-        &mut self,
-        states: &[&State],
-        live: &BTreeSet<ValueId>,
-        phis: &mut Phis,
-    ) -> BTreeMap<ValueId, ValueId> {
-        let mut env = BTreeMap::new();
-        for value in live {
-            let column = states.iter().map(|state| state.env.get(value).copied());
-            if let Some(column) = column.collect::<Option<Vec<_>>>() {
-                env.insert(*value, self.phi(column, phis));
-            }
-        }
-        env
+/// Writes a cell before paths meet if it is unwritten on one path and another path must read it
+/// from the packet's bytes.
+fn flush_clashes(draft: &mut Draft, edges: &mut Vec<Edge>) {
+    let of = |wanted: fn(&Cell) -> bool| -> BTreeSet<Field> {
+        let cells = edges.iter().flat_map(|edge| edge.state.cells.iter());
+        cells.filter(|(_, cell)| wanted(cell)).map(|(field, _)| *field).collect()
+    };
+    let mut reload = of(|cell| *cell == Cell::Reload);
+    let dirty = of(|cell| matches!(cell, Cell::Value(_, true)));
+    reload.extend(dirty.iter().filter(|field| !draft.entering.has_field(**field)));
+    if reload.is_disjoint(&dirty) {
+        return;
     }
-
-    fn join_entry(&mut self, states: &[&State], phis: &mut Phis) -> BTreeMap<Field, ValueId> {
-        let mut entry = BTreeMap::new();
-        for field in states[0].entry.keys() {
-            let column = states.iter().map(|state| state.entry.get(field).copied());
-            if let Some(column) = column.collect::<Option<Vec<_>>>() {
-                entry.insert(*field, self.phi(column, phis));
-            }
-        }
-        entry
+    for edge in std::mem::take(edges) {
+        let mut way = draft.blocks.open(edge);
+        flush(draft, &mut way);
+        edges.push(way.edge());
     }
+}
 
-    fn join_cells(&mut self, states: &[&State], phis: &mut Phis) -> BTreeMap<Field, Cell> {
-        let fields: BTreeSet<Field> =
-            states.iter().flat_map(|state| state.cells.keys().copied()).collect();
-        let mut cells = BTreeMap::new();
-        for field in fields {
-            let mut column = Vec::with_capacity(states.len());
-            let mut dirty = false;
-            for state in states {
-                match state.cells.get(&field) {
-                    Some(Cell::Value(value, unwritten)) => {
-                        column.push(*value);
-                        dirty |= unwritten;
-                    }
-                    None if self.was_present(field) => column.push(self.values.init(field)),
-                    Some(Cell::Reload) | None => {}
+/// Keeps the counts that all paths share pending, and adds the other counts here.
+fn settle_counts(draft: &mut Draft, edges: &mut Vec<Edge>) -> Vec<ListedCounter> {
+    let lists: Vec<&[_]> = edges.iter().map(|edge| &*edge.state.pending).collect();
+    let (shared, rests) = common(&lists);
+    let all = std::mem::take(edges);
+    for (edge, mut rest) in all.into_iter().zip(rests) {
+        if rest.is_empty() {
+            edges.push(edge);
+            continue;
+        }
+        rest.sort_unstable();
+        if draft.has_mutant(SynthMutant::CountDropped) {
+            edges.push(edge);
+            continue;
+        }
+        let what = What::Count(draft.blocks.counters(rest));
+        let way = draft.blocks.open(edge);
+        draft.step(way.at, what);
+        edges.push(way.edge());
+    }
+    shared
+}
+
+fn join_env(
+    values: &mut Values,
+    states: &[&State],
+    live: &BTreeSet<ValueId>,
+    phis: &mut Phis,
+) -> BTreeMap<ValueId, ValueId> {
+    let mut env = BTreeMap::new();
+    for value in live {
+        let column = states.iter().map(|state| state.env.get(value).copied());
+        if let Some(column) = column.collect::<Option<Vec<_>>>() {
+            env.insert(*value, phis.value(values, column));
+        }
+    }
+    env
+}
+
+fn join_entry(values: &mut Values, states: &[&State], phis: &mut Phis) -> BTreeMap<Field, ValueId> {
+    let mut entry = BTreeMap::new();
+    for field in states[0].entry.keys() {
+        let column = states.iter().map(|state| state.entry.get(field).copied());
+        if let Some(column) = column.collect::<Option<Vec<_>>>() {
+            entry.insert(*field, phis.value(values, column));
+        }
+    }
+    entry
+}
+
+fn join_cells(draft: &mut Draft, states: &[&State], phis: &mut Phis) -> BTreeMap<Field, Cell> {
+    let fields: BTreeSet<Field> =
+        states.iter().flat_map(|state| state.cells.keys().copied()).collect();
+    let mut cells = BTreeMap::new();
+    for field in fields {
+        let mut column = Vec::with_capacity(states.len());
+        let mut dirty = false;
+        for state in states {
+            match state.cells.get(&field) {
+                Some(Cell::Value(value, unwritten)) => {
+                    column.push(*value);
+                    dirty |= unwritten;
                 }
+                None if draft.entering.has_field(field) => column.push(draft.values.init(field)),
+                Some(Cell::Reload) | None => {}
             }
-            if self.has_mutant(SynthMutant::WrongMerge)
-                && column.iter().all(|v| self.values.is_of_packet(*v))
-            {
-                let last = column.last().copied();
-                column.fill(last.unwrap_or(ValueId(0)));
-            }
-            let cell = match column.len() == states.len() {
-                true => Cell::Value(self.phi(column, phis), dirty),
-                false => Cell::Reload,
-            };
-            cells.insert(field, cell);
         }
-        cells
+        if draft.has_mutant(SynthMutant::WrongMerge)
+            && column.iter().all(|v| draft.values.is_of_packet(*v))
+        {
+            let last = column.last().copied();
+            column.fill(last.unwrap_or(ValueId(0)));
+        }
+        let cell = match column.len() == states.len() {
+            true => Cell::Value(phis.value(&mut draft.values, column), dirty),
+            false => Cell::Reload,
+        };
+        cells.insert(field, cell);
     }
+    cells
+}
 
-    /// Keeps the results that all paths have, even if each path found its own.
-    fn join_memo(&mut self, states: &[&State], phis: &mut Phis) -> BTreeMap<Memo, Vec<ValueId>> {
-        let mut joined = BTreeMap::new();
-        for (memo, outs) in states[0].memo.iter() {
-            let all: Option<Vec<_>> = states.iter().map(|state| state.memo.get(memo)).collect();
-            let Some(all) = all else { continue };
-            let columns = (0..outs.len()).map(|out| all.iter().map(|outs| outs[out]).collect());
-            let values = columns.map(|column| self.phi(column, phis)).collect();
-            joined.insert(memo.clone(), values);
-        }
-        joined
+/// Keeps the results that all paths have, even if each path found its own.
+fn join_memo(
+    values: &mut Values,
+    states: &[&State],
+    phis: &mut Phis,
+) -> BTreeMap<Memo, Vec<ValueId>> {
+    let mut joined = BTreeMap::new();
+    for (memo, outs) in states[0].memo.iter() {
+        let all: Option<Vec<_>> = states.iter().map(|state| state.memo.get(memo)).collect();
+        let Some(all) = all else { continue };
+        let columns = (0..outs.len()).map(|out| all.iter().map(|outs| outs[out]).collect());
+        let outs = columns.map(|column| phis.value(values, column)).collect();
+        joined.insert(memo.clone(), outs);
     }
-
-    /// One value that stands for a value of each edge.
-    fn phi(&mut self, column: Vec<ValueId>, phis: &mut Phis) -> ValueId {
-        if column.iter().all(|value| *value == column[0]) {
-            return column[0];
-        }
-        if let Some(found) = phis.columns.get(&column) {
-            return *found;
-        }
-        let ty = self.values.ty(column[0]);
-        let param = self.values.fresh(ty, Def::Param);
-        phis.columns.insert(column.clone(), param);
-        phis.order.push((column, param));
-        param
-    }
+    joined
 }
 
 /// Keeps the entries that both maps share.

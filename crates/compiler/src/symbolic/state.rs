@@ -1,9 +1,9 @@
 //! The abstract state of a packet on a path through the program.
 
-use super::cells::{ICMP, TRANSPORTS, checksums};
+use super::cells::{Cell, ICMP, TRANSPORTS, checksums};
 use super::facts::Facts;
 use super::headers::Headers;
-use super::vlan::Waiting;
+use super::waiting::{Before, Waiting};
 use braid_ir::model::{ParamId, StateId, ValueId};
 use braid_ir::residual::{Counter, ListedCounter};
 use braid_packet::Field;
@@ -77,15 +77,6 @@ pub(super) struct State {
     pub(super) visits: u32,
 }
 
-/// A cell's content.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Cell {
-    /// This value, and whether it is still unwritten.
-    Value(ValueId, bool),
-    /// The current content of the packet's bytes.
-    Reload,
-}
-
 /// A tag's value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Tag {
@@ -138,6 +129,19 @@ impl State {
         }
     }
 
+    /// Updates the state for a packet that enters a function.
+    pub(super) fn enter_function(&mut self) {
+        self.visits += 1;
+        self.sent = false;
+        self.env = Shared::default();
+        self.entry = Shared::default();
+        self.last = Shared::default();
+        // The results of other functions' lookups are not valid for this function.
+        if self.memo.keys().any(|memo| !matches!(memo, Memo::Quotient(..))) {
+            self.memo.retain(|memo, _| matches!(memo, Memo::Quotient(..)));
+        }
+    }
+
     /// Forgets the values of the model's program that are not in `live`.
     pub(super) fn keep_values(&mut self, live: &BTreeSet<ValueId>) {
         if self.env.keys().any(|value| !live.contains(value)) {
@@ -181,6 +185,26 @@ impl State {
             _ if bits & 2 != 0 => bits & !4,
             _ => bits,
         }
+    }
+
+    /// What these cells hold, for [`State::restore`].
+    pub(super) fn before(&self, fields: &[Field]) -> Before {
+        fields.iter().map(|field| (*field, self.cells.get(field).copied())).collect()
+    }
+
+    /// Gives cells back what they held before.
+    pub(super) fn restore(&mut self, before: Before) {
+        for (field, cell) in before {
+            match cell {
+                Some(cell) => self.cells.insert(field, cell),
+                None => self.cells.remove(&field),
+            };
+        }
+    }
+
+    /// Forgets what cells hold: the packet's bytes have their content.
+    pub(super) fn reload(&mut self, fields: impl IntoIterator<Item = Field>) {
+        self.cells.extend(fields.into_iter().map(|field| (field, Cell::Reload)));
     }
 
     /// The number of unwritten fields.

@@ -1,7 +1,7 @@
 //! The tables of a service graph (NFP §5): a packet's first steps (classification), the steps
 //! behind each function and merger (forwarding), and the work of each merger (merging).
 
-use super::{Extent, Merge};
+use super::merge::{Extent, Merge};
 use serde::Serialize;
 
 /// A target of packet references.

@@ -1,12 +1,17 @@
 //! Prints operations and terminators.
 
 use super::names::{BIN_OPS, CMP_OPS, SHAPES, name_of};
-use super::print::ty;
 use super::value::{list, set};
 use crate::model::{
     Dest, EventArg, Key, Model, NewPacket, NewPayload, Op, ParamId, Program, ReasonId, SetRef,
-    StateId, Target, Term, ValueId,
+    StateId, Target, Term, Ty, ValueId,
 };
+
+/// The type of a value. A value that the program does not have counts as a one-bit integer.
+fn ty(program: &Program, value: ValueId) -> Ty {
+    let index = usize::try_from(value.0).unwrap_or(usize::MAX);
+    program.values.get(index).copied().unwrap_or(Ty::uint(1))
+}
 
 /// `v3:ip4`
 pub(crate) fn typed(program: &Program, value: ValueId) -> String {

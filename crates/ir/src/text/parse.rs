@@ -3,7 +3,7 @@
 use super::decl::PROFILE_FLAGS;
 use super::names::resolve;
 use super::parse_ops::program;
-use super::parse_value::{columns, event_ty, param_ty, param_value, setting, ty};
+use super::parse_value::{columns, event_ty, field, param_ty, param_value, setting, ty};
 use super::scan::{Result, Scan, TextError};
 use crate::model::{
     EventDecl, Granularity, Model, ParamDecl, Program, QueueDecl, RowDecl, Setting, StateDecl,
@@ -267,14 +267,5 @@ fn granularity(scan: &mut Scan<'_>) -> Result<Granularity> {
     } else {
         scan.expect("(")?;
         scan.items(")", field).map(Granularity::Fields)
-    }
-}
-
-/// A field by name.
-pub(crate) fn field(scan: &mut Scan<'_>) -> Result<Field> {
-    let name = scan.dotted()?;
-    match Field::by_name(name) {
-        Some(field) => Ok(field),
-        None => scan.wrong(format!("no field `{name}`")),
     }
 }

@@ -1,8 +1,7 @@
 //! Parses programs: blocks, operations, terminators.
 
 use super::names::{BIN_OPS, CMP_OPS, SHAPES, by_name, resolve};
-use super::parse::field;
-use super::parse_value::{set, ty};
+use super::parse_value::{field, set, ty};
 use super::scan::{Result, Scan};
 use crate::model::{
     Block, BlockId, Dest, EventArg, EventId, Key, Model, NewPacket, NewPayload, Op, ParamId,

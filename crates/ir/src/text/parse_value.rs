@@ -1,4 +1,4 @@
-//! Parses types, settings and parameter values.
+//! Parses names of fields, types, settings and parameter values.
 
 use super::names::{POOL_ORDERS, by_name, resolve};
 use super::scan::{Result, Scan};
@@ -8,6 +8,16 @@ use crate::show::NAMED_KINDS;
 use crate::value::{Backend, Health, IntervalSet, ParamValue, Rule, RuleAddrs, RuleSet};
 use braid_externs::PatternSet;
 use braid_externs::patterns::{Matcher, Pattern};
+use braid_packet::Field;
+
+/// A field by name.
+pub(crate) fn field(scan: &mut Scan<'_>) -> Result<Field> {
+    let name = scan.dotted()?;
+    match Field::by_name(name) {
+        Some(field) => Ok(field),
+        None => scan.wrong(format!("no field `{name}`")),
+    }
+}
 
 pub(super) fn ty(scan: &mut Scan<'_>) -> Result<Ty> {
     let word = scan.word()?;

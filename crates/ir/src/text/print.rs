@@ -3,7 +3,7 @@
 use super::decl;
 use super::ops;
 use super::value::{list, name, setting};
-use crate::model::{Block, Kind, Model, Program, Ty, ValueId};
+use crate::model::{Block, Kind, Model, Program, ValueId};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -65,10 +65,4 @@ fn undefined(program: &Program) -> Vec<ValueId> {
     }
     let all = (0..).map(ValueId).take(program.values.len());
     all.filter(|value| !defined.contains(value)).collect()
-}
-
-/// The type of a value. A value that the program does not have counts as a one-bit integer.
-pub(super) fn ty(program: &Program, value: ValueId) -> Ty {
-    let index = usize::try_from(value.0).unwrap_or(usize::MAX);
-    program.values.get(index).copied().unwrap_or(Ty::uint(1))
 }

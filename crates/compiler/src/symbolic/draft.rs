@@ -1,0 +1,158 @@
+//! The program under construction. Each part of the execution adds values, steps and ends to it.
+
+use super::build::{Blocks, Way};
+use super::cells::Cell;
+use super::headers::Entering;
+use super::mutants::SynthMutant;
+use super::state::{Memo, State};
+use super::values::{Def, Values};
+use super::visit::Visit;
+use braid_ir::engine::Fault;
+use braid_ir::model::{Ty, ValueId};
+use braid_ir::residual::{Counter, Fate, ListedCounter, Site, Step, What};
+use braid_packet::{Field, Header};
+use serde::Serialize;
+
+/// The work that synthesis saved, over all paths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Stats {
+    /// Conditions that were already decided.
+    pub decided: usize,
+    /// Lookups and faulting operations whose result was already known.
+    pub reused: usize,
+    /// Fields that were assigned again before they were written.
+    pub overwritten: usize,
+    /// Fields that were assigned although the packet then went no further.
+    pub unwritten: usize,
+    /// VLAN tags that were added and removed again, or removed and added again.
+    pub cancelled: usize,
+    /// Blocks of models that were followed. A block counts once for each path that reached it
+    /// separately.
+    #[serde(skip)]
+    pub followed: usize,
+}
+
+/// How execution continues after an operation.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Flow {
+    /// With the next operation.
+    Next,
+    /// Not at all: the path has ended.
+    Ended,
+    /// With the same operation, when it is known whether this header is present.
+    Needs(Header),
+    /// With the same operation, when it is known whether this condition holds.
+    Splits(ValueId),
+}
+
+/// The program under construction.
+pub(super) struct Draft {
+    pub(super) values: Values,
+    pub(super) blocks: Blocks,
+    /// The packets that it is for.
+    pub(super) entering: Entering,
+    pub(super) stats: Stats,
+    /// The mutant to build, if any.
+    bug: Option<SynthMutant>,
+}
+
+impl Draft {
+    /// An empty program for packets with these headers. `site`: the place in the chain that its
+    /// first values come from.
+    pub(super) fn new(presence: u128, site: Site, bug: Option<SynthMutant>) -> Self {
+        Self {
+            values: Values::new(site),
+            blocks: Blocks::default(),
+            entering: Entering::new(presence),
+            stats: Stats::default(),
+            bug,
+        }
+    }
+
+    /// Whether to build this mutant. Without the feature, the answer is always no.
+    pub(super) fn has_mutant(&self, bug: SynthMutant) -> bool {
+        cfg!(feature = "mutants") && self.bug == Some(bug)
+    }
+
+    /// Adds a step that cannot fault.
+    pub(super) fn step(&mut self, at: usize, what: What) {
+        let site = self.values.site;
+        self.blocks.all[at].steps.push(Step { site, what, fault: None });
+    }
+
+    /// A cell's current value, unless it must be read from the packet's current bytes.
+    pub(super) fn bound(&mut self, state: &State, cell: Field) -> Option<ValueId> {
+        match state.cells.get(&cell) {
+            Some(Cell::Value(_, true))
+                if self.has_mutant(SynthMutant::StaleBinding) && self.entering.has_field(cell) =>
+            {
+                Some(self.values.init(cell))
+            }
+            Some(Cell::Value(value, _)) => Some(*value),
+            None if self.entering.has_field(cell) => Some(self.values.init(cell)),
+            Some(Cell::Reload) | None => None,
+        }
+    }
+
+    /// Binds a value of the model. If only one value is possible, binds it to a constant.
+    pub(super) fn bind(&mut self, way: &mut Way, out: ValueId, value: ValueId) {
+        let value = match way.state.facts.only(&self.values, value) {
+            Some(word) => {
+                let ty = self.values.ty(value);
+                self.values.constant(ty, word)
+            }
+            None => value,
+        };
+        way.state.env.insert(out, value);
+    }
+
+    /// Adds a step with results of these types. `faults`: the step may end with a fault.
+    pub(super) fn act(
+        &mut self,
+        visit: &Visit<'_>,
+        way: &mut Way,
+        types: &[Ty],
+        faults: bool,
+        make: impl FnOnce(&[ValueId]) -> What,
+    ) -> Vec<ValueId> {
+        let outs: Vec<ValueId> = types.iter().map(|ty| self.values.fresh(*ty, Def::Step)).collect();
+        let fault = faults.then(|| {
+            let counter = Counter::Row(visit.fault_row());
+            let mut counters = way.state.counters();
+            let length = way.state.waiting.length();
+            counters.push(ListedCounter { node: visit.node(), counter, length });
+            counters.sort_unstable();
+            self.blocks.counters(counters)
+        });
+        let step = Step { site: self.values.site, what: make(&outs), fault };
+        self.blocks.all[way.at].steps.push(step);
+        outs
+    }
+
+    /// Ends the path with a fault.
+    pub(super) fn fault(&mut self, visit: &Visit<'_>, way: &mut Way, fault: Fault) -> Flow {
+        let row = visit.fault_row();
+        way.state.count(visit.node(), Counter::Row(row));
+        self.blocks.exit(way, Fate::Fault { node: visit.node(), fault });
+        Flow::Ended
+    }
+
+    /// As `act`, unless this path already has the result.
+    pub(super) fn once(
+        &mut self,
+        visit: &Visit<'_>,
+        way: &mut Way,
+        memo: Memo,
+        types: &[Ty],
+        faults: bool,
+        make: impl FnOnce(&[ValueId]) -> What,
+    ) -> Vec<ValueId> {
+        if let Some(outs) = way.state.memo.get(&memo) {
+            self.stats.reused += 1;
+            return outs.clone();
+        }
+        let outs = self.act(visit, way, types, faults, make);
+        way.state.memo.insert(memo, outs.clone());
+        outs
+    }
+}

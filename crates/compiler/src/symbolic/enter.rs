@@ -1,0 +1,103 @@
+//! How paths enter a function: with the knowledge about headers that the function needs.
+
+use super::build::{Edge, Way};
+use super::cells::place;
+use super::draft::Draft;
+use super::fields::load_cell;
+use super::headers::{Headers, all, bit};
+use super::reads::entry_fields;
+use super::split::resolve;
+use super::visit::Visit;
+use braid_ir::residual::{Counter, What};
+use braid_packet::{Field, Header};
+use std::collections::BTreeSet;
+
+/// Finds out whether these headers are present, and finds out each further header that decides
+/// the place of these fields.
+pub(super) fn resolve_all(
+    draft: &mut Draft,
+    way: Way,
+    wanted: u128,
+    fields: &BTreeSet<Field>,
+) -> Vec<Way> {
+    let mut known = Vec::new();
+    let mut open = vec![way];
+    while let Some(way) = open.pop() {
+        match missing(way.state.headers, wanted, fields) {
+            None => known.push(way),
+            Some(header) => {
+                let (yes, no) = resolve(draft, way, header);
+                open.extend([no, yes]);
+            }
+        }
+    }
+    known
+}
+
+/// A header whose presence must be found out.
+pub(super) fn missing(
+    mut headers: Headers,
+    wanted: u128,
+    fields: &BTreeSet<Field>,
+) -> Option<Header> {
+    let unknown = headers.open() & wanted;
+    all().find(|header| unknown & bit(*header) != 0).or_else(|| {
+        fields.iter().find_map(|field| match headers.has(field.info().header) {
+            Ok(true) => place(*field, &mut headers).err(),
+            Ok(false) => None,
+            Err(header) => Some(header),
+        })
+    })
+}
+
+/// Forgets differences between paths about headers that no function reads any more.
+pub(super) fn forget_unwanted(edges: &mut [Edge], wanted: u128) {
+    let Some(first) = edges.first() else { return };
+    let (present, open, together) = first.state.headers.known();
+    let differ = edges.iter().fold(0, |bits, edge| {
+        let known = edge.state.headers.known();
+        bits | (known.0 ^ present) | (known.1 ^ open) | (known.2 ^ together)
+    });
+    for edge in edges {
+        edge.state.headers.forget(differ & !wanted);
+    }
+}
+
+/// Lets a path enter the function.
+pub(super) fn enter(draft: &mut Draft, visit: &mut Visit<'_>, mut edge: Edge) -> Edge {
+    let node = visit.node();
+    let state = &mut edge.state;
+    visit.entry.asked |= state.headers.asked;
+    state.enter_function();
+    if !visit.point.held {
+        let counter = if visit.point.backward { Counter::Backward } else { Counter::Forward };
+        state.count(node, counter);
+    }
+    let ties = visit.model.state.iter().any(|decl| decl.lives_with.is_some());
+    if ties {
+        let mut way = draft.blocks.open(edge);
+        draft.step(way.at, What::Enter);
+        way.state.forget_state(node);
+        edge = way.edge();
+    }
+    // The fields that the function reads in their state on entry.
+    for field in entry_fields(visit.model) {
+        if visit.entry.has(field.info().header) != Ok(true) {
+            continue;
+        }
+        let Ok(place) = place(field, &mut visit.entry) else { continue };
+        for cell in place.cells() {
+            let value = match draft.bound(&edge.state, cell) {
+                Some(value) => value,
+                None => {
+                    let mut way = draft.blocks.open(edge);
+                    let value = load_cell(draft, &mut way, cell);
+                    edge = way.edge();
+                    value
+                }
+            };
+            edge.state.entry.insert(cell, value);
+        }
+    }
+    edge
+}

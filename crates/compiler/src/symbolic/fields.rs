@@ -1,0 +1,200 @@
+//! Fields of the packet as values: reads and assignments.
+
+use super::announce::decide_headers;
+use super::build::Way;
+use super::cells::{Cell, Place, place};
+use super::draft::Draft;
+use super::headers::{behind_icmp, behind_ports, bit, listed};
+use super::mutants::SynthMutant;
+use super::values::{Def, field_ty};
+use super::visit::Visit;
+use super::waiting::is_tag;
+use super::write::{flush, freshen};
+use braid_ir::model::{Op, ValueId};
+use braid_ir::residual::{RuleFields, What};
+use braid_packet::{Field, Header};
+
+/// A field's current value. `None`: its header is absent.
+pub(super) fn load(
+    draft: &mut Draft,
+    visit: &Visit<'_>,
+    way: &mut Way,
+    field: Field,
+) -> Result<Option<ValueId>, Header> {
+    let ty = field_ty(field);
+    match field {
+        Field::PktBackward => return Ok(Some(draft.values.truth(visit.point.backward))),
+        Field::PktHeld => return Ok(Some(draft.values.truth(visit.point.held))),
+        _ => {}
+    }
+    if !way.state.headers.has(field.info().header)? {
+        return Ok(None);
+    }
+    if field == Field::PktPayloadLen {
+        for header in listed(behind_ports()) {
+            way.state.headers.has(header)?;
+        }
+    }
+    Ok(Some(match place(field, &mut way.state.headers)? {
+        Place::Const(word) => draft.values.constant(ty, word),
+        Place::Cell(cell, shift) => {
+            let value = load_cell(draft, way, cell);
+            draft.values.extract(ty, value, shift)
+        }
+        Place::Halves(halves) => {
+            let [upper, lower] = halves.map(|half| load_cell(draft, way, half));
+            draft.values.join(ty, upper, lower)
+        }
+    }))
+}
+
+/// A field's value when the packet entered the function. `None`: its header was absent.
+pub(super) fn load_entry(
+    draft: &mut Draft,
+    visit: &mut Visit<'_>,
+    way: &mut Way,
+    field: Field,
+) -> Option<ValueId> {
+    let ty = field_ty(field);
+    match field {
+        Field::PktBackward => return Some(draft.values.truth(visit.point.backward)),
+        Field::PktHeld => return Some(draft.values.truth(visit.point.held)),
+        _ => {}
+    }
+    if visit.entry.has(field.info().header) != Ok(true) {
+        return None;
+    }
+    if draft.has_mutant(SynthMutant::EntryIsCurrent) {
+        return load(draft, visit, way, field).ok().flatten();
+    }
+    match place(field, &mut visit.entry) {
+        Ok(Place::Const(word)) => Some(draft.values.constant(ty, word)),
+        Ok(Place::Cell(cell, shift)) => {
+            let value = *way.state.entry.get(&cell)?;
+            Some(draft.values.extract(ty, value, shift))
+        }
+        Ok(Place::Halves([upper, lower])) => {
+            let entry = &way.state.entry;
+            let (upper, lower) = (*entry.get(&upper)?, *entry.get(&lower)?);
+            Some(draft.values.join(ty, upper, lower))
+        }
+        Err(_) => None,
+    }
+}
+
+/// A cell's current value.
+pub(super) fn load_cell(draft: &mut Draft, way: &mut Way, cell: Field) -> ValueId {
+    if let Some(value) = draft.bound(&way.state, cell) {
+        return value;
+    }
+    let checksum = matches!(cell, Field::IpChecksum | Field::L4Checksum);
+    let waits = is_tag(cell) && !way.state.waiting.is_empty();
+    if checksum || waits || way.state.stale || way.state.moved {
+        freshen(draft, way);
+    }
+    let out = draft.values.fresh(field_ty(cell), Def::Step);
+    draft.step(way.at, What::Op(Op::Load { out, field: cell }));
+    way.state.cells.insert(cell, Cell::Value(out, false));
+    out
+}
+
+/// The fields that rules read.
+pub(super) fn rule_fields(
+    draft: &mut Draft,
+    visit: &Visit<'_>,
+    way: &mut Way,
+) -> Result<Option<RuleFields>, Header> {
+    if !way.state.headers.has(Header::Inet)? {
+        return Ok(None);
+    }
+    let version4 = way.state.headers.has(Header::Ip4)?;
+    let (src, dst) = match version4 {
+        true => (Field::IpSrc, Field::IpDst),
+        false => (Field::Ip6Src, Field::Ip6Dst),
+    };
+    let mut pair = |draft: &mut Draft, header, a, b| -> Result<_, Header> {
+        if !way.state.headers.has(header)? {
+            return Ok(None);
+        }
+        let a = load(draft, visit, way, a)?;
+        Ok(a.zip(load(draft, visit, way, b)?))
+    };
+    let ports = pair(draft, Header::L4, Field::L4Sport, Field::L4Dport)?;
+    let mut icmp = pair(draft, Header::Icmp, Field::IcmpType, Field::IcmpCode)?;
+    if icmp.is_none() {
+        icmp = pair(draft, Header::Icmp6, Field::Icmp6Type, Field::Icmp6Code)?;
+    }
+    let tcp_flags = match way.state.headers.has(Header::Tcp)? {
+        true => load(draft, visit, way, Field::TcpFlags)?,
+        false => None,
+    };
+    let mut field = |draft: &mut Draft, field| load(draft, visit, way, field);
+    let (src, dst) = (field(draft, src)?, field(draft, dst)?);
+    let proto = field(draft, Field::InetProto)?;
+    let (Some(src), Some(dst), Some(proto)) = (src, dst, proto) else { return Ok(None) };
+    let version = if version4 { 4 } else { 6 };
+    Ok(Some(RuleFields { version, src, dst, proto, ports, tcp_flags, icmp }))
+}
+
+/// Assigns a field. False: its header is absent.
+pub(super) fn store(
+    draft: &mut Draft,
+    way: &mut Way,
+    field: Field,
+    value: ValueId,
+) -> Result<bool, Header> {
+    if !way.state.headers.has(field.info().header)? {
+        return Ok(false);
+    }
+    match place(field, &mut way.state.headers)? {
+        Place::Const(_) => {}
+        Place::Cell(cell, shift) => assign(draft, way, cell, (value, shift)),
+        Place::Halves(halves) => {
+            for (half, shift) in halves.into_iter().zip([16, 0]) {
+                let part = draft.values.extract(field_ty(half), value, shift);
+                assign(draft, way, half, (part, 0));
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Assigns bits of a cell, starting at a given bit.
+fn assign(draft: &mut Draft, way: &mut Way, cell: Field, (value, shift): (ValueId, u16)) {
+    let decides = cell.decided_bits() != 0;
+    if decides {
+        // Fields behind the header are written while that header is still there.
+        let behind = |field: &Field| {
+            let header = field.info().header;
+            let is_rest = matches!(field, Field::IcmpRest | Field::Icmp6Rest);
+            (behind_icmp() | behind_ports()) & bit(header) != 0 || is_rest
+        };
+        let dirty = way
+            .state
+            .cells
+            .iter()
+            .any(|(field, cell)| matches!(cell, Cell::Value(_, true)) && behind(field));
+        if dirty {
+            flush(draft, way);
+        }
+    }
+    let new = if draft.values.ty(value).width == cell.info().width && shift == 0 {
+        value
+    } else {
+        let old = load_cell(draft, way, cell);
+        draft.values.insert(old, value, shift)
+    };
+    if draft.has_mutant(SynthMutant::FactKept)
+        && let Some(old) = draft.bound(&way.state, cell)
+    {
+        let kept = way.state.facts.range(&draft.values, old);
+        way.state.facts.note(&draft.values, new, kept);
+    }
+    if decides {
+        let range = way.state.facts.range(&draft.values, new);
+        decide_headers(&mut way.state, cell, &range);
+    }
+    let before = way.state.cells.insert(cell, Cell::Value(new, true));
+    draft.stats.overwritten += usize::from(matches!(before, Some(Cell::Value(_, true))));
+    way.state.reload([Field::IpChecksum, Field::L4Checksum]);
+}

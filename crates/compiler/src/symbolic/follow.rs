@@ -1,0 +1,252 @@
+//! Follows all packets of a shape along all their paths: from point to point, and from block to
+//! block of each function.
+
+use super::build::{Edge, MOST_BLOCKS, Slot, Way, to};
+use super::draft::{Draft, Flow};
+use super::enter::{enter, forget_unwanted, missing, resolve_all};
+use super::exec::execute_op;
+use super::facts::Facts;
+use super::guard::guard;
+use super::join::{groups, join};
+use super::points::Points;
+use super::reads::{consulted, entry_fields, live};
+use super::split::{resolve, split};
+use super::state::State;
+use super::terms::term;
+use super::visit::Visit;
+use super::vlan::settle_unlike;
+use super::write::leave;
+use braid_ir::model::{BlockId, Term};
+use braid_ir::residual::{End, Fate, Site};
+use std::collections::BTreeMap;
+
+/// The maximum number of model blocks that are followed for one path alone, over all paths of a
+/// program. In a table with many rows, each row that matches decides the conditions of all rows
+/// behind it. Without a limit, the work would grow with the square of the number of rows. Past the
+/// limit, paths meet at the next block.
+const MOST_AHEAD: usize = 100_000;
+
+/// A running symbolic execution.
+pub(super) struct Synth<'a> {
+    draft: Draft,
+    points: Points<'a>,
+    /// The maximum number of functions that a packet visits.
+    visits: u32,
+    /// How many more blocks of models may be followed for one path alone.
+    ahead: usize,
+}
+
+impl<'a> Synth<'a> {
+    pub(super) fn new(draft: Draft, points: Points<'a>) -> Self {
+        Self { draft, points, visits: 0, ahead: MOST_AHEAD }
+    }
+
+    /// Follows all paths of all packets of the shape.
+    pub(super) fn follow(&mut self) {
+        let entry = self.draft.blocks.add(Vec::new());
+        let general = self.draft.blocks.add(Vec::new());
+        self.run_from(general, Facts::default());
+        self.draft.blocks.all[entry].end = End::Jump(to(general));
+    }
+
+    /// Puts the test for the main path first, and follows the main path once more for packets that
+    /// pass the test. False: there is no such test, and the program stays as it is.
+    pub(super) fn main_way_first(&mut self) -> bool {
+        let (entry, general) = (0, 1);
+        if self.draft.blocks.all.len() > MOST_BLOCKS / 2 {
+            return false;
+        }
+        let Some(guard) = guard(&mut self.draft.values, &self.draft.blocks.all, general) else {
+            return false;
+        };
+        let main = self.draft.blocks.add(Vec::new());
+        self.draft.blocks.all[entry].end =
+            End::Branch { cond: guard.cond, yes: to(main), no: to(general) };
+        self.run_from(main, guard.facts);
+        true
+    }
+
+    /// The program, and the maximum number of functions that a packet visits.
+    pub(super) fn done(mut self) -> (Draft, u32) {
+        self.draft.stats.followed += MOST_AHEAD - self.ahead;
+        (self.draft, self.visits)
+    }
+
+    /// Follows all paths from a block on.
+    fn run_from(&mut self, from: usize, facts: Facts) {
+        let mut state = State::new(self.draft.entering.headers());
+        state.facts = facts.into();
+        self.points.send(0, Edge { from, slot: Slot::Open, state });
+        for number in 0..self.points.len() {
+            let edges = self.points.take(number);
+            self.point(number, edges);
+        }
+    }
+
+    /// Follows all paths that reach a point.
+    fn point(&mut self, number: usize, edges: Vec<Edge>) {
+        let point = self.points.point(number);
+        let full = self.draft.blocks.all.len() >= MOST_BLOCKS;
+        if number > 0 && full {
+            for edge in edges {
+                let mut way = self.draft.blocks.open(edge);
+                leave(&mut self.draft, &mut way, Fate::Go(point));
+            }
+            return;
+        }
+        let model = &self.points.node(number).model;
+        self.draft.values.site = Site { node: point.node, block: 0, op: 0 };
+        let mut wanted = consulted(model);
+        let mut ways = Vec::new();
+        let fields = entry_fields(model);
+        for edge in edges {
+            if missing(edge.state.headers, wanted, &fields).is_none() {
+                ways.push(edge);
+                continue;
+            }
+            let way = self.draft.blocks.open(edge);
+            let known = resolve_all(&mut self.draft, way, wanted, &fields);
+            ways.extend(known.into_iter().map(Way::edge));
+        }
+        for later in number + 1..self.points.len() {
+            wanted |= consulted(&self.points.node(later).model);
+        }
+        forget_unwanted(&mut ways, wanted);
+        let mut alike: BTreeMap<(u128, u128, u128), Vec<Edge>> = BTreeMap::new();
+        for edge in ways {
+            alike.entry(edge.state.headers.known()).or_default().push(edge);
+        }
+        let changes = self.points.tag_changes(number);
+        for mut edges in alike.into_values() {
+            if !changes.pushes && !changes.pops {
+                settle_unlike(&mut self.draft, &mut edges);
+            }
+            self.function(number, edges);
+        }
+    }
+
+    /// Follows a function for paths that agree about the packet's headers.
+    fn function(&mut self, number: usize, edges: Vec<Edge>) {
+        let node = self.points.node(number);
+        let Some(first) = edges.first() else { return };
+        let mut visit = Visit {
+            point: self.points.point(number),
+            number,
+            tag_changes: self.points.tag_changes(number),
+            model: &node.model,
+            params: &node.params,
+            entry: first.state.headers,
+            live: live(&node.model.packet),
+            inbox: BTreeMap::new(),
+        };
+        for edge in edges {
+            let edge = enter(&mut self.draft, &mut visit, edge);
+            self.visits = self.visits.max(edge.state.visits);
+            visit.send(BlockId(0), edge);
+        }
+        while let Some((block, edges)) = visit.inbox.pop_first() {
+            let mut here = Vec::with_capacity(edges.len());
+            for edge in edges {
+                here.extend(self.thread(&mut visit, edge, block));
+            }
+            let live = visit.live[block.index()].clone();
+            for group in groups(&mut self.draft, here) {
+                if let Some(way) = join(&mut self.draft, group, &live) {
+                    self.block(&mut visit, way, block);
+                }
+            }
+        }
+        self.draft.entering.asked |= visit.entry.asked;
+    }
+
+    /// Follows a path alone while its blocks need no steps and all their conditions are decided.
+    /// The path meets others only behind those blocks. `None`: the path has moved on to a later
+    /// block.
+    fn thread(&mut self, visit: &mut Visit<'_>, mut edge: Edge, from: BlockId) -> Option<Edge> {
+        let program = &visit.model.packet;
+        let mut block = from;
+        loop {
+            let code = &program.blocks[block.index()];
+            let fuel = self.ahead.checked_sub(1);
+            if fuel.is_none() || !matches!(code.term, Term::Jump(_) | Term::Branch { .. }) {
+                break;
+            }
+            self.ahead = fuel.unwrap_or(0);
+            // Without this, the state would carry values that no later block uses, and each block
+            // would copy them.
+            edge.state.keep_values(&visit.live[block.index()]);
+            let stats = self.draft.stats;
+            let scratch = self.draft.blocks.add(Vec::new());
+            let mut way = Way { at: scratch, state: edge.state.clone() };
+            let free = code.ops.iter().enumerate().all(|(number, op)| {
+                self.draft.values.site = site(visit.node(), block, number);
+                execute_op(&mut self.draft, visit, &mut way, op) == Flow::Next
+                    && self.draft.blocks.all.len() == scratch + 1
+                    && self.draft.blocks.all[scratch].steps.is_empty()
+            });
+            self.draft.blocks.all.truncate(scratch);
+            let next = match &code.term {
+                Term::Jump(target) if free => Some(target),
+                Term::Branch { cond, yes, no } if free => {
+                    let cond = way.state.env[cond];
+                    let truth = way.state.facts.only(&self.draft.values, cond);
+                    truth.map(|word| if word == 0 { no } else { yes })
+                }
+                _ => None,
+            };
+            let Some(target) = next else {
+                // This block will be executed again, for all paths that meet here.
+                self.draft.stats = stats;
+                break;
+            };
+            visit.pass(&mut way, target);
+            self.draft.entering.asked |= way.state.headers.asked;
+            self.draft.stats.decided += usize::from(matches!(code.term, Term::Branch { .. }));
+            edge.state = way.state;
+            block = target.block;
+        }
+        if block == from {
+            return Some(edge);
+        }
+        visit.send(block, edge);
+        None
+    }
+
+    /// Executes a block for one path.
+    fn block(&mut self, visit: &mut Visit<'_>, way: Way, block: BlockId) {
+        self.draft.stats.followed += 1;
+        let code = &visit.model.packet.blocks[block.index()];
+        let mut open = vec![(way, 0)];
+        'ways: while let Some((mut way, from)) = open.pop() {
+            for (number, op) in code.ops.iter().enumerate().skip(from) {
+                self.draft.values.site = site(visit.node(), block, number);
+                loop {
+                    match execute_op(&mut self.draft, visit, &mut way, op) {
+                        Flow::Next => break,
+                        Flow::Ended => {
+                            self.draft.entering.asked |= way.state.headers.asked;
+                            continue 'ways;
+                        }
+                        Flow::Needs(header) => {
+                            let (yes, no) = resolve(&mut self.draft, way, header);
+                            open.push((no, number));
+                            way = yes;
+                        }
+                        Flow::Splits(cond) => {
+                            let (yes, no) = split(&mut self.draft, way, cond);
+                            open.push((no, number));
+                            way = yes;
+                        }
+                    }
+                }
+            }
+            self.draft.values.site = site(visit.node(), block, code.ops.len());
+            self.draft.entering.asked |= way.state.headers.asked;
+            term(&mut self.draft, &mut self.points, visit, way, &code.term);
+        }
+    }
+}
+
+fn site(node: u16, block: BlockId, op: usize) -> Site {
+    Site { node, block: block.0, op: u32::try_from(op).unwrap_or(u32::MAX) }
+}

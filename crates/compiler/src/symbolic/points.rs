@@ -1,0 +1,158 @@
+//! The points that a program covers, in topological order, and the paths that wait at each.
+
+use super::build::{Edge, MOST_BLOCKS};
+use super::reads::{TagChanges, tag_changes};
+use braid_ir::chain::{Chain, Node, Sink};
+use braid_ir::graph::{Graph, port};
+use braid_ir::model::{Dest, Model, RIGHT, Term};
+use braid_ir::residual::{Extent, Point};
+use std::collections::{HashMap, HashSet};
+
+/// The maximum number of functions in a row.
+const MOST_VISITS: u32 = braid_ir::engine::HOP_LIMIT;
+
+/// Whether a function is small enough for programs: the time to make a program has a limit. Engines
+/// interpret the model of a larger function.
+#[must_use]
+pub fn fits(model: &Model) -> bool {
+    model.packet.blocks.len() <= MOST_BLOCKS
+}
+
+/// The points of a program.
+pub(super) struct Points<'a> {
+    chain: &'a Chain,
+    graph: &'a Graph,
+    order: Vec<Point>,
+    place: HashMap<Point, usize>,
+    /// For each point, how its function and those of later points change tags.
+    tag_changes: Vec<TagChanges>,
+    /// Edges to each point.
+    inbox: Vec<Vec<Edge>>,
+}
+
+impl<'a> Points<'a> {
+    /// The points from `start` on. No path waits at any of them.
+    pub(super) fn new(chain: &'a Chain, graph: &'a Graph, start: Point, extent: Extent) -> Self {
+        let order = match extent {
+            Extent::Function => vec![start],
+            Extent::Chain => order(chain, graph, start),
+        };
+        let place = order.iter().enumerate().map(|(number, point)| (*point, number)).collect();
+        let inbox = order.iter().map(|_| Vec::new()).collect();
+        let mut points = Self { chain, graph, order, place, tag_changes: Vec::new(), inbox };
+        points.tag_changes = points.changes_behind();
+        points
+    }
+
+    /// For each point, how its function and those of later points change tags.
+    fn changes_behind(&self) -> Vec<TagChanges> {
+        let mut behind = TagChanges::default();
+        let each = (0..self.len()).rev().map(|number| {
+            let here = tag_changes(&self.node(number).model);
+            behind.pushes |= here.pushes;
+            behind.pops |= here.pops;
+            behind
+        });
+        let mut all: Vec<_> = each.collect();
+        all.reverse();
+        all
+    }
+
+    /// The number of points.
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// The point with this number.
+    pub(super) fn point(&self, number: usize) -> Point {
+        self.order[number]
+    }
+
+    /// The function at a point.
+    pub(super) fn node(&self, number: usize) -> &'a Node {
+        &self.chain.nodes[usize::from(self.order[number].node)]
+    }
+
+    /// How the function at a point and those of later points change tags.
+    pub(super) fn tag_changes(&self, number: usize) -> TagChanges {
+        self.tag_changes[number]
+    }
+
+    /// Where packets go that leave the function at a point by a port.
+    pub(super) fn sink(&self, number: usize, dest: Dest) -> Option<Sink> {
+        let point = self.order[number];
+        self.graph.next(point.node, port(dest, point.backward))
+    }
+
+    /// The number of a point, if the program follows packets from the point `number` to it.
+    pub(super) fn later(&self, number: usize, point: Point) -> Option<usize> {
+        self.place.get(&point).copied().filter(|at| *at > number)
+    }
+
+    /// Adds an edge to a point.
+    pub(super) fn send(&mut self, number: usize, edge: Edge) {
+        self.inbox[number].push(edge);
+    }
+
+    /// Takes the edges that wait at a point.
+    pub(super) fn take(&mut self, number: usize) -> Vec<Edge> {
+        std::mem::take(&mut self.inbox[number])
+    }
+}
+
+/// Points that packets may reach from a point on, in topological order. The search leaves out
+/// loops, including a return to a function from its other side. It also leaves out native functions
+/// and functions that share a packet with other functions.
+fn order(chain: &Chain, graph: &Graph, start: Point) -> Vec<Point> {
+    let mut search = Search { chain, graph, found: Vec::new(), entered: HashSet::new() };
+    search.visit(start, 0);
+    search.found.reverse();
+    search.found
+}
+
+/// A depth-first search over points.
+struct Search<'a> {
+    chain: &'a Chain,
+    graph: &'a Graph,
+    /// In the order in which the search left them.
+    found: Vec<Point>,
+    /// The functions that the search has entered. It enters no function in both directions, so an
+    /// engine can tell a packet's direction through a function from the function's counters.
+    entered: HashSet<u16>,
+}
+
+impl Search<'_> {
+    fn visit(&mut self, point: Point, depth: u32) {
+        if self.entered.contains(&point.node) || depth >= MOST_VISITS {
+            return;
+        }
+        self.entered.insert(point.node);
+        if self.can_follow(point.node) {
+            for next in self.next(point) {
+                self.visit(next, depth + 1);
+            }
+        }
+        self.found.push(point);
+    }
+
+    fn can_follow(&self, node: u16) -> bool {
+        self.graph.has_programs(node) && fits(&self.chain.nodes[usize::from(node)].model)
+    }
+
+    fn next(&self, point: Point) -> Vec<Point> {
+        let program = &self.chain.nodes[usize::from(point.node)].model.packet;
+        let mut found = Vec::new();
+        for block in &program.blocks {
+            let Term::Output { ports, .. } = &block.term else { continue };
+            let [dest] = ports.as_slice() else { continue };
+            let sink = self.graph.next(point.node, port(*dest, point.backward));
+            let Some(Sink::Port(node, to)) = sink else { continue };
+            let next = Point { node, backward: to == RIGHT, held: false };
+            if self.can_follow(node) && !found.contains(&next) {
+                found.push(next);
+            }
+        }
+        // The point that was searched last comes first in the order.
+        found
+    }
+}

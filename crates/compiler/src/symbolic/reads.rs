@@ -1,0 +1,117 @@
+//! What a function needs to know about a packet, and how it changes tags: read from its model.
+
+use super::cells::needs;
+use super::headers::{behind_icmp, behind_ports, bit, listed};
+use braid_ir::model::{Granularity, Key, Model, Op, Program, ValueId};
+use braid_packet::{Field, FlowKey, Header};
+use std::collections::BTreeSet;
+
+/// How functions change VLAN tags.
+#[derive(Clone, Copy, Default)]
+pub(super) struct TagChanges {
+    /// Whether some function adds tags.
+    pub(super) pushes: bool,
+    /// Whether some function removes tags.
+    pub(super) pops: bool,
+}
+
+/// How a function changes VLAN tags.
+pub(super) fn tag_changes(model: &Model) -> TagChanges {
+    let mut found = TagChanges::default();
+    for op in model.packet.blocks.iter().flat_map(|block| &block.ops) {
+        found.pushes |= matches!(op, Op::PushVlan { .. });
+        found.pops |= *op == Op::PopVlan;
+    }
+    found
+}
+
+/// The headers whose presence a function's packet program may depend on, as bits.
+pub(super) fn consulted(model: &Model) -> u128 {
+    let mut bits = 0;
+    let mut add = |header: Header| {
+        bits |= bit(header);
+        bits |= header.implies().iter().fold(0, |bits, header| bits | bit(*header));
+    };
+    for op in model.packet.blocks.iter().flat_map(|block| &block.ops) {
+        match op {
+            Op::Has { header, .. } => add(*header),
+            Op::Load { field, .. } | Op::LoadEntry { field, .. } | Op::Store { field, .. } => {
+                add(field.info().header);
+                needs(*field).into_iter().for_each(&mut add);
+            }
+            Op::PushVlan { .. } | Op::PopVlan => add(Header::Vlan2),
+            Op::Rules { .. } => {
+                [Header::Tcp, Header::Icmp, Header::Icmp6, Header::L4]
+                    .into_iter()
+                    .for_each(&mut add);
+            }
+            Op::Patterns { .. } | Op::Extern { .. } => listed(behind_ports()).for_each(&mut add),
+            _ => {}
+        }
+    }
+    for field in entry_fields(model) {
+        add(field.info().header);
+        needs(field).into_iter().for_each(&mut add);
+    }
+    let quoted = bit(Header::Quoted);
+    if bits & behind_icmp() & !quoted != 0 {
+        bits |= quoted;
+    }
+    bits
+}
+
+/// The fields that a function reads in their state on entry.
+pub(super) fn entry_fields(model: &Model) -> BTreeSet<Field> {
+    let mut found = BTreeSet::new();
+    for op in model.packet.blocks.iter().flat_map(|block| &block.ops) {
+        match op {
+            Op::LoadEntry { field, .. } => {
+                found.insert(*field);
+            }
+            Op::StateExists { state, key, .. }
+            | Op::StateGet { state, key, .. }
+            | Op::StateSet { state, key, .. }
+            | Op::StatePut { state, key, .. }
+            | Op::StateDelete { state, key } => {
+                found.extend(key_fields(&model.state[state.index()].granularity, key));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The fields that make up a key. An explicit key has none.
+pub(super) fn key_fields<'a>(granularity: &'a Granularity, key: &Key) -> &'a [Field] {
+    match (key, granularity) {
+        (Key::Explicit(_), _) | (_, Granularity::Global | Granularity::Key(_)) => &[],
+        (_, Granularity::Fields(fields)) => fields,
+        (Key::Entry | Key::Reversed(false), _) => &FlowKey::FIELDS,
+        (Key::Quoted | Key::Reversed(true), _) => &FlowKey::QUOTED_FIELDS,
+    }
+}
+
+/// For each block, the values that it or a later block uses and that are defined before it or are
+/// its parameters.
+pub(super) fn live(program: &Program) -> Vec<BTreeSet<ValueId>> {
+    let mut live: Vec<BTreeSet<ValueId>> = vec![BTreeSet::new(); program.blocks.len()];
+    for (number, block) in program.blocks.iter().enumerate().rev() {
+        let mut here: BTreeSet<ValueId> = block.term.uses().into_iter().collect();
+        for target in block.term.targets() {
+            let there = &program.blocks[target.block.index()];
+            let passed = live[target.block.index()].iter();
+            here.extend(passed.filter(|value| !there.params.contains(value)));
+            here.extend(&target.args);
+        }
+        for op in block.ops.iter().rev() {
+            op.visit_outs(&mut |value| {
+                here.remove(value);
+            });
+            op.visit_uses(&mut |value| {
+                here.insert(*value);
+            });
+        }
+        live[number] = here;
+    }
+    live
+}

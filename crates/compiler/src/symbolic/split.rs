@@ -1,0 +1,33 @@
+//! Splits a path where a condition or the presence of a header is not known.
+
+use super::build::{Edge, Slot, Way, nowhere};
+use super::draft::Draft;
+use super::values::Def;
+use super::write::freshen;
+use braid_ir::model::{Kind, Op, Ty, ValueId};
+use braid_ir::residual::{End, What};
+use braid_packet::Header;
+
+/// Finds out whether a header is present. The result has one path for each outcome.
+pub(super) fn resolve(draft: &mut Draft, mut way: Way, header: Header) -> (Way, Way) {
+    freshen(draft, &mut way);
+    let bool = Ty::of(Kind::Bool);
+    let out = draft.values.fresh(bool, Def::Step);
+    draft.step(way.at, What::Op(Op::Has { out, header }));
+    let (mut yes, mut no) = split(draft, way, out);
+    yes.state.headers.set(header, true);
+    no.state.headers.set(header, false);
+    (yes, no)
+}
+
+/// One path for each outcome of a condition.
+pub(super) fn split(draft: &mut Draft, way: Way, cond: ValueId) -> (Way, Way) {
+    draft.blocks.all[way.at].end = End::Branch { cond, yes: nowhere(), no: nowhere() };
+    let (mut yes, mut no) = (way.state.clone(), way.state);
+    yes.facts.decide(&draft.values, cond, true);
+    no.facts.decide(&draft.values, cond, false);
+    let edge = |slot, state| Edge { from: way.at, slot, state };
+    let yes = edge(Slot::Yes, yes);
+    let no = edge(Slot::No, no);
+    (draft.blocks.open(yes), draft.blocks.open(no))
+}
