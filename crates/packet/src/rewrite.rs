@@ -46,6 +46,7 @@ pub struct Retag {
 impl Retag {
     /// How many bytes a packet grows by. Negative when it shrinks.
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "the few tags of a packet are short")]
     pub fn longer(&self) -> i32 {
         self.got.len() as i32 - (self.lost * vlan::LEN) as i32
     }
@@ -241,6 +242,7 @@ impl Layout {
     /// Applies a masked rewrite to a packet with the outline [`Outline::PLAIN`]. `bytes` holds the
     /// new bits and is zero where bits stay. `added` comes from [`sums`].
     #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "the TTL of a plain packet is in `head`")]
     pub fn rewrite_narrow(
         &self,
         data: &mut [u8],
@@ -276,6 +278,7 @@ impl Packet {
     /// must have the outline [`Outline::PLAIN`].
     #[must_use]
     #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "the protocol of a plain packet is in `head`")]
     pub fn narrow_words(&self) -> Option<(Window<NARROW>, u8)> {
         let head = self.data().first_chunk::<NARROW_BYTES>()?;
         Some((words(&head[NARROW_AT..]), head[Outline::PLAIN.proto()]))
@@ -283,6 +286,7 @@ impl Packet {
 
     /// The packet's first bytes. Bytes past its end are zero.
     #[must_use]
+    #[expect(clippy::indexing_slicing, reason = "`len` is at most the length of both")]
     pub fn wide_window(&self) -> [u8; WIDE_BYTES] {
         let mut bytes = [0; WIDE_BYTES];
         let data = self.data();
@@ -292,6 +296,10 @@ impl Packet {
     }
 
     /// Does the same as [`Layout::rewrite_narrow`] for any outline.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the IP header begins behind at most two tags, and `len` is at most both lengths"
+    )]
     pub fn rewrite_wide(
         &mut self,
         (layout, outline): (&Layout, Outline),
