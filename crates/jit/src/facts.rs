@@ -35,7 +35,7 @@ pub(crate) struct Facts {
 
 #[expect(
     clippy::indexing_slicing,
-    reason = "there is an element for each value and block, and those that are not in the program are errors before"
+    reason = "each value and block has an element, and a number beyond the program is an error before"
 )]
 impl Facts {
     /// Checks a program and collects facts.
