@@ -263,7 +263,7 @@ fn ways_with(line: &Line, tag: u8) -> Ways {
 #[cfg(not(target_arch = "x86_64"))]
 fn ways_with(line: &Line, tag: u8) -> Ways {
     let tags = u128::from(line.0[1]) << 64 | u128::from(line.0[0]);
-    let is_it = |way: &u32| (tags >> (8 * way)) as u8 == tag;
+    let is_it = |way: &u32| tags >> (8 * way) & 0xff == u128::from(tag);
     (0..WAYS).filter(is_it).fold(0, |ways, way| ways | 1 << way)
 }
 
