@@ -47,7 +47,6 @@ impl Bits {
     pub fn new(flat: &FlatSet) -> Self {
         let words = flat.rules.len().div_ceil(64).next_multiple_of(STEP);
         let most = (MEMORY / (4 * 8 * words.max(1))).clamp(1, ROWS);
-        let service = |rule: &Flat| flat.services[rule.service as usize];
         let wide = |range: Range<u16>| (u32::from(range.0), u32::from(range.1));
         let ports = u32::from(u16::MAX) + 1;
         let field = |values: u32, range: &dyn Fn(&Flat) -> Range<u32>| {
@@ -57,8 +56,8 @@ impl Bits {
         let fields = [
             field(flat.src_ranks, &|rule| rule.src),
             field(flat.dst_ranks, &|rule| rule.dst),
-            field(ports, &|rule| wide(service(rule).sport())),
-            field(ports, &|rule| wide(service(rule).dport())),
+            field(ports, &|rule| wide(flat.service(rule).sport())),
+            field(ports, &|rule| wide(flat.service(rule).dport())),
         ];
         let protos = Field::of_protocols(flat, words);
         Self { services: flat.services.clone(), rules: flat.rules.clone(), fields, protos }
@@ -66,6 +65,10 @@ impl Bits {
 
     /// The number of the first rule that matches, or [`NONE`].
     #[must_use]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a row of each of the four fields has `words` words"
+    )]
     pub fn find(&self, query: &Query) -> u32 {
         let point = [query.src, query.dst, query.ask.sport().into(), query.ask.dport().into()];
         let words = self.rules.len().div_ceil(64).next_multiple_of(STEP);
@@ -102,8 +105,9 @@ impl Bits {
 
     /// Makes a rule match nothing.
     pub fn forget(&mut self, number: u32) {
-        if let Ok(place) = self.rules.binary_search_by_key(&number, |rule| rule.number) {
-            self.rules[place].src = (1, 0);
+        let place = self.rules.binary_search_by_key(&number, |rule| rule.number);
+        if let Some(rule) = place.ok().and_then(|place| self.rules.get_mut(place)) {
+            rule.src = (1, 0);
         }
     }
 
@@ -119,6 +123,10 @@ impl Bits {
 
 impl Field {
     /// Builds rows for a field of `values` values.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "each start has a row of `words` words, one for every 64 ranges"
+    )]
     fn new(values: u32, ranges: &[Range<u32>], words: usize, most: usize) -> Self {
         let past = |&(_, hi): &Range<u32>| Some(hi + 1).filter(|past| *past < values);
         let mut ends: Vec<u32> = ranges.iter().filter_map(past).collect();
@@ -144,10 +152,14 @@ impl Field {
         Self { row, bits }
     }
 
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "each protocol has a row of `words` words, one for every 64 rules"
+    )]
     fn of_protocols(flat: &FlatSet, words: usize) -> Self {
         let mut bits = vec![0; 256 * words];
         for (rule, place) in flat.rules.iter().zip(0..) {
-            let service = &flat.services[rule.service as usize];
+            let service = flat.service(rule);
             for proto in (0..=u8::MAX).filter(|proto| service.has_proto(*proto)) {
                 bits[usize::from(proto) * words + place / 64] |= 1 << (place % 64);
             }
@@ -155,6 +167,10 @@ impl Field {
         Self { row: (0..256).collect(), bits }
     }
 
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`row` has a row of `words` words for each of the field's values"
+    )]
     fn of(&self, value: u32, words: usize) -> &[u64] {
         &self.bits[usize::from(self.row[value as usize]) * words..][..words]
     }

@@ -102,8 +102,10 @@ fn distinct(columns: &[Vec<Run>]) -> (Vec<Run>, u32) {
     let mut runs: Vec<Run> = Vec::new();
     for start in starts {
         for left in &mut left {
-            while left.get(1).is_some_and(|next| next.0 <= start) {
-                *left = &left[1..];
+            while let [_, rest @ ..] = *left
+                && rest.first().is_some_and(|next| next.0 <= start)
+            {
+                *left = rest;
             }
         }
         let row: Vec<u32> = left.iter().map(|left| left.first().map_or(0, |run| run.1)).collect();

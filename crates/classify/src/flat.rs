@@ -111,12 +111,22 @@ impl FlatSet {
         }
         (flat, src, dst)
     }
+
+    /// The service of a rule of this set.
+    #[expect(clippy::indexing_slicing, reason = "`new` gave the rules numbers of these services")]
+    pub fn service(&self, rule: &Flat) -> &Service {
+        &self.services[rule.service as usize]
+    }
 }
 
 impl Flat {
     /// Whether the rule matches a packet.
     #[must_use]
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a rule's service is in the set that the rule is from"
+    )]
     pub fn matches(&self, query: &Query, services: &[Service]) -> bool {
         ((self.src.0 <= query.src)
             & (query.src <= self.src.1)

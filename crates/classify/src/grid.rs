@@ -99,6 +99,10 @@ impl Grid {
 
     /// The same as [`Self::first`], for the list of a cell.
     #[inline(always)]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "entries have the numbers of services of the same set"
+    )]
     fn first_of(&self, cell: Option<&sparse::Cell>, ask: &Ask, best: u32) -> u32 {
         let Some(cell) = cell else { return best };
         let Entry { service, rule } = cell.first;
@@ -115,6 +119,10 @@ impl Grid {
 
     /// The first rule of a list that matches, if it comes before `best`; otherwise `best`.
     #[inline(never)]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "cells have the starts of lists, whose entries have numbers of services"
+    )]
     fn first(&self, list: u32, ask: Ask, best: u32) -> u32 {
         for entry in &self.entries[list as usize..] {
             if entry.rule >= best {
@@ -144,6 +152,10 @@ impl Grid {
 
 impl Group {
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "each rank has a row or column, and each row has its cells in the array"
+    )]
     fn list(&self, query: &Query) -> u32 {
         match self {
             Self::Rows { by_src, rows, cells } => {

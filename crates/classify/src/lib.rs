@@ -1,5 +1,9 @@
 //! Decision structures: fast lookups in rule sets and route tables.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
+)]
 
 mod bits;
 mod classes;

@@ -169,6 +169,7 @@ impl<K: Key> Family<K> {
     }
 
     #[inline]
+    #[expect(clippy::indexing_slicing, reason = "the trie's values are places in `hops`")]
     fn lookup(&self, addr: K) -> Option<u32> {
         self.hops[self.trie.get(addr) as usize]
     }
@@ -204,7 +205,8 @@ impl<K: Key> Family<K> {
         let places =
             self.routes.iter().map(|(at, hop)| (*at, self.places.get(hop).copied().unwrap_or(0)));
         let runs = sweep(0, ones::<K>(0), 0, places);
-        runs.into_iter().map(|(start, place)| (start, self.hops[place as usize])).collect()
+        let hop = |place: u32| self.hops.get(place as usize).copied().flatten();
+        runs.into_iter().map(|(start, place)| (start, hop(place))).collect()
     }
 }
 

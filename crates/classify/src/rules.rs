@@ -163,6 +163,10 @@ impl RuleTable {
 
     /// The answer of a rule, by its present number.
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`passes` has an element for each rule and one for the default"
+    )]
     fn verdict(&self, number: u32) -> (bool, u32) {
         let number = number.min(count(&self.set));
         (self.passes[number as usize], number)
@@ -211,7 +215,9 @@ impl RuleTable {
     /// Sets whether packets pass that match no rule.
     pub fn set_default(&mut self, pass: bool) {
         self.set.default_pass = pass;
-        self.passes[self.set.rules.len()] = pass;
+        if let Some(default) = self.passes.last_mut() {
+            *default = pass;
+        }
     }
 
     /// The present rules.
@@ -303,8 +309,9 @@ impl Changes {
     }
 
     fn remove(&mut self, at: u32) {
-        if let Some(then) = self.then(at) {
-            self.numbers[then as usize] = NONE;
+        let then = self.then(at);
+        if let Some(number) = then.and_then(|then| self.numbers.get_mut(then as usize)) {
+            *number = NONE;
             self.removed += 1;
         } else {
             self.added.retain(|added| *added != at);

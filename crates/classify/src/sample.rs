@@ -86,6 +86,15 @@ impl Noise {
     fn port(&mut self, (lo, hi): (u16, u16)) -> u16 {
         u16::try_from(self.within((lo.into(), hi.into()))).unwrap_or(0)
     }
+
+    /// TCP, UDP or ICMP.
+    fn proto(&mut self) -> u8 {
+        match self.byte() % 3 {
+            0 => 6,
+            1 => 17,
+            _ => 1,
+        }
+    }
 }
 
 /// Generates a set of `count` rules. The default drops.
@@ -98,6 +107,7 @@ pub fn rules(kind: Kind, count: usize, seed: u64) -> RuleSet {
     RuleSet { rules: rules.collect(), default_pass: false }
 }
 
+#[expect(clippy::indexing_slicing, reason = "the places are drawn below the lengths")]
 fn one(kind: Kind, number: u64, count: u64, pool: &[u128], noise: &mut Noise) -> Rule {
     let pass = noise.below(4) != 0;
     let port = |noise: &mut Noise| u16::try_from(noise.below(96) * 7).unwrap_or(0);
@@ -182,7 +192,7 @@ pub fn packets(set: &RuleSet, count: usize, seed: u64) -> Vec<RulePacket> {
     let any = [Rule::any(true)];
     let rules = if set.rules.is_empty() { &any } else { set.rules.as_slice() };
     let mut packets: Vec<_> =
-        (0..count).map(|number| packet(&rules[number % rules.len()], &mut noise)).collect();
+        rules.iter().cycle().take(count).map(|rule| packet(rule, &mut noise)).collect();
     for last in (1..count).rev() {
         packets.swap(last, usize::try_from(noise.below(last as u64 + 1)).unwrap_or(0));
     }
@@ -195,9 +205,7 @@ pub fn random_packets(count: usize, seed: u64) -> Vec<RulePacket> {
     let mut noise = Noise::new(seed);
     let four = RuleAddrs::V4 { src: (0, u32::MAX), dst: (0, u32::MAX) };
     let rule = |proto| Rule { addrs: Some(four), proto: (proto, 0xff), ..Rule::any(true) };
-    (0..count)
-        .map(|_| packet(&rule([6, 17, 1][usize::from(noise.byte() % 3)]), &mut noise))
-        .collect()
+    (0..count).map(|_| packet(&rule(noise.proto()), &mut noise)).collect()
 }
 
 /// A packet that matches a rule, if the packet's protocol has everything that the rule asks for.
@@ -210,7 +218,7 @@ pub fn packet(rule: &Rule, noise: &mut Noise) -> RulePacket {
     };
     let fill = |(value, mask): (u8, u8), noise: &mut Noise| value & mask | noise.byte() & !mask;
     let proto = match rule.proto {
-        (_, 0) => [6, 17, 1][usize::from(noise.byte() % 3)],
+        (_, 0) => noise.proto(),
         condition => fill(condition, noise),
     };
     let ports = [6, 17].contains(&proto).then(|| (noise.port(rule.sport), noise.port(rule.dport)));

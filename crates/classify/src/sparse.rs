@@ -51,6 +51,7 @@ impl Sparse {
     /// `columns` the column of each rank, and `entries` the lists. `None` if a sparse table would
     /// not save enough.
     #[must_use]
+    #[expect(clippy::indexing_slicing, reason = "`order` and `rows` have numbers of rows")]
     pub fn new(
         (lists, width): (&[u32], usize),
         (rows, columns): (&[u32], &[u32]),
@@ -84,6 +85,10 @@ impl Sparse {
     /// The cell for these ranks, unless it is empty.
     #[must_use]
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "each rank has a row or column, and `cells` reaches a width past the last row"
+    )]
     pub fn cell(&self, src: u32, dst: u32) -> Option<&Cell> {
         let (row, column) = (self.rows[src as usize], self.columns[dst as usize]);
         let cell = &self.cells[row as usize + column as usize];
@@ -110,6 +115,7 @@ struct Layers {
 
 impl Layers {
     /// Adds a row and returns its shift.
+    #[expect(clippy::indexing_slicing, reason = "the vectors are resized to have the places")]
     fn put(&mut self, row: &Row) -> Option<u32> {
         let behind = self.cells.len().max(self.taken.len());
         let mut tries = (self.from..behind).take(self.tries);

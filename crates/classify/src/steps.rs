@@ -46,7 +46,7 @@ impl Steps {
             middle_of: HashMap::new(),
             low_of: HashMap::new(),
         };
-        let mut top = Box::new([0; 1 << 16]);
+        let mut top: Box<[u16; 1 << 16]> = vec![0; 1 << 16].try_into().ok()?;
         builder.fill(&mut *top, 0, 16)?;
         Some(Self { top, middle: builder.middle, low: builder.low })
     }
@@ -54,6 +54,10 @@ impl Steps {
     /// The number of an address's interval.
     #[must_use]
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "entries have numbers of blocks, and a block has 256 entries"
+    )]
     pub fn get(&self, address: u32) -> u16 {
         let (third, last) = ((address >> 8 & 0xff) as usize, (address & 0xff) as usize);
         let middle = self.top[(address >> 16) as usize];
@@ -71,6 +75,10 @@ impl Steps {
 impl Builder<'_> {
     /// Writes the entries of a block for the addresses from `base` on. Each entry stands for
     /// 2^`bits` addresses.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`same` is at most the number of entries that are left"
+    )]
     fn fill(&mut self, entries: &mut [u16], base: u32, bits: u32) -> Option<()> {
         let mut place = 0;
         while place < entries.len() {

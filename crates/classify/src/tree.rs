@@ -101,6 +101,10 @@ impl Tree {
     /// The number of the first rule that matches, or [`NONE`].
     #[must_use]
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "sides have numbers of nodes, and a comparison gives one of two sides"
+    )]
     pub fn find(&self, query: &Query) -> u32 {
         let point = [query.src, query.dst, query.ask.sport().into(), query.ask.dport().into()];
         let mut best = NONE;
@@ -119,6 +123,7 @@ impl Tree {
     }
 
     #[inline]
+    #[expect(clippy::indexing_slicing, reason = "a leaf's number is the place of its first rule")]
     fn first(&self, leaf: u32, query: &Query, best: u32) -> u32 {
         let mut last = None;
         for rule in &self.leaves[leaf as usize..] {
@@ -144,6 +149,10 @@ impl Tree {
 
 impl Builder<'_> {
     /// Builds a node or a leaf for some rules (in order) within a region.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`field` is one of the region's fields, and `place` is a node made here"
+    )]
     fn build(&mut self, mut rules: Vec<Flat>, region: Region, depth: u32) -> Option<u32> {
         self.drop_covered(&mut rules, &region);
         let cut =
@@ -175,12 +184,12 @@ impl Builder<'_> {
     fn drop_covered(&self, rules: &mut Vec<Flat>, region: &Region) {
         let mut filling: Vec<Service> = Vec::new();
         rules.retain(|rule| {
-            let service = &self.flat.services[rule.service as usize];
+            let service = self.flat.service(rule);
             if filling.iter().any(|filling| filling.covers_bits(service)) {
                 return false;
             }
-            let fills = (0..4).all(|field| {
-                let ((lo, hi), region) = (self.range(rule, field), region[field]);
+            let fills = (0..).zip(region).all(|(field, region)| {
+                let (lo, hi) = self.range(rule, field);
                 lo <= region.0 && region.1 <= hi
             });
             if fills && filling.len() < FILLING {
@@ -228,7 +237,7 @@ impl Builder<'_> {
     }
 
     fn range(&self, rule: &Flat, field: usize) -> Range<u32> {
-        let service = &self.flat.services[rule.service as usize];
+        let service = self.flat.service(rule);
         let wide = |range: Range<u16>| (u32::from(range.0), u32::from(range.1));
         match field {
             0 => rule.src,

@@ -38,6 +38,7 @@ impl Key for u32 {
     fn above(self, rest: u32) -> Self {
         self.checked_shr(rest).unwrap_or(0)
     }
+    #[expect(clippy::cast_possible_truncation, reason = "the address is cut, as the name says")]
     fn cut(value: u128) -> Self {
         value as Self
     }
@@ -92,6 +93,7 @@ struct Skip<K> {
 
 impl Narrow {
     /// All 256 entries.
+    #[expect(clippy::indexing_slicing, reason = "a run's number is below `RUNS`")]
     fn spread(&self) -> [u32; 256] {
         let mut run = 0;
         std::array::from_fn(|place| {
@@ -135,12 +137,20 @@ impl<K: Key> Trie<K> {
     }
 
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`top` has an entry for each value of the top bits"
+    )]
     fn start(&self, key: K) -> (u32, u32) {
         let rest = K::BITS - self.top_bits;
         (self.top[index(key.above(rest))], rest)
     }
 
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a number of a node is its place, and fewer than `RUNS` ends are in use"
+    )]
     fn step(&self, key: K, at: u32, rest: u32) -> (u32, u32) {
         let node = (at & (LIMIT - 1)) as usize;
         match at >> KIND {
@@ -166,6 +176,10 @@ impl<K: Key> Trie<K> {
     /// Rebuilds the map for the addresses that differ from `address` only in the last `host` bits.
     /// `runs` returns the new runs for an address and a number of bits; the first run starts at or
     /// before the address. The space of replaced nodes is lost until the whole map is rebuilt.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`top` has an entry for each value of the top bits, and no more runs are used than there are"
+    )]
     pub fn update(
         &mut self,
         address: u128,
@@ -193,6 +207,10 @@ impl<K: Key> Trie<K> {
     /// Rebuilds a node for the addresses from `base` on that differ in the last `rest` bits, after
     /// the addresses of `part` (a smaller range, see [`Self::update`]) have changed. Returns the
     /// new entry.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a number of a node is its place, and no more runs are used than there are"
+    )]
     fn renew(
         &mut self,
         at: u32,
@@ -245,6 +263,10 @@ impl<K: Key> Trie<K> {
     /// Builds a node for the addresses from `base` on that differ in the last `rest` bits. `runs`
     /// starts with the run that contains `base`. Also returns the number of the run that contains
     /// the last address.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a part of the addresses has at least the run that it begins in"
+    )]
     fn build(&mut self, runs: &[Run], base: u128, rest: u32) -> (u32, usize) {
         let end = base | ones(rest);
         if runs.get(1).is_none_or(|next| next.0 > end) {
@@ -284,6 +306,10 @@ impl<K: Key> Trie<K> {
         (self.store(&entries), used)
     }
 
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a node with more than `RUNS` runs has returned, and windows have two entries"
+    )]
     fn store(&mut self, entries: &[u32; 256]) -> u32 {
         let mut node = Narrow { ends: [u8::MAX; 16], entries: [entries[0]; RUNS] };
         let mut runs = 0;
@@ -326,7 +352,7 @@ fn index<K: Key>(key: K) -> usize {
 /// The number of the run that contains an address.
 fn current(runs: &[Run], address: u128) -> usize {
     // Nearly always one of the first few.
-    runs[1..].iter().take_while(|run| run.0 <= address).count()
+    runs.iter().skip(1).take_while(|run| run.0 <= address).count()
 }
 
 /// The number of runs that start up to an address. The search doubles its step, because nearly
@@ -336,7 +362,7 @@ fn count_up_to(runs: &[Run], address: u128) -> usize {
     while runs.get(reach).is_some_and(|run| run.0 <= address) {
         reach *= 2;
     }
-    runs[..runs.len().min(reach)].partition_point(|run| run.0 <= address)
+    runs.get(..reach).unwrap_or(runs).partition_point(|run| run.0 <= address)
 }
 
 fn ones(bits: u32) -> u128 {

@@ -55,6 +55,7 @@ impl Combinations {
         self.all.last()?.groups.clone()
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "addresses of IPv4 have 32 bits")]
     fn make(&mut self, members: &[&Lpm], wide: bool) -> (Option<AddressGroups>, Option<ClassTrie>) {
         let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
         let by_host = |count| AddressGroups { count, search: Search::Host(number) };

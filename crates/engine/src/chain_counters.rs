@@ -31,6 +31,7 @@ impl ChainCounters {
     }
 
     /// Counts packets that leave by an interface.
+    #[expect(clippy::indexing_slicing, reason = "packets leave by interfaces of the chain")]
     pub(crate) fn leave(&mut self, interface: u16, count: u64) {
         self.out[usize::from(interface)] += count;
     }

@@ -1,4 +1,8 @@
 //! Changes of configuration.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "`change_value` refuses numbers of functions and parameters that do not exist"
+)]
 
 use crate::compiled::Compiled;
 use crate::instance::{Instance, Rules, quotas, routes};

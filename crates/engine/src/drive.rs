@@ -19,6 +19,7 @@ impl Compiled {
     /// packets) go to `out`.
     ///
     /// A packet that is [`Reached::Ended`] has arbitrary bytes afterwards, or none.
+    #[expect(clippy::indexing_slicing, reason = "a part has at most `BATCH` packets")]
     pub fn batch(
         &mut self,
         ingress: u16,
@@ -38,6 +39,10 @@ impl Compiled {
 
     /// Takes packets one after the other to their ends, and adds each end to `reached`. `layouts`
     /// has one element for each packet. Its contents are overwritten.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`at` and `slow` end before the packets do, and each packet has a layout"
+    )]
     fn enter(
         &mut self,
         ingress: u16,

@@ -1,5 +1,9 @@
 //! Expiries, timers and held packets. Due work runs in the order of time, kind (expiry, timer, held
 //! packet), position in the chain, number of the table, timer or queue, and creation.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "functions, timers and queues have their numbers from the chain and its models"
+)]
 
 use crate::exec_context::Functions;
 use crate::executor::Executor;

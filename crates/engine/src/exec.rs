@@ -1,4 +1,8 @@
 //! The interpreter of residual programs.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "programs have numbers of the chain's functions and of their own blocks"
+)]
 
 use crate::exec_context::Functions;
 use crate::work::Work;
@@ -22,6 +26,10 @@ pub(crate) struct Exec<'a, 'b> {
 
 impl Exec<'_, '_> {
     /// Runs a program from its first block to an end. The caller carries out the end.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a program has fewer than 2^32 blocks and steps"
+    )]
     pub(crate) fn run(&mut self, program: &Residual, words: &mut [Word]) -> Ended {
         let mut values = Values { words, types: &program.values };
         let mut at = 0;
@@ -85,6 +93,10 @@ impl Exec<'_, '_> {
     }
 
     /// Executes one step.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "numbers of rules have 32 bits, and handles have 64"
+    )]
     pub(crate) fn step(&mut self, values: &mut Values<'_>, step: &Step) -> Result<(), Fault> {
         let node = step.site.node;
         match &step.what {

@@ -1,5 +1,9 @@
 //! The execution context of a running program: the state that it uses and the outputs that it sends
 //! to.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "functions and states have their numbers from the chain and its models"
+)]
 
 use crate::address_groups::Combinations;
 use crate::instance::Instance;

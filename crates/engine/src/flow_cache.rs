@@ -1,4 +1,8 @@
 //! The interface between the engine and the flow cache.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "flow records have numbers of this engine's programs and functions"
+)]
 
 use crate::exec_context::Functions;
 use crate::programs::ProgramSet;

@@ -1,5 +1,9 @@
 //! An instance of a model in a chain: its pools, random generators, timers and queues, and the
 //! structures of its parameters.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a verified model has only numbers of what it declares, and there is an element for each"
+)]
 
 use braid_classify::{Lpm, RuleTable};
 use braid_externs::pool::{Order, split};
@@ -103,6 +107,7 @@ impl Instance {
 
     /// Whether a packet passes a rule set, and the number of the deciding rule. A packet that is
     /// not IP does not pass, and no rule decides.
+    #[expect(clippy::cast_possible_truncation, reason = "a rule set has fewer than 2^32 rules")]
     pub(crate) fn classify(&self, param: ParamId, packet: Option<&RulePacket>) -> (bool, u32) {
         match (&self.rules[param.index()], packet) {
             (Some(rules), Some(packet)) => rules.table.lookup(packet),

@@ -5,6 +5,10 @@
 //! (`synth`). The model interpreter runs the remaining work over the same state: timers, endings of
 //! entries, functions under `Priority`, and packets near the hop limit.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
+)]
 
 mod address_groups;
 mod chain_counters;

@@ -1,4 +1,8 @@
 //! Programs in machine code: when they are compiled, and the engine's services for the code.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "machine code has numbers of its own program, and of resources from `number`"
+)]
 
 use crate::exec::Exec;
 use crate::exec_context::Functions;
@@ -333,6 +337,7 @@ impl Host for Machine<'_> {
 
     /// Inlined, so that the words stay in registers.
     #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "a function's number has 16 bits")]
     fn classify4(&mut self, number: u32, words: &RuleWords, count: bool) -> (bool, u32) {
         let (node, param) = resource(number);
         let Functions { instances, prefetch, .. } = &mut *self.functions;
@@ -362,11 +367,13 @@ impl Host for Machine<'_> {
         ops::list_get(params, ParamId(param), index.into(), column).ok()
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "a function's number has 16 bits")]
     fn has_room(&mut self, number: u32) -> bool {
         let (node, queue) = resource(number);
         self.has_room_in(node as u16, QueueId(queue))
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "a function's number has 16 bits")]
     fn prefetch_classify(&mut self, number: u32, words: &RuleWords) {
         let (node, param) = resource(number);
         self.functions.prefetch.ask(node as u16, ParamId(param), *words);

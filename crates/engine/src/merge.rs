@@ -7,6 +7,7 @@ use braid_packet::{Field, Packet};
 /// functions wrote the same bits, the function with the higher priority wins. The first function
 /// that adds or removes headers decides the layout. The fields of the others are written where they
 /// still exist.
+#[expect(clippy::indexing_slicing, reason = "`shaper` is a place in `logs`")]
 pub(crate) fn merge(packet: &mut Packet, logs: &[&[Write]]) {
     let shaper = logs.iter().position(|log| log.iter().any(Write::changes_headers));
     // First come the writes to the packet as it arrived, with the highest priority last. The header

@@ -1,4 +1,8 @@
 //! The model interpreter: runs a model's programs operation by operation, over the engine's state.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a verified model has only numbers of what it declares"
+)]
 
 use crate::exec_context::ExecContext;
 use crate::work::{Emission, Role, Work};

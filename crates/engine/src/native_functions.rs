@@ -48,6 +48,7 @@ impl Functions {
     }
 
     /// Informs native functions of a changed parameter. They may refuse the change.
+    #[expect(clippy::indexing_slicing, reason = "a control with other numbers was refused before")]
     pub(crate) fn tell_natives(&mut self, control: &Control) -> Result<(), String> {
         let node = usize::from(control.node);
         let Self { chain, instances, store, .. } = self;
@@ -86,6 +87,7 @@ impl Functions {
 
 impl ExecContext<'_> {
     /// Runs the native function on the packet.
+    #[expect(clippy::indexing_slicing, reason = "an execution context is of a shard that exists")]
     pub(crate) fn native(&mut self, work: &mut Work<'_>) -> Result<Word, Fault> {
         let shard = &mut self.instance.shards[usize::from(self.shard)];
         let Some(function) = shard.native.as_mut() else { return Err(Fault::Native) };

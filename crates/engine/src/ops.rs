@@ -1,4 +1,8 @@
 //! Operations that models and residual programs share.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a verified model has only numbers of what it declares, and values of its parameters' types"
+)]
 
 use crate::exec_context::ExecContext;
 use crate::work::{Emission, Work};
@@ -312,6 +316,7 @@ impl FromIterator<(Word, u16)> for Args {
 }
 
 impl Args {
+    #[expect(clippy::indexing_slicing, reason = "`len` is the number of elements in use")]
     fn as_slice(&self) -> &[(Word, u16)] {
         if self.many.is_empty() { &self.few[..self.len] } else { &self.many }
     }

@@ -44,6 +44,10 @@ impl Prefetch {
     }
 
     /// Answers all questions.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "machine code asks for functions and parameters of the chain"
+    )]
     pub(crate) fn answer(&mut self, instances: &[Instance]) {
         for asked in &mut self.asked {
             let rules = &instances[usize::from(asked.node)].rules[asked.param.index()];

@@ -1,4 +1,8 @@
 //! A residual program with its counters and facts about its ends.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "blocks, steps and counters have their numbers from this program"
+)]
 
 use crate::exec_context::Functions;
 use crate::machine_code::Stage;

@@ -1,5 +1,9 @@
 //! Residual programs by point and header shape. The engine makes them when the first packet of a
 //! shape arrives.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "each point has a place, and programs have numbers of the chain's functions"
+)]
 
 use crate::chain_counters::ChainCounters;
 use crate::exec_context::Functions;

@@ -1,5 +1,9 @@
 //! State as programs see it: they find, assign and create entries, and programs run when entries
 //! end.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a verified model has only numbers of what it declares"
+)]
 
 use crate::exec_context::ExecContext;
 use crate::instance::setting;

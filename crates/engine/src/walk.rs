@@ -1,5 +1,9 @@
 //! A packet's walk from function to function along the links. Each walk ends before the next one
 //! begins.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "programs, blocks and functions have their numbers from this engine and its chain"
+)]
 
 use crate::exec::Exec;
 use crate::executor::Executor;

@@ -1,5 +1,9 @@
 //! Keys whose absence records depend on. A lookup that finds nothing is a read, too. When a program
 //! makes the missing entry, the records end.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "the index has numbers of `keys`, and ends are places in `words`"
+)]
 
 use braid_state::{HashKey, Index, TableRef};
 
@@ -115,6 +119,7 @@ impl Absences {
     }
 
     /// The number of a key; a new key gets one.
+    #[expect(clippy::cast_possible_truncation, reason = "there are fewer keys than 2^32")]
     pub(crate) fn number(&mut self, table: TableRef, key: &[u64], hash_key: &HashKey) -> u32 {
         let hash = hash_of(hash_key, table, key);
         if let Some(number) = self.find(hash, table, key) {

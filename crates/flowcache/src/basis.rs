@@ -90,6 +90,7 @@ impl Changed {
 }
 
 /// The difference between two lists of backends. Backends keep their numbers.
+#[expect(clippy::cast_possible_truncation, reason = "a list has fewer members than 2^32")]
 fn backends(before: &[Backend], now: &[Backend]) -> What {
     let most = before.len().max(now.len());
     let differ = |at: &usize| before.get(*at) != now.get(*at);

@@ -1,4 +1,8 @@
 //! The flows of packets that are about to enter a chain, and the records of these flows.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a batch has a flow and a wide key for each of its packets"
+)]
 
 use crate::extractors::Extractors;
 use crate::filter::Filter;
@@ -120,6 +124,7 @@ impl Batch {
     }
 
     /// Finds the flows and the records of packets that are about to enter at a point.
+    #[expect(clippy::cast_possible_truncation, reason = "there are fewer programs than 2^32")]
     pub(crate) fn find_flows(
         &mut self,
         state: &State,

@@ -1,5 +1,6 @@
 //! Conditions on slots in which a record's packets count. Such a condition holds as long as the
 //! slot is within bounds, so it needs no test for each packet.
+#![expect(clippy::indexing_slicing, reason = "a dependence on a slot has the number of an entry")]
 
 use crate::dependence::Dependence;
 use crate::entry_use::{Bound, Change, EntryUse, Update};

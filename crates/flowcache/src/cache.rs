@@ -92,6 +92,7 @@ impl FlowCache {
 
     /// Whether a record was found for the packet at `at` in the current batch.
     #[must_use]
+    #[expect(clippy::indexing_slicing, reason = "a batch has a flow for each of its packets")]
     pub fn has_record(&self, at: usize) -> bool {
         !self.is_left_out && self.batch.flows[at].record != NONE
     }
@@ -156,6 +157,7 @@ impl FlowCache {
     }
 
     /// The bindings of native functions to a record.
+    #[expect(clippy::indexing_slicing, reason = "`place` gives one of two lists")]
     pub(crate) fn bindings(&self, record: u32) -> Option<&Bindings> {
         let (all, at) = place(record);
         self.bindings[all].get(at)
@@ -170,6 +172,7 @@ impl FlowCache {
     }
 
     /// Adds the counts of records to the counters of programs and rules.
+    #[expect(clippy::cast_possible_truncation, reason = "there are fewer templates than 2^32")]
     pub fn settle(&self, programs: &impl Programs, functions: &impl Functions) {
         let counts = functions.state().dependents().counted_by_template();
         for (template, counts) in (0..self.templates.all.len() as u32).zip(counts) {

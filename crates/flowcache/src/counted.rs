@@ -39,6 +39,7 @@ impl Counted {
     }
 
     /// Counts a packet that left by an interface.
+    #[expect(clippy::indexing_slicing, reason = "the vector is made long enough")]
     pub(crate) fn leave(&mut self, interface: u16) {
         let interface = usize::from(interface);
         if self.left.len() <= interface {
@@ -60,6 +61,10 @@ impl Counted {
 
     /// Adds the counts to the counters of functions. `drop` gets the function, the row, the reason
     /// and the number of dropped packets.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "native functions have their numbers from the chain"
+    )]
     pub fn add_to(
         &self,
         chain: &Chain,

@@ -57,11 +57,16 @@ impl Dynamic {
     }
 
     /// The work for each packet: the number of values, plus twice the number of assignments.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "there are at most `MOST` values and a few slots"
+    )]
     pub(crate) fn size(&self) -> u32 {
         (self.values.len() + 2 * self.puts.len()) as u32
     }
 
     /// Adds a value. Returns its number, or `None` if there are too many values.
+    #[expect(clippy::cast_possible_truncation, reason = "a number below `MOST` has 8 bits")]
     pub(crate) fn add(&mut self, expr: Expr) -> Option<u8> {
         let known = self.values.iter().position(|one| *one == expr);
         let number = known.unwrap_or_else(|| {
@@ -86,6 +91,7 @@ impl Dynamic {
     }
 
     /// Adds an assignment of a value to a slot of an entry that has none yet.
+    #[expect(clippy::cast_possible_truncation, reason = "`depends_on` refuses more entries")]
     pub(crate) fn put(&mut self, entry: usize, slot: u32, value: u8) {
         self.puts.push((entry as u8, slot, value));
     }
@@ -122,6 +128,7 @@ impl Dynamic {
     /// Computes the values for a packet that takes the record with this number, tests the
     /// conditions and assigns the slots. Returns false if a condition does not hold. In that case
     /// nothing has changed.
+    #[expect(clippy::indexing_slicing, reason = "a value has a number below `MOST`")]
     pub(crate) fn run(
         &self,
         state: &mut State,

@@ -1,4 +1,8 @@
 //! Values in a specialisation that a record can compute only for each packet.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "entries have the numbers of their places in `depends_on`"
+)]
 
 use crate::dependence::Dependence;
 use crate::dynamic::Expr;

@@ -94,6 +94,10 @@ pub(crate) enum Arg {
 
 impl Publication {
     /// Publishes the event for a packet as it came.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "events and values have their numbers from the program that published the event"
+    )]
     fn run(
         &self,
         chain: &Chain,

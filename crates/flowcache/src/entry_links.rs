@@ -3,6 +3,14 @@
 //! A record has its links in a row: the place of each entry. The list of a record's uses is the
 //! same for many records and is stored once ([`crate::entry_use::Uses::list`]). A group of entries
 //! has the numbers of the records that depend on it.
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "there are fewer words, crowds and records than 2^32"
+)]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "rows, tables and crowds have the numbers that they were given"
+)]
 
 use crate::absences::{Absences, Keys};
 use crate::entry_use::{EntryUse, MOST_WRITERS, Uses};
@@ -182,6 +190,7 @@ impl Heads {
 }
 
 /// The bits of slots of one of a group's tables.
+#[expect(clippy::cast_possible_truncation, reason = "the other bits are in the other parts")]
 pub(crate) fn bits(table: TableRef, slots: u64) -> u16 {
     let all = (0..4).fold(0, |all, part| all | (slots >> (16 * part)) as u16);
     all.rotate_left(table.to_bits() % 16)

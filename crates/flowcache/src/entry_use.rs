@@ -135,6 +135,8 @@ impl Uses {
     }
 
     /// The number of a use. The roots of its entries' groups are in the table `root`.
+    #[expect(clippy::indexing_slicing, reason = "`latest` is made long enough for the table")]
+    #[expect(clippy::cast_possible_truncation, reason = "there are fewer uses than 2^32")]
     pub(crate) fn number(&mut self, one: &EntryUse, root: u32) -> u32 {
         let table = one.table.index();
         if self.latest.len() <= table {
@@ -156,6 +158,7 @@ impl Uses {
     }
 
     /// The number of a list of uses.
+    #[expect(clippy::cast_possible_truncation, reason = "there are fewer lists than 2^32")]
     pub(crate) fn list(&mut self, all: impl Iterator<Item = u32>) -> u32 {
         self.wanted.clear();
         self.wanted.extend(all);

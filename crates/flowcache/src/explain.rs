@@ -1,4 +1,8 @@
 //! Explains which path a packet takes, and why, for people who wonder why a flow has no record.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "programs and models have only numbers of what they declare"
+)]
 
 use crate::basis::Basis;
 use crate::batch::Flow;

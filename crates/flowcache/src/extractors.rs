@@ -100,6 +100,7 @@ impl Extractors {
     }
 
     /// The number of the entry for packets with these headers at a point.
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most `MOST_ENTRIES` entries")]
     pub(crate) fn entry(
         &mut self,
         point: Point,

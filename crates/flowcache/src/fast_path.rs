@@ -18,6 +18,10 @@ impl FlowCache {
     /// first packet that has no record it can take. Returns the number of packets that took
     /// records.
     #[inline(never)]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "each packet has a flow, a layout and a result, and `at` is at most their number"
+    )]
     pub fn run_records<P: Programs, F: Functions>(
         &mut self,
         host: &mut Host<'_, P, F>,

@@ -1,4 +1,5 @@
 //! The fields that records read and write, by name.
+#![expect(clippy::indexing_slicing, reason = "the fields of a flow lie in the wide words")]
 
 use crate::bindings::{Bindings, HeaderChange};
 use crate::extractors::Extractors;
@@ -222,6 +223,7 @@ const LINK: [(Field, usize, usize); 2] = [(Field::EthDst, 0, 6), (Field::EthSrc,
 
 /// The fields that lie completely in a mask, and all other bytes of the mask. Fields are given with
 /// offset and length.
+#[expect(clippy::cast_possible_truncation, reason = "a field has at most 16 bytes")]
 fn values(
     fields: impl Iterator<Item = (Field, usize, usize)>,
     mut left: [u8; WIDE_BYTES],

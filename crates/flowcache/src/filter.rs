@@ -1,4 +1,8 @@
 //! The admission filter: it decides which flows are worth a record.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "the hash gives a number of a row, and a row has `WAYS` ways"
+)]
 
 /// Counts how often flows were met, as well as little memory allows. The filter admits a flow at
 /// its meeting number `first`, and then whenever the number of its meetings has doubled. So scans
@@ -69,6 +73,7 @@ impl Row {
     /// The ways that hold `is` under a mask: a bit for each.
     #[inline(always)]
     #[cfg(target_arch = "x86_64")]
+    #[expect(clippy::cast_possible_truncation, reason = "a row has 16 ways")]
     fn ways(&self, mask: u16, is: u16) -> u16 {
         use safe_arch::{cmp_eq_mask_i16_m128i, m128i, move_mask_i8_m128i, pack_i16_to_i8_m128i};
         let [low, high] = *self.0.as_chunks::<8>().0 else { return 0 };
@@ -155,6 +160,7 @@ impl Filter {
     }
 
     #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "a tag is at most `NO_TAG`")]
     fn place(&self, hash: u64) -> Place {
         let row = (hash >> 40) as usize & (self.rows.len() - 1);
         let tag = (hash >> 28 & u64::from(NO_TAG)).min(u64::from(NO_TAG - 1)) as u16;
@@ -163,6 +169,7 @@ impl Filter {
 
     /// Reads the row that counting a flow will read. The result means nothing.
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "only the access matters")]
     pub(super) fn touch(&self, hash: u64) -> u8 {
         self.rows[self.place(hash).row].0[0] as u8
     }

@@ -71,6 +71,7 @@ impl Asked {
 
     /// The result of an earlier lookup in this table by a key made of the same values, if there was
     /// one.
+    #[expect(clippy::indexing_slicing, reason = "ends are places in `parts`")]
     pub(crate) fn get(
         &self,
         table: TableRef,
@@ -162,14 +163,17 @@ impl Findings {
         self.asked.clear();
     }
 
+    #[expect(clippy::indexing_slicing, reason = "each value of a program has a dependence")]
     pub(crate) fn dependence(&self, id: ValueId) -> Dependence {
         self.dependences[id.index()]
     }
 
+    #[expect(clippy::indexing_slicing, reason = "each value of a program has a dependence")]
     pub(crate) fn set_dependence(&mut self, id: ValueId, dependence: Dependence) {
         self.dependences[id.index()] = dependence;
     }
 
+    #[expect(clippy::indexing_slicing, reason = "each value of a program has a dependence")]
     pub(crate) fn is_fixed(&self, id: ValueId) -> bool {
         matches!(self.dependences[id.index()], Dependence::Fixed)
     }

@@ -1,5 +1,9 @@
 //! The flow table for people: the templates, and each record, with the names of fields and
 //! functions.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "programs, models and records have only numbers of what they declare"
+)]
 
 use crate::basis::Basis;
 use crate::batches::{Payload, groups};
@@ -374,6 +378,7 @@ impl<P: Programs, F: Functions> View<'_, P, F> {
     }
 
     /// The functions of a path, in the order in which packets that enter at a point reach them.
+    #[expect(clippy::cast_possible_truncation, reason = "a model has fewer ports than 2^32")]
     fn in_order(&self, point: Point, mut parts: Vec<FlowPart>) -> Vec<FlowPart> {
         let mut ordered = Vec::with_capacity(parts.len());
         let mut next = parts.iter().position(|part| part.node == point.node);

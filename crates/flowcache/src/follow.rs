@@ -21,6 +21,10 @@ impl Findings {
     }
 
     #[inline(never)]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a dependence on a slot has the number of an entry"
+    )]
     fn fix_open(&mut self, values: &Values<'_>, id: ValueId) -> Option<()> {
         let (number, shift, value) = match self.dependence(id) {
             Dependence::Fixed => return Some(()),
@@ -114,6 +118,7 @@ impl Findings {
         }
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "the mask is a part of one with 32 bits")]
     fn follow_bin(
         &mut self,
         values: &Values<'_>,
@@ -271,6 +276,7 @@ impl Findings {
 
 /// The largest interval around this value whose values are all in a set, or all outside it, like
 /// the value itself.
+#[expect(clippy::indexing_slicing, reason = "a verified model names only its own parameters")]
 fn stretch(params: &[ParamValue], value: Word, set: &SetRef) -> Option<(Word, Word)> {
     let set = match set {
         SetRef::Const(set) => set,

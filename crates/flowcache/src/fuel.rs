@@ -139,6 +139,7 @@ impl Records {
 
     /// Calls `does` with each record on the groups on which the record has bounds, including the
     /// record itself.
+    #[expect(clippy::indexing_slicing, reason = "`does` changes no lists of records")]
     fn each_beside(
         &mut self,
         tables: &mut Tables,

@@ -34,6 +34,7 @@ impl Goal {
     /// Where packets of a path go, if the path leads out of the chain. `at` is where they are
     /// behind the last segment. Copies must leave by interfaces. So must the packets, unless they
     /// are gone.
+    #[expect(clippy::indexing_slicing, reason = "a segment has a block of its program")]
     pub(crate) fn of<P: Programs>(
         path: &Path,
         at: Option<At>,

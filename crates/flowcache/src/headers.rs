@@ -131,6 +131,7 @@ impl<'a> Headers<'a> {
 
     /// Brings the packet up to date with the assignments so far. `None` if it has other headers
     /// then.
+    #[expect(clippy::indexing_slicing, reason = "`len` is at most the length of both")]
     pub(crate) fn renew(&mut self) -> Option<()> {
         let rewrite = self.rewrite;
         (self.writes, self.fresh) = (false, [0; WIDE_BYTES]);
@@ -242,6 +243,10 @@ impl<'a> Headers<'a> {
     }
 
     /// Removes assignments to tags that the packet loses.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a packet with an outline has at most two tags to lose"
+    )]
     pub(crate) fn forget_lost(&mut self) {
         let lost = self.vlans.lost;
         self.mask[TAGS..TAGS + lost * TAG_LEN].fill(0);

@@ -1,4 +1,9 @@
 //! Flow keys: the bits that a program reads of its packets and that stay the same in a flow.
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "outlines have small numbers, and fields have at most 16 bytes"
+)]
+#![expect(clippy::indexing_slicing, reason = "the headers of an outline lie in the wide words")]
 
 use crate::guard::{Link, Number, WIRE};
 use braid_ir::model::Op;

@@ -17,6 +17,10 @@
 //!
 //! The crate sees the engine only through two traits, [`Programs`] and [`Functions`].
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
+)]
 
 mod absences;
 mod basis;

@@ -17,6 +17,7 @@ use braid_packet::{Field, MOST};
 
 /// Looks up a native function's recording for the packet's flow, and applies it. Returns the
 /// verdict on the packet.
+#[expect(clippy::indexing_slicing, reason = "points have numbers of the chain's functions")]
 pub(crate) fn ask(
     (findings, headers): (&mut Findings, &mut Headers<'_>),
     functions: &impl Functions,
@@ -153,7 +154,8 @@ fn splice(
     let sum = |put_in: usize, one: &Splice| put_in + one.change().2;
     let (at, less, more) = splice.change();
     let put_in = splices.iter().fold(more, sum);
-    let there = headers.outline.l4().saturating_add_signed(findings.path.effects.longer() as isize);
+    let longer = isize::try_from(findings.path.effects.longer()).unwrap_or(isize::MAX);
+    let there = headers.outline.l4().saturating_add_signed(longer);
     if at.checked_add(less).is_none_or(|end| end > there) {
         return Err("puts in or takes out bytes behind the headers");
     }

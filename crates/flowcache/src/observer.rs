@@ -20,6 +20,7 @@ impl Dependents for Records {
 
     /// An entry is found in a table in which records count. Brings its slots up to date.
     #[inline(never)]
+    #[expect(clippy::indexing_slicing, reason = "settling and draining change no lists of records")]
     fn entry_found(&mut self, tables: &mut Tables, group: Group) {
         let takes = self.takes(group, tables);
         if takes.counts == 0 || self.has_mutant(RecordMutant::CountersUnsettled) {

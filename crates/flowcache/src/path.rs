@@ -90,6 +90,10 @@ pub(crate) struct Search {
 
 impl Search {
     /// Whether a packet's payload is complete and has none of the patterns.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a search has its numbers from the chain and its model"
+    )]
     pub(crate) fn finds_nothing(self, chain: &Chain, packet: &Packet, layout: &Layout) -> bool {
         match &chain.nodes[usize::from(self.node)].params[self.param.index()] {
             ParamValue::Patterns(set) if !layout.payload_truncated() => {
@@ -171,6 +175,7 @@ impl Path {
     }
 
     /// The paths through programs, with the counters of each.
+    #[expect(clippy::indexing_slicing, reason = "segments end at rising places in `counter_lists`")]
     pub(crate) fn programs(&self) -> impl Iterator<Item = (Through, &[(CounterListId, i32)])> {
         let mut from = 0;
         self.segments.iter().filter_map(move |segment| {
@@ -198,9 +203,9 @@ impl Path {
 impl Path {
     /// Replaces each dependency on a single backend by one on all backends.
     pub(crate) fn coarsen(&mut self) {
-        for at in 0..self.bases.len() {
-            if let Part::Backend(_) = self.bases[at].part {
-                self.bases[at].part = Part::Whole;
+        for basis in &mut self.bases {
+            if let Part::Backend(_) = basis.part {
+                basis.part = Part::Whole;
             }
         }
         let all = std::mem::take(&mut self.bases);

@@ -317,6 +317,8 @@ impl Records {
     }
 
     /// Ends the narrow records whose kind satisfies `is_it`.
+    #[expect(clippy::indexing_slicing, reason = "records that end keep their places")]
+    #[expect(clippy::cast_possible_truncation, reason = "places have 32 bits")]
     pub fn end_narrow(&mut self, tables: &mut Tables, is_it: impl Fn(u32) -> bool) {
         for place in 0..self.slabs.narrow.all.len() {
             if is_it(self.slabs.narrow.all[place].hot.kind) {

@@ -1,5 +1,13 @@
 //! Goes from segment to segment of a packet's path. A specialisation passes through programs and
 //! native functions, one after the other, up to where the packet leaves.
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "there are fewer programs, blocks and steps than 2^32"
+)]
+#![expect(
+    clippy::indexing_slicing,
+    reason = "points and jumps have numbers of the chain's functions and of the program's blocks"
+)]
 
 use crate::bindings::HeaderChange;
 use crate::extractors::Start;

@@ -1,4 +1,6 @@
 //! Slabs of flow records, with an index by key.
+#![expect(clippy::cast_possible_truncation, reason = "a slab has at most 2^31 records")]
+#![expect(clippy::indexing_slicing, reason = "records have the numbers that they were given")]
 
 use crate::mutants::{Mutants, RecordMutant};
 use braid_state::{HashKey, Index};

@@ -1,4 +1,8 @@
 //! The slow path: a packet has no record that it can take. It gets a record, or its program runs.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a batch has a flow for each of its packets, and one of them is at hand"
+)]
 
 use crate::batch::Flow;
 use crate::bindings::{Bindings, place};

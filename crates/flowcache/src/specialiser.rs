@@ -4,6 +4,10 @@
 //! It tracks the dependence of each value. Some values depend only on the key, parameters and
 //! state. Others depend on bits of this packet: a condition or a result that uses these bits needs
 //! a guard.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "programs and models have only numbers of what they declare"
+)]
 
 use crate::basis::{Basis, Part};
 use crate::dependence::Dependence;
@@ -91,6 +95,10 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     /// Makes the record depend on the parameter that an operation reads. The operation's operands
     /// are fixed.
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a list has fewer members than 2^32, and a fault makes no record"
+    )]
     pub(crate) fn depend_on_operands(&mut self, node: u16, values: &Values<'_>, op: &Op) {
         let (param, part) = match *op {
             Op::Route { param, .. } | Op::Extern { param: Some(param), .. } => (param, Part::Whole),
@@ -156,6 +164,10 @@ impl<'a, F: Functions> Specialiser<'a, F> {
         done
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "numbers of rules have 32 bits, and handles have 64"
+    )]
     pub(crate) fn step(&mut self, values: &mut Values<'_>, step: &Step) -> Option<()> {
         let node = step.site.node;
         match &step.what {

@@ -1,5 +1,9 @@
 //! State in a specialisation: the entries that the record will depend on, and the changes that each
 //! packet makes in them.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "entries have numbers in `depends_on`, and each value has a dependence"
+)]
 
 use crate::dependence::Dependence;
 use crate::entry_use::{Change, EntryUse, Update};

@@ -83,6 +83,7 @@ impl Template {
     /// the packet's bytes, and `wire_len` is its length on the wire. This calls no function, so the
     /// hit loop keeps its variables in registers.
     #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "the TTL of a plain packet is in `head`")]
     pub(crate) fn simply_fits(&self, data: &[u8], wire_len: u32) -> bool {
         let Some(head) = data.first_chunk::<NARROW_BYTES>() else { return false };
         self.more.is_none()
@@ -205,6 +206,8 @@ impl Templates {
 
     /// Adds a template, in place of the template `instead` if there is one. Returns its number;
     /// `None` if there are too many templates.
+    #[expect(clippy::indexing_slicing, reason = "`instead` is the number of a template")]
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most `MOST` templates")]
     pub(crate) fn add(&mut self, path: Path, goal: Goal, instead: Option<u32>) -> Option<u32> {
         let number = instead.unwrap_or(self.all.len() as u32);
         let (narrow, rewrite) = (path.rewrite.narrow(path.first), path.rewrite);
@@ -244,6 +247,7 @@ impl Templates {
 
     /// Removes a template, which another one is about to replace, from the counts of links and side
     /// effects.
+    #[expect(clippy::indexing_slicing, reason = "`number` is the number of a template")]
     fn leave(&mut self, number: u32) {
         let path = &self.paths[number as usize];
         self.with_effects -= usize::from(path.has_effects());
@@ -262,6 +266,7 @@ impl Templates {
     }
 
     /// Marks the templates that depend on a changed parameter as outdated.
+    #[expect(clippy::cast_possible_truncation, reason = "there are at most `MOST` templates")]
     pub(crate) fn outdate(&mut self, changed: &Changed, state: &mut State) {
         let (records, _) = state.parts();
         let touched = |path: &Path| path.bases.iter().any(|basis| changed.touches(basis));

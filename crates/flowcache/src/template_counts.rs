@@ -29,6 +29,7 @@ struct Template {
 }
 
 impl TemplateCounts {
+    #[expect(clippy::indexing_slicing, reason = "the vector is made long enough")]
     fn get(&mut self, template: u32) -> &mut Template {
         let at = template as usize;
         if self.all.len() <= at {

@@ -6,6 +6,10 @@
 //! reads capture files and [`CaptureWriter`] writes them, both in memory that doesn't depend on the
 //! file's size.
 #![deny(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
+)]
 
 pub mod capture;
 mod error;

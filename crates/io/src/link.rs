@@ -25,12 +25,12 @@ pub fn link_of_number(number: u32) -> Option<Link> {
 
 /// The LINKTYPE number of a link in files that Braid writes.
 #[must_use]
-pub fn number_of_link(link: Link) -> u16 {
+pub fn number_of_link(link: Link) -> u32 {
     match link {
-        Link::Ethernet => ETHERNET as u16,
-        Link::RawIp => RAW as u16,
-        Link::Cooked => SLL as u16,
-        Link::Cooked2 => SLL2 as u16,
+        Link::Ethernet => ETHERNET,
+        Link::RawIp => RAW,
+        Link::Cooked => SLL,
+        Link::Cooked2 => SLL2,
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn every_link_is_written_with_a_number_that_reads_back() {
         for link in [Link::Ethernet, Link::RawIp, Link::Cooked, Link::Cooked2] {
-            assert_eq!(link_of_number(u32::from(number_of_link(link))), Some(link));
+            assert_eq!(link_of_number(number_of_link(link)), Some(link));
         }
     }
 

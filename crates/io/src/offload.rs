@@ -40,13 +40,14 @@ pub(crate) struct Offload {
 impl Offload {
     /// Reads the header in front of a frame, in the machine's byte order.
     pub(crate) fn parse(header: [u8; HEADER]) -> Self {
-        let word = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
+        let [flags, kind, _, _, a, b, c, d, e, f] = header;
+        let word = |bytes| usize::from(u16::from_ne_bytes(bytes));
         Self {
-            flags: header[0],
-            kind: header[1] & !ECN,
-            segment: word(4),
-            start: word(6),
-            place: word(8),
+            flags,
+            kind: kind & !ECN,
+            segment: word([a, b]),
+            start: word([c, d]),
+            place: word([e, f]),
         }
     }
 
@@ -98,9 +99,11 @@ impl Offload {
             let last = at + 1 == count;
             if is_udp {
                 let length = u16::try_from(8 + piece.len()).ok()?;
-                segment[transport + 4..transport + 6].copy_from_slice(&length.to_be_bytes());
+                segment
+                    .get_mut(transport + 4..transport + 6)?
+                    .copy_from_slice(&length.to_be_bytes());
             } else {
-                tcp(&mut segment[transport..], at, at.checked_mul(self.segment)?, last)?;
+                tcp(segment.get_mut(transport..)?, at, at.checked_mul(self.segment)?, last)?;
             }
             lengths(&mut segment, ip, at)?;
             transport_checksum(&mut segment, ip, transport, is_udp)?;
@@ -125,7 +128,8 @@ fn network(frame: &[u8]) -> Option<usize> {
 /// Writes the sequence number and the flags of a segment that begins `behind` bytes after the first
 /// one.
 fn tcp(header: &mut [u8], number: usize, behind: usize, last: bool) -> Option<()> {
-    let sequence = u32::from_be_bytes(*header.get(4..)?.first_chunk()?);
+    let header = header.first_chunk_mut::<20>()?;
+    let sequence = u32::from_be_bytes(*header[4..].first_chunk()?);
     let sequence = sequence.wrapping_add(u32::try_from(behind).ok()?);
     header[4..8].copy_from_slice(&sequence.to_be_bytes());
     if !last {
@@ -147,14 +151,15 @@ fn lengths(segment: &mut [u8], ip: usize, number: usize) -> Option<()> {
         packet.get_mut(4..6)?.copy_from_slice(&payload.to_be_bytes());
         return Some(());
     }
-    let header = packet.get_mut(..usize::from(first & 15) * 4).filter(|h| h.len() >= 20)?;
-    header[2..4].copy_from_slice(&total.to_be_bytes());
-    let id = u16::from_be_bytes([header[4], header[5]]);
+    let header = packet.get_mut(..usize::from(first & 15) * 4)?;
+    let fixed = header.first_chunk_mut::<20>()?;
+    fixed[2..4].copy_from_slice(&total.to_be_bytes());
+    let id = u16::from_be_bytes([fixed[4], fixed[5]]);
     let id = id.wrapping_add(u16::try_from(number & 0xffff).ok()?);
-    header[4..6].copy_from_slice(&id.to_be_bytes());
-    header[10..12].fill(0);
+    fixed[4..6].copy_from_slice(&id.to_be_bytes());
+    fixed[10..12].fill(0);
     let value = !fold(sum(0, header));
-    header[10..12].copy_from_slice(&value.to_be_bytes());
+    header.get_mut(10..12)?.copy_from_slice(&value.to_be_bytes());
     Some(())
 }
 
@@ -166,18 +171,18 @@ fn transport_checksum(segment: &mut [u8], ip: usize, transport: usize, is_udp: b
     let length = u32::try_from(segment.len() - transport).ok()?;
     let protocol: u32 = if is_udp { 17 } else { 6 };
     let pseudo = sum(u64::from(length) + u64::from(protocol), segment.get(addresses)?);
-    let value = !fold(sum(pseudo, &segment[transport..]));
+    let value = !fold(sum(pseudo, segment.get(transport..)?));
     let value = if value == 0 && is_udp { 0xffff } else { value };
-    segment[at..at + 2].copy_from_slice(&value.to_be_bytes());
+    segment.get_mut(at..at + 2)?.copy_from_slice(&value.to_be_bytes());
     Some(())
 }
 
 /// Adds 16-bit words. An odd last byte is the upper half of a word.
 fn sum(start: u64, bytes: &[u8]) -> u64 {
-    let words = bytes
-        .chunks(2)
-        .map(|pair| u64::from(pair[0]) << 8 | u64::from(pair.get(1).copied().unwrap_or(0)));
-    start + words.sum::<u64>()
+    let (pairs, odd) = bytes.as_chunks::<2>();
+    let words = pairs.iter().map(|pair| u64::from(u16::from_be_bytes(*pair)));
+    let last = odd.first().map_or(0, |byte| u64::from(*byte) << 8);
+    start + words.sum::<u64>() + last
 }
 
 /// Folds a sum into 16 bits in ones' complement.

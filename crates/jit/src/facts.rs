@@ -33,6 +33,10 @@ pub(crate) struct Facts {
     entered: bool,
 }
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "each value and block has an element, and a number beyond the program is an error before"
+)]
 impl Facts {
     /// Checks a program and collects facts.
     pub(crate) fn of(residual: &Residual) -> Result<Facts, Error> {
@@ -66,9 +70,18 @@ impl Facts {
         Ok(facts)
     }
 
+    /// The blocks that the program reaches, with their numbers. Only these were checked.
+    pub(crate) fn reached<'a>(
+        &self,
+        residual: &'a Residual,
+    ) -> impl DoubleEndedIterator<Item = (usize, &'a Block)> {
+        let blocks = residual.blocks.iter().zip(&self.in_edges).enumerate();
+        blocks.filter(|(_, (_, edges))| **edges > 0).map(|(number, (block, _))| (number, block))
+    }
+
     fn block(&mut self, residual: &Residual, number: usize, block: &Block) -> Result<(), Error> {
-        if number == 0 && !block.params.is_empty() {
-            return Err(Error::Value(block.params[0]));
+        if let Some(param) = block.params.first().filter(|_| number == 0) {
+            return Err(Error::Value(*param));
         }
         self.entered = self.entered_at[number];
         for param in &block.params {

@@ -28,7 +28,7 @@ impl Index {
     /// `groups`, or if the runs are not in order.
     #[must_use]
     pub fn new(runs: &[(u32, u32)], groups: u32, most: usize) -> Option<Self> {
-        let is_ordered = runs.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let is_ordered = runs.is_sorted_by(|a, b| a.0 < b.0);
         let starts = runs.first().is_some_and(|first| first.0 == 0);
         let is_known = groups < NODE && runs.iter().all(|run| run.1 < groups);
         if !is_ordered || !starts || !is_known {
@@ -36,8 +36,8 @@ impl Index {
         }
         let mut index = Self { entries: vec![0; TOP], groups };
         let mut left = runs;
-        for entry in 0..TOP {
-            index.fill(entry, (entry as u32) << 16, 16, &mut left, most)?;
+        for (entry, top) in (0..TOP).zip(0_u32..) {
+            index.fill(entry, top << 16, 16, &mut left, most)?;
         }
         Some(index)
     }
@@ -45,6 +45,7 @@ impl Index {
     /// Sets the entry for the addresses from `base` on that differ in the last `rest` bits. On
     /// entry, the first run in `left` contains `base`; on return, it contains the last of these
     /// addresses.
+    #[expect(clippy::indexing_slicing, reason = "`entry` is the place of an entry that exists")]
     fn fill(
         &mut self,
         entry: usize,
@@ -53,8 +54,10 @@ impl Index {
         left: &mut &[(u32, u32)],
         most: usize,
     ) -> Option<()> {
-        while left.get(1).is_some_and(|next| next.0 <= base) {
-            *left = &left[1..];
+        while let [_, rest @ ..] = *left
+            && rest.first().is_some_and(|next| next.0 <= base)
+        {
+            *left = rest;
         }
         let last = base | ((1 << rest) - 1);
         if left.get(1).is_none_or(|next| next.0 > last) {
@@ -78,6 +81,10 @@ impl Index {
 
     /// The group of an address; it is below [`Self::groups`].
     #[must_use]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a node's number is the place of the first of its 256 entries"
+    )]
     pub fn get(&self, address: u32) -> u32 {
         let mut entry = self.entries[(address >> 16) as usize];
         for rest in [8, 0] {

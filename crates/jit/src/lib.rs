@@ -8,6 +8,10 @@
 //! Cranelift and the memory of the code do not appear outside this crate. [`abi`] defines how
 //! values are passed.
 #![deny(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
+)]
 
 pub mod abi;
 mod code;

@@ -6,11 +6,15 @@
 //! lists at the hop, arithmetic on these, and branches on the results. For all packets of a group,
 //! a region ends at the same exit with the same values: its *outcome*. Machine code determines an
 //! outcome once and keeps it.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "`Facts` has checked the values and jumps of blocks that the program reaches"
+)]
 
 use crate::abi::{AddressGroups, Resources};
 use crate::facts::Facts;
 use braid_ir::model::{Op, ParamId, SetRef, Target, ValueId};
-use braid_ir::residual::{Block, End, Fate, Residual, What};
+use braid_ir::residual::{End, Fate, Residual, What};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The largest product of regions and blocks; it bounds the work.
@@ -102,8 +106,7 @@ impl Regions {
     pub(crate) fn of(residual: &Residual, facts: &Facts, resources: &mut dyn Resources) -> Regions {
         let blocks = &residual.blocks;
         let mut before: Vec<Vec<(usize, &Target)>> = vec![Vec::new(); blocks.len()];
-        for (from, block) in blocks.iter().enumerate().filter(|(from, _)| facts.in_edges[*from] > 0)
-        {
+        for (from, block) in facts.reached(residual) {
             for target in block.end.targets() {
                 before[target.block.index()].push((from, target));
             }
@@ -116,7 +119,7 @@ impl Regions {
             taken: vec![0; blocks.len()],
             before,
             known: vec![None; blocks.len()],
-            unlikely: unlikely(blocks),
+            unlikely: unlikely(residual, facts),
             found: Regions { first_only: vec![false; blocks.len()], ..Regions::default() },
         };
         finder.find_lookups();
@@ -131,8 +134,8 @@ impl Finder<'_> {
     /// Collects the lookups of each address.
     fn find_lookups(&mut self) {
         let mut tables: BTreeMap<ValueId, Vec<(u16, ParamId)>> = BTreeMap::new();
-        for (block, edges) in self.residual.blocks.iter().zip(&self.facts.in_edges) {
-            for step in block.steps.iter().filter(|_| *edges > 0) {
+        for (_, block) in self.facts.reached(self.residual) {
+            for step in &block.steps {
                 if let What::Op(Op::Route { param, addr, .. }) = &step.what {
                     tables.entry(*addr).or_default().push((step.site.node, *param));
                 }
@@ -150,10 +153,7 @@ impl Finder<'_> {
     }
 
     fn find_regions(&mut self) {
-        for (number, block) in self.residual.blocks.iter().enumerate() {
-            if self.facts.in_edges[number] == 0 {
-                continue;
-            }
+        for (number, block) in self.facts.reached(self.residual) {
             self.groups_known_at(number);
             for (at, step) in block.steps.iter().enumerate() {
                 let What::Op(Op::Route { addr, .. }) = &step.what else { continue };
@@ -175,6 +175,7 @@ impl Finder<'_> {
     }
 
     /// Adds a region that begins with a step.
+    #[expect(clippy::cast_possible_truncation, reason = "outcomes have at most `WORDS` words")]
     fn region(&mut self, block: usize, step: usize, lookups: usize) {
         let body = self.body(block, step, lookups);
         let (exits, longest) = self.exits(&body);
@@ -371,9 +372,9 @@ impl Finder<'_> {
 }
 
 /// By block: whether a packet that comes there is dropped or answered.
-fn unlikely(blocks: &[Block]) -> Vec<bool> {
-    let mut unlikely = vec![false; blocks.len()];
-    for (at, block) in blocks.iter().enumerate().rev() {
+fn unlikely(residual: &Residual, facts: &Facts) -> Vec<bool> {
+    let mut unlikely = vec![false; residual.blocks.len()];
+    for (at, block) in facts.reached(residual).rev() {
         let answers =
             block.steps.iter().any(|step| matches!(step.what, What::Op(Op::Create { .. })));
         unlikely[at] = answers

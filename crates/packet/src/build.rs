@@ -133,19 +133,13 @@ pub fn build_fresh(
     if shape == Shape::Arp && link != Link::Ethernet {
         return None;
     }
-    let mut data = match link {
-        Link::Ethernet => vec![0; ethernet::LEN],
-        Link::RawIp => Vec::new(),
-        Link::Cooked => vec![0; cooked::LEN],
-        Link::Cooked2 => vec![0; cooked::LEN2],
-    };
     let protocol = shape.ether_type().to_be_bytes();
-    match link {
-        Link::Ethernet => data[ethernet::TYPE..ethernet::LEN].copy_from_slice(&protocol),
-        Link::RawIp => {}
-        Link::Cooked => data[cooked::PROTOCOL..cooked::LEN].copy_from_slice(&protocol),
-        Link::Cooked2 => data[..2].copy_from_slice(&protocol),
-    }
+    let mut data = match link {
+        Link::Ethernet => [&[0; ethernet::TYPE], &protocol[..]].concat(),
+        Link::RawIp => Vec::new(),
+        Link::Cooked => [&[0; cooked::PROTOCOL], &protocol[..]].concat(),
+        Link::Cooked2 => [&protocol[..], &[0; cooked::LEN2 - 2]].concat(),
+    };
     push_body(&mut data, shape, payload);
     let mut packet = Packet::new(link, time_ns, data);
     finish(&mut packet, assignments);
@@ -256,7 +250,7 @@ fn push_body(data: &mut Vec<u8>, shape: Shape, payload: &[u8]) {
         data.extend([0; arp::LEN - arp::ETHERNET_IPV4.len()]);
         return;
     }
-    let payload = &payload[..payload.len().min(shape.max_payload())];
+    let payload = payload.get(..shape.max_payload()).unwrap_or(payload);
     let len = shape.transport_len() + payload.len();
     let be = |len: usize| u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes();
     if shape.is_ip4() {

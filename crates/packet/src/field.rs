@@ -2,6 +2,10 @@
 //! headers' declarations.
 //!
 //! A field's value is an unsigned integer in host order of at most 128 bits.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "the tables are made at compile time, and a field's number is its place in them"
+)]
 
 pub use crate::declare::{
     Access, Address, Bits, Cover, Declaration, FieldInfo, Parts, Rules, Show, Where,

@@ -173,6 +173,7 @@ pub(crate) const fn bit(header: Header) -> u128 {
 }
 
 /// A set of headers in two words.
+#[expect(clippy::cast_possible_truncation, reason = "the second word has the other half")]
 pub(crate) const fn words(headers: u128) -> [u64; 2] {
     [headers as u64, (headers >> 64) as u64]
 }
@@ -197,6 +198,7 @@ impl Layout {
     /// Whether a header is present. It is then well-formed and wholly captured (IPv6 with all of
     /// its extension headers), and all of its fields can be read.
     #[must_use]
+    #[expect(clippy::indexing_slicing, reason = "`present` has a bit for every header")]
     pub fn has(&self, header: Header) -> bool {
         let number = header as usize;
         self.present[number / 64] >> (number % 64) & 1 == 1
@@ -364,6 +366,7 @@ impl Layout {
         }
     }
 
+    #[expect(clippy::indexing_slicing, reason = "`present` has a bit for every header")]
     pub(crate) fn add(&mut self, header: Header) {
         let number = header as usize;
         self.present[number / 64] |= 1 << (number % 64);

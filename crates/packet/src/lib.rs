@@ -5,6 +5,10 @@
 //! allocates. A header that is malformed or not wholly captured is absent. So every field of a
 //! present header can be read.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
+)]
 
 #[macro_use]
 mod list;

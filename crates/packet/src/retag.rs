@@ -14,6 +14,7 @@ pub struct Retag {
 impl Retag {
     /// How many bytes a packet grows by. Negative when it shrinks.
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "the few tags of a packet are short")]
     pub fn longer(&self) -> i32 {
         self.got.len() as i32 - (self.lost * vlan::LEN) as i32
     }

@@ -213,6 +213,7 @@ impl Layout {
     /// Applies a masked rewrite to a packet with the outline [`Outline::PLAIN`]. `bytes` holds the
     /// new bits and is zero where bits stay. `added` comes from [`sums`].
     #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "the TTL of a plain packet is in `head`")]
     pub fn rewrite_narrow(
         &self,
         data: &mut [u8],
@@ -269,6 +270,7 @@ impl Layout {
 /// have the outline [`Outline::PLAIN`].
 #[must_use]
 #[inline(always)]
+#[expect(clippy::indexing_slicing, reason = "the protocol of a plain packet is in `head`")]
 pub fn narrow_words(data: &[u8]) -> Option<(Window<NARROW>, u8)> {
     let head = data.first_chunk::<NARROW_BYTES>()?;
     Some((words(&head[NARROW_AT..]), head[Outline::PLAIN.proto()]))
@@ -276,6 +278,7 @@ pub fn narrow_words(data: &[u8]) -> Option<(Window<NARROW>, u8)> {
 
 /// A packet's first bytes. Bytes past its end are zero.
 #[must_use]
+#[expect(clippy::indexing_slicing, reason = "`len` is at most the length of both")]
 pub fn wide_window(data: &[u8]) -> [u8; WIDE_BYTES] {
     let mut bytes = [0; WIDE_BYTES];
     let len = data.len().min(WIDE_BYTES);

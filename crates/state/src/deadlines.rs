@@ -7,6 +7,10 @@
 //! list of places (Varghese, Lauck: Hashed and hierarchical timing wheels, SOSP '87). When a slot's
 //! time begins, the deadlines of its entries are computed again, and most of the entries move to a
 //! later slot.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "`behind` has an element for each queued place, and slots are counted modulo `SLOTS`"
+)]
 
 use crate::memory::lengthen;
 use std::cmp::Reverse;
@@ -106,7 +110,7 @@ impl Queue {
             self.slots.resize(SLOTS, LAST);
         }
         let slot = slot.min(self.opened.saturating_add(SLOTS as u64));
-        let index = slot as usize % SLOTS;
+        let index = index_of(slot);
         self.behind[at] = std::mem::replace(&mut self.slots[index], number);
         self.full[index / 64] |= 1 << (index % 64);
         self.first = Some(self.first.map_or(slot, |first| first.min(slot)));
@@ -122,7 +126,7 @@ impl Queue {
     /// Opens the first slot that is not empty, and returns the first place in it.
     pub(crate) fn open(&mut self) -> Option<u32> {
         self.opened = self.first?;
-        let index = self.opened as usize % SLOTS;
+        let index = index_of(self.opened);
         self.full[index / 64] &= !(1 << (index % 64));
         self.first = self.next_full();
         Some(std::mem::replace(&mut self.slots[index], LAST))
@@ -136,7 +140,7 @@ impl Queue {
 
     /// The first slot after the last opened one that is not empty.
     fn next_full(&self) -> Option<u64> {
-        let from = (self.opened as usize + 1) % SLOTS;
+        let from = index_of(self.opened.wrapping_add(1));
         // The word with the first slot comes once more at the end, for the slots before the first
         // one.
         let found = (0..=self.full.len()).find_map(|step| {
@@ -166,4 +170,10 @@ impl Queue {
         let longest = times.idle.into_iter().chain(times.hard).min().unwrap_or(0);
         self.shift = 64 - (longest / (SLOTS as u64 / 2)).leading_zeros();
     }
+}
+
+/// The index of a slot in the array.
+#[expect(clippy::cast_possible_truncation, reason = "the remainder is below `SLOTS`")]
+fn index_of(slot: u64) -> usize {
+    (slot % SLOTS as u64) as usize
 }

@@ -49,6 +49,7 @@ impl Ended {
     }
 
     /// The entries in the order in which their programs run.
+    #[expect(clippy::indexing_slicing, reason = "`push` has put the words there")]
     pub fn entries(&self) -> impl Iterator<Item = EndedEntry<'_>> {
         self.entries.iter().map(|entry| EndedEntry {
             table: entry.table,
@@ -69,7 +70,7 @@ impl Ended {
     pub(crate) fn push(&mut self, at: usize, table: &Table, place: u32) {
         let (key, slots) = (self.copy(table.key(place)), self.copy(table.slots(place)));
         self.entries.push(Member {
-            table: TableRef(at as u32),
+            table: TableRef::at(at),
             node: table.site.node,
             state: table.site.state,
             shard: table.creator(place),

@@ -59,6 +59,12 @@ impl TableRef {
         Self(bits)
     }
 
+    /// The table at this position.
+    #[expect(clippy::cast_possible_truncation, reason = "no memory holds 2^32 tables")]
+    pub(crate) fn at(index: usize) -> Self {
+        Self(index as u32)
+    }
+
     /// The table's position among all tables of its store.
     #[must_use]
     #[inline]
@@ -92,6 +98,7 @@ impl Handle {
     /// The entry's place in its table.
     #[must_use]
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half is the place")]
     pub fn place(self) -> u32 {
         self.0 as u32
     }

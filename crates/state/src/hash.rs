@@ -55,6 +55,10 @@ impl HashKey {
     /// The hash of a packed key with a size known at compile time.
     #[must_use]
     #[inline]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "a key of up to `BLOCK` words has no more words than `add`"
+    )]
     pub fn hash_words<const N: usize>(&self, key: &[u64; N]) -> u64 {
         if N == 0 || N > BLOCK {
             return self.hash_long(key);
@@ -81,6 +85,10 @@ impl HashKey {
         }
     }
 
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "chunks have at least one word, and those of `add` have two"
+    )]
     fn hash_long(&self, key: &[u64]) -> u64 {
         let mut hash = self.mix;
         for block in key.chunks(BLOCK) {
@@ -107,6 +115,7 @@ fn fold(a: u64, b: u64) -> u64 {
 }
 
 #[inline]
+#[expect(clippy::cast_possible_truncation, reason = "each half is taken by itself")]
 fn xor_halves(value: u128) -> u64 {
     (value as u64) ^ ((value >> 64) as u64)
 }

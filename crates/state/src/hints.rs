@@ -80,6 +80,10 @@ impl Hints {
 
     /// Keeps a hint for an entry that the run has found by the index.
     #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a place has 32 bits, so its number has no more"
+    )]
     pub(crate) fn learn(&mut self, at: usize, table: &Table, place: u32) {
         match self.found {
             FIRST => self.start(at, table.line(place), || table.number(place) as u32),
@@ -90,6 +94,7 @@ impl Hints {
 
     /// Starts the hints of a run with its first entry. If the entry has no hints, the run probably
     /// looks up the same entry again.
+    #[expect(clippy::indexing_slicing, reason = "each table has rows")]
     fn start(&mut self, table: usize, line: usize, number: impl Fn() -> u32) {
         self.found = 0;
         self.first = (table, line);
@@ -98,6 +103,10 @@ impl Hints {
     }
 
     /// Keeps a hint for another entry, which the run has not found where the hint said.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "each table has rows, and `found` is below `WIDTH`"
+    )]
     fn keep(&mut self, table: usize, number: u32) {
         let (first, line) = self.first;
         let rows = &mut self.rows[first];
@@ -122,6 +131,8 @@ impl Hints {
 
     /// Fetches the entries that the prefetched runs will probably find first, then the entries that
     /// they will find later. The cache misses of each pass overlap.
+    #[expect(clippy::indexing_slicing, reason = "lookups and hints are of tables of this store")]
+    #[expect(clippy::cast_possible_truncation, reason = "the line was a `usize` before")]
     pub(crate) fn fetch(&mut self, tables: &[Table]) {
         let mut sum = 0;
         for (at, hash) in &mut self.ahead {

@@ -5,6 +5,10 @@
 //! tags of a line are compared at once. The index grows by one line at a time (Litwin: Linear
 //! hashing, VLDB '80): the next line in turn is split in two, so that no insertion takes long.
 //! Entries that do not fit into a line go to lines chained to it.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "`home`, links and `chain` give numbers of lines, and a line has `LINE` words"
+)]
 
 use crate::memory::{LINE, make_room};
 
@@ -109,6 +113,10 @@ impl Index {
     }
 
     /// Removes a place that was added under this hash.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "there are fewer chained lines than places, which have 32 bits"
+    )]
     pub fn remove(&mut self, hash: u64, place: u32) {
         let mut at = At::First(self.home(hash));
         let mut hole = None;
@@ -142,6 +150,7 @@ impl Index {
     }
 
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the mask keeps the low bits only")]
     fn home(&self, hash: u64) -> usize {
         let line = hash as usize & self.mask;
         // Both candidates are computed, which avoids a branch that no predictor could foresee.
@@ -194,6 +203,10 @@ impl Index {
     }
 
     /// Adds a line, which gets its part of the entries of the line whose turn it is.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "there are fewer chained lines than places, which have 32 bits"
+    )]
     fn split(&mut self, rehash: impl Fn(u32) -> u64) {
         let mut at = At::First(self.lines.len() - self.base);
         let mut moved = std::mem::take(&mut self.moved);
@@ -250,7 +263,7 @@ fn ways_with(line: &Line, tag: u8) -> Ways {
 #[cfg(not(target_arch = "x86_64"))]
 fn ways_with(line: &Line, tag: u8) -> Ways {
     let tags = u128::from(line.0[1]) << 64 | u128::from(line.0[0]);
-    let is_it = |way: &u32| (tags >> (8 * way)) as u8 == tag;
+    let is_it = |way: &u32| tags >> (8 * way) & 0xff == u128::from(tag);
     (0..WAYS).filter(is_it).fold(0, |ways, way| ways | 1 << way)
 }
 
@@ -268,10 +281,12 @@ fn places(way: u32) -> usize {
 }
 
 #[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the other places of the word lie above")]
 fn place_in(line: &Line, way: u32) -> u32 {
     (line.0[places(way)] >> (way % 2 * 32)) as u32
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "the other tags of the word lie above")]
 fn tag_in(line: &Line, way: u32) -> u8 {
     (line.0[way as usize / 8 % 2] >> (way % 8 * 8)) as u8
 }

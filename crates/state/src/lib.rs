@@ -83,6 +83,10 @@
 //! calls its [`Dependents`] before an entry changes. A store without dependents has no cost for
 //! this.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::cast_possible_truncation, clippy::indexing_slicing, clippy::large_stack_arrays)
+)]
 
 mod deadlines;
 mod dependents;

@@ -45,6 +45,7 @@ pub(crate) struct Words {
     lead: usize,
 }
 
+#[expect(clippy::indexing_slicing, reason = "the words were appended before anyone asks for them")]
 impl Words {
     /// Appends words of value 0. The cost is amortised, because the array doubles (see
     /// [`make_room`]).

@@ -120,6 +120,7 @@ impl Pool {
     }
 }
 
+#[expect(clippy::indexing_slicing, reason = "`taken` has a bit for each rank")]
 impl Dense {
     fn new(order: Order, members: Members) -> Self {
         let count = members.count;
@@ -132,12 +133,15 @@ impl Dense {
         Self { order, members, taken, free, free_count: count, strays: BTreeSet::new() }
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the random number is below the number of free members"
+    )]
     fn take(&mut self, rng: &mut Rng) -> Option<u128> {
         let rank = match &mut self.free {
             Free::Lowest(free) => free.first()?,
             Free::Fifo(free) => free.first()?,
             Free::Random(_) if self.free_count == 0 => return None,
-            // The number is below the number of free members, so it fits.
             Free::Random(free) => {
                 free.free_one(&self.taken, rng.below(self.free_count.into()) as u32)
             }
@@ -248,6 +252,7 @@ struct Members {
     count: u32,
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "there are at most `MOST` members")]
 impl Members {
     /// Returns `None` when there are too many members.
     fn new(members: &[Interval]) -> Option<Self> {
@@ -265,6 +270,7 @@ impl Members {
         self.intervals.iter().map(|(_, interval)| *interval)
     }
 
+    #[expect(clippy::indexing_slicing, reason = "the first interval begins at rank 0")]
     fn value(&self, rank: u32) -> u128 {
         let after = self.intervals.partition_point(|&(first, _)| first <= rank);
         let (first, (lo, _)) = self.intervals[after - 1];

@@ -1,8 +1,13 @@
 //! Reports of a store: its counters and entries.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "functions, tables and states have the numbers that the store gave them"
+)]
 
 use crate::dependents::Dependents;
 use crate::handle::TableRef;
 use crate::store::Store;
+use crate::table::root_in;
 use crate::tables::Tables;
 use braid_ir::engine::{StateEntry, TableCounters};
 
@@ -41,7 +46,7 @@ impl<D: Dependents> Store<D> {
                 entries.sort_unstable_by_key(|(id, ..)| *id);
                 let entries = entries.into_iter();
                 all.extend(entries.map(|(_, at, place)| {
-                    describe(tables, self.dependents(), (TableRef(at as u32), place))
+                    describe(tables, self.dependents(), (TableRef::at(at), place))
                 }));
             }
         }
@@ -59,7 +64,7 @@ pub fn describe(
     let table = tables.at(at);
     let model = &tables.functions[usize::from(table.site.node)].model;
     let decl = &model.state[table.site.state.index()];
-    let (up, root) = (&tables.all[table.site.root], table.head(place) as u32);
+    let (up, root) = (&tables.all[table.site.root], root_in(table.head(place)));
     let group = (table.site.root, up.number(root));
     let seen = up.last_seen(root).max(dependents.last_used(group).unwrap_or(0));
     let mut words = table.slots(place).to_vec();

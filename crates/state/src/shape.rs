@@ -180,6 +180,7 @@ impl SlotShape {
 }
 
 /// The low 64 bits.
+#[expect(clippy::cast_possible_truncation, reason = "the upper half is separate")]
 fn low(value: Word) -> u64 {
     (value & Word::from(u64::MAX)) as u64
 }

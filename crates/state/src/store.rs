@@ -1,4 +1,5 @@
 //! The store of a chain's state.
+#![expect(clippy::indexing_slicing, reason = "tables are given by their numbers in the store")]
 
 use crate::dependents::Dependents;
 use crate::ended::Ended;
@@ -6,6 +7,7 @@ use crate::handle::{Handle, TableLocator, TableRef};
 use crate::hash::HashKey;
 use crate::hints::Hints;
 use crate::shape::{KeyShape, SlotShape};
+use crate::table::root_in;
 use crate::tables::{Cause, New, Tables};
 use braid_ir::chain::Chain;
 use braid_ir::model::{StateId, Word};
@@ -226,7 +228,7 @@ impl<D: Dependents> Store<D> {
     fn see(&mut self, at: usize, head: u64, now: u64) {
         self.found(at, head);
         let root = self.tables.all[at].site.root;
-        self.tables.all[root].renew(head as u32, now);
+        self.tables.all[root].renew(root_in(head), now);
     }
 
     /// Whether the entry has not ended.
@@ -337,7 +339,7 @@ impl<D: Dependents> Store<D> {
             let at = self.tables.at(table);
             let oldest = at.oldest().filter(|_| at.limits.capacity > 0);
             let Some(place) = oldest else { return self.refuse(table) };
-            let (root, place) = (at.site.root, at.head(place) as u32);
+            let (root, place) = (at.site.root, root_in(at.head(place)));
             self.end_group(root, place, Cause::Evicted, ended);
             if !ended.is_empty() {
                 return Created::Evicted;
@@ -361,7 +363,7 @@ impl<D: Dependents> Store<D> {
     pub fn delete(&mut self, table: TableRef, entry: Handle) {
         if self.exists(table, entry) {
             let at = self.tables.at(table);
-            let (root, place) = (at.site.root, at.head(entry.place()) as u32);
+            let (root, place) = (at.site.root, root_in(at.head(entry.place())));
             self.end_group(root, place, Cause::Deleted, &mut Ended::default());
         }
     }

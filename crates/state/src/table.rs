@@ -187,6 +187,7 @@ impl Table {
 
     /// As [`Table::find`], for a key whose size is known at compile time and is that of the table.
     #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "an entry begins with a word and its key")]
     pub(crate) fn find_words<const N: usize>(
         &self,
         hash: u64,
@@ -209,6 +210,8 @@ impl Table {
 
     /// As [`Table::find`], if the entry with this number has this key.
     #[inline]
+    #[expect(clippy::indexing_slicing, reason = "an entry has a first word")]
+    #[expect(clippy::cast_possible_truncation, reason = "places have 32 bits (see `has_room`)")]
     pub(crate) fn find_at(&self, number: u32, key: &[u64]) -> Option<(u32, u64)> {
         let place = (number as usize).wrapping_mul(self.stride);
         let entry = self.hot.try_get(place, self.stride)?;
@@ -222,6 +225,7 @@ impl Table {
     ///
     /// The layout of these entries makes all bounds checks but one unnecessary.
     #[inline(always)]
+    #[expect(clippy::indexing_slicing, reason = "`word` is below `LINE`")]
     pub(crate) fn see_at(&mut self, number: u32, key: &[u64], now: u64) -> Option<(u64, &[u64])> {
         let Near { words, shift, slots, seen } = self.near;
         if usize::from(words) != key.len() {
@@ -316,11 +320,13 @@ impl Table {
         }
     }
 
-    /// The place with this number. Places have 32 bits (see [`Table::has_room`]).
+    /// The place with this number.
+    #[expect(clippy::cast_possible_truncation, reason = "places have 32 bits (see `has_room`)")]
     fn place(&self, number: usize) -> u32 {
         (number * self.stride) as u32
     }
 
+    #[expect(clippy::indexing_slicing, reason = "each place has cold data")]
     pub(crate) fn cold(&self, place: u32) -> &Cold {
         &self.cold[self.number(place)]
     }
@@ -368,6 +374,7 @@ impl Table {
     }
 
     /// Adds an entry. The table must have room, and no entry with the same key.
+    #[expect(clippy::indexing_slicing, reason = "each place has cold data")]
     pub(crate) fn insert(&mut self, fresh: &Fresh<'_>, hash_key: &HashKey) -> u32 {
         let place = self.allot();
         let generation = (self.head(place) >> 32).wrapping_add(1);
@@ -399,7 +406,7 @@ impl Table {
     fn allot(&mut self) -> u32 {
         if self.free != NONE {
             let place = self.free;
-            self.free = self.head(place) as u32;
+            self.free = root_in(self.head(place));
             return place;
         }
         let place = self.place(self.cold.len());
@@ -435,6 +442,10 @@ impl Table {
     }
 
     /// Sets the entry after an entry in its group. Returns the one that was there before.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "in functions with groups, `next` has an element for each place"
+    )]
     pub(crate) fn follow(&mut self, place: u32, next: Next) -> Next {
         let number = self.number(place);
         std::mem::replace(&mut self.next[number], next)
@@ -447,6 +458,10 @@ impl Table {
     }
 
     /// Queues an entry, and returns the time at which it is due.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a place has 32 bits, so its number has no more"
+    )]
     pub(crate) fn schedule(&mut self, place: u32) -> Option<u64> {
         let deadline = self.deadline(place, self.last_seen(place));
         let (due, id, number) = (deadline?, self.cold(place).id, self.number(place));
@@ -502,13 +517,23 @@ impl Table {
 }
 
 /// The layout of a table for [`Table::see_at`].
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "all numbers are less than the number of words in a line"
+)]
 fn near(is_near: bool, stride: usize, (slots, seen): (usize, usize)) -> Near {
     if !is_near {
         return Near { words: u8::MAX, shift: 0, slots: 0, seen: 0 };
     }
-    // All numbers are less than the number of words in a line.
     let shift = stride.trailing_zeros() as u8;
     Near { words: (slots - KEY) as u8, shift, slots: slots as u8, seen: seen as u8 }
+}
+
+/// The place in an entry's first word: of the group's root, or of the next free place.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "the generation is in the upper half")]
+pub(crate) fn root_in(head: u64) -> u32 {
+    head as u32
 }
 
 /// Whether an entry exists, by its first word.
@@ -538,7 +563,12 @@ impl Default for Order {
     }
 }
 
+#[expect(clippy::indexing_slicing, reason = "`links` has an element for each number in the list")]
 impl Order {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a place has 32 bits, so its number has no more"
+    )]
     fn append(&mut self, at: usize) {
         lengthen(&mut self.links, at + 1, (NONE, NONE));
         self.links[at] = (self.last, NONE);

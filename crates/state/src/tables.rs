@@ -1,11 +1,15 @@
 //! All tables of a chain, without the dependents of their entries.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "tables, functions and states have the numbers that they were given here"
+)]
 
 use crate::deadlines::{Queue, Times};
 use crate::ended::Ended;
 use crate::handle::{Group, Handle, TableLocator, TableRef};
 use crate::hash::HashKey;
 use crate::shape::{KeyShape, SlotShape};
-use crate::table::{Fresh, Limits, NONE, Site, Table};
+use crate::table::{Fresh, Limits, NONE, Site, Table, root_in};
 use braid_ir::chain::{Chain, Node};
 use braid_ir::engine::share;
 use braid_ir::model::{Granularity, Model, Setting, StateDecl, StateId, Word};
@@ -150,6 +154,7 @@ impl Tables {
     /// # Panics
     /// Panics when the chain has no such function or table.
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "no memory holds 2^32 tables")]
     pub fn locator(&self, node: u16, state: StateId) -> TableLocator {
         let function = &self.functions[usize::from(node)];
         let states = &function.model.state;
@@ -233,7 +238,7 @@ impl Tables {
     #[must_use]
     pub fn group(&self, table: TableRef, place: u32) -> Group {
         let at = self.at(table);
-        let root = if at.site.is_root { place } else { at.head(place) as u32 };
+        let root = if at.site.is_root { place } else { root_in(at.head(place)) };
         (at.site.root, self.all[at.site.root].number(root))
     }
 
@@ -247,11 +252,15 @@ impl Tables {
     #[inline(always)]
     pub(crate) fn group_of(&self, at: usize, head: u64) -> Group {
         let root = self.all[at].site.root;
-        (root, self.all[root].number(head as u32))
+        (root, self.all[root].number(root_in(head)))
     }
 
     /// Sets the time at which a group was last seen, unless it was seen later. Nothing happens if
     /// there is no such table.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a place has 32 bits, so its number has no more"
+    )]
     pub fn renew(&mut self, (table, number): Group, seen: u64) {
         if let Some(table) = self.all.get_mut(table) {
             table.renew_number(number as u32, seen);
@@ -285,13 +294,13 @@ impl Tables {
     /// Whether the entry that a new one would live with does not exist.
     pub(crate) fn lacks_partner(&self, table: TableRef, new: &New<'_>) -> bool {
         let Some(with) = self.at(table).site.partner else { return false };
-        !new.partner.is_some_and(|entry| self.exists(TableRef(with as u32), entry))
+        !new.partner.is_some_and(|entry| self.exists(TableRef::at(with), entry))
     }
 
     pub(crate) fn insert(&mut self, at: usize, new: &New<'_>) -> Handle {
         let site = self.all[at].site;
         let partner = site.partner.zip(new.partner);
-        let root = partner.map(|(with, entry)| self.all[with].head(entry.place()) as u32);
+        let root = partner.map(|(with, entry)| root_in(self.all[with].head(entry.place())));
         let fresh = Fresh {
             key: new.key,
             slots: new.slots,
@@ -337,7 +346,9 @@ impl Tables {
             }
             at = (state as usize, next);
         }
-        members[1..].sort_unstable();
+        if let Some((_, others)) = members.split_first_mut() {
+            others.sort_unstable();
+        }
         for (state, _, place) in members.drain(..) {
             self.end(row + state, place, cause, ended);
         }

@@ -66,6 +66,18 @@ fn finding_any_member_renews_the_group() {
 }
 
 #[test]
+fn entry_that_is_due_at_the_last_time_ends() {
+    let (mut store, root, _) = store(
+        "state root: u8 per [u8] idle 100 capacity 9 tick 1
+         state leaf: u8 per [u8] capacity 9 tick 1 lives with root",
+    );
+    let mut ended = Ended::default();
+    entry(store.create(root, &new(&[1], None, u64::MAX - 100), &mut ended));
+    assert_eq!(store.expire(u64::MAX, &mut ended), Some(u64::MAX));
+    assert_eq!((store.len(root), store.next_due()), (0, u64::MAX));
+}
+
+#[test]
 fn large_group_ends_as_one() {
     let (mut store, root, leaf) = store(
         "state root: u8 per [u32] idle 100 capacity 9 tick 1

@@ -122,12 +122,13 @@ impl Builder<'_> {
             self.spend(open.len() as u64, 0)?;
             let next = u32::try_from(known.len()).ok()?;
             let class = *known.entry(open.iter().copied().collect()).or_insert(next);
-            runs.push((at[0].0, class));
+            runs.extend(at.first().map(|end| (end.0, class)));
         }
         Some(Classes { runs, count: known.len() })
     }
 
     /// Builds a row for each set of rules that a rank on the first side has.
+    #[expect(clippy::indexing_slicing, reason = "numbers are places in `members`")]
     fn rows(&mut self, rules: &[&Flat], first: Side, second: Side) -> Option<Rows> {
         let mut numbers: HashMap<Range<u32>, usize> = HashMap::new();
         let mut members: Vec<Vec<&Flat>> = Vec::new();
@@ -162,13 +163,14 @@ impl Builder<'_> {
                     row
                 }
             };
-            runs.push((at[0].0, row));
+            runs.extend(at.first().map(|end| (end.0, row)));
         }
         rows.runs = runs;
         Some(rows)
     }
 
     /// The cells for some rules (in order): intervals on the second side.
+    #[expect(clippy::indexing_slicing, reason = "numbers are places in `rules`")]
     fn row(&mut self, rules: &[&Flat], second: Side) -> Option<Vec<Cell>> {
         let mut ends = Vec::with_capacity(rules.len() * 2);
         for (rule, number) in rules.iter().zip(0_usize..) {
@@ -185,7 +187,7 @@ impl Builder<'_> {
             apply(&mut open, at);
             let list = self.list(open.iter().map(|number| rules[*number]))?;
             if cells.last().is_none_or(|cell| cell.list != list) {
-                cells.push(Cell { from: at[0].0, list });
+                cells.extend(at.first().map(|end| Cell { from: end.0, list }));
                 self.spend(1, 1)?;
             }
         }
@@ -198,8 +200,10 @@ impl Builder<'_> {
         let mut list: Vec<Entry> = Vec::new();
         let mut steps = 1;
         for rule in rules {
-            let service = &services[rule.service as usize];
-            let covered = |entry: &Entry| services[entry.service as usize].covers(service);
+            let service = self.flat.service(rule);
+            let covered = |entry: &Entry| {
+                services.get(entry.service as usize).is_some_and(|other| other.covers(service))
+            };
             steps += 1 + list.len() as u64;
             if !list.iter().any(covered) {
                 if list.len() == self.longest {
@@ -243,6 +247,7 @@ fn apply(open: &mut BTreeSet<usize>, at: &[(u32, bool, usize)]) {
 }
 
 impl Rows {
+    #[expect(clippy::indexing_slicing, reason = "the runs have numbers of rows")]
     fn in_rows(&self, by_src: bool, ranks: u32) -> Group {
         let mut cells = Vec::new();
         let places: Vec<Row> = self
@@ -260,6 +265,10 @@ impl Rows {
 
     /// The cells, with an empty row and an empty column before the first ones, for ranks without
     /// rules.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`lists` has a place for each class behind the start of a row"
+    )]
     fn in_table(&self, classes: &Classes, flat: &FlatSet, entries: &[Entry]) -> Group {
         let width = classes.count + 1;
         let mut lists = vec![NONE; width];
@@ -269,7 +278,7 @@ impl Rows {
             for (rank, class) in &classes.runs {
                 let after = row.partition_point(|cell| cell.from <= *rank);
                 lists[start + 1 + *class as usize] =
-                    row[..after].last().map_or(NONE, |cell| cell.list);
+                    row.get(..after).and_then(<[_]>::last).map_or(NONE, |cell| cell.list);
             }
         }
         let at = |row: usize| u32::try_from((row + 1) * width).unwrap_or(0);

@@ -71,8 +71,10 @@ impl Bytes {
     /// Fills the buffer until it is full or no bytes are left. Returns the number of bytes.
     pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let mut filled = 0;
-        while filled < buffer.len() && !self.cut {
-            match self.inner.read(&mut buffer[filled..]) {
+        while !self.cut
+            && let Some(rest @ [_, ..]) = buffer.get_mut(filled..)
+        {
+            match self.inner.read(rest) {
                 Ok(0) => break,
                 Ok(n) => filled += n,
                 Err(error) => self.failed(error)?,
@@ -83,6 +85,7 @@ impl Bytes {
     }
 
     /// Skips this many bytes, or all that are left. Returns the number of bytes.
+    #[expect(clippy::indexing_slicing, reason = "`step` is at most the length of `scratch`")]
     pub(super) fn skip(&mut self, bytes: u64) -> Result<u64, ReadError> {
         let mut scratch = [0; 4096];
         let mut left = bytes;

@@ -65,11 +65,12 @@ impl Pcap {
     /// The next packet; `None` at the end, also where the file is cut off.
     pub(super) fn next(&self, bytes: &mut Bytes) -> Result<Option<Packet>, ReadError> {
         let offset = bytes.offset();
-        let mut record = [0; RECORD_LEN];
-        if bytes.fill(&mut record)? < RECORD_LEN {
+        let mut record = [[0; 4]; RECORD_LEN / 4];
+        if bytes.fill(record.as_flattened_mut())? < RECORD_LEN {
             return Ok(None);
         }
-        let (captured, original) = self.lengths(self.word(&record, 8), self.word(&record, 12));
+        let [seconds, fraction, captured, original] = record.map(|word| self.word(word));
+        let (captured, original) = self.lengths(captured, original);
         if captured > MAX_PACKET {
             let what = format!(
                 "the packet's record claims {captured} captured bytes; at most {MAX_PACKET} are \
@@ -82,14 +83,12 @@ impl Pcap {
             return Ok(None);
         }
         let unit = if self.nanoseconds { 1 } else { 1_000 };
-        let seconds = u64::from(self.word(&record, 0)) * 1_000_000_000;
-        // This cannot overflow: both factors are below 2^32 and the sum is below 2^63.
-        let time_ns = seconds + u64::from(self.word(&record, 4)) * unit;
+        // This cannot overflow: all factors are below 2^32 and the sum is below 2^63.
+        let time_ns = u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * unit;
         Ok(Some(packet(self.link, time_ns, data, original, self.fcs_len)))
     }
 
-    fn word(&self, record: &[u8; RECORD_LEN], at: usize) -> u32 {
-        let word = [record[at], record[at + 1], record[at + 2], record[at + 3]];
+    fn word(&self, word: [u8; 4]) -> u32 {
         if self.big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
     }
 
@@ -123,8 +122,7 @@ pub(super) fn packet(
     original: u32,
     fcs: u32,
 ) -> Packet {
-    // The caller has checked that the length is at most MAX_PACKET.
-    let captured = data.len() as u32;
+    let captured = u32::try_from(data.len()).unwrap_or(u32::MAX);
     let wire = original.max(captured);
     let wire = wire.saturating_sub(fcs);
     data.truncate(wire.min(captured) as usize);

@@ -39,7 +39,7 @@ pub(super) struct PcapNg {
 
 #[derive(Clone, Copy)]
 struct Interface {
-    link_number: u16,
+    link_number: u32,
     snap_len: u32,
     fcs_len: u32,
     clock: Clock,
@@ -102,11 +102,14 @@ impl PcapNg {
         start: u64,
     ) -> Result<Step, ReadError> {
         let mut head = [0; 12];
-        let known = magic.map_or(0, |magic| {
-            head[..4].copy_from_slice(&magic);
-            4
-        });
-        if bytes.fill(&mut head[known..])? < head.len() - known {
+        let rest = match magic {
+            Some(magic) => {
+                head[..4].copy_from_slice(&magic);
+                &mut head[4..]
+            }
+            None => &mut head[..],
+        };
+        if bytes.fill(rest)? < rest.len() {
             return Ok(Step::End);
         }
         if le(&head, 0) == SECTION {
@@ -174,14 +177,15 @@ impl PcapNg {
         block.clear();
         block.extend_from_slice(head);
         block.resize(len as usize, 0);
-        let whole = bytes.fill(&mut block[12..])? == len as usize - 12;
+        let body = block.get_mut(head.len()..).unwrap_or_default();
+        let whole = bytes.fill(body)? == body.len();
         let step = if whole { self.parse_block(&block, start) } else { Ok(Step::End) };
         self.block = block;
         step
     }
 
     fn parse_block(&mut self, block: &[u8], start: u64) -> Result<Step, ReadError> {
-        let len = block.len() as u32;
+        let len = u32::try_from(block.len()).unwrap_or(u32::MAX);
         self.check_trailer(len, self.word(block, block.len() - 4), start)?;
         let parse = if self.big_endian { parse_block_be } else { parse_block_le };
         let malformed = |what: &str| ReadError::Corrupt { offset: start, what: what.into() };
@@ -250,8 +254,8 @@ impl PcapNg {
         let data = recorded.data.get(..captured as usize).ok_or_else(|| {
             corrupt(format!("a packet claims {captured} captured bytes, more than its block has"))
         })?;
-        let link = u32::from(interface.link_number);
-        let link = link_of_number(link).ok_or(ReadError::LinkType { number: link })?;
+        let number = interface.link_number;
+        let link = link_of_number(number).ok_or(ReadError::LinkType { number })?;
         let time_ns = recorded.time.map_or(self.last_time_ns, |ticks| interface.clock.ns(ticks));
         self.last_time_ns = time_ns;
         let fcs = interface.fcs_len;
@@ -261,7 +265,7 @@ impl PcapNg {
     /// The predecessor of enhanced packet blocks: the interface number has 16 bits, and a count of
     /// drops follows it.
     fn obsolete_packet<'a>(&self, body: &'a [u8]) -> Option<Recorded<'a>> {
-        let (head, data) = body.split_at_checked(20)?;
+        let (head, data) = body.split_first_chunk::<20>()?;
         let interface = [head[0], head[1]];
         let interface = if self.big_endian {
             u16::from_be_bytes(interface)
@@ -290,7 +294,7 @@ impl PcapNg {
             if self.big_endian { i64::from_be_bytes(value) } else { i64::from_le_bytes(value) }
         });
         Interface {
-            link_number: block.linktype.0 as u16,
+            link_number: block.linktype.0.cast_unsigned(),
             snap_len: block.snaplen,
             fcs_len,
             clock: Clock { resolution: resolution.unwrap_or(6), offset_s },

@@ -154,7 +154,7 @@ fn recognise(magic: [u8; 4], known: usize, bytes: &mut Bytes) -> Result<Format, 
     if PcapNg::recognises(magic) {
         return Ok(Format::PcapNg { state: PcapNg::default(), magic: Some(magic) });
     }
-    let found = &magic[..known];
+    let found = magic.get(..known).unwrap_or(&magic);
     match REFUSED.iter().find(|(start, ..)| found.starts_with(start)) {
         Some(&(_, name, remedy)) => Err(ReadError::Format { name, remedy }),
         None => Err(ReadError::NotACapture { found: found.to_vec() }),

@@ -92,7 +92,7 @@ impl CaptureWriter {
                 put(&mut header, 0);
                 put(&mut header, 0);
                 put(&mut header, MAX_PACKET);
-                put(&mut header, u32::from(number_of_link(first)));
+                put(&mut header, number_of_link(first));
                 self.links.push(first);
             }
             Format::PcapNg => {
@@ -111,7 +111,7 @@ impl CaptureWriter {
 
     fn write_pcap(&mut self, packet: &Packet, precision: Precision) -> Result<(), WriteError> {
         if let Some(&first) = self.links.first().filter(|&&first| first != packet.link) {
-            let name = |link| link_name(u32::from(number_of_link(link)));
+            let name = |link| link_name(number_of_link(link));
             return Err(WriteError::MixedLinks { first: name(first), now: name(packet.link) });
         }
         let seconds = packet.time_ns / 1_000_000_000;
@@ -121,13 +121,14 @@ impl CaptureWriter {
         // The format's times end in the year 2106.
         put(&mut record, u32::try_from(seconds).unwrap_or(u32::MAX));
         put(&mut record, fraction);
-        put(&mut record, packet.data().len() as u32);
+        put(&mut record, number(packet.data().len()));
         put(&mut record, packet.wire_len);
         self.out.write_all(&record)?;
         self.out.write_all(packet.data())?;
         Ok(())
     }
 
+    #[expect(clippy::indexing_slicing, reason = "`padding` is at most 3")]
     fn write_pcapng(&mut self, packet: &Packet) -> io::Result<()> {
         let interface = match self.links.iter().position(|&link| link == packet.link) {
             Some(number) => number,
@@ -135,14 +136,14 @@ impl CaptureWriter {
         };
         let data = packet.data();
         let padding = data.len().wrapping_neg() % 4;
-        let len = (32 + data.len() + padding) as u32;
+        let len = number(32 + data.len() + padding);
         let mut head = Vec::with_capacity(28);
         put(&mut head, 6);
         put(&mut head, len);
-        put(&mut head, interface as u32);
+        put(&mut head, number(interface));
         put(&mut head, (packet.time_ns >> 32) as u32);
-        put(&mut head, packet.time_ns as u32);
-        put(&mut head, data.len() as u32);
+        put(&mut head, (packet.time_ns & 0xffff_ffff) as u32);
+        put(&mut head, number(data.len()));
         put(&mut head, packet.wire_len);
         self.out.write_all(&head)?;
         self.out.write_all(data)?;
@@ -156,7 +157,7 @@ impl CaptureWriter {
         let mut block = Vec::with_capacity(32);
         put(&mut block, 1);
         put(&mut block, 32);
-        put(&mut block, u32::from(number_of_link(link)));
+        put(&mut block, number_of_link(link));
         put(&mut block, MAX_PACKET);
         // if_tsresol: code 9, one byte, 10^-9, padded; then the end of the options.
         put(&mut block, u32::from_le_bytes([9, 0, 1, 0]));
@@ -209,6 +210,11 @@ impl Write for Out {
             Self::Finished => Ok(()),
         }
     }
+}
+
+/// A length or a number in 32 bits. No packet is longer than [`braid_packet::MOST`].
+fn number(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 fn put(out: &mut Vec<u8>, word: u32) {

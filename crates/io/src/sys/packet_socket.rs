@@ -91,7 +91,8 @@ impl Interface for PacketSocket {
         if message.cut {
             return Ok(Received::Lost(Unreceived::TooLong));
         }
-        let Some((header, frame)) = self.buffer[..message.length].split_first_chunk::<HEADER>()
+        let whole = self.buffer.get(..message.length);
+        let Some((header, frame)) = whole.and_then(|whole| whole.split_first_chunk::<HEADER>())
         else {
             return Ok(Received::Something);
         };

@@ -41,7 +41,7 @@ fn attach(file: &File, name: &str) -> io::Result<()> {
     // SAFETY: a plain C structure for which all zero bytes are valid.
     let mut request: libc::ifreq = unsafe { zeroed() };
     let room = request.ifr_name.len() - 1;
-    for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
+    for (to, from) in request.ifr_name.iter_mut().take(room).zip(name.bytes()) {
         *to = libc::c_char::from_ne_bytes([from]);
     }
     request.ifr_ifru.ifru_flags =
@@ -57,7 +57,7 @@ impl Interface for Tap {
         match self.file.read(&mut self.buffer) {
             Ok(length) if length == self.buffer.len() => Ok(Received::Lost(Unreceived::TooLong)),
             Ok(length) => {
-                frames.push(self.buffer[..length].to_vec());
+                frames.extend(self.buffer.get(..length).map(<[u8]>::to_vec));
                 Ok(Received::Something)
             }
             Err(error) => match error.kind() {

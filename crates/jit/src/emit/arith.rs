@@ -70,7 +70,7 @@ pub(super) fn binary(
 
 /// Emits the fault for a division by 0.
 fn check_divisor(e: &mut Emitter<'_, '_>, place: Place, b: ValueId) -> Result<(), Error> {
-    if e.facts.consts[b.index()].is_some_and(|b| b != 0) {
+    if e.constant_of(b).is_some_and(|b| b != 0) {
         return Ok(());
     }
     let (low, high) = e.halves(b)?;
@@ -143,7 +143,7 @@ fn shift(
         }
         _ => e.build.ins().ushr(x, by),
     };
-    match e.facts.consts[b.index()] {
+    match e.constant_of(b) {
         Some(by) if by < limit => shifted,
         Some(_) => e.constant(0, wide),
         None => {
@@ -159,8 +159,8 @@ fn shift(
 fn call_wide(e: &mut Emitter<'_, '_>, op: Wide, x: Value, y: Value) -> Value {
     let number = e.build.ins().iconst(types::I32, op as i64);
     let ((a, b), (c, d)) = (e.split(x), e.split(y));
-    let results = e.call(at::WIDE, &[number, a, b, c, d], 2);
-    e.build.ins().iconcat(results[0], results[1])
+    let [low, high] = e.call(at::WIDE, &[number, a, b, c, d]);
+    e.build.ins().iconcat(low, high)
 }
 
 pub(super) fn compare(

@@ -19,17 +19,21 @@ const PARTS: usize = 32;
 const FEW: usize = 6;
 
 /// Records the definitions of booleans and the number of uses of each value.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "`Facts` has checked the values and jumps of blocks that the program reaches"
+)]
 pub(super) fn record_definitions(e: &mut Emitter<'_, '_>) {
     let uses = &mut e.uses;
     let mut count = |value: &ValueId| uses[value.index()] += 1;
-    for block in &e.residual.blocks {
+    for (_, block) in e.facts.reached(e.residual) {
         block.steps.iter().for_each(|step| step.what.visit_uses(&mut count));
         block.end.visit_uses(&mut count);
         for target in block.end.targets() {
             target.args.iter().for_each(&mut count);
         }
     }
-    let steps = e.residual.blocks.iter().flat_map(|block| &block.steps);
+    let steps = e.facts.reached(e.residual).flat_map(|(_, block)| &block.steps);
     for step in steps {
         let What::Op(op) = &step.what else { continue };
         let (Op::Bin { out, .. }
@@ -136,6 +140,10 @@ fn branch_in(
 }
 
 /// A constant of the type of another value.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a value of 32 bits is only compared with such numbers"
+)]
 fn constant_like(e: &mut Emitter<'_, '_>, value: Value, number: u128) -> Value {
     let ty = e.build.func.dfg.value_type(value);
     if ty == types::I32 {

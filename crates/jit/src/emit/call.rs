@@ -11,7 +11,8 @@ pub(super) const SLOT: usize = 16;
 
 impl Emitter<'_, '_> {
     /// Calls one of the host's functions, or a function that has no host.
-    pub(super) fn call(&mut self, function: usize, args: &[Value], results: usize) -> Vec<Value> {
+    #[expect(clippy::indexing_slicing, reason = "a call has the results that its signature says")]
+    pub(super) fn call<const R: usize>(&mut self, function: usize, args: &[Value]) -> [Value; R] {
         self.calls = true;
         self.loaded.clear();
         let calls = self.frame_word(at::CALLS);
@@ -21,26 +22,26 @@ impl Emitter<'_, '_> {
             let ty = self.build.func.dfg.value_type(*arg);
             signature.params.push(AbiParam::new(ty));
         }
-        signature.returns.extend((0..results).map(|_| AbiParam::new(types::I64)));
+        signature.returns.extend((0..R).map(|_| AbiParam::new(types::I64)));
         let signature = self.build.import_signature(signature);
         let call = self.build.ins().call_indirect(signature, callee, args);
-        self.build.inst_results(call).to_vec()
+        let results = self.build.inst_results(call);
+        std::array::from_fn(|at| results[at])
     }
 
     /// Calls one of the host's functions for a resource.
-    pub(super) fn host_call(
+    pub(super) fn host_call<const R: usize>(
         &mut self,
         function: usize,
         number: u32,
         args: &[Value],
-        results: usize,
-    ) -> Vec<Value> {
+    ) -> [Value; R] {
         // The host may move entries.
         self.fresh = None;
         let number = self.build.ins().iconst(types::I32, i64::from(number));
         let mut all = vec![self.frame, number];
         all.extend(args);
-        self.call(function, &all, results)
+        self.call(function, &all)
     }
 
     /// Performs a step by `Host::step`.
@@ -70,7 +71,8 @@ impl Emitter<'_, '_> {
         let counts = (self.imm(used.len() as u64), self.imm(defined as u64));
         let all = [self.frame, block, step, args, counts.0, counts.1];
         let function = if self.entered { at::STEP } else { at::RESHAPE };
-        Ok(self.call(function, &all, 1)[0])
+        let [code] = self.call(function, &all);
+        Ok(code)
     }
 
     fn results(&mut self, used: &[ValueId], defined: &[ValueId]) {

@@ -130,6 +130,7 @@ pub(crate) struct Emitter<'a, 'f> {
 
 impl<'a, 'f> Emitter<'a, 'f> {
     /// Starts a function whose argument is the frame.
+    #[expect(clippy::indexing_slicing, reason = "the function's parameter is the frame")]
     pub(crate) fn new(
         residual: &'a Residual,
         facts: &'a Facts,
@@ -181,6 +182,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
         }
     }
 
+    #[expect(clippy::indexing_slicing, reason = "the slot was made for this function")]
     pub(super) fn finish(mut self, config: TargetFrontendConfig) {
         if let Some(scratch) = self.scratch {
             self.build.func.sized_stack_slots[scratch].size = self.scratch_bytes;
@@ -200,6 +202,10 @@ impl<'a, 'f> Emitter<'a, 'f> {
     }
 
     /// The target of a jump in Cranelift's IR. Notes which entry is available there.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`Facts` has checked the values and jumps of blocks that the program reaches"
+    )]
     pub(super) fn target(&mut self, target: &Target) -> Result<Edge, Error> {
         let to = target.block.index();
         self.fresh_at[to] = self.fresh;
@@ -271,6 +277,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
 }
 
 /// By block: the functions whose `Enter` may have run before it.
+#[expect(clippy::indexing_slicing, reason = "`begun` has a set for each block")]
 fn begun(residual: &Residual) -> Vec<BTreeSet<u16>> {
     let mut begun = vec![BTreeSet::new(); residual.blocks.len()];
     for (number, block) in residual.blocks.iter().enumerate() {

@@ -33,6 +33,7 @@ pub(super) fn key_words(e: &mut Emitter<'_, '_>, parts: &[ValueId]) -> Result<Ve
 }
 
 /// Adds a value of `bits` bits (at most 64), from bit `at` on.
+#[expect(clippy::indexing_slicing, reason = "the words have room for the widths of all parts")]
 fn pack(
     e: &mut Emitter<'_, '_>,
     packed: &mut [Option<Value>],

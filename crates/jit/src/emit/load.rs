@@ -106,6 +106,10 @@ fn read_spot(e: &mut Emitter<'_, '_>, spot: Spot) -> Value {
 
 /// The result of masking a loaded field with a constant, if the mask selects bits of one byte only:
 /// loads that byte.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "only the bits of one byte are left in the mask"
+)]
 pub(super) fn part_of_field(
     e: &mut Emitter<'_, '_>,
     value: ValueId,
@@ -114,7 +118,7 @@ pub(super) fn part_of_field(
     let (spot, byte) = byte_part(e, *e.loaded.get(&value)?, mask)?;
     let base = base_address(e, spot.base);
     let part = load_raw(e, base, spot, spot.len - 1 - byte, 1);
-    let mask = e.facts.consts[mask.index()]? >> (byte * 8);
+    let mask = e.constant_of(mask)? >> (byte * 8);
     let mask = e.imm(mask as u64);
     let part = e.build.ins().band(part, mask);
     Some(e.shift_left(part, i64::from(byte) * 8))
@@ -122,7 +126,7 @@ pub(super) fn part_of_field(
 
 /// The one byte of a field, counted from its end, in which a mask has bits.
 fn byte_part(e: &Emitter<'_, '_>, field: Field, mask: ValueId) -> Option<(Spot, u8)> {
-    let mask = e.facts.consts[mask.index()].filter(|mask| *mask != 0)?;
+    let mask = e.constant_of(mask).filter(|mask| *mask != 0)?;
     let spot = spot_of(e, field)?;
     let is_whole = u32::from(spot.width) == u32::from(spot.len) * 8 && spot.shift == 0;
     let byte = u8::try_from(mask.trailing_zeros() / 8).ok()?;
@@ -133,6 +137,10 @@ fn byte_part(e: &Emitter<'_, '_>, field: Field, mask: ValueId) -> Option<(Spot, 
 
 /// Whether the program uses a field that is loaded here only as [`part_of_field`] does. Then the
 /// whole field need not be loaded.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "`Facts` has checked the values and jumps of blocks that the program reaches"
+)]
 pub(super) fn is_only_in_part(
     e: &Emitter<'_, '_>,
     place: Place,

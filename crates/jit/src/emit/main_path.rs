@@ -4,6 +4,10 @@
 //! part of a program that most packets take becomes a function without calls, where that is
 //! possible. If a packet leaves this part before the code changed anything, the whole program runs
 //! from the start.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "`Facts` has checked the values and jumps of blocks that the program reaches"
+)]
 
 use crate::facts::Facts;
 use crate::regions::Regions;
@@ -38,7 +42,7 @@ impl MainPath {
     pub(crate) fn of(residual: &Residual, facts: &Facts, regions: &Regions) -> Option<MainPath> {
         let blocks = residual.blocks.len();
         let mut clean = vec![true; blocks];
-        for (number, block) in residual.blocks.iter().enumerate() {
+        for (number, block) in facts.reached(residual) {
             let after = clean[number] && block.steps.iter().all(|step| is_pure(&step.what));
             block.end.visit_targets(&mut |target| clean[target.block.index()] &= after);
         }
@@ -50,7 +54,7 @@ impl MainPath {
         };
         let mut finder = Finder { residual, regions, clean, path };
         finder.path.entered[0] = true;
-        for number in (0..blocks).filter(|number| facts.in_edges[*number] > 0) {
+        for (number, _) in facts.reached(residual) {
             if finder.path.entered[number] {
                 finder.walk(number, 0)?;
             }

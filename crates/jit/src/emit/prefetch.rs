@@ -56,13 +56,16 @@ impl<'a> Hint<'a> {
     }
 
     /// The hint for the first lookup of a kind.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`Facts` has checked the values and jumps of blocks that the program reaches"
+    )]
     fn first(
         residual: &'a Residual,
         facts: &Facts,
         kind: &mut dyn FnMut(&'a Step) -> Option<(Resource, Operands<'a>)>,
     ) -> Option<Hint<'a>> {
-        let reached = residual.blocks.iter().zip(&facts.in_edges).filter(|(_, edges)| **edges > 0);
-        let mut steps = reached.flat_map(|(block, _)| &block.steps);
+        let mut steps = facts.reached(residual).flat_map(|(_, block)| &block.steps);
         let mut before = Vec::new();
         let (node, resource, operands, uses) = loop {
             let step = steps.next()?;
@@ -160,7 +163,7 @@ fn hand_over(e: &mut Emitter<'_, '_>, hint: &Hint<'_>, number: u32) -> Result<bo
             let key = key::store_key(e, &words);
             let number = e.build.ins().iconst(types::I32, i64::from(number));
             let words = e.imm(words.len() as u64);
-            e.call(at::PREFETCH, &[e.frame, number, key, words], 0);
+            let [] = e.call(at::PREFETCH, &[e.frame, number, key, words]);
             Ok(true)
         }
         Operands::Packet(packet) => rules::prefetch_packet(e, number, packet),

@@ -1,4 +1,5 @@
 //! Whole functions: the program, and its main path.
+#![expect(clippy::indexing_slicing, reason = "the vectors have an element for each block")]
 
 use super::emitter::{Edge, Emitter, Place, at};
 use super::main_path::MainPath;

@@ -4,6 +4,10 @@
 //! At the start of a region, the outcome says by which exit packets of the group leave the region,
 //! and holds the values that are used behind it. Its first word is 0 until the first packet of the
 //! group has run through the region step by step.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "regions have numbers of blocks, exits and jumps of this program"
+)]
 
 use super::emitter::{ClBlock, Edge, Emitter, at};
 use crate::abi::Search;
@@ -60,6 +64,7 @@ fn block_behind(e: &mut Emitter<'_, '_>, region: usize, exit: usize) -> ClBlock 
 
 /// Begins a region: takes the outcome of the packet's group, if there is one. The steps behind are
 /// for the first packet of a group.
+#[expect(clippy::cast_possible_truncation, reason = "a region has at most `LONGEST` words")]
 fn enter_region(e: &mut Emitter<'_, '_>, number: usize) -> Result<(), Error> {
     let region = &e.outcomes.regions.all[number];
     let lookups = &e.outcomes.regions.lookups[region.lookups];
@@ -73,7 +78,8 @@ fn enter_region(e: &mut Emitter<'_, '_>, number: usize) -> Result<(), Error> {
             Search::Index(index) => search_index(e, index.address(), lookups.addr)?,
             Search::Host(search) => {
                 let (low, high) = e.halves(lookups.addr)?;
-                e.host_call(at::ADDRESS_GROUP, *search, &[low, high], 1)[0]
+                let [group] = e.host_call(at::ADDRESS_GROUP, *search, &[low, high]);
+                group
             }
         };
         e.build.def_var(group_is, group);

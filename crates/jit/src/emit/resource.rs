@@ -19,7 +19,7 @@ pub(super) fn route(
 ) -> Result<(), Error> {
     let (low, high) = e.halves(addr)?;
     let wide = e.imm(u64::from(e.width(addr) > 32));
-    let result = e.host_call(at::ROUTE, number, &[low, high, wide], 1)[0];
+    let [result] = e.host_call(at::ROUTE, number, &[low, high, wide]);
     e.flag_and_number(result, found, hop);
     Ok(())
 }
@@ -33,15 +33,19 @@ pub(super) fn list_get(
 ) -> Result<(), Error> {
     let index = e.low(index)?;
     let column = e.build.ins().iconst(types::I32, i64::from(column));
-    let results = e.host_call(at::MEMBER, number, &[index, column], 2);
+    let [value, is_there] = e.host_call(at::MEMBER, number, &[index, column]);
     let (code, zero) = (e.imm(sys::code(Fault::Index)), e.imm(0));
-    let code = e.build.ins().select(results[1], zero, code);
+    let code = e.build.ins().select(is_there, zero, code);
     e.fault_if(place, code);
-    e.set(out, results[0]);
+    e.set(out, value);
     Ok(())
 }
 
 /// As `list_get`, for a list that never changes: without a call of the host.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a wide value has its second half in a word of its own"
+)]
 pub(super) fn list_at(
     e: &mut Emitter<'_, '_>,
     place: Place,
@@ -70,6 +74,7 @@ pub(super) fn list_at(
 }
 
 /// Whether a queue has room, at the end of a block.
+#[expect(clippy::indexing_slicing, reason = "`block` is a block of the program")]
 pub(super) fn has_room(
     e: &mut Emitter<'_, '_>,
     block: u32,
@@ -77,10 +82,12 @@ pub(super) fn has_room(
     delay: ValueId,
 ) -> Result<Value, Error> {
     if let Some(number) = e.resources.number(node, Resource::Queue(queue)) {
-        return Ok(e.host_call(at::HAS_ROOM, number, &[], 1)[0]);
+        let [has_room] = e.host_call(at::HAS_ROOM, number, &[]);
+        return Ok(has_room);
     }
     let steps = e.residual.blocks[block as usize].steps.len();
-    let place = Place { block, step: steps as u32, fault: None };
+    let step = u32::try_from(steps).unwrap_or(u32::MAX);
+    let place = Place { block, step, fault: None };
     let code = e.universal(place, &[delay], 1)?;
     e.fault_if(place, code);
     let args = e.scratch(0);

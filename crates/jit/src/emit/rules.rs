@@ -19,7 +19,7 @@ pub(super) fn classify(
     if has_words(e, packet) {
         let [addrs, ports, bits] = rule_words(e, packet)?;
         let count = e.imm(is_counted(e, place).into());
-        let result = e.host_call(at::CLASSIFY4, number, &[addrs, ports, bits, count], 1)[0];
+        let [result] = e.host_call(at::CLASSIFY4, number, &[addrs, ports, bits, count]);
         e.flag_and_number(result, pass, rule);
         return Ok(());
     }
@@ -45,7 +45,7 @@ pub(super) fn classify(
         let word = optional_word(e, parts.as_deref(), width)?;
         e.store_word(word, fields, offset);
     }
-    let result = e.host_call(at::CLASSIFY, number, &[fields], 1)[0];
+    let [result] = e.host_call(at::CLASSIFY, number, &[fields]);
     e.flag_and_number(result, pass, rule);
     Ok(())
 }
@@ -61,7 +61,7 @@ pub(super) fn prefetch_packet(
         return Ok(false);
     }
     let [addrs, ports, bits] = rule_words(e, packet)?;
-    e.host_call(at::PREFETCH_CLASSIFY, number, &[addrs, ports, bits], 0);
+    let [] = e.host_call(at::PREFETCH_CLASSIFY, number, &[addrs, ports, bits]);
     Ok(true)
 }
 
@@ -133,6 +133,7 @@ fn optional_word(
 }
 
 /// Whether the next step counts the rule that a `Classify` of a packet in words finds.
+#[expect(clippy::indexing_slicing, reason = "`place` is a step of the program")]
 fn is_counted(e: &Emitter<'_, '_>, place: Place) -> bool {
     let steps = &e.residual.blocks[place.block as usize].steps;
     let [first, second, ..] = &steps[place.step as usize..] else { return false };
@@ -159,6 +160,6 @@ pub(super) fn count_rule(
         return Ok(());
     }
     let rule = e.low(rule)?;
-    e.host_call(at::COUNT_RULE, number, &[rule], 0);
+    let [] = e.host_call(at::COUNT_RULE, number, &[rule]);
     Ok(())
 }

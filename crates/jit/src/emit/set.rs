@@ -62,6 +62,10 @@ fn test_each(
 
 /// Halves the intervals until few are left; jumps to `done` with the result. The depth is at most
 /// the logarithm of [`MOST`].
+#[expect(
+    clippy::indexing_slicing,
+    reason = "there are more than `FEW` intervals, so both halves have some"
+)]
 fn search_tree(
     e: &mut Emitter<'_, '_>,
     value: Value,

@@ -30,24 +30,24 @@ pub(super) fn find_entry(
     key: &[ValueId],
 ) -> Result<(), Error> {
     let words = key::key_words(e, key)?;
-    let wanted = e.imm(u64::from(e.facts.words[entry.index()]));
-    let results = match *words {
-        [word] => e.host_call(at::FIND_1, number, &[word, wanted], 2),
-        [first, second] => e.host_call(at::FIND_2, number, &[first, second, wanted], 2),
+    let wanted = e.imm(u64::from(e.words(entry)));
+    let [is, slots] = match *words {
+        [word] => e.host_call(at::FIND_1, number, &[word, wanted]),
+        [first, second] => e.host_call(at::FIND_2, number, &[first, second, wanted]),
         _ => {
             let key = key::store_key(e, &words);
             let size = e.imm(words.len() as u64);
             match words.len() {
-                5 => e.host_call(at::FIND_5, number, &[key, wanted], 2),
-                _ => e.host_call(at::FIND, number, &[key, size, wanted], 2),
+                5 => e.host_call(at::FIND_5, number, &[key, wanted]),
+                _ => e.host_call(at::FIND, number, &[key, size, wanted]),
             }
         }
     };
     let missing = e.imm(sys::missing());
-    let is_there = e.build.ins().icmp(IntCC::NotEqual, results[1], missing);
+    let is_there = e.build.ins().icmp(IntCC::NotEqual, slots, missing);
     e.set(found, is_there);
-    e.set(entry, results[0]);
-    e.fresh = Some(Fresh { entry, slots: results[1] });
+    e.set(entry, is);
+    e.fresh = Some(Fresh { entry, slots });
     Ok(())
 }
 
@@ -61,8 +61,9 @@ pub(super) fn read_entry(
         Some(fresh) if fresh.entry == entry => fresh.slots,
         _ => {
             let handle = e.low(entry)?;
-            let wanted = e.imm(u64::from(e.facts.words[entry.index()]));
-            e.host_call(at::READ, number, &[handle, wanted], 1)[0]
+            let wanted = e.imm(u64::from(e.words(entry)));
+            let [slots] = e.host_call(at::READ, number, &[handle, wanted]);
+            slots
         }
     };
     load_slots(e, outs, slots);
@@ -88,7 +89,7 @@ pub(super) fn set_slots(
     }
     let all = key::store_key(e, &words);
     let sizes = (e.imm(size as u64), e.imm((words.len() - size) as u64));
-    let done = e.host_call(at::SET, number, &[all, sizes.0, sizes.1], 1)[0];
+    let [done] = e.host_call(at::SET, number, &[all, sizes.0, sizes.1]);
     e.set(ok, done);
     Ok(())
 }
@@ -108,7 +109,7 @@ pub(super) fn put_slot(
     words.extend([low, high]);
     let all = key::store_key(e, &words);
     let slot = e.build.ins().iconst(types::I32, i64::from(slot));
-    let result = e.host_call(at::PUT, number, &[all, size, slot], 1)[0];
+    let [result] = e.host_call(at::PUT, number, &[all, size, slot]);
     let code = e.shift_right(result, 1);
     e.fault_if(place, code);
     e.set(ok, result);

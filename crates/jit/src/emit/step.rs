@@ -20,14 +20,14 @@ pub(super) fn emit_step(e: &mut Emitter<'_, '_>, place: Place, step: &Step) -> R
             None => ask_host(e, place, &step.what),
         },
         What::Find { found, entry, state, key } => {
-            let words = e.facts.words[entry.index()];
+            let words = e.words(*entry);
             match numbered(e, node, Resource::Table(*state), words) {
                 Some(number) => state::find_entry(e, number, (*found, *entry), key),
                 None => ask_host(e, place, &step.what),
             }
         }
         What::Read { outs, state, entry } => {
-            let words = e.facts.words[entry.index()];
+            let words = e.words(*entry);
             match numbered(e, node, Resource::Table(*state), words) {
                 Some(number) => state::read_entry(e, number, outs, *entry),
                 None => ask_host(e, place, &step.what),
@@ -145,6 +145,7 @@ pub(super) fn numbered(
 
 /// Enters a function. If the run has not entered it before, no state of the function need be
 /// forgotten.
+#[expect(clippy::indexing_slicing, reason = "`begun` has a set for each block")]
 pub(super) fn enter_function(
     e: &mut Emitter<'_, '_>,
     place: Place,

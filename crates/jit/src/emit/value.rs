@@ -9,6 +9,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AliasRegion, InstBuilder, MemFlagsData, Type, Value, types};
 use std::mem::offset_of;
 
+#[expect(clippy::indexing_slicing, reason = "`Facts` has checked the values that are used")]
 impl Emitter<'_, '_> {
     /// Whether a value is an `i128`.
     pub(super) fn is_wide(&self, value: ValueId) -> bool {
@@ -23,6 +24,16 @@ impl Emitter<'_, '_> {
     /// The width of a value's type.
     pub(super) fn width(&self, value: ValueId) -> u16 {
         self.residual.values[value.index()].width
+    }
+
+    /// The value, if it is a constant.
+    pub(super) fn constant_of(&self, value: ValueId) -> Option<Word> {
+        self.facts.consts[value.index()]
+    }
+
+    /// The most words that are read from an entry.
+    pub(super) fn words(&self, entry: ValueId) -> u32 {
+        self.facts.words[entry.index()]
     }
 
     fn value(&mut self, value: ValueId) -> Result<Value, Error> {
@@ -109,6 +120,7 @@ impl Emitter<'_, '_> {
     }
 
     /// A constant, as an `i128` if `wide`.
+    #[expect(clippy::cast_possible_truncation, reason = "the other half is separate")]
     pub(super) fn constant(&mut self, number: Word, wide: bool) -> Value {
         let low = self.imm((number & Word::from(u64::MAX)) as u64);
         if !wide {

@@ -218,6 +218,7 @@ fn store_field(
 }
 
 /// Replaces the bits of a field in bytes as they lie in memory.
+#[expect(clippy::cast_possible_truncation, reason = "the bytes that are rewritten fit a word")]
 fn rewritten_bits(
     e: &mut Emitter<'_, '_>,
     old: Value,

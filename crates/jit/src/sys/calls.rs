@@ -1,4 +1,8 @@
 //! The functions that generated code calls. Each finds its host in the frame and calls it.
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "code is only generated on machines of 64 bits"
+)]
 
 use super::frame::{Calls, Fields, Found, Frame, MISSING, Pair, ZEROS, code, low};
 use crate::abi::{Call, Host};
@@ -230,6 +234,7 @@ unsafe extern "C" fn set<H: Host>(
     u64::from(done)
 }
 
+#[expect(clippy::indexing_slicing, reason = "two words follow the key")]
 unsafe extern "C" fn put<H: Host>(
     frame: *mut Frame,
     number: u32,
@@ -372,6 +377,7 @@ unsafe extern "C" fn wide(op: u32, a_low: u64, a_high: u64, b_low: u64, b_high: 
     })
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "the other half is separate")]
 fn halves(value: u128) -> Pair {
     Pair { low: (value & u128::from(u64::MAX)) as u64, high: (value >> 64) as u64 }
 }

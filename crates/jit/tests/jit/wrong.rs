@@ -80,6 +80,15 @@ fn programs_that_are_not_well_formed_are_errors() {
 }
 
 #[test]
+fn blocks_that_nothing_leads_to_do_no_harm() {
+    let mut builder = Builder::new(ANY, 2);
+    builder.block = 1;
+    builder.op(Op::Not { out: ValueId(8), a: ValueId(9) });
+    builder.end(End::Jump(to(7, &[])));
+    compile(&builder.residual, &mut numbered).unwrap();
+}
+
+#[test]
 fn value_that_is_not_defined_on_all_paths_is_an_error() {
     let mut builder = Builder::new(ANY, 3);
     let cond = tag(&mut builder, 0, 1);

@@ -4,6 +4,14 @@
 //!
 //! The general parser is the definition. This one gives the same layout for these packets and
 //! leaves all others to the general one.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "the indices are offsets in headers whose constant length was checked"
+)]
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "headers begin below byte 128, and a packet ends one 16-bit length behind them"
+)]
 
 use crate::field::is_announced_port;
 use crate::layout::{Fragment, Layout, Quote, SumKind, bit, long, words};

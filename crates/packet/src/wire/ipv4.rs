@@ -148,8 +148,8 @@ fn header_len(header: &[u8; LEN]) -> usize {
 /// Makes the remaining checks, for a window that ends where the packet ends.
 fn finish<'a>(window: Window<'a>, header: &[u8; LEN]) -> Result<Ipv4<'a>, Stop> {
     let len = header_len(header);
-    let whole = window.first(len, Malformed::IpHeaderLength)?;
-    let pseudo_dst = window.at() + final_dst(&whole[LEN..])?.map_or(DST, |offset| LEN + offset);
+    let options = window.skip(LEN).first(len - LEN, Malformed::IpHeaderLength)?;
+    let pseudo_dst = window.at() + final_dst(options)?.map_or(DST, |offset| LEN + offset);
     let word = be16(header[FRAGMENT], header[FRAGMENT + 1]);
     let later = word & OFFSET_MASK != 0;
     let fragment = Fragment { any: later || word & MORE_FRAGMENTS != 0, later };
@@ -170,7 +170,8 @@ fn final_dst(options: &[u8]) -> Result<Option<usize>, Stop> {
                     return Err(Stop::Bad(Malformed::IpOptions));
                 }
                 let route = matches!(kind, LOOSE_SOURCE_ROUTE | STRICT_SOURCE_ROUTE);
-                if route && len >= 7 && usize::from(options[at + 2]) <= len {
+                let pending = options.get(at + 2).is_some_and(|at| usize::from(*at) <= len);
+                if route && len >= 7 && pending {
                     found = Some(at + len - 4);
                 }
                 at += len;

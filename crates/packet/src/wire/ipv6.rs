@@ -184,8 +184,8 @@ impl Ipv6<'_> {
 /// Offset of the final destination in a routing header with segments left: the last address of
 /// types 0 and 2, or the first segment of type 4 (RFC 8754).
 fn final_dst(header: &[u8]) -> Option<usize> {
-    let (kind, left) = (header[2], header[3]);
-    let addresses = (header.len() - 8) / 16;
+    let (&[_, _, kind, left, ..], rest) = header.split_first_chunk::<8>()?;
+    let addresses = rest.len() / 16;
     if left == 0 || addresses == 0 {
         return None;
     }

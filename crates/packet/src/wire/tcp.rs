@@ -141,8 +141,9 @@ pub(crate) fn check(window: Window<'_>) -> Result<(Options, Window<'_>), Stop> {
     if len < LEN {
         return Err(Stop::Bad(Malformed::TcpHeaderLength));
     }
-    let whole = window.first(len, Malformed::TcpHeaderLength)?;
-    Ok((options(&whole[LEN..], window.at() + LEN)?, window.skip(len)))
+    let behind = window.skip(LEN);
+    let bytes = behind.first(len - LEN, Malformed::TcpHeaderLength)?;
+    Ok((options(bytes, behind.at())?, window.skip(len)))
 }
 
 fn options(bytes: &[u8], start: usize) -> Result<Options, Stop> {

@@ -19,6 +19,11 @@ impl Counts {
 
     /// The free rank with `skip` free ranks below it, which must exist. `taken` has a bit for each
     /// rank.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`skip` is below the number of free ranks, so one of them is found"
+    )]
+    #[expect(clippy::cast_possible_truncation, reason = "a pool has at most `MOST` ranks")]
     pub(super) fn free_one(&self, taken: &[u64], mut skip: u32) -> u32 {
         let mut block = 0;
         let mut step = self.taken.len().next_power_of_two();

@@ -8,6 +8,10 @@ pub(super) struct First {
     levels: Vec<Vec<u64>>,
 }
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "a level has a bit for each rank, or for each word of the level below"
+)]
 impl First {
     /// Creates the levels for `count` ranks, all free.
     pub(super) fn new(count: u32) -> Self {
@@ -28,6 +32,7 @@ impl First {
         }
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "ranks have 32 bits")]
     pub(super) fn first(&self) -> Option<u32> {
         let mut at = 0;
         for level in self.levels.iter().rev() {

@@ -16,6 +16,10 @@ pub(super) struct Queue {
 const BEFORE: usize = 0;
 const BEHIND: usize = 1;
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "`links` has an element for each rank, and a link is a rank plus 1"
+)]
 impl Queue {
     /// Creates a queue of `count` free ranks, lowest first.
     pub(super) fn ascending(count: u32) -> Self {
@@ -61,6 +65,7 @@ impl Queue {
     }
 
     /// All ranks in the queue, in order.
+    #[expect(clippy::cast_possible_truncation, reason = "ranks have 32 bits")]
     pub(super) fn all(&self) -> impl Iterator<Item = u32> + '_ {
         let fresh = (0..self.links.len() as u32).filter(|rank| self.fresh.has(*rank));
         let first = self.ends[0].checked_sub(1);
