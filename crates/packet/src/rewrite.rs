@@ -237,6 +237,10 @@ impl Layout {
     }
 
     /// Does the same as [`Layout::rewrite_narrow`] for any outline.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the IP header begins behind at most two tags, and `len` is at most both lengths"
+    )]
     pub fn rewrite_wide(
         &self,
         (data, outline): (&mut [u8], Outline),
