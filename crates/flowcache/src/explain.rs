@@ -158,9 +158,9 @@ impl<P: Programs, F: Functions> Explainer<'_, '_, P, F> {
         let tried = self.try_record(flow, is_due, (packet, layout));
         match (admitted, tried, failure) {
             (_, Ok(()), _) if is_outdated => outcome(Taken::Hit, RENEWED),
-            (true, Ok(()), None) if is_left_out => {
-                miss("no record is tried: many like it would have saved no time")
-            }
+            (true, Ok(()), None) if is_left_out => miss(
+                "no record is tried: many attempts for packets like it failed, or would have saved no time",
+            ),
             (true, Ok(()), _) => outcome(Taken::Hit, MADE),
             (_, Err(why), Some(failure)) if is_outdated => outcome(
                 Taken::GuardFailure,

@@ -39,15 +39,18 @@ pub(crate) struct KeyExtractor {
     /// The bits of the keys of other packets, by outline. `None` where packets with this outline
     /// have no records.
     wide: [Option<Box<Window<WIDE>>>; OUTLINES],
-    /// How many attempts in a row to make a record would have saved no time, and how many of the
-    /// next attempts are left out.
+    /// How many attempts in a row led to no record that saves time, and how many of the next
+    /// attempts are left out.
     losses: u32,
     left_out: u32,
 }
 
-/// The largest number of these attempts in a row that counts. From then on, one attempt in 2^12 is
+/// The number of attempts in a row that may fail before any is left out. Some flows of a program often have
+/// records while others cannot.
+const FREE_LOSSES: u32 = 8;
+/// The largest number of failed attempts in a row that counts. From then on, one attempt in 2^12 is
 /// made.
-const MOST_LOSSES: u32 = 12;
+const MOST_LOSSES: u32 = FREE_LOSSES + 12;
 
 /// Bits of a packet's first bytes. They belong to a big-endian number of `len` bytes at `at`. There
 /// are `width` of them, from `shift` upward.
@@ -99,11 +102,11 @@ impl KeyExtractor {
         self.left_out -= 1;
     }
 
-    /// Learns from an attempt whether a record would save time. The more attempts in a row would
-    /// not, the fewer are made.
+    /// Learns from an attempt whether there can be a record that saves time. The more attempts in a
+    /// row fail, the fewer are made.
     pub(crate) fn learn(&mut self, pays: bool) {
         self.losses = if pays { 0 } else { MOST_LOSSES.min(self.losses + 1) };
-        self.left_out = (1 << self.losses) - 1;
+        self.left_out = (1 << self.losses.saturating_sub(FREE_LOSSES)) - 1;
     }
 
     /// Makes all keys wide from now on, because narrow records cannot express the program's
@@ -406,9 +409,9 @@ mod tests {
                 }
             }
         }
-        // The first twelve attempts leave out 2^13 - 14 attempts in all. Each further attempt
-        // leaves out 2^12 - 1.
-        assert_eq!(tried, 12 + (100_000 - 12 - (8192 - 14)) / 4096 + 1);
+        // The first eight attempts leave out none. The next twelve leave out 2^13 - 14 attempts in
+        // all. Each further attempt leaves out 2^12 - 1.
+        assert_eq!(tried, 20 + (100_000 - 20 - (8192 - 14)) / 4096 + 1);
         extractor.learn(true);
         assert!(!extractor.is_left_out());
     }

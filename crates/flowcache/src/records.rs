@@ -244,14 +244,12 @@ impl Records {
             return false;
         }
         let ignores = self.has_mutant(RecordMutant::ContentionIgnored);
-        let fits = |(entry, one): &(Handle, EntryUse)| {
-            let group = tables.group(one.table, entry.place());
-            ignores || self.entries.fits(&self.slabs, group, one, tables)
-        };
-        if !new.depends_on.iter().all(fits) {
-            self.counters.contended += 1;
+        if !ignores && !self.are_compatible(tables, new.depends_on) {
             self.make_way(tables, new.depends_on);
-            return false;
+            if !self.are_compatible(tables, new.depends_on) {
+                self.counters.contended += 1;
+                return false;
+            }
         }
         let NewRecord { key, hash, kind, template, head, sums, .. } = *new;
         let hot = Hot { seen: 0, kind, template, packets: 0, bytes: 0 };
@@ -271,8 +269,16 @@ impl Records {
         true
     }
 
-    /// Ends records with bounds in favour of records that compute values for each packet, because
-    /// an entry can have more of these.
+    /// Whether a record with these uses of entries is compatible with the records that there are.
+    fn are_compatible(&self, tables: &Tables, depends_on: &[(Handle, EntryUse)]) -> bool {
+        depends_on.iter().all(|(entry, one)| {
+            let group = tables.group(one.table, entry.place());
+            self.entries.fits(&self.slabs, group, one, tables)
+        })
+    }
+
+    /// Ends records with bounds in favour of a record that computes values for each packet, because
+    /// an entry can have more of these. While such a record is there, no record gets bounds.
     fn make_way(&mut self, tables: &mut Tables, depends_on: &[(Handle, EntryUse)]) {
         for (entry, one) in depends_on.iter().filter(|(_, one)| one.dynamic | one.puts != 0) {
             let group = tables.group(one.table, entry.place());

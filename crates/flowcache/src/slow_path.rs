@@ -178,8 +178,10 @@ impl FlowCache {
         );
         let world = (host.programs, host.graph);
         let goal = specialiser.and_then(|mut one| one.run(start, world, host.words).ok());
+        let goal = goal.filter(|_| self.eager || self.findings.loss().is_none());
+        self.learn(flow, goal.is_some());
         let Some(goal) = goal else { return false };
-        if !self.pays(flow) || !self.has_room(flow, packet, host.functions) {
+        if !self.has_room(flow, packet, host.functions) {
             return false;
         }
         let records = host.functions.state().dependents();
@@ -239,14 +241,13 @@ impl FlowCache {
         extractor.map(KeyExtractor::leave_out).is_some()
     }
 
-    /// Whether a record with these findings saves time. The flow's extractor learns from the
-    /// answer.
-    fn pays(&mut self, flow: Flow) -> bool {
-        let pays = self.eager || self.findings.loss().is_none();
-        if let Some(extractor) = self.extractors.get_mut(flow.extractor()) {
+    /// Lets the flow's extractor learn whether packets like this one can have records that save
+    /// time. An eager cache tries every flow.
+    fn learn(&mut self, flow: Flow, pays: bool) {
+        let extractor = self.extractors.get_mut(flow.extractor());
+        if let Some(extractor) = extractor.filter(|_| !self.eager) {
             extractor.learn(pays);
         }
-        pays
     }
 
     /// Whether a record of the flow's kind can hold the findings. If not, further records of this
