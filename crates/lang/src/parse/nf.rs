@@ -213,7 +213,7 @@ impl Parser<'_> {
             return Err(self.no_key());
         }
         self.bump();
-        let alone = !matches!(self.token(1).kind, Tok::Dot | Tok::Lt);
+        let alone = !matches!(self.token(1).kind, Tok::Dot | Tok::Lt | Tok::LParen);
         if alone && self.eat_word("flow") {
             return Ok(KeyDef::Flow(self.span_from(start)));
         }

@@ -199,7 +199,8 @@ fn value_ends_with_its_text() {
 
 #[test]
 fn type_with_arguments_is_a_key_whatever_its_name() {
-    let items = nf_items(good("nf f() { state s: u8 per flow<u8>; state t: u8 per flow; }"));
+    let keys = "per flow<u8>; state t: u8 per biflow(a); state u: u8 per flow";
+    let items = nf_items(good(&format!("nf f() {{ state s: u8 {keys}; }}")));
     let keys: Vec<&KeyDef> = items
         .iter()
         .filter_map(|item| match item {
@@ -207,5 +208,5 @@ fn type_with_arguments_is_a_key_whatever_its_name() {
             _ => None,
         })
         .collect();
-    assert!(matches!(keys[..], [KeyDef::List(..), KeyDef::Flow(_)]), "{keys:?}");
+    assert!(matches!(keys[..], [KeyDef::List(..), KeyDef::List(..), KeyDef::Flow(_)]), "{keys:?}");
 }
