@@ -174,9 +174,11 @@ impl Parser<'_> {
         self.bump();
         let cond = self.condition()?;
         let then = self.block()?;
-        if !self.eat_word("else") {
+        // `else =>` is the next row of a `match`, in which this statement is a row.
+        if !self.at_word("else") || self.token(1).kind == Tok::FatArrow {
             return Ok(StmtKind::If { cond, then, otherwise: None });
         }
+        self.bump();
         let otherwise = if self.at_word("if") {
             let nested = self.stmt()?;
             Block { span: nested.span, stmts: vec![nested] }

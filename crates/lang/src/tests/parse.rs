@@ -131,6 +131,14 @@ fn words_of_declarations_may_be_names() {
 }
 
 #[test]
+fn row_else_behind_a_row_with_if_is_not_the_else_of_the_if() {
+    let items = nf_items(good("nf f() { match { a => if b { drop; } else => output; } }"));
+    let NfItem::Stmt(first) = &items[0] else { panic!("a statement") };
+    let StmtKind::Match(rows) = &first.kind else { panic!("a match") };
+    assert_eq!(rows.len(), 2);
+}
+
+#[test]
 fn else_of_an_assignment_has_its_own_semicolon() {
     let items = nf_items(good("nf f() { a = 1 else { drop; } b = 2 else drop \"x\"; output; }"));
     assert_eq!(items.len(), 3);
