@@ -18,18 +18,22 @@ const PARTS: usize = 32;
 /// The most intervals that are tested one after the other.
 const FEW: usize = 6;
 
-/// Records the definitions of booleans and the number of uses of each value.
+/// Records the definitions of booleans and the number of uses of each value. Blocks that nothing
+/// leads to are left out, because their values are not checked.
 pub(super) fn record_definitions(e: &mut Emitter<'_, '_>) {
+    let edges = e.facts.in_edges.iter();
+    let reached = e.residual.blocks.iter().zip(edges).filter(|(_, edges)| **edges > 0);
+    let reached: Vec<_> = reached.map(|(block, _)| block).collect();
     let uses = &mut e.uses;
     let mut count = |value: &ValueId| uses[value.index()] += 1;
-    for block in &e.residual.blocks {
+    for block in &reached {
         block.steps.iter().for_each(|step| step.what.visit_uses(&mut count));
         block.end.visit_uses(&mut count);
         for target in block.end.targets() {
             target.args.iter().for_each(&mut count);
         }
     }
-    let steps = e.residual.blocks.iter().flat_map(|block| &block.steps);
+    let steps = reached.into_iter().flat_map(|block| &block.steps);
     for step in steps {
         let What::Op(op) = &step.what else { continue };
         let (Op::Bin { out, .. }
