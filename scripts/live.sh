@@ -23,4 +23,4 @@ if [ -z "${BRAID:-}" ]; then
     target=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
     BRAID=$target/release/braid
 fi
-exec timeout 300 python3 -B tests/live/live.py "$BRAID" "$@"
+exec timeout 400 python3 -B tests/live/live.py "$BRAID" "$@"

@@ -186,7 +186,7 @@ def tap(braid, engine):
 
 
 def main(braid, *engines):
-    for engine in engines or ["reference", "sequential", "synth"]:
+    for engine in engines or ["reference", "sequential", "synth", "fused"]:
         for scene in (nat, wire, tap):
             started = time.monotonic()
             packets = scene(os.path.abspath(braid), engine)

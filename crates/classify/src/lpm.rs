@@ -328,6 +328,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(256)))]
+
         #[test]
         fn changes_leave_what_the_naive_table_says(changes in prop::collection::vec(change(), 0..40)) {
             let mut table = Lpm::default();

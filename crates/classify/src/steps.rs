@@ -148,6 +148,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(256)))]
+
         #[test]
         fn numbers_are_those_of_the_intervals(
             near in prop::collection::btree_set((0_u32..3, 0_u32..600, 0_u32..32), 0..60),

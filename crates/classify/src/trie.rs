@@ -414,6 +414,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(256)))]
+
         #[test]
         fn values_are_those_of_the_runs(four in runs(32), six in runs(128)) {
             agrees::<u32>(&four);

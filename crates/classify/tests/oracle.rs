@@ -141,6 +141,8 @@ fn agrees(table: &RuleTable, packets: &[RulePacket]) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(256)))]
+
     #[test]
     fn every_family_answers_as_rules_in_order_do(
         rules in prop::collection::vec(rule(), 0..40),

@@ -184,6 +184,8 @@ fn pattern() -> impl Strategy<Value = Pattern> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(256)))]
+
     #[test]
     fn set_agrees_with_each_pattern_alone(
         patterns in proptest::collection::vec(pattern(), 0..6),

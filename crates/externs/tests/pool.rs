@@ -94,7 +94,7 @@ fn order() -> impl Strategy<Value = Order> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(1_000)))]
 
     #[test]
     fn pool_agrees_with_naive_model(

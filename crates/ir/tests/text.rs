@@ -6,7 +6,7 @@ use braid_ir::text::{parse, print};
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: braid_cases::cases(500), failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn printed_models_parse_to_themselves(seed: u64) {

@@ -42,7 +42,7 @@ fn occurs(signature: &Signature, payload: &[u8]) -> bool {
 #[test]
 fn engines_find_the_same() {
     let mut rng = Rng(braid_externs::Rng::new(7));
-    for _ in 0..400 {
+    for _ in 0..braid_cases::cases(400) {
         let count = 1 + rng.below(5);
         let signatures: Vec<_> = (0..count)
             .map(|_| {

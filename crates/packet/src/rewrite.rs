@@ -313,15 +313,10 @@ mod tests {
     use crate::packet::Link;
     use crate::packet::Packet;
 
-    /// A generator of 31-bit numbers.
+    /// A generator of 64-bit numbers.
     fn random() -> impl FnMut() -> u64 {
-        let mut seed = 7_u64;
-        move || {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            seed >> 33
-        }
+        let mut rng = braid_externs::Rng::new(7);
+        move || rng.next_u64()
     }
 
     /// A packet of a shape behind `tags` VLAN tags.
@@ -334,7 +329,7 @@ mod tests {
     #[test]
     fn tags_are_exchanged_as_they_are_removed_and_added() {
         let mut next = random();
-        for case in 0..2_000 {
+        for case in 0..braid_cases::cases(2_000) as usize {
             let mut packet = tagged(SHAPES[case % SHAPES.len()], case / 6 % 3);
             let came = packet.clone();
             let outline = Outline::of(&packet.parse()).unwrap();
@@ -385,7 +380,7 @@ mod tests {
     fn headers_are_rewritten_as_fields_are_assigned() {
         let mut next = random();
         let (mut unlike, mut narrow) = (0, 0);
-        for case in 0..40_000 {
+        for case in 0..braid_cases::at_least(40_000) as usize {
             let shape = SHAPES[case % SHAPES.len()];
             let mut packet = tagged(shape, (case / 6 % 5).saturating_sub(2));
             let layout = packet.parse();

@@ -78,6 +78,8 @@ fn compare(order: Order, members: &[Interval], steps: &[Step]) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(256)))]
+
     #[test]
     fn lowest_first_as_defined(members in intervals(), steps in vec(step(), 0..200)) {
         compare(Order::Lowest, &members, &steps);

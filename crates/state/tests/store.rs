@@ -335,6 +335,8 @@ fn delete(store: &mut Store, naive: &mut Naive, at: &Where, key: u8) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(256)))]
+
     #[test]
     fn store_does_what_a_naive_one_does(steps in vec(step(), 0..200)) {
         let mut both = Both::new(HashKey::seeded(1));

@@ -59,7 +59,7 @@ fn traffic_reaches_most_rows_of_the_library() {
     let mut never = Vec::new();
     for (name, chain) in harness::library_chains().expect("chains compile") {
         let mut engine = harness::reference(&chain);
-        for seed in 0..3 {
+        for seed in 0..braid_cases::at_least(3).into() {
             for stimulus in stimuli(&chain, seed, STIMULI) {
                 step(engine.as_mut(), &stimulus);
             }

@@ -217,7 +217,19 @@ impl Terms {
             }
             _ => {}
         }
+        let b = self.sole_addend(a, b);
         self.make(Node::Less(a, b), Sort::Bool)
+    }
+
+    /// A sum that is less than one of its addends is less than both. Of the two, this gives always
+    /// the same one, so the comparison has one form.
+    fn sole_addend(&self, sum: Term, addend: Term) -> Term {
+        match *self.node(sum) {
+            Node::Op(BitOp::Add, x, y) if addend == x || addend == y => {
+                if self.constant(x).is_some() { y } else { x }
+            }
+            _ => addend,
+        }
     }
 
     /// An upper bound of a term, computed from its form.
@@ -490,6 +502,21 @@ mod tests {
         assert_eq!(terms.decided(never), Some(false));
         let always = terms.less(wide_a, big);
         assert_eq!(terms.decided(always), Some(true));
+    }
+
+    #[test]
+    fn sum_that_is_too_wide_has_one_form() {
+        let mut terms = Terms::default();
+        let (a, b) = (terms.var("a", Sort::Bits(64)), terms.var("b", Sort::Bits(64)));
+        let one = terms.bits(64, 1);
+        for other in [b, one] {
+            let sum = terms.op(BitOp::Add, a, other);
+            let too_wide = terms.less(sum, a);
+            assert_eq!(terms.decided(too_wide), None);
+            if other == b {
+                assert_eq!(too_wide, terms.less(sum, b));
+            }
+        }
     }
 
     #[test]

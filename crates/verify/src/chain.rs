@@ -2,6 +2,7 @@
 //! programs' header shapes cover all packets without overlap.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Instant;
 
 use braid_ir::chain::{Chain, Sink};
 use braid_ir::graph::{Graph, port};
@@ -10,6 +11,7 @@ use braid_ir::residual::{End, Exit, Fate, HeaderMask, Point, Residual, What};
 
 use crate::check::{Found, Verdict, check};
 use crate::headers;
+use crate::parallel::in_order;
 use crate::solver::Solver;
 
 /// Gives the residual program for a point and for the headers of a packet at that point.
@@ -37,6 +39,8 @@ pub struct Report {
     pub shapes: Vec<String>,
     /// Parts of the chain that the check does not cover.
     pub not_covered: BTreeSet<String>,
+    /// Time taken in milliseconds.
+    pub millis: u128,
 }
 
 /// The overall result.
@@ -67,8 +71,8 @@ impl Report {
     }
 }
 
-/// Checks all programs of a chain. `each` receives every result as soon as it is known, and decides
-/// whether to continue.
+/// Checks all programs of a chain, on all cores. `each` receives every result in the order of the
+/// programs, and decides whether to continue.
 pub fn verify(
     chain: &Chain,
     graph: &Graph,
@@ -76,23 +80,44 @@ pub fn verify(
     solver: &Solver,
     each: &mut dyn FnMut(&Case) -> bool,
 ) -> Report {
+    let start = Instant::now();
     let mut report = Report::default();
+    let jobs = jobs(chain, graph, programs, &mut report);
+    let check = |job: &Job| check(chain, graph, &job.residual, solver);
+    in_order(&jobs, &check, &mut |job, found| {
+        let shape = job.residual.shape;
+        let case = Case { point: job.point, shape, presence: job.presence, found };
+        let go_on = each(&case);
+        report.cases.push(case);
+        go_on
+    });
+    report.millis = start.elapsed().as_millis();
+    report
+}
+
+/// A program to check.
+struct Job {
+    /// The point where its packets are.
+    point: Point,
+    /// The headers of the packet that the program was made for.
+    presence: u128,
+    residual: Residual,
+}
+
+/// All programs of a chain, for all points that packets reach.
+fn jobs(
+    chain: &Chain,
+    graph: &Graph,
+    programs: &mut Programs<'_>,
+    report: &mut Report,
+) -> Vec<Job> {
+    let mut jobs = Vec::new();
     let sets = headers::all();
     let mut points: VecDeque<Point> = entries(chain, graph).into();
     let mut seen: BTreeSet<Point> = points.iter().copied().collect();
     while let Some(point) = points.pop_front() {
-        if graph.group(point.node).len() > 1 {
-            report.not_covered.insert(format!(
-                "functions under Priority ({}) run as the reference engine runs them",
-                chain.nodes[usize::from(point.node)].name
-            ));
-            continue;
-        }
-        if !graph.has_programs(point.node) {
-            report.not_covered.insert(format!(
-                "native functions ({}) run as they are",
-                chain.nodes[usize::from(point.node)].name
-            ));
+        if let Some(why) = without_programs(chain, graph, point) {
+            report.not_covered.insert(why);
             continue;
         }
         let mut shapes: Vec<HeaderMask> = Vec::new();
@@ -107,17 +132,21 @@ pub fn verify(
                     points.push_back(next);
                 }
             }
-            let found = check(chain, graph, &residual, solver);
-            let shape = residual.shape;
-            let case = Case { point, shape, presence: *presence, found };
-            let go_on = each(&case);
-            report.cases.push(case);
-            if !go_on {
-                return report;
-            }
+            jobs.push(Job { point, presence: *presence, residual });
         }
     }
-    report
+    jobs
+}
+
+/// Why no programs run at a point, if none do.
+fn without_programs(chain: &Chain, graph: &Graph, point: Point) -> Option<String> {
+    let name = &chain.nodes[usize::from(point.node)].name;
+    if graph.group(point.node).len() > 1 {
+        return Some(format!(
+            "functions under Priority ({name}) run as the reference engine runs them"
+        ));
+    }
+    (!graph.has_programs(point.node)).then(|| format!("native functions ({name}) run as they are"))
 }
 
 /// The points where packets enter the chain's functions.

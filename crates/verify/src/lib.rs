@@ -14,6 +14,7 @@ mod meet;
 mod ops;
 mod original;
 mod packet;
+mod parallel;
 pub mod replay;
 mod residual;
 mod smt;

@@ -79,7 +79,10 @@ impl Said {
     /// Replaces wide arithmetic by a function, in the coarse form.
     fn left_open(&mut self, terms: &Terms, term: Term, text: &mut String) -> Option<String> {
         let (word, a, b) = match *terms.node(term) {
-            Node::Less(a, b) => ("less", a, b),
+            Node::Less(sum, one) => match carry(terms, sum, one) {
+                Some((a, b)) => ("carry", a, b),
+                None => ("less", sum, one),
+            },
             Node::Op(op, a, b) => match op {
                 BitOp::And | BitOp::Or | BitOp::Xor => return None,
                 _ => (operator(op), a, b),
@@ -97,10 +100,19 @@ impl Said {
         }
         let (a, b) = (name(terms, a), name(terms, b));
         // Two sums of the same numbers may have them in different orders.
-        if matches!(terms.node(term), Node::Op(BitOp::Add | BitOp::Mul, ..)) {
+        if matches!(word, "bvadd" | "bvmul" | "carry") {
             let _ = writeln!(text, "(assert (= ({function} {a} {b}) ({function} {b} {a})))");
         }
         Some(format!("({function} {a} {b})"))
+    }
+}
+
+/// The numbers of a sum, if the comparison asks whether the sum is less than one of them. It is so
+/// exactly if the sum is too wide, so it is also less than the other one.
+fn carry(terms: &Terms, sum: Term, one: Term) -> Option<(Term, Term)> {
+    match *terms.node(sum) {
+        Node::Op(BitOp::Add, a, b) if one == a || one == b => Some((a, b)),
+        _ => None,
     }
 }
 

@@ -23,6 +23,10 @@ const MARK: &str = "braid-end";
 /// How much longer than the solver's own time-out an answer is awaited.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// The part of the time limit after which a question in the coarse form is given up. The exact form
+/// has all of it.
+const COARSE_PART: u32 = 10;
+
 /// A solver program and the time limit of a question.
 #[derive(Clone, Debug)]
 pub struct Solver {
@@ -99,9 +103,9 @@ impl Solver {
                 }
             }
         });
-        let timeout = self.timeout;
-        let mut session =
-            Session { child, input, lines, timeout, said: Said::nothing(coarse), dead: None };
+        let timeout = if coarse { self.timeout / COARSE_PART } else { self.timeout };
+        let said = Said::nothing(coarse);
+        let mut session = Session { child, input, lines, timeout, said, asked: 0, dead: None };
         session.start()?;
         Ok(session)
     }
@@ -114,6 +118,8 @@ pub(crate) struct Session {
     lines: Receiver<String>,
     timeout: Duration,
     said: Said,
+    /// Number of questions asked.
+    asked: usize,
     dead: Option<String>,
 }
 
@@ -201,6 +207,9 @@ impl Session {
         }
     }
 
+    /// Asks under an assumption, and takes the assumption back by a fact. With `push` and `pop`
+    /// the solver would forget all that it has worked out about the question's terms, and most
+    /// questions of a program share most terms.
     fn try_check(
         &mut self,
         terms: &Terms,
@@ -211,7 +220,12 @@ impl Session {
         for term in values.iter().chain([&question]) {
             self.said.define(terms, *term, &mut text);
         }
-        text += &format!("(push 1)\n(assert {})\n(check-sat)\n", name(terms, question));
+        self.asked += 1;
+        let here = format!("question{}", self.asked);
+        text += &format!(
+            "(declare-fun {here} () Bool)\n(assert (=> {here} {}))\n(check-sat-assuming ({here}))\n",
+            name(terms, question)
+        );
         let lines = self.ask(&text, self.timeout + GRACE)?;
         let answer = match lines.last().map(String::as_str) {
             Some("unsat") if lines.len() == 1 => Answer::Never,
@@ -225,7 +239,7 @@ impl Session {
             let lines = self.ask(&format!("(get-value ({}))\n", names.join(" ")), GRACE * 2)?;
             found = numbers(&lines.join(" "));
         }
-        self.send("(pop 1)\n")?;
+        self.send(&format!("(assert (not {here}))\n"))?;
         Ok((answer, found))
     }
 }

@@ -242,14 +242,13 @@ fn summary(chain: &Chain, report: &Report, confirmed: &[Confirmed], solver: &Sol
         text += &format!("UNCONFIRMED: {wrong}\n");
     }
     let proven = report.cases.iter().filter(|case| case.found.verdict == Verdict::Proven).count();
-    let millis: u128 = report.cases.iter().map(|case| case.found.millis).sum();
     text += &format!(
         "\n{}: {} programs, {proven} proven by {} in {}.{:03} s\n",
         Judgement::overall(report, confirmed).headline(),
         report.cases.len(),
         solver.name(),
-        millis / 1000,
-        millis % 1000,
+        report.millis / 1000,
+        report.millis % 1000,
     );
     text += "\nproven means: for every packet of the program's headers and every state, the program and\n\
              the chain, function by function, come to the same end with equal fields, state operations,\n\

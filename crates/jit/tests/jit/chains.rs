@@ -91,7 +91,7 @@ fn programs_of_chains_do_what_they_do_when_interpreted() {
     for (number, (name, chain)) in (0..).zip(all()) {
         let graph = Graph::new(&chain).unwrap();
         let mut random = Random::new(number);
-        for _ in 0..24 {
+        for _ in 0..braid_cases::at_least(24) {
             let (kind, packet) = packets::some(&mut random);
             let node = random.below(chain.nodes.len()) as u16;
             if chain.nodes[usize::from(node)].model.native.is_some() {

@@ -353,7 +353,7 @@ fn some_step(builder: &mut Builder, random: &mut Random, here: &mut Vec<(ValueId
 
 #[test]
 fn programs_at_random_do_what_they_do_when_interpreted() {
-    for seed in 0..120 {
+    for seed in braid_cases::seeds(120) {
         let mut random = Random::new(seed);
         let (residual, tags) = program(&mut random);
         let inputs: Vec<Vec<u128>> =

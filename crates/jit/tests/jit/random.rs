@@ -5,22 +5,18 @@ use braid_ir::residual::{
     Block, CounterListId, End, Exit, Fate, HeaderMask, Point, Residual, Site, Step, What,
 };
 use braid_ir::show::max_of;
+use braid_testkit::generate::Rng;
 
 /// A generator of numbers. The seed determines each number.
-pub struct Random(u64);
+pub struct Random(Rng);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5555)
+        Random(Rng::new(seed))
     }
 
     pub fn word(&mut self) -> u64 {
-        // splitmix64
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.bits()
     }
 
     pub fn below(&mut self, limit: usize) -> usize {

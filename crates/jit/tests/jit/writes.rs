@@ -105,7 +105,7 @@ fn every_field_of_every_packet_is_read_as_it_is() {
 
 #[test]
 fn fields_of_packets_at_random_are_read_as_they_are() {
-    for seed in 0..150 {
+    for seed in braid_cases::seeds(150) {
         let mut random = Random::new(seed);
         let (name, packet) = packets::some(&mut random);
         let have = present(&packet);
@@ -131,7 +131,7 @@ fn fields_of_packets_at_random_are_read_as_they_are() {
 #[test]
 fn writes_leave_fields_and_checksums_as_assignments_do() {
     let mut inline = 0;
-    for seed in 0..400 {
+    for seed in 0..braid_cases::at_least(400).into() {
         let mut random = Random::new(seed);
         let (name, packet) = packets::some(&mut random);
         let have = present(&packet);

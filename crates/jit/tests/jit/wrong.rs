@@ -160,7 +160,7 @@ fn spoil(random: &mut Random, residual: &mut Residual) {
 #[test]
 fn spoiled_programs_are_errors_or_run_to_an_end() {
     let (mut errors, mut runs) = (0, 0);
-    for seed in 0..250 {
+    for seed in 0..braid_cases::at_least(250).into() {
         let mut random = Random::new(seed);
         let (mut residual, tags) = crate::pure::program(&mut random);
         for _ in 0..1 + random.below(2) {

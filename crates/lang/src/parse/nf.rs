@@ -216,7 +216,7 @@ fn key_def(p: &mut Parser<'_>) -> Parsed<KeyDef> {
         return Err(no_key(p));
     }
     p.bump();
-    let alone = !matches!(p.token(1).kind, Tok::Dot | Tok::Lt);
+    let alone = !matches!(p.token(1).kind, Tok::Dot | Tok::Lt | Tok::LParen);
     if alone && p.eat_word("flow") {
         return Ok(KeyDef::Flow(p.span_from(start)));
     }

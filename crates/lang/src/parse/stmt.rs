@@ -172,9 +172,11 @@ fn if_stmt(p: &mut Parser<'_>) -> Parsed<StmtKind> {
     p.bump();
     let cond = expr::condition(p)?;
     let then = block(p)?;
-    if !p.eat_word("else") {
+    // `else =>` is the next row of a `match`, in which this statement is a row.
+    if !p.at_word("else") || p.token(1).kind == Tok::FatArrow {
         return Ok(StmtKind::If { cond, then, otherwise: None });
     }
+    p.bump();
     let otherwise = if p.at_word("if") {
         let nested = stmt(p)?;
         Block { span: nested.span, stmts: vec![nested] }

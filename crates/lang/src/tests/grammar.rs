@@ -239,7 +239,7 @@ fn lists_of_words_are_the_parsers() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: braid_cases::cases(256), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_the_rules_make_is_parsed(bytes in prop::collection::vec(any::<u8>(), 0..600)) {

@@ -116,7 +116,7 @@ fn soup(bytes: Vec<u8>) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: braid_cases::cases(256), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_text_is_survived(text in any::<String>()) {

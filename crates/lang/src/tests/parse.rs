@@ -131,6 +131,14 @@ fn words_of_declarations_may_be_names() {
 }
 
 #[test]
+fn row_else_behind_a_row_with_if_is_not_the_else_of_the_if() {
+    let items = nf_items(good("nf f() { match { a => if b { drop; } else => output; } }"));
+    let NfItem::Stmt(first) = &items[0] else { panic!("a statement") };
+    let StmtKind::Match(rows) = &first.kind else { panic!("a match") };
+    assert_eq!(rows.len(), 2);
+}
+
+#[test]
 fn else_of_an_assignment_has_its_own_semicolon() {
     let items = nf_items(good("nf f() { a = 1 else { drop; } b = 2 else drop \"x\"; output; }"));
     assert_eq!(items.len(), 3);
@@ -199,7 +207,8 @@ fn value_ends_with_its_text() {
 
 #[test]
 fn type_with_arguments_is_a_key_whatever_its_name() {
-    let items = nf_items(good("nf f() { state s: u8 per flow<u8>; state t: u8 per flow; }"));
+    let keys = "per flow<u8>; state t: u8 per biflow(a); state u: u8 per flow";
+    let items = nf_items(good(&format!("nf f() {{ state s: u8 {keys}; }}")));
     let keys: Vec<&KeyDef> = items
         .iter()
         .filter_map(|item| match item {
@@ -207,5 +216,5 @@ fn type_with_arguments_is_a_key_whatever_its_name() {
             _ => None,
         })
         .collect();
-    assert!(matches!(keys[..], [KeyDef::List(..), KeyDef::Flow(_)]), "{keys:?}");
+    assert!(matches!(keys[..], [KeyDef::List(..), KeyDef::List(..), KeyDef::Flow(_)]), "{keys:?}");
 }

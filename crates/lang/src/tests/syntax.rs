@@ -63,7 +63,7 @@ fn shaken(text: &str, e: &mut Entropy) -> (String, usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: braid_cases::cases(256), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn printed_tree_is_read_back(bytes in prop::collection::vec(any::<u8>(), 0..400)) {

@@ -373,13 +373,10 @@ mod tests {
 
     #[test]
     fn packets_with_some_bytes_changed_are_as_generally_parsed() {
-        let mut seed = 1u32;
-        let mut next = move |limit: usize| {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (seed >> 8) as usize % limit
-        };
+        let mut rng = braid_externs::Rng::new(1);
+        let mut next = move |limit: usize| rng.below(limit as u128) as usize;
         let frames = frames();
-        for _ in 0..50_000 {
+        for _ in 0..braid_cases::cases(50_000) {
             let mut data = frames[next(frames.len())].clone();
             for _ in 0..2 + next(3) {
                 // The offsets that matter: lengths, kinds, flags.

@@ -76,7 +76,7 @@ fn wrong_byte_is_noticed() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(200)))]
 
     #[test]
     fn right_checksums_stay_right_after_any_writes(

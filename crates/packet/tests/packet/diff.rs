@@ -78,7 +78,7 @@ fn padding_differs_by_byte() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(2000)))]
 
     #[test]
     fn packets_differ_exactly_when_their_bytes_do(

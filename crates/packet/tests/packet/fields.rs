@@ -152,7 +152,7 @@ fn related(set: Field, other: Field) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(64)))]
 
     #[test]
     fn set_field_reads_back_and_leaves_the_others(value: u128) {

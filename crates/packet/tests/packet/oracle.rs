@@ -274,7 +274,7 @@ fn oracle_finds_the_samples_checksums_right() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(4000)))]
 
     #[test]
     fn oracle_sees_damaged_packets_as_we_do(

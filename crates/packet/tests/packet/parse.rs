@@ -442,7 +442,7 @@ fn checksum_calls(packet: &mut Packet) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(2000)))]
 
     #[test]
     fn any_bytes_parse_and_give_what_they_promise(

@@ -1,44 +1,9 @@
-//! Decides how many generated cases a test runs: few by default, more on request.
+//! How many generated cases and captured packets a test runs, and reports on long runs.
 
 use std::ops::Range;
 use std::time::Instant;
 
-/// The number of pairs on which engines are compared, unless `BRAID_CASES` sets it. Other tests
-/// scale with this ratio.
-pub const PAIRS: u64 = 240;
-
-/// The seeds of a property's cases. Their number is `count`, scaled by the ratio of `BRAID_CASES`
-/// to [`PAIRS`]. They start from `BRAID_SEED` if that is set.
-///
-/// # Panics
-/// When a variable is set to something other than a number.
-#[must_use]
-pub fn seeds(count: u64) -> Range<u64> {
-    let start = number("BRAID_SEED").unwrap_or(0);
-    let count = number("BRAID_CASES").map_or(count, |pairs| scaled(count, pairs));
-    start..start.saturating_add(count)
-}
-
-fn scaled(count: u64, pairs: u64) -> u64 {
-    match pairs {
-        // The case of a single seed, or none.
-        0 | 1 => pairs,
-        _ => count.saturating_mul(pairs).div_ceil(PAIRS),
-    }
-}
-
-/// Whether a case also runs slow engines: one case in `every`, or all cases if `BRAID_CASES` is
-/// set.
-#[must_use]
-pub fn in_full(case: u64, every: u64) -> bool {
-    case.is_multiple_of(every) || is_asked()
-}
-
-/// Whether `BRAID_CASES` is set.
-#[must_use]
-pub fn is_asked() -> bool {
-    std::env::var_os("BRAID_CASES").is_some()
-}
+pub use braid_cases::{PAIRS, in_full, is_asked, number, seeds};
 
 /// Reports the progress of a run that `BRAID_CASES` made long, and its findings at the end.
 pub struct Progress {
@@ -105,28 +70,4 @@ impl Progress {
 #[must_use]
 pub fn captured(most: usize) -> usize {
     number("BRAID_PACKETS").map_or(most, |count| usize::try_from(count).unwrap_or(usize::MAX))
-}
-
-fn number(variable: &str) -> Option<u64> {
-    let text = std::env::var(variable).ok()?;
-    match text.parse() {
-        Ok(number) => Some(number),
-        Err(_) => panic!("{variable}={text}: expected a number"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{PAIRS, scaled};
-
-    #[test]
-    fn all_tests_are_scaled_alike() {
-        assert_eq!([PAIRS, 3, 1000].map(|count| scaled(count, PAIRS)), [PAIRS, 3, 1000]);
-        assert_eq!(
-            [PAIRS, 3, 1000].map(|count| scaled(count, 10 * PAIRS)),
-            [10 * PAIRS, 30, 10_000]
-        );
-        assert_eq!([PAIRS, 3, 1000].map(|count| scaled(count, PAIRS / 10)), [PAIRS / 10, 1, 100]);
-        assert_eq!([PAIRS, 3, 1000].map(|count| scaled(count, 1)), [1, 1, 1]);
-    }
 }

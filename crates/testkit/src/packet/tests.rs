@@ -1,5 +1,7 @@
 //! Compares the text form with handmade bytes, in both directions.
 
+use crate::generate::Rng;
+
 use super::{Frame, LinkKind, describe, icmp, packet, parse, tcp, udp};
 
 fn bytes(text: &str) -> Vec<u8> {
@@ -119,15 +121,11 @@ fn described_text_leaves_out_what_is_usual() {
 
 #[test]
 fn arbitrary_bytes_survive_the_text_form() {
-    let mut state = 1_u64;
-    let mut next = || {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        u8::try_from(state >> 56).expect("one byte")
-    };
+    let mut rng = Rng::new(1);
+    let mut next = || rng.byte();
     let start = tcp("10.0.0.1:1 > 10.0.0.2:2 S mss=5").payload(b"xyz").frame().data;
     let error = icmp("1.1.1.1 > 2.2.2.2 unreachable / udp 2.2.2.2:1 > 3.3.3.3:2").frame().data;
-    for round in 0..4000 {
+    for round in 0..braid_cases::cases(4000) {
         let mut data = if round % 2 == 0 { start.clone() } else { error.clone() };
         for _ in 0..1 + round % 4 {
             let at = usize::from(next()) % data.len();

@@ -12,7 +12,7 @@ use braid_testkit::record::{Detail, Stimulus, record};
 
 /// The record templates that generated chains of library functions make.
 fn generated_classes() -> impl Iterator<Item = FlowTemplate> {
-    let programs = (0..600).step_by(3).map(|seed| (seed, any(seed)));
+    let programs = (0..braid_cases::at_least(600).into()).step_by(3).map(|seed| (seed, any(seed)));
     let is_one = |text: &str| {
         let some = ["nf stamp", "nf strip", "nf paint", "nf note", "nf tap", "native nf"];
         some.iter().any(|nf| text.contains(nf))

@@ -225,7 +225,7 @@ fn options_beyond_their_limits_are_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(48)))]
 
     #[test]
     fn any_options_within_limits_make_sound_traffic(

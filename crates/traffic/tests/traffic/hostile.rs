@@ -109,7 +109,7 @@ fn names_that_leave_the_folder_or_are_no_names_find_nothing() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(braid_cases::cases(300)))]
 
     #[test]
     fn any_bytes_are_taken_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
