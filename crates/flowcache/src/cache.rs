@@ -145,6 +145,7 @@ impl FlowCache {
         records.sweep(tables, now);
         let ignored = records.has_mutant(RecordMutant::WorkerIgnored);
         let by_worker = host.workers > 1 && !ignored;
+        self.batch.counted = 0;
         let (extractors, all) = (&mut self.extractors, (packets, layouts));
         if extractors.is_open {
             return self.batch.find_open_flows(state, extractors, (entry, by_worker), all);

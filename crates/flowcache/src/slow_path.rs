@@ -91,7 +91,9 @@ impl FlowCache {
             return Some(usize::from(!self.renew_record(host, some, &packets[0], &layouts[0])));
         }
         let met = if record == NONE { flow.hash } else { !flow.hash };
-        let is_tried = self.filter.meets(met, true) && self.batch.has_variant(state, from);
+        let is_counted = record == NONE && from < self.batch.counted;
+        let is_admitted = !is_counted && self.filter.meets(met, true);
+        let is_tried = is_admitted && self.batch.has_variant(state, from);
         if is_tried && self.make_record(host, from, &packets[0], &layouts[0]) {
             self.filter.forget(met);
             let (all, state) = (from..from + packets.len(), host.functions.state());
@@ -107,14 +109,19 @@ impl FlowCache {
     }
 
     /// The first of these packets runs its program. Returns how many packets do so: the following
-    /// ones up to a packet that has a record or may get one.
+    /// ones up to a packet that has a record or may get one. The filter counts each packet once.
     fn meet(&mut self, packets: Range<usize>) -> usize {
-        let mut behind = self.batch.flows[packets.clone()].iter().skip(1);
-        let stops = behind.position(|flow| {
-            let has_flow = flow.kind != NONE;
-            has_flow && (flow.record != NONE || self.filter.meets(flow.hash, false))
-        });
-        stops.map_or(packets.len(), |stops| 1 + stops)
+        let Self { batch, filter, .. } = self;
+        for at in packets.start + 1..packets.end {
+            let flow = &batch.flows[at];
+            let is_new = flow.kind != NONE && at >= batch.counted;
+            let has_record = flow.kind != NONE && flow.record != NONE;
+            if has_record || is_new && filter.meets(flow.hash, false) {
+                return at - packets.start;
+            }
+            batch.counted = batch.counted.max(at + 1);
+        }
+        packets.len()
     }
 
     /// Ends the outdated record of the first of these packets and makes another one. Returns
