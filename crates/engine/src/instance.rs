@@ -2,7 +2,7 @@
 //! structures of its parameters.
 #![expect(
     clippy::indexing_slicing,
-    reason = "a verified model refers only to what it declares, and the vectors have an element for each declaration"
+    reason = "a verified model refers only to its declarations, and each has an element here"
 )]
 
 use braid_classify::{Lpm, RuleTable};

@@ -1,7 +1,7 @@
 //! Operations that models and residual programs share.
 #![expect(
     clippy::indexing_slicing,
-    reason = "a verified model refers only to what it declares, and values have their parameters' types"
+    reason = "a verified model refers only to its declarations, and values have their types"
 )]
 
 use crate::exec_context::ExecContext;

@@ -222,9 +222,9 @@ impl Records {
         black_box(hashes.fold(sum, |sum, hash| sum ^ narrow.touch_record(hash)));
     }
 
-    /// Makes a record for a flow that has none. Returns false if there is no room and no record makes
-    /// room, if an entry that the record depends on has ended, or if the record conflicts with other
-    /// records.
+    /// Makes a record for a flow that has none. Returns false if there is no room and no record
+    /// makes room, if an entry that the record depends on has ended, or if the record conflicts
+    /// with other records.
     pub(crate) fn make<const K: usize, const W: usize>(
         &mut self,
         tables: &mut Tables,

@@ -98,7 +98,7 @@ impl<'a, F: Functions> Specialiser<'a, F> {
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "a list has fewer than 2^32 members, and an index past its end is a fault, which makes no record"
+        reason = "a list has fewer than 2^32 members, and an index past its end makes no record"
     )]
     pub(crate) fn depend_on_operands(&mut self, node: u16, values: &Values<'_>, op: &Op) {
         let (param, part) = match *op {

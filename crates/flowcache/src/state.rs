@@ -2,7 +2,7 @@
 //! packet makes to them.
 #![expect(
     clippy::indexing_slicing,
-    reason = "the number of an entry is its position in `depends_on`, and each value has a dependence"
+    reason = "an entry's number is its position in `depends_on`, and each value has a dependence"
 )]
 
 use crate::dependence::Dependence;

@@ -35,7 +35,7 @@ pub(crate) struct Facts {
 
 #[expect(
     clippy::indexing_slicing,
-    reason = "the vectors have an element for each value and block, and larger numbers are errors before they are used"
+    reason = "each value and block has an element, and larger numbers are refused before their use"
 )]
 impl Facts {
     /// Checks a program and collects facts.

@@ -106,7 +106,7 @@ impl Hints {
     /// Keeps a hint for a later entry of the run, because the existing hint was wrong.
     #[expect(
         clippy::indexing_slicing,
-        reason = "`rows` has an element for each table, and `learn` checks that `found` is below `WIDTH`"
+        reason = "`rows` has an element for each table, and `learn` calls this below `WIDTH`"
     )]
     fn keep(&mut self, table: usize, number: u32) {
         let (first, line) = self.first;
