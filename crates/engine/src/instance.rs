@@ -36,7 +36,7 @@ pub(crate) struct Instance {
     pub(crate) rules: Vec<Option<Rules>>,
     /// The search structure of each route-table parameter.
     pub(crate) routes: Vec<Option<Lpm>>,
-    /// All counts of the function except those that residual programs still hold.
+    /// The function's counts, without the counts that residual programs still hold.
     pub(crate) counters: NodeCounters,
 }
 

@@ -56,7 +56,7 @@ impl Findings {
         Some(())
     }
 
-    /// As [`Findings::fix`] for TCP flags of which only the flags in `flags` matter.
+    /// As [`Findings::fix`] for a value with TCP flags. Only the flags in `flags` matter.
     pub(crate) fn fix_flags(&mut self, values: &Values<'_>, id: ValueId, flags: u8) -> Option<()> {
         let Dependence::Number { number, shift, add: 0 } = self.dependence(id) else {
             return self.fix(values, id);

@@ -228,8 +228,8 @@ fn looked_at(residual: &Residual) -> impl Iterator<Item = LookedAt> {
     })
 }
 
-/// The key mask for flows of which `looked_at` is read, for packets of a header shape with an
-/// outline. `None` if packets of this shape do not have the outline.
+/// The key mask of a program that reads or changes `looked_at`, for packets of a header shape with
+/// an outline. `None` if packets of this shape do not have the outline.
 fn key_mask(
     shape: HeaderMask,
     outline: Outline,

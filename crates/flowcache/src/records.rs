@@ -85,8 +85,8 @@ pub struct RecordCounters {
     pub contended: u64,
 }
 
-/// The records of a chain, by number. Numbers are below [`CROWD`]; those of wide records also have
-/// the bit [`IS_WIDE`].
+/// The records of a chain, by number. Numbers are below `CROWD`; those of wide records also have
+/// the bit `IS_WIDE`.
 #[derive(Debug)]
 pub struct Records {
     slabs: Slabs,
@@ -209,7 +209,7 @@ impl Records {
         self.slabs.hot(number).template
     }
 
-    /// Whether there are so many records that a prefetch saves time.
+    /// Whether there are enough records for a prefetch to save time.
     #[must_use]
     pub fn are_many(&self) -> bool {
         self.len >= MANY
@@ -381,7 +381,7 @@ impl Records {
     }
 
     /// Ends the records that depend on state that a function keeps outside the store
-    /// ([`crate::absences::kept_elsewhere`]), because that state has changed.
+    /// (`absences::kept_elsewhere`), because that state has changed.
     pub fn change_elsewhere(
         &mut self,
         tables: &mut Tables,
@@ -451,7 +451,7 @@ impl Records {
         self.counts.drain(&mut self.slabs, number);
     }
 
-    /// From now on, keeps the total packets and bytes of each record, for [`crate::listing::list`].
+    /// From now on, keeps the total packets and bytes of each record, for `listing::list`.
     pub fn keep_totals(&mut self) {
         self.counts.keep_totals();
     }

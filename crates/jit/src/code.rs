@@ -35,7 +35,7 @@ pub struct Code {
     uses_address_groups: bool,
 }
 
-/// Resources of which only the numbers are known.
+/// Resources whose numbers are known, but nothing else.
 struct Numbers<'a>(&'a mut dyn FnMut(u16, Resource) -> Option<u32>);
 
 impl Resources for Numbers<'_> {

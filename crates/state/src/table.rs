@@ -94,12 +94,10 @@ pub(crate) struct Table {
     len: u64,
 }
 
-/// The layout of a table for [`Table::see_at`], in a short form. It describes only tables of roots
-/// whose entries lie within one cache line.
+/// The layout for [`Table::see_at`] of a table of roots whose entries lie within one cache line.
 #[derive(Clone, Copy, Debug)]
 struct Near {
-    /// The number of words of a key. In all other tables, a number larger than the length of any
-    /// key.
+    /// The number of words of a key. In all other tables, more words than any key has.
     words: u8,
     /// The distance from one entry to the next, as a power of two.
     shift: u8,
@@ -375,7 +373,7 @@ impl Table {
         self.len < self.limits.capacity.min(most)
     }
 
-    /// The place of the oldest entry. `None` in tables that do not evict.
+    /// The place of the oldest entry. `None` if the table is empty or does not evict.
     pub(crate) fn oldest(&self) -> Option<u32> {
         let first = self.order.as_ref()?.first;
         (first != NONE).then(|| self.place(first as usize))

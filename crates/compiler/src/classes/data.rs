@@ -63,7 +63,7 @@ pub struct Program {
     pub after: Elements,
     /// The work that synthesis saved, over all paths.
     pub saved: Stats,
-    /// The first paths, in the order of [`super::ways::ways`].
+    /// The first paths that packets can take. Paths with few conditions come first.
     pub ways: Vec<Way>,
     /// The program's text.
     #[serde(skip_serializing_if = "Option::is_none")]
