@@ -55,8 +55,8 @@ pub trait Resources {
     /// through [`Host::step`].
     fn number(&mut self, node: u16, resource: Resource) -> Option<u32>;
 
-    /// The address groups of route tables, which are named by function and parameter; of IPv6
-    /// addresses if `wide`. All addresses of a group have the same next hop in each of these
+    /// The address groups of route tables for IPv4, or for IPv6 if `wide`. The tables are named by
+    /// function and parameter. All addresses of a group have the same next hop in each of these
     /// tables. This must hold as long as the code lives. `None` if the engine has no groups. The
     /// code then looks each table up by itself.
     fn address_groups(&mut self, tables: &[(u16, ParamId)], wide: bool) -> Option<AddressGroups>;

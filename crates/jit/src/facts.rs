@@ -22,7 +22,7 @@ pub(crate) struct Facts {
     pub(crate) bits: Vec<u16>,
     /// By value: the constant, if it is one.
     pub(crate) consts: Vec<Option<Word>>,
-    /// By block: the number of edges from reachable blocks. The first block counts one more.
+    /// By block: the number of edges from reachable blocks. The first block has one, for the entry.
     pub(crate) in_edges: Vec<u32>,
     /// By block: whether packets still have the headers with which they entered the program.
     pub(crate) entered_at: Vec<bool>,

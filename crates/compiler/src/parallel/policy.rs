@@ -218,7 +218,7 @@ impl Policy<'_> {
             units[self.unit_of[function]].push(function);
         }
         self.units = units;
-        // `Priority` and `Order` about the same two functions contradict each other.
+        // An order of two functions in one unit contradicts their priorities.
         for rule in self.rules {
             let Some((a, b)) = order(rule.rule) else { continue };
             if self.unit_of[a] == self.unit_of[b] {
